@@ -1,0 +1,88 @@
+// May this file import that one? The table of DESIGN section 4, held against every import in the tree.
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '../..');
+
+/** Folder → what its files may import; the first folder that matches a file decides. Test files may also import vitest, fast-check, node: and test/. */
+const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
+  { folder: 'crds/', may: [/^crds\//, /^zod$/] },
+  { folder: 'functions/core/', may: [/^functions\/core\//, /^crds\//, /^zod$/] },
+  ...['admission', 'reconcile', 'gateway'].map((name) => ({
+    folder: `functions/${name}/`,
+    may: [new RegExp(`^functions/${name}/`), /^functions\/core\//, /^crds\//, /^zod$/],
+  })),
+  {
+    folder: 'infra/adapters/',
+    may: [/^infra\/adapters\//, /^functions\/core\/ports\//, /^crds\//, /^node:/, /^[@a-z]/],
+  },
+  { folder: 'infra/', may: [/./] },
+  { folder: 'test/', may: [/./] },
+];
+
+const aliases: ReadonlyArray<[string, string]> = [
+  ['#crds/', 'crds/'],
+  ['#core/', 'functions/core/'],
+  ['#adapters/', 'infra/adapters/'],
+];
+
+function importsOf(file: string): string[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  const found = text.matchAll(
+    /(?:^|\n)\s*(?:import|export)\b[^'";]*?from\s*'([^']+)'|\bimport\(\s*'([^']+)'\s*\)|(?:^|\n)import\s*'([^']+)'/g,
+  );
+  return [...found].map((match) => resolve(file, match[1] ?? match[2] ?? match[3] ?? ''));
+}
+
+function resolve(file: string, specifier: string): string {
+  if (specifier.startsWith('.')) return normalize(join(dirname(file), specifier));
+  const alias = aliases.find(([prefix]) => specifier.startsWith(prefix));
+  return alias ? alias[1] + specifier.slice(alias[0].length) : specifier;
+}
+
+function allowed(file: string, target: string): boolean {
+  const isTest = /\.test\.ts$|\.promises\.ts$/.test(file);
+  if (isTest && /^(vitest|fast-check|node:.*|test\/.*|infra\/adapters\/memory\/.*)$/.test(target)) return true;
+  if (/^functions\/[^/]+\/app\.ts$/.test(file) && /^hono(\/|$)/.test(target)) return true;
+  const rule = rules.find(({ folder }) => file.startsWith(folder));
+  if (rule === undefined) return true;
+  // An adapter may use a library, never a function's own room nor a platform.
+  if (file.startsWith('infra/adapters/') && /^(functions|infra|test)\//.test(target)) {
+    return /^functions\/core\/ports\//.test(target) || target.startsWith('infra/adapters/');
+  }
+  return rule.may.some((pattern) => pattern.test(target));
+}
+
+const files = globSync('{crds,functions,infra,test}/**/*.ts', { cwd: root });
+
+test('every import obeys the table of DESIGN section 4', () => {
+  const broken = files.flatMap((file) =>
+    importsOf(file)
+      .filter((target) => !allowed(file, target))
+      .map((target) => `'${file}' → '${target}'`),
+  );
+  expect(files.length).toBeGreaterThan(3);
+  expect(broken).toEqual([]);
+});
+
+test('the rule can fail: functions never import infra, node: or each other', () => {
+  expect(allowed('functions/gateway/handle.ts', 'infra/adapters/memory/store.ts')).toBe(false);
+  expect(allowed('functions/gateway/handle.ts', 'functions/reconcile/plan.ts')).toBe(false);
+  expect(allowed('functions/core/money.ts', 'node:crypto')).toBe(false);
+  expect(allowed('functions/gateway/handle.ts', 'hono')).toBe(false);
+  expect(allowed('functions/gateway/app.ts', 'hono')).toBe(true);
+  expect(allowed('infra/adapters/postgres/books.ts', 'functions/core/ledger/ledger.ts')).toBe(false);
+});
+
+test('zod is imported as a namespace, so a Worker carries 25 KB of it and not 93', () => {
+  const wrong = files.filter((file) =>
+    /import\s*(type\s*)?\{[^}]*\}\s*from 'zod'/.test(readFileSync(join(root, file), 'utf8')),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test('a folder of functions/ is deployable exactly when it has an app.ts', () => {
+  const apps = globSync('functions/*/app.ts', { cwd: root }).map((file) => file.split('/')[1]);
+  expect(apps).not.toContain('core');
+});

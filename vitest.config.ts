@@ -1,0 +1,28 @@
+import { defineConfig } from 'vitest/config';
+
+// Two projects: `unit` is what `npm run check` runs (fast, no servers but loopback ones made inside a test);
+// `world` starts the real parts (PostgreSQL, kubectl, workerd, a real API server).
+export default defineConfig({
+  test: {
+    reporters: ['default', './test/summary-reporter.ts'],
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['crds/**/*.test.ts', 'functions/**/*.test.ts', 'infra/**/*.test.ts', 'test/rules/**/*.test.ts'],
+          exclude: ['**/*.world.test.ts', 'node_modules/**', 'dist/**'],
+        },
+      },
+      {
+        test: {
+          name: 'world',
+          include: ['**/*.world.test.ts'],
+          exclude: ['node_modules/**', 'dist/**'],
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
