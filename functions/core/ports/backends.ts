@@ -1,0 +1,46 @@
+// How does reconcile reach an instance's own database and store, whose addresses it reads from Secrets?
+import type { Books } from './books.ts';
+import type { Registry } from './registry.ts';
+
+export interface DatabaseConnection {
+  readonly host: string;
+  readonly port: number;
+  readonly username: string;
+  /** Empty: none. */
+  readonly password: string;
+  readonly dbname: string;
+}
+
+/** `memory`: one process only. `redis`: TCP (`rediss`: TLS). `upstash`: HTTPS, `password` is the token. */
+export type StoreConnection =
+  | { readonly type: 'memory' }
+  | {
+      readonly type: 'redis';
+      readonly host: string;
+      readonly port: number;
+      readonly password: string;
+      readonly tls: boolean;
+    }
+  | { readonly type: 'upstash'; readonly url: string; readonly token: string };
+
+export type StoreHealth =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      readonly reason: 'StoreUnreachable' | 'StoreEvicts' | 'StoreNotShared';
+      readonly message: string;
+    };
+
+export interface Backends {
+  /** The database behind this connection; the same one is reused within the process. Nothing is dialled until it is asked. */
+  database(connection: DatabaseConnection): Registry & Books;
+  /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */
+  probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
+  /** Books what this platform's store and process have settled and not booked, so that sums are true. */
+  flush(instanceUid: string, connection: StoreConnection): Promise<void>;
+}
+
+/** The database refused or kept silent. `message` says which and what to check, never a password. */
+export class DatabaseUnreachable extends Error {
+  override readonly name = 'DatabaseUnreachable';
+}

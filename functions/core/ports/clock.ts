@@ -1,0 +1,26 @@
+// What else does the pure code ask of the world? The time, ids, and a place to say what happened.
+import type { Millis } from './money.ts';
+
+export interface Clock {
+  now(): Millis;
+}
+
+/** UUIDv7 strings: ordered by time, which partitions the entries (LEDGER 2). */
+export interface Ids {
+  next(): string;
+}
+
+/** One line per request or reconciled object, at the end, in the domain's words. Never prompts, bodies or keys. */
+export interface Log {
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+/** Counters, gauges and histograms, rendered as Prometheus text by the adapter. Names carry the `gateway_operator_` prefix. */
+export interface Metrics {
+  add(name: string, labels?: Readonly<Record<string, string>>, by?: number): void;
+  set(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
+  observe(name: string, seconds: number, labels?: Readonly<Record<string, string>>): void;
+  render(): string;
+}

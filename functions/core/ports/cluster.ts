@@ -1,0 +1,91 @@
+// What do admission and reconcile ask of a Kubernetes API server?
+
+/** Any Kubernetes object as JSON. Kind-specific shapes come from crds/. */
+export interface KubeObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly resourceVersion?: string;
+    readonly generation?: number;
+    readonly creationTimestamp?: string;
+    readonly deletionTimestamp?: string;
+    readonly finalizers?: ReadonlyArray<string>;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly ownerReferences?: ReadonlyArray<OwnerReference>;
+  };
+  readonly [member: string]: unknown;
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+  readonly blockOwnerDeletion?: boolean;
+}
+
+/** Names a resource collection: `{group: '', version: 'v1', plural: 'secrets', kind: 'Secret'}`. */
+export interface Resource {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly kind: string;
+}
+
+export interface Selection {
+  /** Absent: all namespaces (or a cluster-scoped resource). */
+  readonly namespace?: string;
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
+  /** At most so many objects, in one page. Absent: all, paged through. */
+  readonly limit?: number;
+}
+
+/** Why a write did not happen, as far as callers decide by it. Anything else throws `ClusterError`. */
+export type WriteRefusal = 'exists' | 'conflict' | 'gone' | 'terminating' | 'forbidden' | 'invalid';
+
+export type Written<T> =
+  | { readonly ok: true; readonly object: T }
+  | { readonly ok: false; readonly refusal: WriteRefusal; readonly message: string };
+
+/** Every call gives up within 10 s, obeys 429 with Retry-After, and keeps one connection alive. Throws when the API server cannot be asked. */
+export interface Cluster {
+  /** Undefined on 404. */
+  get(resource: Resource, namespace: string | undefined, name: string): Promise<KubeObject | undefined>;
+  list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
+  create(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
+  /** JSON merge patch. A `metadata.resourceVersion` or `metadata.uid` inside is a precondition (`conflict`). */
+  patch(
+    resource: Resource,
+    namespace: string | undefined,
+    name: string,
+    patch: Readonly<Record<string, unknown>>,
+    subresource?: 'status',
+  ): Promise<Written<KubeObject>>;
+  /** Server-side apply with our field manager, forced. */
+  apply(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
+  /** Deletes exactly this object (uid precondition). Already gone is `gone`, another uid `conflict`. */
+  delete(resource: Resource, namespace: string | undefined, name: string, uid: string): Promise<Written<undefined>>;
+  /** Whether `user` may do this (SubjectAccessReview). */
+  may(user: Requester, verb: string, resource: Resource, namespace: string, name: string): Promise<boolean>;
+}
+
+export interface Requester {
+  readonly username: string;
+  readonly uid?: string;
+  readonly groups?: ReadonlyArray<string>;
+  readonly extra?: Readonly<Record<string, ReadonlyArray<string>>>;
+}
+
+/** The core resources that our functions touch. */
+export const RESOURCES = {
+  secrets: { group: '', version: 'v1', plural: 'secrets', kind: 'Secret' },
+  configMaps: { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap' },
+  events: { group: '', version: 'v1', plural: 'events', kind: 'Event' },
+  namespaces: { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace' },
+} as const satisfies Record<string, Resource>;

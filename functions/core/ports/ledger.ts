@@ -1,0 +1,59 @@
+// What does the gateway ask about money? Hold before the upstream, settle or release after it (LEDGER).
+import type { Result } from '../result.ts';
+import type { Tokens } from './books.ts';
+import type { Millis, Nano } from './money.ts';
+import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
+
+export interface HoldRequest {
+  /** Every scope that pays: all or none. */
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+  readonly amount: Nano;
+  readonly least: Nano;
+  readonly model: string;
+  /** `identifier` of the dearest target. */
+  readonly identifier: string;
+}
+
+/** Money set aside. Only the ledger makes one. */
+export interface Hold {
+  readonly id: string;
+  /** What is really set aside: less than asked when spend left less (the caller then clamps the output). */
+  readonly amount: Nano;
+  readonly charges: ReadonlyArray<ScopeWindow>;
+}
+
+export type HoldRefusal =
+  | {
+      readonly reason: 'exceeded';
+      readonly scope: ScopePolicy;
+      readonly spent: Nano;
+      readonly limit: Nano;
+      readonly resetAt: Millis;
+    }
+  | { readonly reason: 'busy'; readonly scope: ScopePolicy }
+  | { readonly reason: 'unavailable'; readonly why: string };
+
+export interface Settlement {
+  readonly cost: Nano;
+  readonly tokens: Tokens;
+  readonly model: string;
+  readonly identifier: string;
+  readonly estimated: boolean;
+}
+
+export interface Ledger {
+  /** Waits up to 1 s where only live holds stand in the way. Resolves within 2 s whatever the store and database do. */
+  hold(request: HoldRequest): Promise<Result<Hold, HoldRefusal>>;
+  /** What the reply has cost so far: the charge, should this process die. Cheap; call it as often as chunks come. */
+  progress(hold: Hold, known: Nano): void;
+  /** Durable in the outbox when it resolves: call it before the reply's last byte. Once per hold; a repeat changes nothing. */
+  settle(hold: Hold, settlement: Settlement): Promise<void>;
+  /** Nothing was consumed. */
+  release(hold: Hold): Promise<void>;
+  /** Spend of each scope in its current window, holds left out. Scopes without a budget answer undefined. */
+  spend(scopes: ReadonlyArray<ScopePolicy>): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
+  /** Books everything settled so far into PostgreSQL; resolves when it is there, throws when it cannot be. */
+  flush(): Promise<void>;
+  /** Flushes what it can within the grace of a stop, then stops its timers. */
+  close(): Promise<void>;
+}

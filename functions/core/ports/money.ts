@@ -1,0 +1,13 @@
+// What is an amount of money inside our code? An integer number of nano-dollars, never a float (DESIGN 3, LEDGER 3).
+
+/** Nano-dollars: 1 dollar = 1,000,000,000n. */
+export type Nano = bigint;
+
+/** Milliseconds since the Unix epoch, UTC. */
+export type Millis = number;
+
+/** One budget period of a scope: [start, end). Two windows are the same when both edges are. */
+export interface Window {
+  readonly start: Millis;
+  readonly end: Millis;
+}

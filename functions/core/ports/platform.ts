@@ -1,0 +1,18 @@
+// What does reconcile learn from the platform it runs on?
+import type { KubeObject } from './cluster.ts';
+
+/** Hex SHA-256 of a text: how key values are looked up. */
+export type Hash = (text: string) => string;
+
+/** `count` random bytes from a cryptographic source. */
+export type Random = (count: number) => Uint8Array;
+
+/** Calls back after `millis`; answers how to cancel. */
+export type Timer = (millis: number, callback: () => void) => () => void;
+
+export interface Platform {
+  /** `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own gateway); undefined where it does not. */
+  servedAt(instance: KubeObject): string | undefined;
+  /** Whether more than one process may serve an instance: then a `memory` store is refused (`StoreNotShared`). */
+  readonly manyProcesses: boolean;
+}

@@ -1,0 +1,61 @@
+// What may a key do, and which budgets pay for it? Written by reconcile, read by the gateway by hash (DESIGN 7, "Who you are").
+import type { Millis, Nano, Window } from './money.ts';
+
+/** A claim row in PostgreSQL, never a Kubernetes uid (LEDGER 2). */
+export type ScopeId = string;
+
+export type ScopeKind = 'key' | 'user' | 'team';
+
+export interface Budget {
+  /** Nano-dollars as a decimal string: policies are stored as JSON, and JSON numbers are not exact. */
+  readonly limit: string;
+  /** `budgetDuration` as written. */
+  readonly duration: string;
+  readonly alignment: 'Rolling' | 'Calendar';
+}
+
+/** What is true of one scope. A scope without `budget` is not limited. */
+export interface ScopePolicy {
+  readonly scopeId: ScopeId;
+  readonly kind: ScopeKind;
+  /** The alias (key), e-mail (user) or team alias, as clients and 429s name it. */
+  readonly name: string;
+  readonly blocked: boolean;
+  /** Empty = no restriction. Exact match against model names. */
+  readonly models: ReadonlyArray<string>;
+  readonly budget?: Budget;
+  /** Creation of the claim: where rolling windows are counted from. */
+  readonly anchor: Millis;
+}
+
+/** A key's own policy, with the scopes that are charged beside it: its user and its teams. */
+export interface KeyPolicy extends ScopePolicy {
+  readonly kind: 'key';
+  /** Absent = never. */
+  readonly expiresAt?: Millis;
+  /** The VirtualKey's namespace and name, for logs. */
+  readonly object: { readonly namespace: string; readonly name: string };
+  readonly charges: ReadonlyArray<ScopeId>;
+}
+
+/** A key as the gateway meets it: the policy of its hash and of every scope it is charged to (key first). */
+export interface KeyRecord {
+  readonly key: KeyPolicy;
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+}
+
+/** The gateway's view of the registry. */
+export interface Policies {
+  /** The record of a live key value by the hex SHA-256 of its text, or undefined for an unknown, deleted or rotated-away one. */
+  find(hash: string): Promise<KeyRecord | undefined>;
+}
+
+/** A scope's spend in a window. */
+export interface ScopeWindow {
+  readonly scopeId: ScopeId;
+  readonly window: Window;
+}
+
+export interface ScopeSpend extends ScopeWindow {
+  readonly spent: Nano;
+}

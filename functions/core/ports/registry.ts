@@ -1,0 +1,69 @@
+// Which aliases are claimed, which key values live, which policies hold? PostgreSQL, written by reconcile only.
+import type { Millis, Window } from './money.ts';
+import type { KeyPolicy, ScopeId, ScopeKind, ScopePolicy } from './policy.ts';
+
+/** The Kubernetes object that holds a claim. */
+export interface Holder {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. */
+export interface LiveValue {
+  readonly hash: string;
+  readonly createdAt: Millis;
+  readonly notAfter?: Millis;
+}
+
+/** One claimed alias of an instance: a scope with a ledger. `policy` is what the gateway acts on; absent until first written. */
+export interface Claim {
+  readonly scopeId: ScopeId;
+  readonly kind: ScopeKind;
+  readonly alias: string;
+  readonly holder: Holder;
+  /** Creation of the claim: the anchor of rolling windows and of a key's lifetime. */
+  readonly anchor: Millis;
+  readonly values: ReadonlyArray<LiveValue>;
+  readonly policy?: ScopePolicy | KeyPolicy;
+}
+
+export type ClaimOutcome = { readonly won: true; readonly claim: Claim } | { readonly won: false; readonly by: Holder };
+
+/** A policy to write. `recount`: the windows of a changed `budgetDuration`; their sums are made from entries in the same transaction (LEDGER 4). */
+export interface PolicyWrite {
+  readonly policy: ScopePolicy | KeyPolicy;
+  readonly recount?: Window;
+}
+
+export interface InstanceRow {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/**
+ * One database as reconcile uses it. Every call may be repeated: same arguments, same end state. All methods are about
+ * one instance's rows (several instances may share a database). A refused or silent database throws
+ * `DatabaseUnreachable` within 5 s.
+ */
+export interface Registry {
+  /** Brings the schema to this version under an advisory lock, and answers it. A newer schema is left alone. */
+  migrate(): Promise<{ readonly from: number; readonly to: number }>;
+  /** Records the instance (and reopens a row that was closed). */
+  openInstance(instance: InstanceRow): Promise<void>;
+  /** Retires the instance's claims and values; the ledger stays. */
+  closeInstance(uid: string): Promise<void>;
+  /** All unretired claims of the instance, with values and policies, in a constant number of statements. */
+  claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
+  /** First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. */
+  claim(instanceUid: string, kind: ScopeKind, alias: string, holder: Holder): Promise<ClaimOutcome>;
+  /** Makes `hash` a live value of the claim (known already: nothing). A hash that another live scope has is refused: false. */
+  addValue(scopeId: ScopeId, hash: string): Promise<boolean>;
+  /** These values no longer work. */
+  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>): Promise<void>;
+  /** Writes what the gateway acts on; recounts where told to. */
+  writePolicies(instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void>;
+  /** The alias is free again and its values are dead; entries and sums stay. */
+  retire(scopeIds: ReadonlyArray<ScopeId>): Promise<void>;
+}

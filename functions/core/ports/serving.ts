@@ -1,0 +1,40 @@
+// What does one gateway serve, and how does it reach an upstream?
+import type { Snapshot } from '../snapshot.ts';
+
+/** The compiled instance of this gateway. Undefined until the first one is there. */
+export interface Snapshots {
+  current(): Snapshot | undefined;
+}
+
+/** Values of credential Secrets, as the platform mounts them. Undefined: not there (yet). */
+export interface Credentials {
+  read(secret: string, entry: string): string | undefined;
+}
+
+export interface UpstreamRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  /** Milliseconds to the connection, to the first byte of the response, between two bytes. */
+  readonly timeouts: { readonly connect: number; readonly firstByte: number; readonly idle: number };
+  readonly signal: AbortSignal;
+}
+
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Ends when the reply ends; throws `UpstreamBroke` when it breaks. Returning early cancels the upstream. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** Speaks HTTP to a provider. Throws `UpstreamBroke` with what happened. */
+export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
+
+export class UpstreamBroke extends Error {
+  override readonly name = 'UpstreamBroke';
+  readonly how: 'refused' | 'timeout' | 'broken';
+  constructor(how: 'refused' | 'timeout' | 'broken', message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.how = how;
+  }
+}

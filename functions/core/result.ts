@@ -1,0 +1,6 @@
+// How does a step say that it went well, or which expected outcome it met instead?
+
+export type Result<T, F> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: F };
+
+export const ok = <T>(value: T): { readonly ok: true; readonly value: T } => ({ ok: true, value });
+export const err = <F>(failure: F): { readonly ok: false; readonly failure: F } => ({ ok: false, failure });

@@ -1,0 +1,51 @@
+// What does a gateway need to know of its instance? No Kubernetes types, no secret values (DESIGN 2 and 6).
+import * as z from 'zod';
+
+const Price = z.string();
+
+/** Where a credential value lives: an entry of a Secret, mounted by the platform. */
+export const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
+
+export const SnapshotEntry = z.object({
+  modelName: z.string(),
+  identifier: z.string(),
+  /** `customLLMProvider`, else what stands before the first slash of `gatewayParams.model`. Decides dialect and address. */
+  provider: z.string(),
+  /** What the provider calls the model: the rest after the first slash. */
+  model: z.string(),
+  /** `gatewayParams.apiBase` of an entry without credentials. */
+  apiBase: z.string().optional(),
+  /** Credential name (`apiKey`, `apiBase`, …) → where its value lives. */
+  credentials: z.record(z.string(), CredentialRef),
+  requiresAuth: z.boolean(),
+  /** Decimal dollars per million tokens. Without input and output price the entry has no price. */
+  price: z
+    .object({ input: Price, output: Price, cachedInput: Price.optional(), cacheWrite: Price.optional() })
+    .optional(),
+  weight: z.number().int(),
+  priority: z.number().int(),
+  rpm: z.number().int().optional(),
+  tpm: z.number().int().optional(),
+  /** Milliseconds for one attempt. */
+  timeout: z.number().int().optional(),
+  maxInputTokens: z.number().int().optional(),
+  maxOutputTokens: z.number().int().optional(),
+});
+
+export const Snapshot = z.object({
+  /** A gateway keeps its last good snapshot when it meets a version it does not know. */
+  version: z.literal(1),
+  instance: z.object({ uid: z.string(), namespace: z.string(), name: z.string() }),
+  routing: z.object({
+    strategy: z.string(),
+    retries: z.number().int(),
+    /** Milliseconds. */
+    timeouts: z.object({ connect: z.number(), firstByte: z.number(), idle: z.number(), total: z.number() }),
+    cooldown: z.object({ failures: z.number().int(), within: z.number(), duration: z.number() }),
+  }),
+  models: z.array(SnapshotEntry),
+});
+
+export type CredentialRef = z.infer<typeof CredentialRef>;
+export type SnapshotEntry = z.infer<typeof SnapshotEntry>;
+export type Snapshot = z.infer<typeof Snapshot>;

@@ -1,0 +1,44 @@
+// Which budget window holds this instant? Computed from (spec, now); no job resets anything (DESIGN 3).
+import { DURATION_PATTERN, parseDuration } from './duration.ts';
+import type { Millis, Window } from './ports/money.ts';
+
+export type { Millis, Window } from './ports/money.ts';
+
+export interface WindowSpec {
+  /** `budgetDuration`. */
+  readonly duration: string;
+  readonly alignment: 'Rolling' | 'Calendar';
+  /** Creation of the scope's claim: where Rolling windows are counted from. */
+  readonly anchor: Millis;
+}
+
+const DAY = 86_400_000;
+/** 1970-01-05 was a Monday. */
+const FIRST_MONDAY = 4 * DAY;
+
+/**
+ * The window [start, end) that holds `now`. An instant on an edge belongs to the window that begins there. An instant
+ * before the anchor (a clock that was set back) belongs to the window before it, so budgets never lose a window.
+ * Throws on a malformed duration: specs are judged before they come here.
+ */
+export function windowAt(spec: WindowSpec, now: Millis): Window {
+  const length = parseDuration(spec.duration);
+  if (length === undefined) throw new Error(`not a duration: ${JSON.stringify(spec.duration)}`);
+  if (spec.alignment === 'Rolling') return alignedAt(spec.anchor, length, now);
+  const [, count, unit] = DURATION_PATTERN.exec(spec.duration) ?? [];
+  if (unit === 'mo') return monthsAt(Number(count), now);
+  return alignedAt(unit === 'w' ? FIRST_MONDAY : 0, length, now);
+}
+
+function alignedAt(origin: Millis, length: Millis, now: Millis): Window {
+  const start = origin + Math.floor((now - origin) / length) * length;
+  return { start, end: start + length };
+}
+
+/** Calendar months, in blocks of `count` counted from January 1970: `1mo` begins on the first of each month. */
+function monthsAt(count: number, now: Millis): Window {
+  const date = new Date(now);
+  const month = (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
+  const first = Math.floor(month / count) * count;
+  return { start: Date.UTC(1970, first, 1), end: Date.UTC(1970, first + count, 1) };
+}
