@@ -1,0 +1,40 @@
+// Which part of the old object does this part of the new one continue?
+import { isObject, sameJson } from './json.ts';
+import { memberSchema, type Schema } from './schema.ts';
+
+/** A value of the new object beside its predecessor in the old one. */
+export type Correlation = { readonly old: unknown; readonly now: unknown; readonly schema: Schema | undefined };
+
+/** True when nothing changed since: an error here is not the writer's, so it does not refuse (ratcheting). */
+export function unchanged(correlation: Correlation | undefined): boolean {
+  return correlation !== undefined && sameJson(correlation.old, correlation.now);
+}
+
+/** The correlation of a member, where the old value has it too. */
+export function correlateMember(correlation: Correlation | undefined, key: string): Correlation | undefined {
+  if (correlation === undefined || correlation.schema?.['x-kubernetes-map-type'] === 'atomic') return undefined;
+  const { old, now } = correlation;
+  if (!isObject(old) || !isObject(now) || !Object.hasOwn(old, key) || !Object.hasOwn(now, key)) return undefined;
+  return { old: old[key], now: now[key], schema: memberSchema(correlation.schema, key) };
+}
+
+/** The correlation of a list element: only lists of type `map` have identities, by their keys. */
+export function correlateItem(correlation: Correlation | undefined, index: number): Correlation | undefined {
+  if (correlation === undefined || correlation.schema?.['x-kubernetes-list-type'] !== 'map') return undefined;
+  const { old, now, schema } = correlation;
+  if (!Array.isArray(old) || !Array.isArray(now)) return undefined;
+  const wanted = listKey(now[index], schema);
+  const before = old.find((item) => listKey(item, schema) === wanted);
+  return before === undefined ? undefined : { old: before, now: now[index], schema: schema?.items };
+}
+
+/** The identity of an element of a list of type `map`: its key members' values, defaults included. */
+export function listKey(item: unknown, schema: Schema | undefined): string {
+  const keys = schema?.['x-kubernetes-list-map-keys'] ?? [];
+  return JSON.stringify(
+    keys.map((key) => {
+      const value = isObject(item) && Object.hasOwn(item, key) ? item[key] : undefined;
+      return [value ?? schema?.items?.properties?.[key]?.default ?? null];
+    }),
+  );
+}

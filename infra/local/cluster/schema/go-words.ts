@@ -1,0 +1,51 @@
+// How does Go print a JSON value? The API server's messages quote values so.
+import { isObject } from './json.ts';
+
+/** `%q`: a Go string literal. */
+export function quote(text: string): string {
+  let quoted = '"';
+  for (const char of text) quoted += escapes[char] ?? escapeControl(char);
+  return `${quoted}"`;
+}
+
+const escapes: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '\u0007': '\\a',
+  '\b': '\\b',
+  '\f': '\\f',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\v': '\\v',
+};
+
+function escapeControl(char: string): string {
+  const code = char.codePointAt(0) ?? 0;
+  if (/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(char)) return char;
+  if (code < 0x80) return `\\x${code.toString(16).padStart(2, '0')}`;
+  return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+/** `%v` of a number decoded from JSON: integers plainly, others as Go's shortest form. */
+export function number(value: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 1e21)
+    return Number.isSafeInteger(value) ? String(value) : BigInt(value).toString();
+  const text = String(value);
+  const match = /^(-?[\d.]+)e([+-])(\d+)$/.exec(text);
+  return match ? `${match[1]}e${match[2]}${(match[3] ?? '').padStart(2, '0')}` : text;
+}
+
+/** `%#v`: Go syntax, as in `map[string]interface {}{"a":"b"}`. */
+export function goSyntax(value: unknown): string {
+  if (value === null || value === undefined) return 'interface {}(nil)';
+  if (typeof value === 'string') return quote(value);
+  if (typeof value === 'number') return number(value);
+  if (typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
+  if (!isObject(value)) return String(value);
+  const members = Object.keys(value)
+    .sort()
+    .map((key) => `${quote(key)}:${goSyntax(value[key])}`);
+  return `map[string]interface {}{${members.join(', ')}}`;
+}

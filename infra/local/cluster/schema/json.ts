@@ -1,0 +1,48 @@
+// What is a JSON object here, and when are two values the same?
+
+/** A decoded JSON object: what the API server stores, judges and answers. */
+export type JsonObject = { [key: string]: unknown };
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Deep equality of JSON values; the order of an object's members does not count. */
+export function sameJson(left: unknown, right: unknown): boolean {
+  if (left === right) return true;
+  if (Array.isArray(left)) {
+    return Array.isArray(right) && left.length === right.length && left.every((item, i) => sameJson(item, right[i]));
+  }
+  if (!isObject(left) || !isObject(right)) return false;
+  const keys = Object.keys(left);
+  return (
+    keys.length === Object.keys(right).length &&
+    keys.every((key) => Object.hasOwn(right, key) && sameJson(left[key], right[key]))
+  );
+}
+
+/** A deep copy of a JSON value. */
+export function copyJson<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(copyJson) as T;
+  if (!isObject(value)) return value;
+  return fromEntries(Object.entries(value).map(([key, member]) => [key, copyJson(member)])) as T;
+}
+
+/** `Object.fromEntries`, safe for a member named `__proto__`. */
+export function fromEntries(entries: Iterable<readonly [string, unknown]>): JsonObject {
+  const object: JsonObject = {};
+  for (const [key, value] of entries) setMember(object, key, value);
+  return object;
+}
+
+/** Sets a member that may be named `__proto__`: it becomes an own member, never the prototype. */
+export function setMember(object: JsonObject, key: string, value: unknown): void {
+  if (key === '__proto__')
+    Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
+  else object[key] = value;
+}
+
+/** A member that the object itself has, or undefined: never one of `Object.prototype`. */
+export function member(object: unknown, key: string): unknown {
+  return isObject(object) && Object.hasOwn(object, key) ? object[key] : undefined;
+}

@@ -1,0 +1,51 @@
+// Does a list of type `set` or `map` hold an element twice?
+import type { Cause } from './cause.ts';
+import { listKey } from './correlate.ts';
+import { isObject, sameJson } from './json.ts';
+import { duplicate } from './refusals.ts';
+import { memberSchema, type Schema } from './schema.ts';
+
+/** Duplicates anywhere below the value. */
+export function duplicatesInLists(value: unknown, schema: Schema | undefined, path: string): Cause[] {
+  if (schema === undefined) return [];
+  if (Array.isArray(value)) {
+    return [
+      ...duplicatesHere(value, schema, path),
+      ...value.flatMap((item, i) => duplicatesInLists(item, schema.items, `${path}[${i}]`)),
+    ];
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([key, child]) => {
+    const childSchema = memberSchema(schema, key);
+    const declared = schema.properties !== undefined && Object.hasOwn(schema.properties, key);
+    const at = declared ? (path === '' ? key : `${path}.${key}`) : `${path}[${key}]`;
+    return duplicatesInLists(child, childSchema, at);
+  });
+}
+
+function duplicatesHere(list: readonly unknown[], schema: Schema, path: string): Cause[] {
+  if (schema['x-kubernetes-list-type'] === 'set') {
+    return list.flatMap((item, i) =>
+      list.slice(0, i).some((one) => sameJson(one, item)) ? [duplicate(`${path}[${i}]`, item)] : [],
+    );
+  }
+  if (schema['x-kubernetes-list-type'] !== 'map') return [];
+  const seen = new Set<string>();
+  return list.flatMap((item, i) => {
+    const key = listKey(item, schema);
+    if (!seen.has(key)) {
+      seen.add(key);
+      return [];
+    }
+    return [duplicate(`${path}[${i}]`, keysOf(item, schema))];
+  });
+}
+
+function keysOf(item: unknown, schema: Schema): Record<string, unknown> {
+  const keys: Record<string, unknown> = {};
+  for (const key of schema['x-kubernetes-list-map-keys'] ?? []) {
+    const value = isObject(item) && Object.hasOwn(item, key) ? item[key] : schema.items?.properties?.[key]?.default;
+    if (value !== undefined) keys[key] = value;
+  }
+  return keys;
+}

@@ -1,0 +1,61 @@
+// Which words does the API server have for each kind of violation?
+import type { Cause } from './cause.ts';
+import { goSyntax, number, quote } from './go-words.ts';
+
+/** A bad value as `field.Error` prints it. */
+export function badValue(value: unknown): string {
+  if (value === null || value === undefined) return 'null';
+  if (typeof value === 'string') return quote(value);
+  if (typeof value === 'number') return number(value);
+  return typeof value === 'boolean' ? String(value) : goSyntax(value);
+}
+
+export function invalid(field: string, value: unknown, detail: string): Cause {
+  return {
+    field,
+    reason: 'FieldValueInvalid',
+    message: `Invalid value: ${badValue(value)}${detail === '' ? '' : `: ${detail}`}`,
+  };
+}
+
+export function required(field: string, detail = ''): Cause {
+  return { field, reason: 'FieldValueRequired', message: `Required value${detail === '' ? '' : `: ${detail}`}` };
+}
+
+export function duplicate(field: string, value: unknown): Cause {
+  return { field, reason: 'FieldValueDuplicate', message: `Duplicate value: ${badValue(value)}` };
+}
+
+export function forbidden(field: string, detail: string): Cause {
+  return { field, reason: 'FieldValueForbidden', message: `Forbidden: ${detail}` };
+}
+
+export function notSupported(field: string, value: unknown, supported: readonly unknown[]): Cause {
+  const values = supported.map((one) => quote(typeof one === 'string' ? one : JSON.stringify(one)));
+  return {
+    field,
+    reason: 'FieldValueNotSupported',
+    message: `Unsupported value: ${badValue(value)}: supported values: ${values.join(', ')}`,
+  };
+}
+
+export function tooLong(field: string, max: number): Cause {
+  return { field, reason: 'FieldValueTooLong', message: `Too long: may not be more than ${max} bytes` };
+}
+
+export function tooMany(field: string, actual: number, max: number): Cause {
+  return {
+    field,
+    reason: 'FieldValueTooMany',
+    message: `Too many: ${actual}: must have at most ${max} ${max === 1 ? 'item' : 'items'}`,
+  };
+}
+
+/** A value of the wrong type; `name` is the field as the schema validator calls it. */
+export function wrongType(field: string, wanted: string, found: string): Cause {
+  return {
+    field,
+    reason: 'FieldValueTypeInvalid',
+    message: `Invalid value: ${quote(found)}: ${field} in body must be of type ${wanted}: ${quote(found)}`,
+  };
+}

@@ -1,0 +1,68 @@
+// What does a structural schema consist of?
+import type { JsonObject } from './json.ts';
+
+/** One rule of `x-kubernetes-validations`. */
+export type Rule = {
+  readonly rule: string;
+  readonly message?: string;
+  readonly messageExpression?: string;
+  readonly reason?: string;
+  readonly fieldPath?: string;
+  readonly optionalOldSelf?: boolean;
+};
+
+/**
+ * The subset of JSON Schema that CRDs and the core kinds' OpenAPI use, references resolved: a node may be reached from
+ * itself (JSONSchemaProps), so walk it along data, never alone.
+ */
+export type Schema = {
+  readonly type?: string;
+  readonly description?: string;
+  readonly format?: string;
+  readonly default?: unknown;
+  readonly nullable?: boolean;
+  readonly enum?: readonly unknown[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: boolean | Schema;
+  readonly items?: Schema;
+  readonly required?: readonly string[];
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: boolean;
+  readonly exclusiveMaximum?: boolean;
+  readonly multipleOf?: number;
+  readonly allOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly not?: Schema;
+  readonly 'x-kubernetes-preserve-unknown-fields'?: boolean;
+  readonly 'x-kubernetes-embedded-resource'?: boolean;
+  readonly 'x-kubernetes-int-or-string'?: boolean;
+  readonly 'x-kubernetes-list-type'?: string;
+  readonly 'x-kubernetes-list-map-keys'?: readonly string[];
+  readonly 'x-kubernetes-map-type'?: string;
+  readonly 'x-kubernetes-patch-merge-key'?: string;
+  readonly 'x-kubernetes-patch-strategy'?: string;
+  readonly 'x-kubernetes-validations'?: readonly Rule[];
+  readonly 'x-kubernetes-unions'?: ReadonlyArray<JsonObject>;
+};
+
+/** The schema of an object's member, where one is declared. */
+export function memberSchema(schema: Schema | undefined, key: string): Schema | undefined {
+  if (schema === undefined) return undefined;
+  if (schema.properties && Object.hasOwn(schema.properties, key)) return schema.properties[key];
+  return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
+}
+
+/** True when the schema lists members of its own, so that others are unknown. */
+export function listsMembers(schema: Schema): boolean {
+  return schema.properties !== undefined && schema.additionalProperties === undefined;
+}
