@@ -1,0 +1,170 @@
+// What is a GatewayInstance?
+import * as z from 'zod';
+import { Duration, FreeText, Name, observed, SecretEntry, text } from './fragments.ts';
+import type { INSTANCE_API_VERSION } from './group.ts';
+import { ModelEntry } from './model-entry.ts';
+import type { KubeObject } from './object-meta.ts';
+import { Workload } from './workload.ts';
+
+const entry = (what: string) => SecretEntry.describe(`Name of the secret's data entry that holds the ${what}.`);
+const secretName = Name.describe('Name of the Secret, in the namespace of the instance.');
+
+const RedisSecretRef = z.object({
+  nameRef: secretName,
+  keys: z
+    .object({
+      hostSecret: entry(
+        'host: a name (TCP; `rediss://name` for TLS), `https://…` (Upstash REST) or the word `memory` (one process only)',
+      ),
+      portSecret: entry('port'),
+      passwordSecret: entry('password (for Upstash the token); an empty value means none'),
+    })
+    .describe('Where in the Secret each value stands.'),
+});
+
+const DatabaseSecretRef = z.object({
+  nameRef: secretName,
+  keys: z
+    .object({
+      hostSecret: entry('host, `name` or `name:port`'),
+      portSecret: entry('port')
+        .optional()
+        .describe(
+          "Name of the secret's data entry that holds the port. Default: the port in the host entry, else 5432.",
+        ),
+      passwordSecret: entry('password; an empty value means none'),
+      usernameSecret: entry('user name'),
+      dbnameSecret: entry('name of the database'),
+    })
+    .describe('Where in the Secret each value stands.'),
+});
+
+const Timeouts = z.object({
+  connect: Duration.default('5s').describe('Until a connection to the upstream stands.'),
+  firstByte: Duration.default('60s').describe('Until the first byte of the reply.'),
+  idle: Duration.default('60s').describe('Between two pieces of a stream.'),
+  total: Duration.default('600s').describe('For the whole request, all attempts together.'),
+});
+
+const Cooldown = z.object({
+  failures: z.int().min(1).max(1000).default(3).describe('So many failures put a model entry aside.'),
+  within: Duration.default('30s').describe('The time in which the failures are counted.'),
+  duration: Duration.default('30s').describe('For so long the entry gets no requests.'),
+});
+
+const Routing = z.object({
+  strategy: z
+    .enum(['SimpleShuffle', 'Priority', 'LeastBusy'])
+    .default('SimpleShuffle')
+    .describe(
+      'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight.',
+    ),
+  retries: z
+    .int()
+    .min(0)
+    .max(10)
+    .default(2)
+    .describe('Further attempts after a failed one, before the first byte of the reply.'),
+  timeouts: Timeouts.prefault({}).describe('How long the gateway waits for an upstream.'),
+  cooldown: Cooldown.prefault({}).describe('When a failing model entry is put aside.'),
+});
+
+const LabelRequirement = z.object({
+  key: z.string().min(1).max(317).describe('The label.'),
+  operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How `values` are compared.'),
+  values: z
+    .array(z.string().max(63))
+    .max(64)
+    .optional()
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .describe('For `In` and `NotIn` at least one value; for the others none.'),
+});
+
+const LabelSelector = z.object({
+  matchLabels: z
+    .record(z.string(), z.string().max(63))
+    .refine((map) => Object.keys(map).length <= 64)
+    .meta({ maxProperties: 64 })
+    .optional()
+    .describe('Labels that the namespace must have.'),
+  matchExpressions: z
+    .array(LabelRequirement)
+    .max(64)
+    .optional()
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .describe('Further requirements on the labels of the namespace.'),
+});
+
+const AllowedNamespaces = z.object({
+  from: z
+    .enum(['All', 'Same', 'Selector'])
+    .default('All')
+    .describe('`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.'),
+  selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
+});
+
+export const GatewayInstanceSpec = z.object({
+  redisSecretRef: RedisSecretRef.describe('The Secret with the connection to the key-value store.'),
+  databaseSecretRef: DatabaseSecretRef.describe('The Secret with the connection to the relational database.'),
+  models: z
+    .array(ModelEntry)
+    .max(512)
+    .default([])
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['identifier'] })
+    .describe(
+      'The models that the instance serves. Several entries may share one `modelName`; each `identifier` stands once.',
+    ),
+  workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),
+  routing: Routing.prefault({}).describe('How requests reach the model entries.'),
+  allowedNamespaces: AllowedNamespaces.prefault({}).describe(
+    'From which namespaces keys, users and teams may refer to this instance.',
+  ),
+  keyValueInStatus: z
+    .enum(['Full', 'Redacted'])
+    .default('Full')
+    .describe(
+      'Whether `status.keyValue` of a VirtualKey is the key itself, or only its last characters. Its Secret always has the key.',
+    ),
+  paused: z
+    .boolean()
+    .default(false)
+    .describe('While true nothing of this instance is acted on but deletion; what runs goes on.'),
+});
+export type GatewayInstanceSpec = z.output<typeof GatewayInstanceSpec>;
+
+const ModelStatus = z.object({
+  modelName: FreeText.describe('The name that clients use.'),
+  identifier: FreeText.describe('The entry.'),
+  ready: z.boolean().describe('Whether the entry can serve.'),
+  reason: z.string().max(1024).optional().describe('Why not, in one CamelCase word.'),
+});
+
+const KeyCount = z.object({
+  total: z.int().min(0).optional().describe('VirtualKeys that refer to this instance.'),
+  active: z.int().min(0).optional().describe('Those of them that work.'),
+});
+
+export const GatewayInstanceStatus = z.object({
+  ...observed,
+  url: text(2048).optional().describe('The base address of the proxy, to which `/chat/completions` is added.'),
+  models: z
+    .array(ModelStatus)
+    .max(512)
+    .optional()
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['identifier'] })
+    .describe('The model entries as they were last judged.'),
+  keys: KeyCount.optional().describe('How many keys there are.'),
+  snapshotHash: z.string().max(128).optional().describe('Names the compiled configuration that the gateway serves.'),
+  workloadType: z
+    .enum(['Knative', 'Deployment', 'External', 'Local'])
+    .optional()
+    .describe('What `workload.type: Auto` was decided to be, once; `Local` is the local stack.'),
+});
+export type GatewayInstanceStatus = z.output<typeof GatewayInstanceStatus>;
+
+export type GatewayInstance = KubeObject<
+  typeof INSTANCE_API_VERSION,
+  'GatewayInstance',
+  GatewayInstanceSpec,
+  GatewayInstanceStatus
+>;

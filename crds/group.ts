@@ -1,0 +1,35 @@
+// What are our API groups, and what are the labels, annotations and names that we put on objects?
+
+export const INSTANCE_GROUP = 'instance.gateway-operator.dev';
+export const AUTH_GROUP = 'auth.gateway-operator.dev';
+export const VERSION = 'v1alpha1';
+
+export const INSTANCE_API_VERSION = `${INSTANCE_GROUP}/${VERSION}` as const;
+export const AUTH_API_VERSION = `${AUTH_GROUP}/${VERSION}` as const;
+
+/** The field manager of every write of ours, server-side apply included. */
+export const FIELD_MANAGER = 'gateway-operator';
+
+/** The one finalizer: on all four kinds, before anything exists that needs cleaning. */
+export const FINALIZER = 'gateway-operator.dev/cleanup';
+
+/** Who makes an object, in the label that Kubernetes recommends. */
+export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by';
+export const MANAGED_BY = 'gateway-operator';
+
+/** Marks what the operator made and may delete; together with an owner reference or a matching key hash. */
+export const OWNED_LABEL = 'gateway-operator.dev/managed';
+export const OWNED = 'true';
+
+/** On a VirtualKey: the user who asked for it. Admission writes it on create and keeps it ever after. */
+export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
+
+/** On a GatewayInstance: `allowed` lets two model entries share one credential secret. */
+export const SHARED_CREDENTIALS_ANNOTATION = 'instance.gateway-operator.dev/shared-credentials';
+export const SHARED_CREDENTIALS_ALLOWED = 'allowed';
+
+/** On a GatewayInstance: the uid of the closed instance whose ledger this one goes on with. */
+export const ADOPT_LEDGER_ANNOTATION = 'instance.gateway-operator.dev/adopt-ledger';
+
+/** The category that lists all four kinds: `kubectl get gateway`. */
+export const CATEGORY = 'gateway';

@@ -1,0 +1,102 @@
+// What is one entry of an instance's `spec.models`?
+// Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a change.
+import * as z from 'zod';
+import { Duration, FreeText, Limit, Money, Name, SecretEntry, text } from './fragments.ts';
+import { ruled } from './rule.ts';
+
+const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
+const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
+const HTTP_ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/][^\p{Z}\p{C}]*$/u;
+
+const price = (what: string) => Money.optional().describe(what);
+
+export const ModelCredentials = z.object({
+  nameRef: Name.describe("Name of the Secret that holds this model's credentials, in the namespace of the instance."),
+  keys: z
+    .record(z.string(), SecretEntry)
+    .refine((keys) => Object.keys(keys).length >= 1 && Object.keys(keys).length <= 32)
+    .meta({ minProperties: 1, maxProperties: 32 })
+    .describe(
+      'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
+    ),
+});
+
+export const GatewayParams = z.object({
+  model: text(256)
+    .regex(PROVIDER_AND_MODEL)
+    .describe('The real model as `<provider>/<base-model>`; the provider ends at the first slash.'),
+  customLLMProvider: z
+    .string()
+    .regex(PROVIDER)
+    .max(63)
+    .optional()
+    .describe(
+      'Decides dialect and address in place of the provider in `model`. An unknown one with an `apiBase` is treated as OpenAI-compatible.',
+    ),
+  apiBase: text(2048)
+    .regex(HTTP_ADDRESS)
+    .optional()
+    .describe(
+      "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). Default: the credential `apiBase`, else the provider's own address.",
+    ),
+  weight: z
+    .int()
+    .min(1)
+    .max(1_000_000)
+    .optional()
+    .describe('Share of the requests among entries with the same `modelName`. Default: 1.'),
+  priority: z
+    .int()
+    .min(0)
+    .max(1000)
+    .optional()
+    .describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
+  rpm: Limit.optional().describe('Requests per minute that this entry takes. Default: no limit.'),
+  tpm: Limit.optional().describe('Tokens per minute that this entry takes. Default: no limit.'),
+  timeout: Duration.optional().describe('For one attempt at this entry. Default: what `routing.timeouts` says.'),
+  maxInputTokens: Limit.optional().describe('Size of the context window, in tokens.'),
+  maxOutputTokens: Limit.optional().describe(
+    'The most tokens that the model can answer with; bounds what a request may cost.',
+  ),
+  inputCostPerMillionTokens: price(
+    'Price in dollars of a million prompt tokens; `"0"` is free. A key with a budget cannot use a model without a price.',
+  ),
+  outputCostPerMillionTokens: price('Price in dollars of a million completion tokens, reasoning included.'),
+  cachedInputCostPerMillionTokens: price(
+    'Price in dollars of a million prompt tokens read from a cache. Default: the input price.',
+  ),
+  cacheWriteCostPerMillionTokens: price(
+    'Price in dollars of a million prompt tokens written to a cache. Default: the input price.',
+  ),
+});
+export type GatewayParams = z.output<typeof GatewayParams>;
+
+export const ModelEntry = ruled(
+  z.object({
+    modelName: FreeText.describe('The name that clients use. Several entries may share it.'),
+    identifier: FreeText.describe('Names the entry; stands once in the list.'),
+    requiresAuth: z.boolean().describe('True when the model needs an API key or other credentials.'),
+    modelCredentials: ModelCredentials.optional().describe(
+      'Where the credentials are: with `requiresAuth: true` required, else left out. Each model that requires them has a Secret of its own.',
+    ),
+    gatewayParams: GatewayParams.describe('The model behind the name.'),
+  }),
+  [
+    {
+      id: 'CredentialsRequired',
+      cel: '!self.requiresAuth || has(self.modelCredentials)',
+      message:
+        'requiresAuth is true: add modelCredentials with the name of the Secret and its keys, or set requiresAuth to false',
+      at: 'modelCredentials',
+      holds: (self) => !self.requiresAuth || self.modelCredentials !== undefined,
+    },
+    {
+      id: 'CredentialsUnused',
+      cel: 'self.requiresAuth || !has(self.modelCredentials)',
+      message: 'requiresAuth is false: remove modelCredentials, or set requiresAuth to true',
+      at: 'modelCredentials',
+      holds: (self) => self.requiresAuth || self.modelCredentials === undefined,
+    },
+  ],
+);
+export type ModelEntry = z.output<typeof ModelEntry>;

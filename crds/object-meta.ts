@@ -1,0 +1,42 @@
+// What do we read of an object's metadata?
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+  readonly blockOwnerDeletion?: boolean;
+}
+
+/** Metadata of a stored object: the API server has filled in what only it can know. */
+export interface ObjectMeta {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  /** Counts the changes of `spec`. */
+  readonly generation: number;
+  /** RFC 3339. */
+  readonly creationTimestamp: string;
+  /** RFC 3339; present once somebody deleted the object and a finalizer still holds it. */
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly finalizers?: readonly string[];
+  readonly ownerReferences?: readonly OwnerReference[];
+}
+
+/** Metadata of an object that is not stored yet: with `generateName` it has no name while `/mutate` sees it. */
+export interface DraftMeta extends Partial<ObjectMeta> {
+  readonly generateName?: string;
+}
+
+/** An object of one of our kinds as the API server stores it. */
+export interface KubeObject<ApiVersion extends string, Kind extends string, Spec, Status> {
+  readonly apiVersion: ApiVersion;
+  readonly kind: Kind;
+  readonly metadata: ObjectMeta;
+  readonly spec: Spec;
+  readonly status?: Status;
+}

@@ -1,0 +1,135 @@
+// What is a VirtualKey?
+import * as z from 'zod';
+import {
+  ConnectionRef,
+  Duration,
+  FreeText,
+  LocalRef,
+  limits,
+  ModelNames,
+  Money,
+  Name,
+  observed,
+  SecretEntry,
+  Spend,
+  Timestamp,
+  text,
+} from './fragments.ts';
+import type { AUTH_API_VERSION } from './group.ts';
+import type { KubeObject } from './object-meta.ts';
+
+const strings = (value: z.ZodString, max: number) =>
+  z
+    .record(z.string(), value)
+    .refine((map) => Object.keys(map).length <= max)
+    .meta({ maxProperties: max });
+
+const SecretTemplate = z.object({
+  name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
+  entry: SecretEntry.optional().describe('A further data entry that holds the key; the entry `key` is always there.'),
+  labels: z.record(z.string(), text(63)).meta({ maxProperties: 64 }).optional().describe('Labels of the Secret.'),
+  annotations: z
+    .record(z.string(), text(4096))
+    .meta({ maxProperties: 64 })
+    .optional()
+    .describe('Annotations of the Secret.'),
+  entries: z
+    .record(z.string(), text(4096))
+    .meta({ maxProperties: 64 })
+    .optional()
+    .describe(
+      'Further data entries: name to text, in which `${key}` and `${baseURL}` stand for the key and the address of the proxy, e.g. `OPENAI_API_KEY: ${key}`.',
+    ),
+});
+
+const Rotation = z.object({
+  every: Duration.describe('How old a key value gets before a new one replaces it.'),
+  overlap: Duration.optional().describe(
+    'For so long the old value works beside the new one; shorter than `every`. Default: admission sets it from `every`.',
+  ),
+});
+
+const ModelBudget = z.object({
+  maxBudget: Money.describe('The most this key may spend on the model in one window, in dollars.'),
+  budgetDuration: Duration.describe('Length of the window.'),
+});
+
+export const VirtualKeySpec = z.object({
+  keyAlias: FreeText.describe('Names the key; once on each instance. Never changes.'),
+  models: ModelNames.default([]).describe(
+    'The models that the key may use, as exact `modelName`s of the instance. Empty means all.',
+  ),
+  maxBudget: Money.describe(
+    'The most the key may spend in one window, in dollars, as a quoted decimal string: `"12"`, `"0.5"`. `"0"` means never.',
+  ),
+  budgetDuration: Duration.describe(
+    'Length of the budget window: a number and a unit (`s`, `m`, `h`, `d`, `w`, `mo` = 30 days), e.g. `30d`. When it ends the budget is whole again.',
+  ),
+  connectionRef: ConnectionRef.describe('The instance that the key belongs to. Never changes.'),
+  duration: Duration.optional().describe(
+    'How long the key lives, from its creation; sets `status.expiryDate`. Default: for ever.',
+  ),
+  softBudget: Money.optional().describe(
+    'From this spend on, in dollars, the key is reported; it goes on working. Not above `maxBudget`.',
+  ),
+  blocked: z.boolean().default(false).describe('While true the key does not work.'),
+  ...limits,
+  modelMaxBudget: z
+    .record(z.string(), ModelBudget)
+    .refine((map) => Object.keys(map).length <= 64)
+    .meta({ maxProperties: 64 })
+    .optional()
+    .describe('Budgets for single models, by `modelName`, beside `maxBudget`.'),
+  userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
+  teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
+  tags: z
+    .array(FreeText)
+    .max(64)
+    .optional()
+    .meta({ 'x-kubernetes-list-type': 'set' })
+    .describe('Words for reports of spend.'),
+  metadata: strings(z.string(), 64).optional().describe('Free entries for reports and logs; never secret.'),
+  budgetWindow: z
+    .enum(['Rolling', 'Calendar'])
+    .default('Rolling')
+    .describe(
+      '`Rolling` windows are counted from the creation of the key; `Calendar` windows begin at UTC midnight (`d`), Monday (`w`) or the first of the month (`mo`).',
+    ),
+  secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
+  rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
+  deletionPolicy: z
+    .enum(['Delete', 'Retain'])
+    .default('Delete')
+    .describe(
+      'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
+    ),
+});
+export type VirtualKeySpec = z.output<typeof VirtualKeySpec>;
+
+export const VirtualKeyStatus = z.object({
+  ...observed,
+  keySecretRef: z
+    .string()
+    .max(253)
+    .optional()
+    .describe('Name of the Secret that holds the key, in its data entry `key`.'),
+  keyValue: z
+    .string()
+    .max(512)
+    .optional()
+    .describe('The key itself, or its last characters where the instance says `keyValueInStatus: Redacted`.'),
+  currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
+  isActive: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether the key works: not blocked, not expired, within its budget, its alias its own, its instance ready.',
+    ),
+  expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),
+  keyID: z.string().max(128).optional().describe('Names the key in logs and in the ledger; not secret.'),
+  budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),
+  lastSyncTime: Timestamp.optional().describe('When something of this status last changed, RFC 3339.'),
+});
+export type VirtualKeyStatus = z.output<typeof VirtualKeyStatus>;
+
+export type VirtualKey = KubeObject<typeof AUTH_API_VERSION, 'VirtualKey', VirtualKeySpec, VirtualKeyStatus>;

@@ -1,0 +1,133 @@
+// Where and how does the gateway of an instance run?
+import * as z from 'zod';
+import { Name, SecretEntry, text } from './fragments.ts';
+import { ruled } from './rule.ts';
+
+const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#][^\p{Z}\p{C}?#]*$/u;
+const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/u;
+
+const keyOf = (what: string) =>
+  z
+    .object({
+      name: Name.describe(`Name of the ${what}, in the namespace of the instance.`),
+      key: SecretEntry.describe('Name of the data entry.'),
+      optional: z.boolean().optional().describe('Whether the entry may be missing. Default: false.'),
+    })
+    .optional()
+    .describe(`An entry of a ${what}.`);
+
+const EnvVar = ruled(
+  z.object({
+    name: z
+      .string()
+      .regex(/^[-._a-zA-Z][-._a-zA-Z0-9]*$/u)
+      .max(256)
+      .describe('Name of the variable.'),
+    value: text(32_768).optional().describe('Its value.'),
+    valueFrom: ruled(z.object({ secretKeyRef: keyOf('Secret'), configMapKeyRef: keyOf('ConfigMap') }), [
+      {
+        id: 'OneValueSource',
+        cel: 'has(self.secretKeyRef) != has(self.configMapKeyRef)',
+        message: 'set exactly one of secretKeyRef and configMapKeyRef',
+        holds: (self) => (self.secretKeyRef === undefined) !== (self.configMapKeyRef === undefined),
+      },
+    ])
+      .optional()
+      .describe('Where the value comes from; in place of `value`.'),
+  }),
+  [
+    {
+      id: 'OneValue',
+      cel: '!(has(self.value) && has(self.valueFrom))',
+      message: 'set value or valueFrom, not both',
+      at: 'valueFrom',
+      holds: (self) => self.value === undefined || self.valueFrom === undefined,
+    },
+  ],
+);
+
+const Quantities = z
+  .record(z.string(), z.string().regex(QUANTITY).max(32))
+  .refine((map) => Object.keys(map).length <= 16)
+  .meta({ maxProperties: 16 });
+
+const Labels = z
+  .record(z.string(), text(63))
+  .refine((map) => Object.keys(map).length <= 64)
+  .meta({ maxProperties: 64 });
+
+const Annotations = z
+  .record(z.string(), text(4096))
+  .refine((map) => Object.keys(map).length <= 64)
+  .meta({ maxProperties: 64 });
+
+const Scale = ruled(
+  z.object({
+    min: z
+      .int()
+      .min(0)
+      .max(1000)
+      .optional()
+      .describe('At least so many replicas. Default: 0 on Knative (scale to zero), else 1.'),
+    max: z.int().min(1).max(1000).optional().describe('At most so many replicas. Default: what the platform decides.'),
+  }),
+  [
+    {
+      id: 'ScaleMinAboveMax',
+      cel: '!has(self.min) || !has(self.max) || self.min <= self.max',
+      message: 'min is above max: lower min or raise max',
+      at: 'min',
+      holds: (self) => self.min === undefined || self.max === undefined || self.min <= self.max,
+    },
+  ],
+);
+
+export const Workload = ruled(
+  z.object({
+    type: z
+      .enum(['Auto', 'Knative', 'Deployment', 'External'])
+      .default('Auto')
+      .describe(
+        '`Knative` where it scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` takes Knative where it is installed; decided once and kept in `status.workloadType`.',
+      ),
+    url: text(2048)
+      .regex(ADDRESS)
+      .optional()
+      .describe('With `type: External` the address of the gateway, under which `/chat/completions` is served.'),
+    image: z
+      .string()
+      .regex(/^[^\p{Z}\p{C}]+$/u)
+      .max(1024)
+      .optional()
+      .describe('Container image of the gateway. Default: the image that belongs to this operator.'),
+    scale: Scale.optional().describe('How many replicas.'),
+    resources: z
+      .object({
+        requests: Quantities.optional().describe('What a replica is sure to get, e.g. `cpu: 100m`.'),
+        limits: Quantities.optional().describe('What a replica may use at most, e.g. `memory: 256Mi`.'),
+      })
+      .optional()
+      .describe('Processor time and memory of a replica.'),
+    env: z
+      .array(EnvVar)
+      .max(64)
+      .optional()
+      .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+      .describe('Further environment variables of the container.'),
+    podLabels: Labels.optional().describe('Further labels of the pods.'),
+    podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),
+    serviceAccountName: Name.optional().describe(
+      'The service account that the pods run as. Default: one without any rights.',
+    ),
+  }),
+  [
+    {
+      id: 'ExternalNeedsUrl',
+      cel: "self.type != 'External' || has(self.url)",
+      message: 'type is External: add url, the address of the gateway, or choose another type',
+      at: 'url',
+      holds: (self) => self.type !== 'External' || self.url !== undefined,
+    },
+  ],
+);
+export type Workload = z.output<typeof Workload>;
