@@ -1,0 +1,34 @@
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { readOptions, UsageError } from './options.ts';
+
+test('without options everything runs on this machine, under .gateway-operator, on port 4000', () => {
+  expect(readOptions([])).toEqual({
+    help: false,
+    options: {
+      state: resolve('.gateway-operator'),
+      reset: false,
+      port: 4000,
+      empty: false,
+      cluster: { type: 'embedded' },
+      schedule: 60,
+    },
+  });
+});
+
+test('a cluster that is neither embedded nor envtest is the path of a kubeconfig file', () => {
+  const asked = readOptions(['--cluster', 'some/config']);
+  expect(asked.help === false && asked.options.cluster).toEqual({ type: 'kubeconfig', path: resolve('some/config') });
+});
+
+test.each([
+  [['--port', 'x'], '--port: "x" is not a whole number from 0 to 65535.'],
+  [['--port', '70000'], '--port: "70000" is not a whole number from 0 to 65535.'],
+  [['--schedule', '0'], '--schedule: "0" is not a whole number from 1 to 86400.'],
+  [['--database', 'mysql://x/y'], '--database: say embedded, or postgres://user:password@host:port/dbname.'],
+  [['--cluster', ''], '--cluster: say embedded, envtest, or the path of a kubeconfig file.'],
+  [['--nonsense'], "Unknown option '--nonsense'. `npm start -- --help` lists the options."],
+  [['extra'], "Unexpected argument 'extra'. `npm start -- --help` lists the options."],
+])('%j is refused with one clear sentence', (args, sentence) => {
+  expect(() => readOptions(args)).toThrow(new UsageError(sentence));
+});

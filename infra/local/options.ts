@@ -1,0 +1,98 @@
+// What did the person ask for on the command line?
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+export interface Options {
+  /** Absolute path; all state of the stack lives there. */
+  readonly state: string;
+  readonly reset: boolean;
+  /** 0 = any free port. */
+  readonly port: number;
+  readonly empty: boolean;
+  readonly cluster: { readonly type: 'embedded' | 'envtest' } | { readonly type: 'kubeconfig'; readonly path: string };
+  /** Absent: PostgreSQL of our own. */
+  readonly database?: URL;
+  /** Seconds between two runs of the cron. */
+  readonly schedule: number;
+}
+
+export const HELP = `npm start -- [options]: the whole gateway operator on this machine, until Ctrl-C
+
+  --state DIR        where all state lives (default .gateway-operator)
+  --reset            empty DIR first
+  --port N           the gateway's port (default 4000; 0 = any free port; a taken port: the next free one)
+  --empty            do not apply the sample
+  --cluster WHICH    embedded (default): a small API server of ours, for trying and testing only
+                     envtest: a real kube-apiserver and etcd from the folder KUBEBUILDER_ASSETS names
+                     PATH: the cluster of that kubeconfig file (our CRDs and webhooks are applied to it)
+  --database WHICH   embedded (default): a PostgreSQL of our own, or postgres://user:password@host:port/dbname
+  --schedule SECONDS how often the cron runs (default 60); changes in the cluster are looked at at once
+  --help             this text
+`;
+
+/** A mistake of the person at the keyboard: its message is printed as it is, and the exit code is 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+export type Asked = { readonly help: true } | { readonly help: false; readonly options: Options };
+
+/** Options from the words after `--`. Throws UsageError with one clear sentence. */
+export function readOptions(args: ReadonlyArray<string>): Asked {
+  const { values } = parse(args);
+  if (values.help) return { help: true };
+  const database = databaseOf(values.database);
+  return {
+    help: false,
+    options: {
+      state: resolve(values.state),
+      reset: values.reset,
+      port: integer('--port', values.port, 0, 65_535),
+      empty: values.empty,
+      cluster: clusterOf(values.cluster),
+      ...(database === undefined ? {} : { database }),
+      schedule: integer('--schedule', values.schedule, 1, 86_400),
+    },
+  };
+}
+
+function parse(args: ReadonlyArray<string>) {
+  try {
+    return parseArgs({
+      args: [...args],
+      strict: true,
+      options: {
+        state: { type: 'string', default: '.gateway-operator' },
+        reset: { type: 'boolean', default: false },
+        port: { type: 'string', default: '4000' },
+        empty: { type: 'boolean', default: false },
+        cluster: { type: 'string', default: 'embedded' },
+        database: { type: 'string', default: 'embedded' },
+        schedule: { type: 'string', default: '60' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (cause) {
+    const said = cause instanceof Error ? cause.message.split('. ')[0] : String(cause);
+    throw new UsageError(`${said}. \`npm start -- --help\` lists the options.`, { cause });
+  }
+}
+
+function integer(option: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (/^[0-9]+$/.test(text) && value >= least && value <= most) return value;
+  throw new UsageError(`${option}: "${text}" is not a whole number from ${least} to ${most}.`);
+}
+
+function clusterOf(text: string): Options['cluster'] {
+  if (text === '') throw new UsageError('--cluster: say embedded, envtest, or the path of a kubeconfig file.');
+  return text === 'embedded' || text === 'envtest' ? { type: text } : { type: 'kubeconfig', path: resolve(text) };
+}
+
+function databaseOf(text: string): URL | undefined {
+  if (text === 'embedded') return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const known = url?.protocol === 'postgres:' || url?.protocol === 'postgresql:';
+  if (url !== undefined && known && url.hostname !== '' && url.pathname.length > 1) return url;
+  throw new UsageError('--database: say embedded, or postgres://user:password@host:port/dbname.');
+}

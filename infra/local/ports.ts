@@ -1,0 +1,23 @@
+// Where can this server listen?
+import { createServer } from 'node:net';
+
+/** `wanted` when it is free, else (0 too) the next free one or any; never a port that is taken. */
+export async function freePort(wanted: number | undefined, otherwise: 'next' | 'any'): Promise<number> {
+  for (let port = wanted ?? 0; port < 65_536; port += 1) {
+    const got = await tryPort(port);
+    if (got !== undefined) return got;
+    if (otherwise === 'any') return freePort(0, 'any');
+  }
+  throw new Error(`no free port from ${wanted} up`);
+}
+
+function tryPort(port: number): Promise<number | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(undefined));
+    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : undefined));
+    });
+  });
+}
