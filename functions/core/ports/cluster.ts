@@ -53,6 +53,16 @@ export type Written<T> =
   | { readonly ok: true; readonly object: T }
   | { readonly ok: false; readonly refusal: WriteRefusal; readonly message: string };
 
+/** The API server could not be asked, or said something nobody decides by. `status` is the HTTP status, where there was one. */
+export class ClusterError extends Error {
+  override readonly name = 'ClusterError';
+  readonly status: number | undefined;
+  constructor(message: string, status?: number, options?: ErrorOptions) {
+    super(message, options);
+    this.status = status;
+  }
+}
+
 /** Every call gives up within 10 s, obeys 429 with Retry-After, and keeps one connection alive. Throws when the API server cannot be asked. */
 export interface Cluster {
   /** Undefined on 404. */
