@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { toDatabaseConnection, toStoreConnection } from './connections.ts';
+
+const encode = (data: Record<string, string>) =>
+  Object.fromEntries(Object.entries(data).map(([name, value]) => [name, Buffer.from(value).toString('base64')]));
+
+const database = {
+  nameRef: 'db',
+  keys: { hostSecret: 'h', passwordSecret: 'p', usernameSecret: 'u', dbnameSecret: 'd' },
+};
+const store = { nameRef: 'kv', keys: { hostSecret: 'h', portSecret: 'n', passwordSecret: 'p' } };
+const good = { h: 'db.example', u: 'me', p: '', d: 'gateway' };
+
+test.each([
+  ['db.example', 'db.example', 5432],
+  ['db.example:6000', 'db.example', 6000],
+  ['[::1]:6000', '::1', 6000],
+  ['db.example\n', 'db.example', 5432],
+])('a database host entry %j means %s port %i', (text, host, port) => {
+  const read = toDatabaseConnection(database, encode({ ...good, h: text }));
+  expect(read).toEqual({ ok: true, value: { host, port, username: 'me', password: '', dbname: 'gateway' } });
+});
+
+test.each(['', 'postgres://db', 'db:', 'db:0', 'db:70000', 'a:b:c'])(
+  'a database host entry %j is refused by name',
+  (h) => {
+    const read = toDatabaseConnection(database, encode({ ...good, h }));
+    expect(read.ok === false && read.failure.entry).toBe('h');
+  },
+);
+
+test('a missing entry is named', () => {
+  const { d: _, ...rest } = good;
+  const read = toDatabaseConnection(database, encode(rest));
+  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretEntryMissing', entry: 'd' });
+});
+
+test.each([
+  [{ h: 'memory' }, { type: 'memory' }],
+  [
+    { h: 'kv', n: '6379', p: 'x' },
+    { type: 'redis', host: 'kv', port: 6379, password: 'x', tls: false },
+  ],
+  [
+    { h: 'rediss://kv', n: '6380', p: '' },
+    { type: 'redis', host: 'kv', port: 6380, password: '', tls: true },
+  ],
+  [
+    { h: 'https://eu1.example', p: 't' },
+    { type: 'upstash', url: 'https://eu1.example', token: 't' },
+  ],
+  [
+    { h: 'http://127.0.0.1:80', p: 't' },
+    { type: 'upstash', url: 'http://127.0.0.1:80', token: 't' },
+  ],
+])('a store secret %j is %j', (data, value) => {
+  expect(toStoreConnection(store, encode(data))).toEqual({ ok: true, value });
+});
+
+test.each([
+  [{ h: 'kv', p: '' }, 'n'],
+  [{ h: 'kv', n: 'x', p: '' }, 'n'],
+  [{ h: 'kv/0', n: '1', p: '' }, 'h'],
+  [{ h: 'http://eu1.example', p: 't' }, 'h'],
+  [{ h: 'https://eu1.example' }, 'p'],
+])('a store secret %j is refused at entry %s', (data, entry) => {
+  const read = toStoreConnection(store, encode(data));
+  expect(read.ok === false && read.failure.entry).toBe(entry);
+});

@@ -1,0 +1,97 @@
+// Where are an instance's database and store? Read from its Secrets, through the entry names its `keys` objects map (DESIGN 9).
+import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import type { DatabaseConnection, StoreConnection } from './ports/backends.ts';
+import { err, ok, type Result } from './result.ts';
+
+/** Why a Secret's data is not a connection: `entry` names the data entry, `problem` says what is wrong and what to do. */
+export interface ConnectionProblem {
+  readonly reason: 'SecretEntryMissing' | 'SecretEntryInvalid';
+  readonly entry: string;
+  readonly problem: string;
+}
+
+type SecretData = Readonly<Record<string, string>>;
+
+/** `data` as stored: base64. The host entry is `name` or `name:port`; an IPv6 address stands in brackets. */
+export function toDatabaseConnection(
+  ref: GatewayInstanceSpec['databaseSecretRef'],
+  data: SecretData,
+): Result<DatabaseConnection, ConnectionProblem> {
+  const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = ref.keys;
+  const absent = [hostSecret, usernameSecret, passwordSecret, dbnameSecret, portSecret].find(
+    (name) => name !== undefined && data[name] === undefined,
+  );
+  if (absent !== undefined) return err(missing(absent));
+  const host = /^(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(read(data, hostSecret));
+  if (host?.[1] === undefined) {
+    return err(invalid(hostSecret, 'is not a host: write `name` or `name:port`, without a scheme'));
+  }
+  const portText = portSecret === undefined ? (host[2] ?? '5432') : read(data, portSecret);
+  const port = toPort(portText);
+  if (port === undefined) return err(invalid(portSecret ?? hostSecret, 'has no port from 1 to 65535'));
+  const empty = [usernameSecret, dbnameSecret].find((name) => read(data, name) === '');
+  if (empty !== undefined) return err(invalid(empty, 'is empty'));
+  return ok({
+    host: host[1].replace(/^\[(.*)\]$/, '$1'),
+    port,
+    username: read(data, usernameSecret),
+    password: read(data, passwordSecret),
+    dbname: read(data, dbnameSecret),
+  });
+}
+
+/** The host entry is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word `memory`. */
+export function toStoreConnection(
+  ref: GatewayInstanceSpec['redisSecretRef'],
+  data: SecretData,
+): Result<StoreConnection, ConnectionProblem> {
+  const { hostSecret, portSecret, passwordSecret } = ref.keys;
+  if (data[hostSecret] === undefined) return err(missing(hostSecret));
+  const host = read(data, hostSecret);
+  if (host === 'memory') return ok({ type: 'memory' });
+  const absent = [passwordSecret, ...(isUrl(host) ? [] : [portSecret])].find((name) => data[name] === undefined);
+  if (absent !== undefined) return err(missing(absent));
+  if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
+  const [, scheme, name] = /^(rediss?:\/\/)?([^/:]+|\[[^\]]+\])$/.exec(host) ?? [];
+  if (name === undefined) {
+    return err(invalid(hostSecret, 'is not a host: write a name, `rediss://name`, `https://…` or `memory`'));
+  }
+  const port = toPort(read(data, portSecret));
+  if (port === undefined) return err(invalid(portSecret, 'has no port from 1 to 65535'));
+  const bare = name.replace(/^\[(.*)\]$/, '$1');
+  return ok({ type: 'redis', host: bare, port, password: read(data, passwordSecret), tls: scheme === 'rediss://' });
+}
+
+const isUrl = (host: string) => /^https?:\/\//.test(host);
+
+function toUpstash(entry: string, text: string, token: string): Result<StoreConnection, ConnectionProblem> {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const loopback = url !== undefined && /^(localhost|127\.[0-9.]+|\[::1\])$/.test(url.hostname);
+  if (url === undefined || (url.protocol === 'http:' && !loopback)) {
+    return err(invalid(entry, 'is not an address that is safe: write `https://…` (`http://` on loopback only)'));
+  }
+  return ok({ type: 'upstash', url: text, token });
+}
+
+/** UTF-8 text of a base64 entry. A trailing newline, which `echo` leaves, is not part of it. */
+function read(data: SecretData, entry: string): string {
+  const bytes = Uint8Array.from(atob(data[entry] ?? ''), (character) => character.charCodeAt(0));
+  return new TextDecoder().decode(bytes).replace(/\r?\n$/, '');
+}
+
+function toPort(text: string): number | undefined {
+  const port = Number(text);
+  return /^[0-9]{1,5}$/.test(text) && port >= 1 && port <= 65_535 ? port : undefined;
+}
+
+const missing = (entry: string): ConnectionProblem => ({
+  reason: 'SecretEntryMissing',
+  entry,
+  problem: 'is not there: add it to the data of the Secret',
+});
+
+const invalid = (entry: string, problem: string): ConnectionProblem => ({
+  reason: 'SecretEntryInvalid',
+  entry,
+  problem,
+});

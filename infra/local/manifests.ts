@@ -1,0 +1,80 @@
+// How do manifests get into a cluster: read, filled in, and applied through its API?
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { kinds } from '#crds/kinds.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+const CLUSTER_SCOPED: Readonly<Record<string, Resource>> = {
+  CustomResourceDefinition: {
+    group: 'apiextensions.k8s.io',
+    version: 'v1',
+    plural: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+  },
+  MutatingWebhookConfiguration: {
+    group: 'admissionregistration.k8s.io',
+    version: 'v1',
+    plural: 'mutatingwebhookconfigurations',
+    kind: 'MutatingWebhookConfiguration',
+  },
+  ValidatingWebhookConfiguration: {
+    group: 'admissionregistration.k8s.io',
+    version: 'v1',
+    plural: 'validatingwebhookconfigurations',
+    kind: 'ValidatingWebhookConfiguration',
+  },
+};
+
+/** The resource that holds objects of this kind; throws for a kind the stack never applies. */
+export function resourceOf(kind: string): Resource {
+  const core = Object.values(RESOURCES).find((resource) => resource.kind === kind);
+  const found = kinds.find((known) => known.kind === kind) ?? CLUSTER_SCOPED[kind] ?? core;
+  if (found === undefined) throw new Error(`no resource for kind ${kind}`);
+  return found;
+}
+
+/** Our CRDs, as generated and committed. */
+export function customResourceDefinitions(): ReadonlyArray<KubeObject> {
+  const folder = join(ROOT, 'crds/manifests');
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.yaml'))
+    .flatMap((name) => readDocuments(readFileSync(join(folder, name), 'utf8')))
+    .filter(({ kind }) => kind === 'CustomResourceDefinition');
+}
+
+/** The sample with this machine's addresses; every `${base64:name}` must be given. */
+export function renderSample(values: Readonly<Record<string, string>>): string {
+  const text = readFileSync(join(import.meta.dirname, 'sample/sample.yaml'), 'utf8');
+  return text.replace(/\$\{base64:(\w+)\}/g, (_, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`the sample asks for ${name}`);
+    return Buffer.from(value).toString('base64');
+  });
+}
+
+export function readDocuments(text: string): ReadonlyArray<KubeObject> {
+  return parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
+}
+
+/** Creates the object, or brings what is there to it (`update: false`: leaves it as people have made it). Throws with the cluster's own words. */
+export async function put(
+  cluster: Cluster,
+  object: KubeObject,
+  update: boolean,
+): Promise<'created' | 'updated' | 'kept'> {
+  const resource = resourceOf(object.kind);
+  const { namespace, name } = object.metadata;
+  const live = await cluster.get(resource, namespace, name);
+  if (live !== undefined && !update) return 'kept';
+  const written =
+    live === undefined
+      ? await cluster.create(resource, object)
+      : await cluster.patch(resource, namespace, name, object as Readonly<Record<string, unknown>>);
+  if (written.ok) return live === undefined ? 'created' : 'updated';
+  if (written.refusal === 'exists') return put(cluster, object, update);
+  throw new Error(`${object.kind} ${name} was refused: ${written.message}`);
+}
