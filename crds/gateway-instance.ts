@@ -1,9 +1,10 @@
 // What is a GatewayInstance?
 import * as z from 'zod';
-import { Duration, FreeText, Name, observed, SecretEntry, text } from './fragments.ts';
+import { Duration, FreeText, Labels, Name, observed, SecretEntry, text } from './fragments.ts';
 import type { INSTANCE_API_VERSION } from './group.ts';
 import { ModelEntry } from './model-entry.ts';
 import type { KubeObject } from './object-meta.ts';
+import { ruled } from './rule.ts';
 import { Workload } from './workload.ts';
 
 const entry = (what: string) => SecretEntry.describe(`Name of the secret's data entry that holds the ${what}.`);
@@ -69,24 +70,30 @@ const Routing = z.object({
   cooldown: Cooldown.prefault({}).describe('When a failing model entry is put aside.'),
 });
 
-const LabelRequirement = z.object({
-  key: z.string().min(1).max(317).describe('The label.'),
-  operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How `values` are compared.'),
-  values: z
-    .array(z.string().max(63))
-    .max(64)
-    .optional()
-    .meta({ 'x-kubernetes-list-type': 'atomic' })
-    .describe('For `In` and `NotIn` at least one value; for the others none.'),
-});
+const LabelRequirement = ruled(
+  z.object({
+    key: z.string().min(1).max(317).describe('The label.'),
+    operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How `values` are compared.'),
+    values: z
+      .array(z.string().max(63))
+      .max(64)
+      .optional()
+      .meta({ 'x-kubernetes-list-type': 'atomic' })
+      .describe('For `In` and `NotIn` at least one value; for the others none.'),
+  }),
+  [
+    {
+      id: 'ValuesOfRequirement',
+      cel: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
+      message: 'In and NotIn need values; Exists and DoesNotExist have none',
+      at: 'values',
+      holds: (self) => ['In', 'NotIn'].includes(self.operator) === (self.values ?? []).length > 0,
+    },
+  ],
+);
 
 const LabelSelector = z.object({
-  matchLabels: z
-    .record(z.string(), z.string().max(63))
-    .refine((map) => Object.keys(map).length <= 64)
-    .meta({ maxProperties: 64 })
-    .optional()
-    .describe('Labels that the namespace must have.'),
+  matchLabels: Labels.optional().describe('Labels that the namespace must have.'),
   matchExpressions: z
     .array(LabelRequirement)
     .max(64)
@@ -95,13 +102,24 @@ const LabelSelector = z.object({
     .describe('Further requirements on the labels of the namespace.'),
 });
 
-const AllowedNamespaces = z.object({
-  from: z
-    .enum(['All', 'Same', 'Selector'])
-    .default('All')
-    .describe('`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.'),
-  selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
-});
+const AllowedNamespaces = ruled(
+  z.object({
+    from: z
+      .enum(['All', 'Same', 'Selector'])
+      .default('All')
+      .describe('`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.'),
+    selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
+  }),
+  [
+    {
+      id: 'SelectorRequired',
+      cel: "self.from != 'Selector' || has(self.selector)",
+      message: 'from is Selector: add selector with matchLabels or matchExpressions, or choose All or Same',
+      at: 'selector',
+      holds: (self) => self.from !== 'Selector' || self.selector !== undefined,
+    },
+  ],
+);
 
 export const GatewayInstanceSpec = z.object({
   redisSecretRef: RedisSecretRef.describe('The Secret with the connection to the key-value store.'),

@@ -1,7 +1,7 @@
 // What is one entry of an instance's `spec.models`?
 // Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a change.
 import * as z from 'zod';
-import { Duration, FreeText, Limit, Money, Name, SecretEntry, text } from './fragments.ts';
+import { Duration, FreeText, Limit, Money, mapOf, Name, SecretEntry, text } from './fragments.ts';
 import { ruled } from './rule.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
@@ -12,29 +12,25 @@ const price = (what: string) => Money.optional().describe(what);
 
 export const ModelCredentials = z.object({
   nameRef: Name.describe("Name of the Secret that holds this model's credentials, in the namespace of the instance."),
-  keys: z
-    .record(z.string(), SecretEntry)
-    .refine((keys) => Object.keys(keys).length >= 1 && Object.keys(keys).length <= 32)
-    .meta({ minProperties: 1, maxProperties: 32 })
-    .describe(
-      'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
-    ),
+  keys: mapOf(SecretEntry, { min: 1, max: 32, longest: 63, form: 'write 1 to 63 characters, e.g. `apiKey`' }).describe(
+    'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
+  ),
 });
 
 export const GatewayParams = z.object({
   model: text(256)
-    .regex(PROVIDER_AND_MODEL)
+    .regex(PROVIDER_AND_MODEL, 'is not of the form <provider>/<base-model>: write e.g. "openai/gpt-4o"')
     .describe('The real model as `<provider>/<base-model>`; the provider ends at the first slash.'),
   customLLMProvider: z
     .string()
-    .regex(PROVIDER)
+    .regex(PROVIDER, 'is not a provider: write letters, digits, `-`, `_` and `.`, e.g. "openai"')
     .max(63)
     .optional()
     .describe(
       'Decides dialect and address in place of the provider in `model`. An unknown one with an `apiBase` is treated as OpenAI-compatible.',
     ),
   apiBase: text(2048)
-    .regex(HTTP_ADDRESS)
+    .regex(HTTP_ADDRESS, 'is not an address: write it like "https://host/v1"')
     .optional()
     .describe(
       "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). Default: the credential `apiBase`, else the provider's own address.",

@@ -11,15 +11,19 @@ import {
   observed,
   Spend,
   Timestamp,
+  text,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
 import type { KubeObject } from './object-meta.ts';
+import { type Rule, ruled } from './rule.ts';
 
 const EMAIL = /^[^\p{Z}\p{C}@]+@[^\p{Z}\p{C}@]+$/u;
 
-export const UserSpec = z.object({
+const Fields = z.object({
   connectionRef: ConnectionRef.describe('The instance that the user belongs to.'),
-  userEmail: z.string().regex(EMAIL).max(254).describe('E-mail address of the user.'),
+  userEmail: text(254)
+    .regex(EMAIL, 'is not an e-mail address: write it like "name@example.com"')
+    .describe('E-mail address of the user.'),
   userAlias: FreeText.optional().describe('What the user is called. Default: admission sets it from `userEmail`.'),
   autoCreateKey: z
     .boolean()
@@ -45,6 +49,16 @@ export const UserSpec = z.object({
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
     .describe('The Teams of the user; one is enough that either side names the other.'),
 });
+/** What `autoCreateKey` cannot do without. */
+const keyNeeds = (field: 'keyAlias' | 'maxBudget' | 'budgetDuration'): Rule<z.output<typeof Fields>> => ({
+  id: 'AutoCreateKeyNeedsField',
+  cel: `!self.autoCreateKey || has(self.${field})`,
+  message: `autoCreateKey is true: add ${field}, which the key takes from the user`,
+  at: field,
+  holds: (self) => !self.autoCreateKey || self[field] !== undefined,
+});
+
+export const UserSpec = ruled(Fields, [keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration')]);
 export type UserSpec = z.output<typeof UserSpec>;
 
 export const UserStatus = z.object({

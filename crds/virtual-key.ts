@@ -1,109 +1,163 @@
 // What is a VirtualKey?
 import * as z from 'zod';
 import {
+  Annotations,
   ConnectionRef,
   Duration,
   FreeText,
+  isDurationInCel,
+  isMoneyInCel,
+  Labels,
   LocalRef,
   limits,
   ModelNames,
   Money,
+  mapOf,
   Name,
+  nanoInCel,
+  nanoOf,
   observed,
   SecretEntry,
   Spend,
+  secondsInCel,
+  secondsOf,
   Timestamp,
   text,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
 import type { KubeObject } from './object-meta.ts';
-
-const strings = (value: z.ZodString, max: number) =>
-  z
-    .record(z.string(), value)
-    .refine((map) => Object.keys(map).length <= max)
-    .meta({ maxProperties: max });
+import { ruled } from './rule.ts';
 
 const SecretTemplate = z.object({
   name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
   entry: SecretEntry.optional().describe('A further data entry that holds the key; the entry `key` is always there.'),
-  labels: z.record(z.string(), text(63)).meta({ maxProperties: 64 }).optional().describe('Labels of the Secret.'),
-  annotations: z
-    .record(z.string(), text(4096))
-    .meta({ maxProperties: 64 })
-    .optional()
-    .describe('Annotations of the Secret.'),
-  entries: z
-    .record(z.string(), text(4096))
-    .meta({ maxProperties: 64 })
+  labels: Labels.optional().describe('Labels of the Secret.'),
+  annotations: Annotations.optional().describe('Annotations of the Secret.'),
+  entries: ruled(
+    mapOf(text(4096), {
+      pattern: /^[-._a-zA-Z0-9]+$/,
+      longest: 253,
+      form: 'write letters, digits, `-`, `_` and `.`',
+    }),
+    [
+      {
+        id: 'KeyEntryIsTaken',
+        cel: "!('key' in self)",
+        message: 'the entry `key` always holds the key itself: give this one another name',
+        holds: (self) => !Object.hasOwn(self, 'key'),
+      },
+    ],
+  )
     .optional()
     .describe(
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
       'Further data entries: name to text, in which `${key}` and `${baseURL}` stand for the key and the address of the proxy, e.g. `OPENAI_API_KEY: ${key}`.',
     ),
 });
 
-const Rotation = z.object({
-  every: Duration.describe('How old a key value gets before a new one replaces it.'),
-  overlap: Duration.optional().describe(
-    'For so long the old value works beside the new one; shorter than `every`. Default: admission sets it from `every`.',
-  ),
-});
+const Rotation = ruled(
+  z.object({
+    every: Duration.describe('How old a key value gets before a new one replaces it.'),
+    overlap: Duration.optional().describe(
+      'For so long the old value works beside the new one; shorter than `every`. Default: admission sets it from `every`.',
+    ),
+  }),
+  [
+    {
+      id: 'OverlapTooLong',
+      cel:
+        `!has(self.overlap) || !${isDurationInCel('self.overlap')} || !${isDurationInCel('self.every')} || ` +
+        `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
+      message: 'overlap must be shorter than every: shorten overlap or lengthen every',
+      at: 'overlap',
+      holds: (self) => self.overlap === undefined || secondsOf(self.overlap) < secondsOf(self.every),
+    },
+  ],
+);
 
 const ModelBudget = z.object({
   maxBudget: Money.describe('The most this key may spend on the model in one window, in dollars.'),
   budgetDuration: Duration.describe('Length of the window.'),
 });
 
-export const VirtualKeySpec = z.object({
-  keyAlias: FreeText.describe('Names the key; once on each instance. Never changes.'),
-  models: ModelNames.default([]).describe(
-    'The models that the key may use, as exact `modelName`s of the instance. Empty means all.',
-  ),
-  maxBudget: Money.describe(
-    'The most the key may spend in one window, in dollars, as a quoted decimal string: `"12"`, `"0.5"`. `"0"` means never.',
-  ),
-  budgetDuration: Duration.describe(
-    'Length of the budget window: a number and a unit (`s`, `m`, `h`, `d`, `w`, `mo` = 30 days), e.g. `30d`. When it ends the budget is whole again.',
-  ),
-  connectionRef: ConnectionRef.describe('The instance that the key belongs to. Never changes.'),
-  duration: Duration.optional().describe(
-    'How long the key lives, from its creation; sets `status.expiryDate`. Default: for ever.',
-  ),
-  softBudget: Money.optional().describe(
-    'From this spend on, in dollars, the key is reported; it goes on working. Not above `maxBudget`.',
-  ),
-  blocked: z.boolean().default(false).describe('While true the key does not work.'),
-  ...limits,
-  modelMaxBudget: z
-    .record(z.string(), ModelBudget)
-    .refine((map) => Object.keys(map).length <= 64)
-    .meta({ maxProperties: 64 })
-    .optional()
-    .describe('Budgets for single models, by `modelName`, beside `maxBudget`.'),
-  userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
-  teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
-  tags: z
-    .array(FreeText)
-    .max(64)
-    .optional()
-    .meta({ 'x-kubernetes-list-type': 'set' })
-    .describe('Words for reports of spend.'),
-  metadata: strings(z.string(), 64).optional().describe('Free entries for reports and logs; never secret.'),
-  budgetWindow: z
-    .enum(['Rolling', 'Calendar'])
-    .default('Rolling')
-    .describe(
-      '`Rolling` windows are counted from the creation of the key; `Calendar` windows begin at UTC midnight (`d`), Monday (`w`) or the first of the month (`mo`).',
+export const VirtualKeySpec = ruled(
+  z.object({
+    keyAlias: ruled(FreeText, [
+      {
+        id: 'KeyAliasIsImmutable',
+        cel: 'self == oldSelf',
+        message: 'immutable: a key keeps its alias; create another VirtualKey with the new alias and delete this one',
+        holds: (self, old) => self === old,
+      },
+    ]).describe('Names the key; once on each instance. Never changes.'),
+    models: ModelNames.default([]).describe(
+      'The models that the key may use, as exact `modelName`s of the instance. Empty means all.',
     ),
-  secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
-  rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
-  deletionPolicy: z
-    .enum(['Delete', 'Retain'])
-    .default('Delete')
-    .describe(
-      'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
+    maxBudget: Money.describe(
+      'The most the key may spend in one window, in dollars, as a quoted decimal string: `"12"`, `"0.5"`. `"0"` means never.',
     ),
-});
+    budgetDuration: Duration.describe(
+      'Length of the budget window: a number and a unit (`s`, `m`, `h`, `d`, `w`, `mo` = 30 days), e.g. `30d`. When it ends the budget is whole again.',
+    ),
+    connectionRef: ruled(ConnectionRef, [
+      {
+        id: 'ConnectionRefIsImmutable',
+        cel: 'self == oldSelf',
+        message:
+          'immutable: a key stays on its instance; create another VirtualKey for the other instance and delete this one',
+        holds: (self, old) =>
+          self.instanceRef.name === old?.instanceRef.name && self.instanceRef.namespace === old.instanceRef.namespace,
+      },
+    ]).describe('The instance that the key belongs to. Never changes.'),
+    duration: Duration.optional().describe(
+      'How long the key lives, from its creation; sets `status.expiryDate`. Default: for ever.',
+    ),
+    softBudget: Money.optional().describe(
+      'From this spend on, in dollars, the key is reported; it goes on working. Not above `maxBudget`.',
+    ),
+    blocked: z.boolean().default(false).describe('While true the key does not work.'),
+    ...limits,
+    modelMaxBudget: mapOf(ModelBudget, { longest: 256, form: 'write a `modelName` of the instance' })
+      .optional()
+      .describe('Budgets for single models, by `modelName`, beside `maxBudget`.'),
+    userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
+    teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
+    tags: z
+      .array(FreeText)
+      .max(64)
+      .optional()
+      .meta({ 'x-kubernetes-list-type': 'set' })
+      .describe('Words for reports of spend.'),
+    metadata: mapOf(text(1024), { longest: 256, form: 'write 1 to 256 characters' })
+      .optional()
+      .describe('Free entries for reports and logs; never secret.'),
+    budgetWindow: z
+      .enum(['Rolling', 'Calendar'])
+      .default('Rolling')
+      .describe(
+        '`Rolling` windows are counted from the creation of the key; `Calendar` windows begin at UTC midnight (`d`), Monday (`w`) or the first of the month (`mo`).',
+      ),
+    secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
+    rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
+    deletionPolicy: z
+      .enum(['Delete', 'Retain'])
+      .default('Delete')
+      .describe(
+        'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
+      ),
+  }),
+  [
+    {
+      id: 'SoftBudgetAboveMaxBudget',
+      cel:
+        `!has(self.softBudget) || !${isMoneyInCel('self.softBudget')} || !${isMoneyInCel('self.maxBudget')} || ` +
+        `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
+      message: 'softBudget is above maxBudget: lower softBudget or raise maxBudget',
+      at: 'softBudget',
+      holds: (self) => self.softBudget === undefined || nanoOf(self.softBudget) <= nanoOf(self.maxBudget),
+    },
+  ],
+);
 export type VirtualKeySpec = z.output<typeof VirtualKeySpec>;
 
 export const VirtualKeyStatus = z.object({

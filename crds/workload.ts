@@ -1,6 +1,6 @@
 // Where and how does the gateway of an instance run?
 import * as z from 'zod';
-import { Name, SecretEntry, text } from './fragments.ts';
+import { Annotations, Labels, mapOf, Name, SecretEntry, text } from './fragments.ts';
 import { ruled } from './rule.ts';
 
 const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#][^\p{Z}\p{C}?#]*$/u;
@@ -46,20 +46,10 @@ const EnvVar = ruled(
   ],
 );
 
-const Quantities = z
-  .record(z.string(), z.string().regex(QUANTITY).max(32))
-  .refine((map) => Object.keys(map).length <= 16)
-  .meta({ maxProperties: 16 });
-
-const Labels = z
-  .record(z.string(), text(63))
-  .refine((map) => Object.keys(map).length <= 64)
-  .meta({ maxProperties: 64 });
-
-const Annotations = z
-  .record(z.string(), text(4096))
-  .refine((map) => Object.keys(map).length <= 64)
-  .meta({ maxProperties: 64 });
+const Quantities = mapOf(
+  z.string().regex(QUANTITY, 'is not a quantity: write it like "100m", "0.5" or "256Mi"').max(32),
+  { max: 16, longest: 253, form: 'write e.g. `cpu` or `memory`' },
+);
 
 const Scale = ruled(
   z.object({
@@ -91,7 +81,7 @@ export const Workload = ruled(
         '`Knative` where it scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` takes Knative where it is installed; decided once and kept in `status.workloadType`.',
       ),
     url: text(2048)
-      .regex(ADDRESS)
+      .regex(ADDRESS, 'is not an address: write it like "https://host/path", without a query')
       .optional()
       .describe('With `type: External` the address of the gateway, under which `/chat/completions` is served.'),
     image: z
