@@ -1,16 +1,16 @@
 // Does this object match a field or label selector?
+
+import { kinds } from '../../../crds/kinds.ts';
 import { ClusterError, type KubeObject, type Resource } from '../../../functions/core/ports/cluster.ts';
 import { isRecord } from './merge-patch.ts';
 
-const REFERENCE = 'spec.connectionRef.instanceRef.name';
-
-/** What our CRDs declare as `selectableFields`, and what the API server knows for core kinds. An undeclared field is a 400. */
+/** What the API server knows for core kinds; our own kinds declare theirs in crds/. An undeclared field is a 400. */
 const SELECTABLE: Readonly<Record<string, ReadonlyArray<string>>> = {
-  virtualkeys: ['spec.keyAlias', REFERENCE],
-  users: ['spec.keyAlias', 'spec.userEmail', REFERENCE],
-  teams: ['spec.teamAlias', REFERENCE],
   events: ['involvedObject.kind', 'involvedObject.name', 'involvedObject.namespace', 'involvedObject.uid', 'reason'],
   secrets: ['type'],
+  ...Object.fromEntries(
+    kinds.map(({ plural, selectableFields }) => [plural, selectableFields.map((path) => path.slice(1))]),
+  ),
 };
 
 /** A predicate for a field selector (`a=b,c!=d`; `\,`, `\=` and `\\` escape). Throws on a field that is not selectable. */
@@ -50,7 +50,7 @@ function toRequirement(term: string): (labels: Labels) => boolean {
 /** Parts between separators that no backslash escapes; the backslashes stay. */
 function split(text: string, separator: string): string[] {
   const parts = [''];
-  for (const piece of text.match(/\\.|[^]/gs) ?? []) {
+  for (const piece of text.match(/\\.|./gs) ?? []) {
     if (piece === separator) parts.push('');
     else parts[parts.length - 1] += piece;
   }
