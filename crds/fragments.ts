@@ -1,5 +1,6 @@
 // Which pieces do several kinds share: names, texts, money, durations, references, limits, conditions?
 import * as z from 'zod';
+import { asSet, mapBy } from './list-type.ts';
 import { ruled } from './rule.ts';
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/u;
@@ -176,7 +177,7 @@ export const ConnectionRef = z.object({
 export type ConnectionRef = z.output<typeof ConnectionRef>;
 
 /** Model names; an empty list means every model of the instance. */
-export const ModelNames = z.array(FreeText).max(512).meta({ 'x-kubernetes-list-type': 'set' });
+export const ModelNames = z.array(FreeText).max(512).meta(asSet);
 
 /** The limits that keys, users and teams have in common. */
 export const limits = {
@@ -205,7 +206,7 @@ export const observed = {
     .array(Condition)
     .max(32)
     .optional()
-    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
+    .meta(mapBy('type'))
     .describe('What was observed, one entry a type.'),
   observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that this status is about.'),
 };

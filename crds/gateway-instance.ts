@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { Duration, FreeText, Labels, Name, observed, SecretEntry, text } from './fragments.ts';
 import type { INSTANCE_API_VERSION } from './group.ts';
+import { atomic, mapBy } from './list-type.ts';
 import { ModelEntry } from './model-entry.ts';
 import type { KubeObject } from './object-meta.ts';
 import { ruled } from './rule.ts';
@@ -78,7 +79,7 @@ const LabelRequirement = ruled(
       .array(z.string().max(63))
       .max(64)
       .optional()
-      .meta({ 'x-kubernetes-list-type': 'atomic' })
+      .meta(atomic)
       .describe('For `In` and `NotIn` at least one value; for the others none.'),
   }),
   [
@@ -98,7 +99,7 @@ const LabelSelector = z.object({
     .array(LabelRequirement)
     .max(64)
     .optional()
-    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .meta(atomic)
     .describe('Further requirements on the labels of the namespace.'),
 });
 
@@ -128,7 +129,7 @@ export const GatewayInstanceSpec = z.object({
     .array(ModelEntry)
     .max(512)
     .default([])
-    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['identifier'] })
+    .meta(mapBy('identifier'))
     .describe(
       'The models that the instance serves. Several entries may share one `modelName`; each `identifier` stands once.',
     ),
@@ -169,7 +170,7 @@ export const GatewayInstanceStatus = z.object({
     .array(ModelStatus)
     .max(512)
     .optional()
-    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['identifier'] })
+    .meta(mapBy('identifier'))
     .describe('The model entries as they were last judged.'),
   keys: KeyCount.optional().describe('How many keys there are.'),
   snapshotHash: z.string().max(128).optional().describe('Names the compiled configuration that the gateway serves.'),

@@ -2,6 +2,7 @@
 import type * as z from 'zod';
 import { GatewayInstanceSpec, GatewayInstanceStatus } from './gateway-instance.ts';
 import { AUTH_GROUP, CATEGORY, INSTANCE_GROUP, VERSION } from './group.ts';
+import type { Rule } from './rule.ts';
 import { TeamSpec, TeamStatus } from './team.ts';
 import { UserSpec, UserStatus } from './user.ts';
 import { VirtualKeySpec, VirtualKeyStatus } from './virtual-key.ts';
@@ -28,6 +29,8 @@ export interface Kind {
   readonly categories: readonly string[];
   /** One sentence for `kubectl explain` and the reference. */
   readonly description: string;
+  /** What `metadata.name` must be beyond what every name is. The one rule at the root of the CRD; never to be tightened. */
+  readonly nameRule?: Rule<string>;
   readonly spec: z.ZodObject;
   readonly status: z.ZodObject;
   readonly columns: readonly PrinterColumn[];
@@ -62,6 +65,17 @@ const inGroup = (group: string) => ({
   categories: [CATEGORY],
 });
 
+const INSTANCE_NAME = /^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/;
+
+/** A Service, a ConfigMap and a path of the gateway are named after the instance. */
+const instanceName: Rule<string> = {
+  id: 'InstanceName',
+  cel: `self.metadata.name.matches('${INSTANCE_NAME.source}')`,
+  message:
+    'is not the name of an instance: write at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
+  holds: (name) => INSTANCE_NAME.test(name),
+};
+
 export const gatewayInstances: Kind = {
   ...inGroup(INSTANCE_GROUP),
   kind: 'GatewayInstance',
@@ -70,6 +84,7 @@ export const gatewayInstances: Kind = {
   shortNames: ['gwi'],
   description:
     'A proxy for language-model requests, with its database, its key-value store and the models that it serves.',
+  nameRule: instanceName,
   spec: GatewayInstanceSpec,
   status: GatewayInstanceStatus,
   columns: [

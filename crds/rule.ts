@@ -33,3 +33,6 @@ export function ruled<S extends z.ZodType>(schema: S, rules: readonly Rule<z.out
 export function rulesOf(schema: z.core.$ZodType): readonly Rule<unknown>[] {
   return registry.get(schema as z.ZodType)?.rules ?? [];
 }
+
+/** Whether the rule compares with what was there before; such a rule is silent on create. */
+export const changes = (rule: Rule<never>): boolean => rule.cel.includes('oldSelf');

@@ -13,6 +13,7 @@ import {
   Timestamp,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
+import { mapBy } from './list-type.ts';
 import type { KubeObject } from './object-meta.ts';
 
 export const TeamSpec = z.object({
@@ -31,7 +32,7 @@ export const TeamSpec = z.object({
     .array(LocalRef)
     .max(1024)
     .default([])
-    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+    .meta(mapBy('name'))
     .describe('The Users of the team; one is enough that either side names the other.'),
 });
 export type TeamSpec = z.output<typeof TeamSpec>;

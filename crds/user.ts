@@ -14,6 +14,7 @@ import {
   text,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
+import { mapBy } from './list-type.ts';
 import type { KubeObject } from './object-meta.ts';
 import { type Rule, ruled } from './rule.ts';
 
@@ -46,7 +47,7 @@ const Fields = z.object({
     .array(LocalRef)
     .max(64)
     .default([])
-    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+    .meta(mapBy('name'))
     .describe('The Teams of the user; one is enough that either side names the other.'),
 });
 /** What `autoCreateKey` cannot do without. */

@@ -25,6 +25,7 @@ import {
   text,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
+import { asSet } from './list-type.ts';
 import type { KubeObject } from './object-meta.ts';
 import { ruled } from './rule.ts';
 
@@ -122,12 +123,7 @@ export const VirtualKeySpec = ruled(
       .describe('Budgets for single models, by `modelName`, beside `maxBudget`.'),
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
-    tags: z
-      .array(FreeText)
-      .max(64)
-      .optional()
-      .meta({ 'x-kubernetes-list-type': 'set' })
-      .describe('Words for reports of spend.'),
+    tags: z.array(FreeText).max(64).optional().meta(asSet).describe('Words for reports of spend.'),
     metadata: mapOf(text(1024), { longest: 256, form: 'write 1 to 256 characters' })
       .optional()
       .describe('Free entries for reports and logs; never secret.'),

@@ -1,6 +1,7 @@
 // Where and how does the gateway of an instance run?
 import * as z from 'zod';
 import { Annotations, Labels, mapOf, Name, SecretEntry, text } from './fragments.ts';
+import { mapBy } from './list-type.ts';
 import { ruled } from './rule.ts';
 
 const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#][^\p{Z}\p{C}?#]*$/u;
@@ -102,7 +103,7 @@ export const Workload = ruled(
       .array(EnvVar)
       .max(64)
       .optional()
-      .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+      .meta(mapBy('name'))
       .describe('Further environment variables of the container.'),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),
