@@ -1,0 +1,102 @@
+// What does the reference of the fields say?
+import { type Field, fieldsOf } from './fields.ts';
+import { FreeText } from './fragments.ts';
+import { type Kind, kinds } from './kinds.ts';
+import { toManifest } from './manifest.ts';
+import { type StructuralSchema, toStructural } from './structural.ts';
+
+const TEXT = toStructural(FreeText.describe('text'), 'text').pattern;
+
+/** `docs/reference.md`. */
+export function toReference(): string {
+  return `${HEAD}\n${kinds.map(chapter).join('\n')}`;
+}
+
+const HEAD = `# Fields
+
+Generated from \`crds/*.ts\` by \`npm run generate\`; \`kubectl explain\` shows the same. \`[]\` stands for any entry of a list, \`{}\` for any
+value of a map. What is accepted but does nothing yet is listed in [not-yet-acted-on.md](not-yet-acted-on.md).
+
+- A *duration* is a number and a unit: \`s\`, \`m\`, \`h\`, \`d\`, \`w\`, \`mo\` (30 days), e.g. \`30d\`; at most 36,525 days.
+- *Dollars* are a quoted decimal string: \`"12"\`, \`"0.5"\`, \`"12.50"\`; at most nine decimals, at most \`"1000000000"\`.
+- *Text* has at most 256 characters, no blanks at its ends and no control characters.
+`;
+
+function chapter(kind: Kind): string {
+  const names = [kind.plural, kind.singular, ...kind.shortNames].map((name) => `\`${name}\``).join(', ');
+  return [
+    `## ${kind.kind}`,
+    '',
+    kind.description,
+    '',
+    `\`apiVersion: ${kind.apiVersion}\`, \`kind: ${kind.kind}\`. \`kubectl get\` takes ${names}.`,
+    ...(kind.nameRule === undefined ? [] : ['', `\`metadata.name\`: ${afterColon(kind.nameRule.message)}.`]),
+    '',
+    '### spec',
+    '',
+    ...table(fieldsOf(kind, 'spec')),
+    ...rules(kind),
+    '### status',
+    '',
+    ...table(fieldsOf(kind, 'status')),
+  ].join('\n');
+}
+
+function table(fields: readonly Field[]): string[] {
+  const head = ['| field | type | default | meaning |', '|---|---|---|---|'];
+  const rows = fields.map(({ path, schema, required }) => {
+    const bounds = boundsOf(schema);
+    const type = bounds === '' ? typeOf(schema) : `${typeOf(schema)}, ${bounds}`;
+    const name = path.replace(/^(spec|status)\./, '');
+    return `| \`${name}\` | ${cell(type)} | ${required ? '*required*' : defaultOf(schema)} | ${cell(schema.description ?? '')} |`;
+  });
+  return [...head, ...rows, ''];
+}
+
+/** The rules that a schema cannot say, by the field they are about. */
+function rules(kind: Kind): string[] {
+  const [version] = toManifest(kind).spec.versions;
+  const found = rulesBelow(version.schema.openAPIV3Schema.properties.spec, 'spec').filter(
+    ([, message]) => !message.includes('36525'),
+  );
+  return found.length === 0
+    ? []
+    : ['Refused besides:', '', ...found.map(([path, message]) => `- \`${path}\`: ${message}`), ''];
+}
+
+function rulesBelow(schema: StructuralSchema, path: string): ReadonlyArray<readonly [string, string]> {
+  const here = (schema['x-kubernetes-validations'] ?? []).map(({ message }) => [path, message] as const);
+  const children = Object.entries(schema.properties ?? {}).flatMap(([name, child]) =>
+    rulesBelow(child, `${path}.${name}`),
+  );
+  const items = schema.items === undefined ? [] : rulesBelow(schema.items, `${path}[]`);
+  const values = schema.additionalProperties === undefined ? [] : rulesBelow(schema.additionalProperties, `${path}{}`);
+  return [...here, ...children, ...items, ...values];
+}
+
+function typeOf(schema: StructuralSchema): string {
+  if (schema.items !== undefined) return `list of ${typeOf(schema.items)}`;
+  if (schema.additionalProperties !== undefined) return `map to ${typeOf(schema.additionalProperties)}`;
+  if (schema.enum !== undefined) return schema.enum.map((one) => `\`${one}\``).join(', ');
+  if (schema.format === 'date-time') return 'date';
+  if (schema.pattern?.includes('mo)')) return 'duration';
+  if (schema.pattern?.includes('1000000000')) return 'dollars';
+  return schema.pattern === TEXT ? 'text' : schema.type;
+}
+
+function boundsOf(schema: StructuralSchema): string {
+  if (schema.items !== undefined) return `at most ${schema.maxItems}`;
+  if (schema.additionalProperties !== undefined) return `at most ${schema.maxProperties}`;
+  if (schema.type === 'integer')
+    return schema.maximum === undefined ? `from ${schema.minimum}` : `${schema.minimum} to ${schema.maximum}`;
+  if (typeOf(schema) === 'string') return `at most ${schema.maxLength} characters`;
+  return '';
+}
+
+const defaultOf = (schema: StructuralSchema): string =>
+  schema.default === undefined || typeof schema.default === 'object' ? '' : `\`${String(schema.default)}\``;
+
+/** Messages say what is wrong, a colon, and what to do. */
+const afterColon = (message: string): string => message.slice(message.indexOf(': ') + 2);
+
+const cell = (text: string): string => text.replaceAll('|', '\\|');
