@@ -1,0 +1,121 @@
+// Which columns does `kubectl get` print of an object?
+import { isObject, type JsonObject } from '../schema/json.ts';
+import { age } from './age.ts';
+import { coreColumns } from './core-columns.ts';
+import { jsonPath } from './json-path.ts';
+
+/** A CRD's `additionalPrinterColumns` entry. */
+export type PrinterColumn = {
+  readonly name: string;
+  readonly type: string;
+  readonly jsonPath: string;
+  readonly format?: string;
+  readonly description?: string;
+  readonly priority?: number;
+};
+
+/** A column with the cell that it makes of an object. */
+export type Column = {
+  readonly name: string;
+  readonly type: string;
+  readonly format: string;
+  readonly description: string;
+  readonly priority: number;
+  cell(object: JsonObject, now: Date): string | number | boolean | null;
+};
+
+export type TableRequest = {
+  readonly objects: readonly JsonObject[];
+  readonly columns: readonly Column[];
+  readonly now: Date;
+  /** `includeObject` of the request: what stands in a row's `object`. */
+  readonly include: 'None' | 'Metadata' | 'Object';
+  /** `metadata` of the list: resourceVersion, continue, remainingItemCount. */
+  readonly listMeta?: JsonObject;
+  /** A watch sends the column definitions with its first event only. */
+  readonly definitions?: boolean;
+};
+
+/** A `meta.k8s.io/v1` Table, for a list, one object or a watch event. */
+export function toTable({ objects, columns, now, include, listMeta, definitions = true }: TableRequest): JsonObject {
+  return {
+    kind: 'Table',
+    apiVersion: 'meta.k8s.io/v1',
+    metadata: listMeta ?? {},
+    columnDefinitions: definitions
+      ? columns.map(({ name, type, format, description, priority }) => ({ name, type, format, description, priority }))
+      : null,
+    rows: objects.map((object) => ({
+      cells: columns.map((column) => column.cell(object, now)),
+      ...(include === 'None' ? {} : { object: include === 'Object' ? object : partial(object) }),
+    })),
+  };
+}
+
+function partial(object: JsonObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata };
+}
+
+const nameColumn: Column = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description:
+    'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names',
+  priority: 0,
+  cell: (object) => String(metadata(object).name ?? ''),
+};
+
+const createdAt =
+  'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
+
+const ageColumn: Column = {
+  name: 'Age',
+  type: 'date',
+  format: '',
+  description: createdAt,
+  priority: 0,
+  cell: (object) => String(metadata(object).creationTimestamp ?? ''),
+};
+
+/** The columns of a CRD: the name, then what it declares; without a declaration the age. */
+export function crdColumns(declared: readonly PrinterColumn[] | undefined): Column[] {
+  return [nameColumn, ...(declared && declared.length > 0 ? declared.map(toColumn) : [ageColumn])];
+}
+
+/** The columns of a core kind: its own where it has some, else name and age. */
+export function columnsOf(apiVersion: string, kind: string): Column[] {
+  return coreColumns(apiVersion, kind) ?? [nameColumn, { ...ageColumn, type: 'string', cell: ageOf }];
+}
+
+function ageOf(object: JsonObject, now: Date): string {
+  return age(metadata(object).creationTimestamp, now);
+}
+
+function toColumn({ name, type, jsonPath: path, format = '', description = '', priority = 0 }: PrinterColumn): Column {
+  const find = jsonPath(path);
+  return {
+    name,
+    type,
+    format,
+    description: description || `Custom resource definition column (in JSONPath format): ${path}`,
+    priority,
+    cell: (object, now) => cell(find(object), type, now),
+  };
+}
+
+function cell(found: readonly unknown[], type: string, now: Date): string | number | boolean | null {
+  const value = found[0];
+  if (value === undefined || value === null) return null;
+  if (type === 'date') return typeof value === 'string' ? age(value, now) : '<unknown>';
+  if (type === 'string') return found.length === 1 && typeof value === 'string' ? value : found.map(text).join(' ');
+  return typeof value === 'number' || typeof value === 'boolean' ? value : text(value);
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function metadata(object: JsonObject): JsonObject {
+  return isObject(object.metadata) ? object.metadata : {};
+}
