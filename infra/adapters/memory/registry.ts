@@ -1,0 +1,95 @@
+// Which aliases, values and policies are there, when nothing but this process needs to know? The registry's promises without a database.
+import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Window } from '#core/ports/money.ts';
+import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
+import type { Claim, InstanceRow, LiveValue, PolicyWrite, Registry } from '#core/ports/registry.ts';
+
+interface Deps {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Makes a window's sum from its entries, where there are books: `createMemoryBooks().recount`. */
+  readonly recount?: (scopeId: ScopeId, window: Window) => void | Promise<void>;
+}
+
+interface Row extends Omit<Claim, 'values' | 'policy'> {
+  readonly instanceUid: string;
+  readonly values: Map<string, LiveValue>;
+  retired: boolean;
+  policy?: ScopePolicy | KeyPolicy;
+}
+
+export type MemoryRegistry = Registry & { policies(instanceUid: string): Policies };
+
+export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegistry {
+  const instances = new Map<string, InstanceRow & { open: boolean }>();
+  const rows = new Map<ScopeId, Row>();
+  const live = (instanceUid: string) =>
+    [...rows.values()].filter((row) => row.instanceUid === instanceUid && !row.retired);
+  const retire = (row: Row | undefined) => {
+    if (row === undefined) return;
+    row.retired = true;
+    row.values.clear();
+  };
+
+  return {
+    migrate: async () => ({ from: 1, to: 1 }),
+    openInstance: async (instance) => {
+      instances.set(instance.uid, { ...instance, open: true });
+    },
+    closeInstance: async (uid) => {
+      const instance = instances.get(uid);
+      if (instance !== undefined) instance.open = false;
+      live(uid).forEach(retire);
+    },
+    claims: async (instanceUid) => live(instanceUid).map(toClaim),
+    claim: async (instanceUid, kind, alias, holder) => {
+      const found = live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
+      if (found !== undefined && found.holder.uid !== holder.uid) return { won: false, by: found.holder };
+      if (found !== undefined) return { won: true, claim: toClaim(found) };
+      const scopeId = ids.next();
+      const row = { scopeId, instanceUid, kind, alias, holder, anchor: clock.now(), values: new Map(), retired: false };
+      rows.set(scopeId, row);
+      return { won: true, claim: toClaim(row) };
+    },
+    addValue: async (scopeId, hash) => {
+      const row = rows.get(scopeId);
+      if (row === undefined || row.retired) {
+        throw new Error(`adding a value to scope ${scopeId}, which is retired or was never claimed`);
+      }
+      const owner = [...rows.values()].find(({ values }) => values.has(hash));
+      if (owner === undefined) row.values.set(hash, { hash, createdAt: clock.now() });
+      return owner === undefined || owner === row;
+    },
+    retireValues: async (scopeId, hashes) => {
+      for (const hash of hashes) rows.get(scopeId)?.values.delete(hash);
+    },
+    writePolicies: async (instanceUid, writes) => {
+      for (const write of writes) await writePolicy(instanceUid, write);
+    },
+    retire: async (scopeIds) => {
+      for (const scopeId of scopeIds) retire(rows.get(scopeId));
+    },
+    policies: (instanceUid) => ({ find: async (hash) => find(instanceUid, hash) }),
+  };
+
+  async function writePolicy(instanceUid: string, { policy, recount: window }: PolicyWrite): Promise<void> {
+    if (window !== undefined) await recount?.(policy.scopeId, window);
+    const row = rows.get(policy.scopeId);
+    if (row !== undefined && row.instanceUid === instanceUid && !row.retired) row.policy = structuredClone(policy);
+  }
+
+  function find(instanceUid: string, hash: string): KeyRecord | undefined {
+    if (instances.get(instanceUid)?.open !== true) return undefined;
+    const row = live(instanceUid).find(({ kind, values }) => kind === 'key' && values.has(hash));
+    const notAfter = row?.values.get(hash)?.notAfter;
+    if (row?.policy === undefined || (notAfter !== undefined && notAfter <= clock.now())) return undefined;
+    const key = structuredClone(row.policy) as KeyPolicy;
+    const scopes = key.charges.map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
+    return scopes.every((scope) => scope !== undefined) ? { key, scopes: [key, ...scopes] } : undefined;
+  }
+}
+
+function toClaim({ scopeId, kind, alias, holder, anchor, values, policy }: Row): Claim {
+  const claim = { scopeId, kind, alias, holder, anchor, values: [...values.values()] };
+  return policy === undefined ? claim : { ...claim, policy: structuredClone(policy) };
+}

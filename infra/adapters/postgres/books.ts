@@ -1,0 +1,119 @@
+// What has been charged? Entries in, sums up, in one transaction and exactly once (LEDGER 2, 8).
+import pg from 'pg';
+import type { Books, Entry, EntryKind } from '#core/ports/books.ts';
+import type { Log } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import { book } from './book.ts';
+import type { Months } from './months.ts';
+import type { Session } from './session.ts';
+
+/** The gateway waits for a sum, so it may not take longer than the client's 2 s; a batch may take what reconcile may. */
+const READ_LIMIT: Millis = 1800;
+const BOOK_LIMIT: Millis = 4800;
+/** Statements stay small enough for the limit, whatever a caller has collected. */
+const LARGEST_BATCH = 5000;
+
+interface Deps {
+  readonly session: Session;
+  readonly months: Months;
+  readonly log: Log;
+}
+
+export function createBooks({ session, months, log }: Deps): Books {
+  const putAside = async (instanceUid: string, entry: Entry, reason: string) => {
+    log.error('an entry was refused by the database and put aside in entry_rejected', {
+      id: entry.id,
+      kind: entry.kind,
+      instance: instanceUid,
+      reason,
+    });
+    await session.run(BOOK_LIMIT, (query) =>
+      query(
+        `insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason) values ($1, $2, $3, $4, $5)
+         on conflict (id, kind) do nothing`,
+        [printable(entry.id), printable(entry.kind), instanceUid, toJson(entry), reason],
+      ),
+    );
+  };
+
+  /** Answers the ids that were refused. A refused batch is halved until the bad rows stand alone. */
+  const bookBatch = async (instanceUid: string, entries: ReadonlyArray<Entry>): Promise<ReadonlyArray<string>> => {
+    const refusal = await refusalOf(() =>
+      session.transaction(BOOK_LIMIT, (query) => book(query, instanceUid, entries)),
+    );
+    if (refusal === undefined) return [];
+    const [first, ...others] = entries;
+    if (first === undefined) return [];
+    if (others.length === 0) {
+      await putAside(instanceUid, first, refusal);
+      return [first.id];
+    }
+    const half = Math.ceil(entries.length / 2);
+    const rejected = await bookBatch(instanceUid, entries.slice(0, half));
+    return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half)))];
+  };
+
+  return {
+    book: async (instanceUid, entries) => {
+      await months.ensure(entries.map(({ id }) => id));
+      const rejected: string[] = [];
+      for (let start = 0; start < entries.length; start += LARGEST_BATCH) {
+        rejected.push(...(await bookBatch(instanceUid, entries.slice(start, start + LARGEST_BATCH))));
+      }
+      return { rejected };
+    },
+
+    sums: (of) =>
+      session.run(READ_LIMIT, async (query) => {
+        const rows = await query<{ amount: string }>(SUMS, [
+          of.map(({ scopeId }) => scopeId),
+          of.map(({ window }) => window.start),
+          of.map(({ window }) => window.end),
+        ]);
+        return of.map((each, place) => ({ ...each, spent: BigInt(rows[place]?.amount ?? '0') }));
+      }),
+
+    kindsOf: (ids) =>
+      session.run(BOOK_LIMIT, async (query) => {
+        const rows = await query<{ id: string; kinds: EntryKind[] }>(KINDS, [ids]);
+        return new Map(rows.map(({ id, kinds }) => [id, kinds]));
+      }),
+  };
+}
+
+export const SUMS = {
+  name: 'gateway-operator-sums',
+  text: `
+select coalesce(s.amount, 0)::text as amount
+from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
+  left join gateway_operator.sum s using (scope_id, window_start, window_end)
+order by t.place`,
+};
+
+export const KINDS = {
+  name: 'gateway-operator-kinds',
+  text: `
+select id, array_agg(kind order by kind) as kinds from gateway_operator.entry where id = any($1::uuid[]) group by id`,
+};
+
+/** Why PostgreSQL does not take these rows, or undefined when it took them. Throws when it could not be asked. */
+async function refusalOf(work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    // Classes 22 (data), 23 (integrity) and 54 (limits) are about the rows; everything else is not.
+    if (error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? ''))
+      return `${error.code}: ${error.message}`;
+    throw error;
+  }
+}
+
+function toJson(entry: Entry): string {
+  return JSON.stringify(entry, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+}
+
+/** PostgreSQL's text holds no NUL. */
+function printable(text: string): string {
+  return text.replaceAll('\u0000', '\\u0000');
+}

@@ -1,0 +1,169 @@
+// Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
+import type { Millis } from '#core/ports/money.ts';
+import type { KeyPolicy, ScopeId, ScopeKind, ScopePolicy } from '#core/ports/policy.ts';
+import type { Claim, ClaimOutcome, Holder, LiveValue, Registry } from '#core/ports/registry.ts';
+import type { Query, Session } from './session.ts';
+
+const LIMIT: Millis = 4500;
+
+type Claims = Pick<
+  Registry,
+  'openInstance' | 'closeInstance' | 'claims' | 'claim' | 'addValue' | 'retireValues' | 'retire'
+>;
+
+export function createClaims(session: Session): Claims {
+  return {
+    openInstance: ({ uid, namespace, name }) =>
+      session.run(LIMIT, async (query) => {
+        await query(
+          `insert into gateway_operator.instance as old (uid, namespace, name) values ($1, $2, $3)
+           on conflict (uid) do update set namespace = $2, name = $3, closed_at = null
+           where old.closed_at is not null or (old.namespace, old.name) <> ($2, $3)`,
+          [uid, namespace, name],
+        );
+      }),
+
+    closeInstance: (uid) =>
+      session.transaction(LIMIT, async (query) => {
+        await query('update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null', [
+          uid,
+        ]);
+        await query(
+          `with retired as (
+             update gateway_operator.claim set retired_at = now()
+             where instance_uid = $1 and retired_at is null returning scope_id)
+           update gateway_operator.key_value set retired_at = now()
+           where scope_id in (select scope_id from retired) and retired_at is null`,
+          [uid],
+        );
+      }),
+
+    claims: (instanceUid) =>
+      session.run(LIMIT, async (query) => {
+        const rows = await query<ClaimRow>(
+          `${SELECT_CLAIM} where c.instance_uid = $1 and c.retired_at is null order by c.created_at, c.scope_id`,
+          [instanceUid],
+        );
+        return rows.map(toClaim);
+      }),
+
+    claim: (instanceUid, kind, alias, holder) =>
+      session.run(LIMIT, (query) => claim(query, instanceUid, kind, alias, holder)),
+
+    addValue: (scopeId, hash) => session.transaction(LIMIT, (query) => addValue(query, scopeId, hash)),
+
+    retireValues: (scopeId, hashes) =>
+      session.run(LIMIT, async (query) => {
+        await query(
+          `update gateway_operator.key_value set retired_at = now()
+           where scope_id = $1 and hash = any($2) and retired_at is null`,
+          [scopeId, hashes],
+        );
+      }),
+
+    retire: (scopeIds) =>
+      session.transaction(LIMIT, async (query) => {
+        const ids = [...scopeIds].sort();
+        await query(
+          `update gateway_operator.claim set retired_at = now() where scope_id = any($1) and retired_at is null`,
+          [ids],
+        );
+        await query(
+          `update gateway_operator.key_value set retired_at = now() where scope_id = any($1) and retired_at is null`,
+          [ids],
+        );
+      }),
+  };
+}
+
+interface ClaimRow {
+  readonly scope_id: ScopeId;
+  readonly kind: ScopeKind;
+  readonly alias: string;
+  readonly holder_uid: string;
+  readonly holder_namespace: string;
+  readonly holder_name: string;
+  readonly anchor: string;
+  readonly policy: ScopePolicy | KeyPolicy | null;
+  readonly live: ReadonlyArray<{
+    readonly hash: string;
+    readonly created_at: Millis;
+    readonly not_after: Millis | null;
+  }>;
+}
+
+const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
+
+const SELECT_CLAIM = `
+select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, ${millis('c.created_at')} as anchor,
+  coalesce((select json_agg(json_build_object('hash', v.hash, 'created_at', ${millis('v.created_at')}, 'not_after', ${millis('v.not_after')})
+      order by v.created_at, v.hash)
+    from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as live
+from gateway_operator.claim c`;
+
+function toClaim(row: ClaimRow): Claim {
+  return {
+    scopeId: row.scope_id,
+    kind: row.kind,
+    alias: row.alias,
+    holder: { uid: row.holder_uid, namespace: row.holder_namespace, name: row.holder_name },
+    anchor: Number(row.anchor),
+    values: row.live.map(
+      ({ hash, created_at, not_after }): LiveValue => ({
+        hash,
+        createdAt: created_at,
+        ...(not_after === null ? {} : { notAfter: not_after }),
+      }),
+    ),
+    ...(row.policy === null ? {} : { policy: row.policy }),
+  };
+}
+
+/** The unique index decides the race; whoever loses reads who won. A winner that retires meanwhile leaves another round. */
+async function claim(
+  query: Query,
+  instanceUid: string,
+  kind: ScopeKind,
+  alias: string,
+  holder: Holder,
+): Promise<ClaimOutcome> {
+  for (;;) {
+    const [row] = await query<ClaimRow>(
+      `${SELECT_CLAIM} where c.instance_uid = $1 and c.kind = $2 and c.alias = $3 and c.retired_at is null`,
+      [instanceUid, kind, alias],
+    );
+    if (row !== undefined) {
+      const found = toClaim(row);
+      return found.holder.uid === holder.uid ? { won: true, claim: found } : { won: false, by: found.holder };
+    }
+    await query(
+      `insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name)
+       values ($1, $2, $3, $4, $5, $6)
+       on conflict (instance_uid, kind, alias) where retired_at is null do nothing`,
+      [instanceUid, kind, alias, holder.uid, holder.namespace, holder.name],
+    );
+  }
+}
+
+/** The claim's row is locked first, so that it cannot retire meanwhile and leave a live value behind. */
+async function addValue(query: Query, scopeId: ScopeId, hash: string): Promise<boolean> {
+  const [live] = await query(
+    'select 1 from gateway_operator.claim where scope_id = $1 and retired_at is null for share',
+    [scopeId],
+  );
+  if (live === undefined) throw new Error(`adding a value to scope ${scopeId}, which is retired or was never claimed`);
+  // The hash may be ours (live: nothing to do), ours from before (revived), or another's (refused), decided by the index.
+  await query(`delete from gateway_operator.key_value where scope_id = $1 and hash = $2 and retired_at is not null`, [
+    scopeId,
+    hash,
+  ]);
+  await query('insert into gateway_operator.key_value (scope_id, hash) values ($1, $2) on conflict do nothing', [
+    scopeId,
+    hash,
+  ]);
+  const [owner] = await query<{ scope_id: ScopeId }>(
+    'select scope_id from gateway_operator.key_value where hash = $1 and retired_at is null',
+    [hash],
+  );
+  return owner?.scope_id === scopeId;
+}

@@ -1,0 +1,41 @@
+// What is one PostgreSQL to us? Registry, books and policies over one pool.
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Books } from '#core/ports/books.ts';
+import type { Log } from '#core/ports/clock.ts';
+import type { Policies } from '#core/ports/policy.ts';
+import type { Registry } from '#core/ports/registry.ts';
+import { createBooks } from './books.ts';
+import { createClaims } from './claims.ts';
+import { migrate } from './migrate.ts';
+import { createMonths } from './months.ts';
+import { createPolicies } from './policies.ts';
+import { createPolicyWrites } from './policy-writes.ts';
+import { createSession } from './session.ts';
+
+export interface Database extends Registry, Books {
+  /** The gateway's view of one instance's keys. */
+  policies(instanceUid: string): Policies;
+  close(): Promise<void>;
+}
+
+/**
+ * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate` makes. Nothing is dialled
+ * until something is asked. A database that refuses throws DatabaseUnreachable at once, one that keeps silent after
+ * 1.8 s where the gateway waits (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
+ */
+export function createDatabase(connection: DatabaseConnection, deps: { readonly log: Log }): Database {
+  const session = createSession(connection, deps);
+  const months = createMonths(session);
+  return {
+    migrate: async () => {
+      const versions = await migrate(session);
+      await months.ahead();
+      return versions;
+    },
+    ...createClaims(session),
+    ...createPolicyWrites(session),
+    ...createBooks({ session, months, log: deps.log }),
+    policies: (instanceUid) => createPolicies(session, instanceUid),
+    close: session.close,
+  };
+}

@@ -1,0 +1,118 @@
+// Which tables are there, and how did they come about? Versions are only ever appended.
+
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+/**
+ * A migration only adds, so that the version before it goes on working beside it (a rolling update mixes two); what
+ * nobody uses any more is dropped one version later. Windows are milliseconds since the epoch, exact in every language.
+ */
+export const MIGRATIONS: ReadonlyArray<Migration> = [
+  {
+    version: 1,
+    name: 'claims, values, policies, entries, sums',
+    sql: `
+create table gateway_operator.instance (
+  uid text primary key,
+  namespace text not null,
+  name text not null,
+  opened_at timestamptz(3) not null default now(),
+  closed_at timestamptz(3)
+);
+
+-- A scope. Rows stay for ever: entries and sums point to them.
+create table gateway_operator.claim (
+  scope_id uuid primary key default gen_random_uuid(),
+  instance_uid text not null,
+  kind text not null check (kind in ('key', 'user', 'team')),
+  alias text not null,
+  holder_uid text not null,
+  holder_namespace text not null,
+  holder_name text not null,
+  created_at timestamptz(3) not null default date_trunc('milliseconds', clock_timestamp()),
+  retired_at timestamptz(3),
+  policy jsonb,
+  -- The policy's own list, typed, for the look-up by hash.
+  charges uuid[] not null default '{}'
+);
+create unique index claim_alias on gateway_operator.claim (instance_uid, kind, alias) where retired_at is null;
+
+create table gateway_operator.key_value (
+  scope_id uuid not null references gateway_operator.claim,
+  hash text collate "C" not null,
+  created_at timestamptz(3) not null default date_trunc('milliseconds', clock_timestamp()),
+  not_after timestamptz(3),
+  retired_at timestamptz(3),
+  primary key (scope_id, hash)
+);
+create unique index key_value_hash on gateway_operator.key_value (hash) where retired_at is null;
+
+-- Append-only. The id is a UUIDv7: its time picks the month, and (id, kind) is unique over all months.
+create table gateway_operator.entry (
+  id uuid not null,
+  kind text not null check (kind in ('settled', 'expired', 'correction')),
+  instance_uid text not null,
+  cost bigint not null check (cost >= 0 or kind = 'correction'),
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  cached_input_tokens bigint not null,
+  cache_write_tokens bigint not null,
+  model text not null,
+  identifier text not null,
+  estimated boolean not null,
+  settled_at timestamptz(3) not null,
+  primary key (id, kind)
+) partition by range (id);
+
+-- Which scopes paid an entry, out of which window.
+create table gateway_operator.charge (
+  scope_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  window_start bigint not null,
+  window_end bigint not null,
+  cost bigint not null
+) partition by range (id);
+create index charge_scope on gateway_operator.charge (scope_id, id) include (cost);
+
+create table gateway_operator.sum (
+  scope_id uuid not null,
+  window_start bigint not null,
+  window_end bigint not null,
+  amount numeric not null,
+  primary key (scope_id, window_start, window_end)
+) with (fillfactor = 70);
+
+-- The same charges by the hour of the entry's id (hours since the epoch): what makes a recount cheap.
+create table gateway_operator.hour_sum (
+  scope_id uuid not null,
+  hour bigint not null,
+  amount numeric not null,
+  primary key (scope_id, hour)
+) with (fillfactor = 70);
+
+-- The window a scope was last recounted into: entries of that time which name another window count there as well.
+create table gateway_operator.recount (
+  scope_id uuid primary key,
+  window_start bigint not null,
+  window_end bigint not null,
+  from_id uuid not null,
+  until_id uuid not null
+);
+
+-- What PostgreSQL would not take, as it came; a person decides.
+create table gateway_operator.entry_rejected (
+  id text not null,
+  kind text not null,
+  instance_uid text not null,
+  entry json not null,
+  reason text not null,
+  rejected_at timestamptz(3) not null default now(),
+  primary key (id, kind)
+);
+`,
+  },
+];

@@ -1,0 +1,86 @@
+// Which monthly partitions must exist before an entry can be written? (LEDGER 2)
+import type { Millis } from '#core/ports/money.ts';
+import type { Query, Session } from './session.ts';
+
+const LIMIT: Millis = 4500;
+const LOCK = 7_203_418_866;
+
+/** Months since January 1970, UTC. */
+type Month = number;
+
+/** Ids are ours: a time outside 1970 to 2199 is no time, and PostgreSQL refuses the entry. */
+const LAST_MONTH: Month = 230 * 12 - 1;
+
+/** Milliseconds inside a UUIDv7, or undefined for text that is none. */
+export function timeOf(id: string): Millis | undefined {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.test(id)
+    ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+    : undefined;
+}
+
+/** The least UUID of that millisecond: every id made then or later is not below it. */
+export function leastId(time: Millis): string {
+  const hex = Math.min(Math.max(Math.ceil(time), 0), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+export interface Months {
+  /** Makes the partitions of these ids' months and of the months after them. Costs nothing once they are known. */
+  ensure(ids: ReadonlyArray<string>): Promise<void>;
+  /** This month and the next two, by the database's clock. */
+  ahead(): Promise<void>;
+}
+
+export function createMonths(session: Session): Months {
+  const known = new Set<Month>();
+
+  const make = async (months: ReadonlyArray<Month>) => {
+    const missing = months.filter((month) => month >= 0 && month <= LAST_MONTH && !known.has(month));
+    if (missing.length === 0) return;
+    await session.transaction(LIMIT, async (query) => {
+      await query(`select pg_advisory_xact_lock(${LOCK})`);
+      for (const month of missing) await makeMonth(query, month);
+    });
+    for (const month of missing) known.add(month);
+  };
+
+  return {
+    ensure: async (ids) => {
+      const months = new Set<Month>();
+      for (const id of ids) {
+        const time = timeOf(id);
+        if (time === undefined) continue;
+        months.add(monthOf(time)).add(monthOf(time) + 1);
+      }
+      await make([...months]);
+    },
+    ahead: async () => {
+      const [row] = await session.run(LIMIT, (query) =>
+        query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now'),
+      );
+      const month = monthOf(Number(row?.now));
+      await make([month, month + 1, month + 2]);
+    },
+  };
+}
+
+function monthOf(time: Millis): Month {
+  const date = new Date(time);
+  return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
+}
+
+/** Made aside and then attached: readers and writers of the other months are not stopped. */
+async function makeMonth(query: Query, month: Month): Promise<void> {
+  const start = new Date(Date.UTC(1970, month, 1));
+  const suffix = start.toISOString().slice(0, 7).replace('-', '_');
+  const range = `from ('${leastId(start.getTime())}') to ('${leastId(Date.UTC(1970, month + 1, 1))}')`;
+  for (const table of ['entry', 'charge']) {
+    const name = `gateway_operator.${table}_${suffix}`;
+    const [row] = await query<{ there: boolean }>('select to_regclass($1) is not null as there', [name]);
+    if (row?.there === true) continue;
+    await query(`create table ${name} (like gateway_operator.${table} including all);
+      alter table gateway_operator.${table} attach partition ${name} for values ${range}`);
+  }
+}

@@ -1,0 +1,70 @@
+// What has a scope spent between two instants, whatever windows its entries named? (LEDGER 4)
+import type { Millis, Window } from '#core/ports/money.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
+import { leastId } from './months.ts';
+import type { Query } from './session.ts';
+
+const HOUR: Millis = 3_600_000;
+
+/** Hours since the epoch: the grain of `hour_sum`. */
+export function hourOf(time: Millis): number {
+  return Math.floor(time / HOUR);
+}
+
+/**
+ * Bookings of an instance share this lock, recounts take it alone: a batch is either wholly in a recount, or sees it
+ * and adds to the recounted window itself. Held to the end of the transaction; to be taken before anything else is.
+ */
+export async function lockForBooking(query: Query, instanceUid: string): Promise<void> {
+  await query(`select pg_advisory_xact_lock_shared(hashtextextended($1, ${SEED}))`, [instanceUid]);
+}
+
+async function lockForRecount(query: Query, instanceUid: string): Promise<void> {
+  await query(`select pg_advisory_xact_lock(hashtextextended($1, ${SEED}))`, [instanceUid]);
+}
+
+const SEED = 7_203_418_867;
+
+/**
+ * Makes the sum of `window` from the entries whose hold was taken inside it (the time in their id), and remembers the
+ * window: entries of that time which are booked later, out of the window they were held in, are added to it as well.
+ * Whole hours come from `hour_sum`, the two edges from single charges: constant time at any number of entries.
+ */
+export async function recount(
+  query: Query,
+  instanceUid: string,
+  recounts: ReadonlyArray<{ readonly scopeId: ScopeId; readonly window: Window }>,
+): Promise<void> {
+  await lockForRecount(query, instanceUid);
+  for (const { scopeId, window } of recounts)
+    await query(RECOUNT, [scopeId, window.start, window.end, ...edgesOf(window)]);
+}
+
+/** First and last whole hour, and the ids that end the first edge and begin the last. */
+function edgesOf({ start, end }: Window): ReadonlyArray<unknown> {
+  const first = Math.ceil(start / HOUR);
+  const last = Math.floor(end / HOUR);
+  const [from, until] = [leastId(start), leastId(end)];
+  // Inside one hour: all of it is edge.
+  if (first >= last) return [first, first, from, until, until, until];
+  return [first, last, from, leastId(first * HOUR), leastId(last * HOUR), until];
+}
+
+export const RECOUNT = {
+  name: 'gateway-operator-recount',
+  text: `
+with counted as (
+  select coalesce((select sum(amount) from gateway_operator.hour_sum
+      where scope_id = $1 and hour >= $4::bigint and hour < $5::bigint), 0)
+    + coalesce((select sum(cost) from gateway_operator.charge
+      where scope_id = $1 and id >= $6::uuid and id < $7::uuid), 0)
+    + coalesce((select sum(cost) from gateway_operator.charge
+      where scope_id = $1 and id >= $8::uuid and id < $9::uuid), 0) as amount),
+remembered as (
+  insert into gateway_operator.recount (scope_id, window_start, window_end, from_id, until_id)
+  values ($1, $2::bigint, $3::bigint, $6, $9)
+  on conflict (scope_id) do update set window_start = $2::bigint, window_end = $3::bigint, from_id = $6, until_id = $9)
+insert into gateway_operator.sum (scope_id, window_start, window_end, amount)
+select $1, $2::bigint, $3::bigint, amount from counted
+on conflict (scope_id, window_start, window_end) do update set amount = excluded.amount`,
+};

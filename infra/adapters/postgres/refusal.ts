@@ -1,0 +1,70 @@
+// Is this error the database's absence (503, try again) or a mistake of ours?
+import pg from 'pg';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+
+/** Where a database is, in the words of its messages: never the password. */
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+  readonly username: string;
+  readonly dbname: string;
+}
+
+const at = (place: Place) => `PostgreSQL at ${place.host}:${place.port}`;
+
+/** SQLSTATE (or its class) → what a person should check. Source: PostgreSQL, Appendix A. */
+const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
+  '28': ({ username, dbname }) =>
+    `refused the user "${username}" for database "${dbname}": check username and password`,
+  '3D000': ({ dbname }) => `has no database "${dbname}": create it, or correct the name`,
+  '42501': ({ username, dbname }) =>
+    `does not let "${username}" do what is needed: grant create on database "${dbname}", or own the schema gateway_operator`,
+  '42P01': () => 'has no schema of ours yet: reconcile creates it when it reaches the instance',
+  '3F000': () => 'has no schema of ours yet: reconcile creates it when it reaches the instance',
+  '25006': () => 'is read-only: point the instance to the primary',
+  '40': () => 'rolled the transaction back in favour of another',
+  '53': () => 'is out of resources (connections, memory or disk)',
+  '55P03': () => 'kept a lock from us for too long',
+  '57': () => 'is starting, stopping, or gave up on a statement',
+  '58': () => 'met a system error',
+  '08': () => 'broke the connection',
+  XX: () => 'met an internal error',
+};
+
+/** What the caller sees instead of `error`: DatabaseUnreachable for a database that is away, else the error itself. */
+export function toRefusal(error: unknown, place: Place): unknown {
+  if (error instanceof DatabaseUnreachable) return error;
+  if (error instanceof pg.DatabaseError) {
+    const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];
+    return advice === undefined
+      ? error
+      : unreachable(place, `${advice(place)} (${error.code}: ${error.message})`, error);
+  }
+  if (isConnectionError(error))
+    return unreachable(place, `cannot be reached (${wordOf(error)}): check host and port`, error);
+  return error;
+}
+
+/** The database let `millis` pass without an answer. */
+export function toSilence(place: Place, millis: number): DatabaseUnreachable {
+  return new DatabaseUnreachable(`${at(place)} did not answer within ${millis} ms: check host, port and the network`);
+}
+
+function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreachable {
+  return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });
+}
+
+/** Errors of sockets, name look-ups and TLS carry a code; the client library's own do not. */
+function isConnectionError(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  if ('code' in error && typeof error.code === 'string' && /^(E[A-Z]|ERR_(SSL|TLS)|CERT_|DEPTH_)/.test(error.code))
+    return true;
+  return /^(Connection terminated|Client has encountered a connection error|timeout exceeded|Cannot use a pool|There was an error establishing an SSL|Client was closed|Client network socket|SASL)/.test(
+    error.message,
+  );
+}
+
+function wordOf(error: Error): string {
+  if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0].message;
+  return error.message;
+}

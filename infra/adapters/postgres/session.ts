@@ -1,0 +1,144 @@
+// How is one database spoken to, and how long may it keep silent?
+import pg from 'pg';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Log } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import { toRefusal, toSilence } from './refusal.ts';
+
+/** One statement; answers its rows. A `name` prepares it once per connection. */
+export type Query = <R extends pg.QueryResultRow>(
+  statement: string | { readonly name: string; readonly text: string },
+  values?: ReadonlyArray<unknown>,
+) => Promise<R[]>;
+
+export interface Session {
+  /** Statements on one connection, the dialling included, within `limit`; else DatabaseUnreachable is thrown and the connection dropped. */
+  run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
+  /** The same between `begin` and `commit`. The server too gives up a statement at `limit`: nothing goes on behind our back. */
+  transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+const CONNECTIONS = 8;
+const CONNECT_LIMIT: Millis = 5000;
+const NO_TLS = 'The server does not support SSL connections';
+
+/**
+ * A pool that dials when first asked. TLS: none to a loopback address or a socket file; elsewhere what libpq does by
+ * default (`sslmode=prefer`): TLS, with a certificate nobody checks (no Secret entry names an authority), and none where the server has none.
+ * The PG* variables of the environment and ~/.pgpass are not read.
+ */
+export function createSession(connection: DatabaseConnection, deps: { readonly log: Log }): Session {
+  const plain = isLocal(connection.host);
+  let pool = createPool(connection, !plain, deps.log);
+
+  const connect = async (): Promise<pg.PoolClient> => {
+    const used = pool;
+    try {
+      return await used.connect();
+    } catch (error) {
+      const lacksTls = error instanceof Error && error.message === NO_TLS;
+      if (!lacksTls) throw error;
+      // Many calls may learn it at once: one makes the new pool.
+      if (used === pool) {
+        pool = createPool(connection, false, deps.log);
+        void used.end().catch(() => undefined);
+      }
+      return pool.connect();
+    }
+  };
+
+  const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
+    let client: pg.PoolClient | undefined;
+    let late = false;
+    let timer: NodeJS.Timeout | undefined;
+    const silence = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        late = true;
+        reject(toSilence(connection, limit));
+      }, limit);
+    });
+    const working = connect().then((connected) => {
+      if (late) return connected.release() as never;
+      client = connected;
+      return work(toQuery(connected));
+    });
+    // After the limit nobody listens to how it ended.
+    working.catch(() => undefined);
+    try {
+      const value = await Promise.race([working, silence]);
+      client?.release();
+      return value;
+    } catch (error) {
+      client?.release(!isStatementError(error));
+      throw toRefusal(error, connection);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  return {
+    run,
+    transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
+    close: async () => {
+      const ended = pool.end().catch(() => undefined);
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 1000).unref())]);
+    },
+  };
+}
+
+async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query) => Promise<T>): Promise<T> {
+  await query(`begin; set local statement_timeout = ${limit}`);
+  let value: T;
+  try {
+    value = await work(query);
+  } catch (error) {
+    await query('rollback');
+    throw error;
+  }
+  await query('commit');
+  return value;
+}
+
+function createPool(connection: DatabaseConnection, tls: boolean, log: Log): pg.Pool {
+  const { host, port, username, password, dbname } = connection;
+  const pool = new pg.Pool({
+    host,
+    port,
+    user: username,
+    database: dbname,
+    // A function, so that an empty password is not looked up in the environment.
+    password: () => password,
+    ssl: tls ? { rejectUnauthorized: false } : false,
+    application_name: 'gateway-operator',
+    max: CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_LIMIT,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  });
+  pool.on('error', (error) => log.warn('an idle database connection broke', { host, port, error: error.message }));
+  // A checked-out client that breaks between two statements emits to nobody else; the next statement tells.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+function toQuery(client: pg.PoolClient): Query {
+  return async <R extends pg.QueryResultRow>(
+    statement: string | { readonly name: string; readonly text: string },
+    values?: ReadonlyArray<unknown>,
+  ) => {
+    const said = typeof statement === 'string' ? { text: statement } : statement;
+    const result = await client.query<R>(values === undefined ? said : { ...said, values: [...values] });
+    return result.rows;
+  };
+}
+
+/** The statement failed, the connection did not. */
+function isStatementError(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.severity === 'ERROR';
+}
+
+function isLocal(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.') || host.startsWith('/');
+}
