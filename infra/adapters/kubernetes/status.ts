@@ -32,7 +32,7 @@ export function readStatus(text: string): Status | undefined {
  * | 409 | anything else | conflict |
  * | 403 | a cause `NamespaceTerminating` | terminating |
  * | 401, 403 | anything else | forbidden |
- * | 422 | the only cause is `metadata.uid` | conflict: our precondition, another object has the name by now |
+ * | 422 | a cause at `metadata.uid` | conflict: our precondition, another object has the name by now |
  * | 400, 413, 422 | anything else | invalid |
  */
 export function toRefusal(httpStatus: number, status: Status | undefined): WriteRefusal | undefined {
@@ -46,7 +46,7 @@ export function toRefusal(httpStatus: number, status: Status | undefined): Write
     case 403:
       return causes.some(({ reason }) => reason === 'NamespaceTerminating') ? 'terminating' : 'forbidden';
     case 422:
-      return causes.length === 1 && causes[0]?.field === 'metadata.uid' ? 'conflict' : 'invalid';
+      return causes.some(({ field }) => field === 'metadata.uid') ? 'conflict' : 'invalid';
     case 400:
     case 413:
       return 'invalid';

@@ -1,6 +1,7 @@
 // What changes from now on? A watch that goes on until it is told to stop, and says when it may have missed something.
 import { ClusterError, type KubeObject, type Resource } from '../../../functions/core/ports/cluster.ts';
 import { createCall, toError } from './call.ts';
+import { createCluster } from './cluster.ts';
 import { collectionPath } from './path.ts';
 import type { KubeTransport } from './transport.ts';
 
@@ -16,7 +17,7 @@ export interface WatchOptions {
   /** Where to go on. Absent: from now. */
   readonly resourceVersion?: string;
   readonly onEvent: (change: Change) => void;
-  /** The watch stands, from now on nothing is missed; called again after each gap: what changed meanwhile is not told, so look at everything. */
+  /** The watch stands; called again after each gap, once everything that is there was told as MODIFIED. What was deleted meanwhile is not told. */
   readonly onStart?: () => void;
   readonly onError?: (error: Error) => void;
   readonly signal: AbortSignal;
@@ -25,23 +26,27 @@ export interface WatchOptions {
 const SERVER_ENDS_AFTER = 300;
 const LONGEST_PAUSE = 5_000;
 
-/** Resolves when `signal` aborts. Never gives up before: it connects again (0.1 s to 5 s later) from where it was, or from now where the API server has forgotten that. */
+/** Resolves when `signal` aborts. Never gives up before: it connects again (0.1 s to 5 s later) from where it was, or, where the API server has forgotten that, tells what is there and goes on from now. */
 export async function watch(request: KubeTransport, options: WatchOptions): Promise<void> {
   const { signal, onStart, onError } = options;
   let from = options.resourceVersion;
+  let gap = from !== undefined;
   for (let failures = 0; !signal.aborted; ) {
     try {
-      const gap = from === undefined;
+      const fresh = from === undefined;
       from ??= await latest(request, options);
+      if (fresh && gap) await retell(request, options);
       const start = () => {
         failures = 0;
-        if (gap) onStart?.();
+        if (fresh) onStart?.();
       };
       for await (const version of changes(request, options, from, start)) from = version;
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof ClusterError && error.status === 410) from = undefined;
-      else onError?.(error instanceof Error ? error : new Error(String(error)));
+      if (error instanceof ClusterError && error.status === 410) {
+        from = undefined;
+        gap = true;
+      } else onError?.(error instanceof Error ? error : new Error(String(error)));
       failures += 1;
       await pause(Math.min(100 * 2 ** failures, LONGEST_PAUSE), signal);
     }
@@ -53,6 +58,15 @@ async function latest(request: KubeTransport, { resource, namespace }: WatchOpti
   if (answer.status !== 200) throw toError(`watching ${resource.plural}`, answer);
   const { metadata } = JSON.parse(answer.text) as { metadata: { resourceVersion: string } };
   return metadata.resourceVersion;
+}
+
+async function retell(request: KubeTransport, { resource, namespace, labelSelector, onEvent }: WatchOptions) {
+  const selection = {
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+  };
+  for (const object of await createCluster({ request }).list(resource, selection))
+    onEvent({ type: 'MODIFIED', object });
 }
 
 /** Tells every change of one connection, and yields how far it came. */
