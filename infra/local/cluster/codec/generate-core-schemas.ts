@@ -4,14 +4,14 @@
 // put k8s.io/{api,apimachinery,apiextensions-apiserver}@v0.34.4, whose generated.proto files have the field numbers.
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import protobuf from 'protobufjs';
 import { isObject, type JsonObject } from '../schema/json.ts';
 
 const kinds: Readonly<Record<string, readonly string[]>> = {
   'api/v1':
     words(`ConfigMap DeleteOptions Endpoints Event LimitRange Namespace PersistentVolumeClaim Pod ResourceQuota Secret
-    Service ServiceAccount Status`),
+    Service ServiceAccount Status TokenRequest`),
   'apis/admissionregistration.k8s.io/v1': words('MutatingWebhookConfiguration ValidatingWebhookConfiguration'),
   'apis/apiextensions.k8s.io/v1': words('CustomResourceDefinition'),
   'apis/apps/v1': words('DaemonSet Deployment ReplicaSet StatefulSet Scale'),
@@ -88,32 +88,57 @@ function references(value: unknown): string[] {
   return [...here, ...Object.values(value).flatMap(references)];
 }
 
-/** Field numbers of every definition; a member that is not in the schema is a struct written inline: its own numbers, and `#` is its number. */
+/**
+ * Field numbers of every definition. A number below zero is that of a field whose zero is not written in JSON, which Go
+ * always writes in protobuf. A member that is not in the schema is a struct written inline: its own numbers, and `#` is its number.
+ */
 function numbers(modules: string, definitions: ReadonlyMap<string, JsonObject>): Map<string, JsonObject> {
   const root = new protobuf.Root();
-  for (const file of globSync('k8s.io/{api,apimachinery,apiextensions-apiserver}@v0.34.4/**/generated.proto', {
-    cwd: modules,
-  })) {
-    protobuf.parse(readFileSync(join(modules, file), 'utf8'), root, { keepCase: true });
+  const omitted = new Set<string>();
+  const pattern = 'k8s.io/{api,apimachinery,apiextensions-apiserver}@v0.34.4/**/generated.proto';
+  for (const file of globSync(pattern, { cwd: modules })) {
+    const parsed = protobuf.parse(readFileSync(join(modules, file), 'utf8'), root, { keepCase: true });
+    for (const field of omittedZeros(join(modules, dirname(file)))) omitted.add(`${parsed.package}.${field}`);
   }
   const found = new Map<string, JsonObject>();
   for (const [name, definition] of definitions) {
     const message = root.lookup(name.replace(/^io\.k8s\./, 'k8s.io.').replaceAll('-', '_'), [protobuf.Type]);
     const properties = definition.properties;
-    if (message instanceof protobuf.Type && isObject(properties)) found.set(name, fieldNumbers(message, properties));
+    if (message instanceof protobuf.Type && isObject(properties)) {
+      found.set(name, fieldNumbers(message, properties, omitted));
+    }
   }
   return found;
 }
 
-function fieldNumbers(message: protobuf.Type, properties: JsonObject): JsonObject {
+function fieldNumbers(message: protobuf.Type, properties: JsonObject, omitted: ReadonlySet<string>): JsonObject {
   const table: JsonObject = {};
   for (const field of message.fieldsArray) {
-    if (Object.hasOwn(properties, field.name)) table[field.name] = field.id;
+    const lower = field.name.charAt(0).toLowerCase() + field.name.slice(1);
+    const name = Object.hasOwn(properties, field.name) ? field.name : lower;
+    const zero = omitted.has(`${message.fullName.slice(1)}.${name}`);
+    if (Object.hasOwn(properties, name)) table[name] = zero ? -field.id : field.id;
     else if (field.resolve().resolvedType instanceof protobuf.Type) {
-      table[field.name] = { '#': field.id, ...fieldNumbers(field.resolvedType as protobuf.Type, properties) };
+      const inline = fieldNumbers(field.resolvedType as protobuf.Type, properties, omitted);
+      table[field.name] = { '#': field.id, ...inline };
     }
   }
   return table;
+}
+
+/** `Struct.member` of every field in a Go package that is no pointer and is left out of JSON when it is zero. */
+function omittedZeros(folder: string): string[] {
+  const sources = globSync('*.go', { cwd: folder }).filter((file) => !/generated|_test/.test(file));
+  const found: string[] = [];
+  for (const source of sources) {
+    const text = readFileSync(join(folder, source), 'utf8');
+    for (const [, struct, body = ''] of text.matchAll(/^type (\w+) struct \{\n([\s\S]*?)^\}/gm)) {
+      for (const [, type = '', member, options = ''] of body.matchAll(/^\s+\w+\s+(\S+)\s+`json:"(\w+)((?:,\w+)*)"/gm)) {
+        if (!type.startsWith('*') && /omitempty|omitzero/.test(options)) found.push(`${struct}.${member}`);
+      }
+    }
+  }
+  return found;
 }
 
 function writeLines(file: string, source: string, member: string, values: ReadonlyMap<string, JsonObject>): void {

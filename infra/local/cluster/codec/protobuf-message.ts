@@ -3,7 +3,10 @@ import protobuf from 'protobufjs/minimal.js';
 import { isObject, type JsonObject, setMember } from '../schema/json.ts';
 import type { Definition } from './core-kinds.ts';
 
-/** Field numbers by member; a nested table is a struct that JSON writes inline, `#` its own number. */
+/**
+ * Field numbers by member; below zero where JSON leaves the zero value out (Go writes it in protobuf all the same). A nested
+ * table is a struct that JSON writes inline, `#` its own number.
+ */
 export type Numbers = { readonly [member: string]: number | Numbers };
 
 type Values = readonly (Uint8Array | bigint)[];
@@ -35,8 +38,9 @@ export function createReader(
         for (const bytes of blobs(fields.get(Number(number['#'])))) fill(object, { ...from, bytes, numbers: number });
         continue;
       }
-      const values = fields.get(number);
-      if (values) setMember(object, member, readField(values, from.properties[member]));
+      const values = fields.get(Math.abs(number));
+      const value = values && readField(values, from.properties[member]);
+      if (value !== undefined && !(number < 0 && isZero(value))) setMember(object, member, value);
     }
   }
 
@@ -69,22 +73,25 @@ export function createReader(
   }
 }
 
+function isZero(value: unknown): boolean {
+  return value === '' || value === 0 || value === false || value === null;
+}
+
 /** Messages that JSON writes as something else. */
 const scalars: Readonly<Record<string, (fields: Map<number, Values>) => unknown>> = {
   Time: timestamp,
-  MicroTime: timestamp,
+  MicroTime: (fields) => timestamp(fields, 6),
   Quantity: (fields) => utf8(fields.get(1)?.[0]),
   IntOrString: (fields) => (fields.get(1)?.[0] === 1n ? utf8(fields.get(3)?.[0]) : integer(fields.get(2)?.[0])),
   FieldsV1: (fields) => JSON.parse(utf8(fields.get(1)?.[0]) || '{}'),
   RawExtension: (fields) => JSON.parse(utf8(fields.get(1)?.[0]) || 'null'),
 };
 
-function timestamp(fields: Map<number, Values>): string | null {
-  const seconds = integer(fields.get(1)?.[0]);
-  const nanos = integer(fields.get(2)?.[0]);
+function timestamp(fields: Map<number, Values>, digits = 0): string | null {
   if (!fields.has(1)) return null; // the zero time is null in JSON
-  const text = new Date(seconds * 1000).toISOString().replace('.000Z', '');
-  return nanos === 0 ? `${text}Z` : `${text}.${String(Math.floor(nanos / 1000)).padStart(6, '0')}Z`;
+  const whole = new Date(integer(fields.get(1)?.[0]) * 1000).toISOString().replace('.000Z', '');
+  const nanos = String(integer(fields.get(2)?.[0])).padStart(9, '0');
+  return digits === 0 ? `${whole}Z` : `${whole}.${nanos.slice(0, digits)}Z`;
 }
 
 function integer(value: Uint8Array | bigint | undefined): number {
