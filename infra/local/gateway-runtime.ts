@@ -1,0 +1,91 @@
+// How does one instance's gateway run inside the stack's process?
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createOutbox } from '#adapters/outbox/outbox.ts';
+import type { createDatabase } from '#adapters/postgres/database.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Hash, Random, Timer } from '#core/ports/platform.ts';
+import type { Upstream } from '#core/ports/serving.ts';
+import type { Snapshot } from '#core/snapshot.ts';
+import { createGateway } from '../../functions/gateway/app.ts';
+
+export type Database = ReturnType<typeof createDatabase>;
+
+export interface RuntimeDependencies {
+  readonly openDatabase: (connection: DatabaseConnection) => Database;
+  /** Outboxes live here, one folder per instance. */
+  readonly folder: string;
+  readonly upstream: Upstream;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly hash: Hash;
+  readonly random: Random;
+  readonly timer: Timer;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** What an instance's gateway is made from; with another of these it goes on serving, only `connection` makes a new one. */
+export interface Configuration {
+  readonly connection: DatabaseConnection;
+  readonly snapshot: Snapshot;
+  /** `secret` → its entries, as text. */
+  readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
+}
+
+export interface GatewayRuntime {
+  readonly connection: DatabaseConnection;
+  configure(configuration: Configuration): void;
+  fetch(request: Request): Response | Promise<Response>;
+  /** Books everything that was settled; throws when the database is away. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Starts the gateway; what an earlier process left in the instance's outbox is booked first. */
+export async function startRuntime(deps: RuntimeDependencies, first: Configuration): Promise<GatewayRuntime> {
+  const { clock, ids, hash, random, timer, log, metrics, upstream } = deps;
+  const { uid } = first.snapshot.instance;
+  let current = first;
+  const folder = join(deps.folder, uid);
+  mkdirSync(folder, { recursive: true });
+  const outbox = createOutbox({ folder, log });
+  const books = deps.openDatabase(first.connection);
+  const store = createMemoryStore({ clock });
+  const ledger = createLedger({ instanceUid: uid, store, books, outbox, clock, ids, timer, log, metrics });
+  try {
+    await ledger.start();
+  } catch (error) {
+    await outbox.close();
+    throw error;
+  }
+  const app = createGateway({
+    snapshots: { current: () => current.snapshot },
+    credentials: { read: (secret, entry) => current.secrets.get(secret)?.[entry] },
+    policies: books.policies(uid),
+    ledger,
+    upstream,
+    clock,
+    ids,
+    hash,
+    random,
+    timer,
+    log,
+    metrics,
+  });
+  return {
+    connection: first.connection,
+    configure: (configuration) => {
+      current = configuration;
+    },
+    fetch: (request) => app.fetch(request),
+    flush: () => ledger.flush(),
+    close: async () => {
+      await ledger.close();
+      await outbox.close();
+    },
+  };
+}

@@ -1,0 +1,125 @@
+// Which gateway serves /{namespace}/{name}? What the kubelet does with a Deployment elsewhere: a snapshot and Secrets become a running gateway.
+import { isDeepStrictEqual } from 'node:util';
+import { toDatabaseConnection } from '#core/connections.ts';
+import { snapshotName } from '#core/names.ts';
+import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { Snapshot } from '#core/snapshot.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { type Configuration, type GatewayRuntime, type RuntimeDependencies, startRuntime } from './gateway-runtime.ts';
+import { resourceOf } from './manifests.ts';
+
+export interface Gateways {
+  /** The gateway of this instance, or undefined: there is none, or it cannot run (yet). */
+  find(namespace: string, name: string): Promise<GatewayRuntime | undefined>;
+  /** Something about this instance or its Secrets changed. */
+  refresh(namespace: string, name: string): Promise<void>;
+  /** Secrets of this namespace changed: every gateway there reads them again. */
+  refreshNamespace(namespace: string): Promise<void>;
+  /** Books what the instance's gateway has settled; nothing when no gateway runs. */
+  flush(instanceUid: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Running {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly runtime: GatewayRuntime;
+}
+
+/** Gateways of one process. Changes of one instance are made one after another. */
+export function createGateways(deps: RuntimeDependencies & { readonly cluster: Cluster }): Gateways {
+  const running = new Map<string, Running>();
+  const turns = new Map<string, Promise<void>>();
+
+  const refresh = (namespace: string, name: string): Promise<void> => {
+    const path = `${namespace}/${name}`;
+    const turn = (turns.get(path) ?? Promise.resolve()).then(() => bringUpToDate(path, namespace, name));
+    const settled = turn.catch((error: unknown) =>
+      deps.log.warn('gateway not started', { instance: path, error: `${error}` }),
+    );
+    turns.set(path, settled);
+    return settled;
+  };
+
+  const bringUpToDate = async (path: string, namespace: string, name: string): Promise<void> => {
+    const wanted = await readConfiguration(deps.cluster, namespace, name);
+    const have = running.get(path);
+    if (wanted === 'unchanged') return;
+    const same = have !== undefined && wanted !== undefined && have.uid === wanted.snapshot.instance.uid;
+    if (same && isDeepStrictEqual(have.runtime.connection, wanted.connection)) return have.runtime.configure(wanted);
+    if (have !== undefined) {
+      running.delete(path);
+      await have.runtime.close();
+    }
+    if (wanted === undefined) return;
+    const runtime = await startRuntime(deps, wanted);
+    running.set(path, { uid: wanted.snapshot.instance.uid, namespace, name, runtime });
+  };
+
+  return {
+    find: async (namespace, name) => {
+      const path = `${namespace}/${name}`;
+      if (!running.has(path)) await refresh(namespace, name);
+      return running.get(path)?.runtime;
+    },
+    refresh,
+    refreshNamespace: async (namespace) => {
+      const there = [...running.values()].filter((one) => one.namespace === namespace);
+      await Promise.all(there.map((one) => refresh(one.namespace, one.name)));
+    },
+    flush: async (instanceUid) => {
+      await [...running.values()].find(({ uid }) => uid === instanceUid)?.runtime.flush();
+    },
+    close: async () => {
+      await Promise.allSettled([...running.values()].map(({ runtime }) => runtime.close()));
+      running.clear();
+    },
+  };
+}
+
+/**
+ * What the cluster says the gateway should be. Undefined: no such instance, or it never became ready. `unchanged`: what is
+ * published cannot be read now (a snapshot or Secret is missing): a configuration that works is never emptied.
+ */
+async function readConfiguration(
+  cluster: Cluster,
+  namespace: string,
+  name: string,
+): Promise<Configuration | undefined | 'unchanged'> {
+  const found = await cluster.get(resourceOf('GatewayInstance'), namespace, name);
+  if (found === undefined) return undefined;
+  const instance = found as unknown as GatewayInstance;
+  const hash = instance.status?.snapshotHash;
+  if (hash === undefined) return undefined;
+  const published = await cluster.get(RESOURCES.configMaps, namespace, snapshotName(name, hash));
+  const text = (published?.data as Record<string, string> | undefined)?.['snapshot.json'];
+  const database = await secretData(cluster, namespace, instance.spec.databaseSecretRef.nameRef);
+  if (text === undefined || database === undefined) return 'unchanged';
+  const connection = toDatabaseConnection(instance.spec.databaseSecretRef, database);
+  if (!connection.ok) return 'unchanged';
+  const snapshot = Snapshot.parse(JSON.parse(text));
+  return { connection: connection.value, snapshot, secrets: await readSecrets(cluster, namespace, snapshot) };
+}
+
+async function readSecrets(cluster: Cluster, namespace: string, snapshot: Snapshot): Promise<Configuration['secrets']> {
+  const names = snapshot.models.flatMap(({ credentials }) => Object.values(credentials).map(({ secret }) => secret));
+  const read = [...new Set(names)].map(async (name) => {
+    const data = (await secretData(cluster, namespace, name)) ?? {};
+    const decoded = Object.entries(data).map(([entry, value]) => [
+      entry,
+      Buffer.from(value, 'base64').toString('utf8'),
+    ]);
+    return [name, Object.fromEntries(decoded) as Record<string, string>] as const;
+  });
+  return new Map(await Promise.all(read));
+}
+
+async function secretData(
+  cluster: Cluster,
+  namespace: string,
+  name: string,
+): Promise<Record<string, string> | undefined> {
+  const secret = await cluster.get(RESOURCES.secrets, namespace, name);
+  return secret === undefined ? undefined : ((secret.data ?? {}) as Record<string, string>);
+}

@@ -1,0 +1,28 @@
+// What do functions get from a Node process: time, randomness, hashes, timers?
+import { hash, randomBytes } from 'node:crypto';
+import { createIds } from '#adapters/ids.ts';
+import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Hash, Random, Timer } from '#core/ports/platform.ts';
+
+export interface NodeDependencies {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly hash: Hash;
+  readonly random: Random;
+  readonly timer: Timer;
+}
+
+export function nodeDependencies(): NodeDependencies {
+  const clock: Clock = { now: () => Date.now() };
+  const random: Random = (count) => randomBytes(count);
+  return {
+    clock,
+    random,
+    ids: createIds({ clock, random }),
+    hash: (text) => hash('sha256', text, 'hex'),
+    timer: (millis, callback) => {
+      const timer = setTimeout(callback, millis);
+      return () => clearTimeout(timer);
+    },
+  };
+}
