@@ -1,0 +1,57 @@
+// How does a process say what happened? One JSON line each, without secrets.
+import type { Clock, Log } from '#core/ports/clock.ts';
+
+const LEVELS = ['info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LEVELS)[number];
+
+interface Deps {
+  /** Takes one line, its end included. */
+  readonly write: (line: string) => void;
+  /** What every line carries, such as the function's name. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+  /** The least that is written; default `info`. */
+  readonly level?: LogLevel;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+}
+
+/** The line is `{"time","level","message",…fields}`. Whatever looks like a key value or a bearer token is blotted out, wherever it stands. */
+export function createLog({ write, fields: always = {}, level: least = 'info', clock = Date }: Deps): Log {
+  const at = (level: LogLevel) => (message: string, fields?: Readonly<Record<string, unknown>>) => {
+    if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
+    const head = { time: new Date(clock.now()).toISOString(), level, message };
+    // Named twice: these three come first, and no field replaces them.
+    write(`${JSON.stringify(toPlain({ ...head, ...always, ...fields, ...head }))}\n`);
+  };
+  return { info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** Key values of ours and of most providers (`sk-…`, `sk-proj-…`), and whatever follows `Bearer`. */
+export function redact(text: string): string {
+  return text
+    .replace(/sk-[0-9A-Za-z]{20,}|\bsk-[0-9A-Za-z_-]{20,}/g, 'sk-[redacted]')
+    .replace(/\b(bearer)(\s+)[^\s"'\\,;]+/gi, '$1$2[redacted]');
+}
+
+/** Deeper than this nobody reads, and a getter that makes new objects for ever ends here. */
+const DEPTH = 12;
+
+/** The same as JSON can say it, without secrets: errors with their causes, exact big integers, cycles named instead of followed. */
+function toPlain(value: unknown, above: ReadonlyArray<object> = []): unknown {
+  if (typeof value === 'string') return redact(value);
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return value;
+  if (above.includes(value)) return '[cycle]';
+  if (above.length === DEPTH) return '[deep]';
+  const inner = (member: unknown) => toPlain(member, [...above, value]);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString();
+  if (value instanceof Error) return inner({ ...errorParts(value) });
+  if (Array.isArray(value) || value instanceof Map || value instanceof Set) return [...value].map(inner);
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [redact(name), inner(member)]));
+}
+
+function errorParts(error: Error): Record<string, unknown> {
+  const { name, message, stack, cause } = error;
+  const code = 'code' in error ? error.code : undefined;
+  return { name, message, code, stack, cause };
+}

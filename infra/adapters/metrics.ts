@@ -1,0 +1,102 @@
+// What do operators' dashboards read? Prometheus text, format 0.0.4.
+import type { Metrics } from '#core/ports/clock.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Seconds: from a hot-path microsecond's neighbourhood to the longest stream. */
+const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600];
+
+interface Histogram {
+  /** Observations per bucket, not yet cumulated; the last one is beyond all bounds. */
+  readonly counts: number[];
+  sum: number;
+}
+
+interface Family<T> {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  /** By rendered labels (`a="1",b="2"`), which are the same for the same labels in any order. */
+  readonly series: Map<string, T>;
+}
+
+/** One name is one kind of metric; using it as another throws. */
+export function createMetrics(): Metrics {
+  const families = new Map<string, Family<number> | Family<Histogram>>();
+
+  const family = <T>(name: string, type: Family<T>['type']): Map<string, T> => {
+    const found = families.get(name);
+    if (found !== undefined && found.type !== type) throw new Error(`metric ${name} is a ${found.type}, not a ${type}`);
+    if (found !== undefined) return found.series as Map<string, T>;
+    if (!/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) throw new Error(`not a metric name: ${JSON.stringify(name)}`);
+    const series = new Map<string, T>();
+    families.set(name, { type, series } as Family<number> | Family<Histogram>);
+    return series;
+  };
+
+  return {
+    add: (name, labels = {}, by = 1) => {
+      if (!(by >= 0)) throw new Error(`counter ${name} only goes up, not by ${by}`);
+      const series = family<number>(name, 'counter');
+      const key = toKey(labels);
+      series.set(key, (series.get(key) ?? 0) + by);
+    },
+    set: (name, value, labels = {}) => {
+      family<number>(name, 'gauge').set(toKey(labels), value);
+    },
+    observe: (name, seconds, labels = {}) => {
+      const series = family<Histogram>(name, 'histogram');
+      const key = toKey(labels);
+      const histogram = series.get(key) ?? { counts: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0 };
+      const bucket = BUCKETS.findIndex((bound) => seconds <= bound);
+      const place = bucket === -1 ? BUCKETS.length : bucket;
+      histogram.counts[place] = (histogram.counts[place] ?? 0) + 1;
+      histogram.sum += seconds;
+      series.set(key, histogram);
+    },
+    render: () =>
+      [...families]
+        .sort(([one], [other]) => (one < other ? -1 : 1))
+        .map(([name, { type, series }]) => {
+          const lines = [...series].flatMap(([key, value]) =>
+            typeof value === 'number' ? [line(name, key, value)] : histogramLines(name, key, value),
+          );
+          return [`# TYPE ${name} ${type}`, ...lines, ''].join('\n');
+        })
+        .join(''),
+  };
+}
+
+function histogramLines(name: string, key: string, { counts, sum }: Histogram): ReadonlyArray<string> {
+  const before = key === '' ? '' : `${key},`;
+  let total = 0;
+  const buckets = counts.map((count, place) => {
+    total += count;
+    return line(`${name}_bucket`, `${before}le="${toNumber(BUCKETS[place] ?? Number.POSITIVE_INFINITY)}"`, total);
+  });
+  return [...buckets, line(`${name}_sum`, key, sum), line(`${name}_count`, key, total)];
+}
+
+function line(name: string, key: string, value: number): string {
+  return `${name}${key === '' ? '' : `{${key}}`} ${toNumber(value)}`;
+}
+
+function toNumber(value: number): string {
+  if (value === Number.POSITIVE_INFINITY) return '+Inf';
+  return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
+}
+
+function toKey(labels: Labels): string {
+  const names = Object.keys(labels);
+  if (names.length > 1) names.sort();
+  return names.map((name) => `${toLabelName(name)}="${escapeValue(labels[name] ?? '')}"`).join(',');
+}
+
+function toLabelName(name: string): string {
+  if (!/^[a-zA-Z_][a-zA-Z0-9_]*$/.test(name) || name === 'le')
+    throw new Error(`not a label name: ${JSON.stringify(name)}`);
+  return name;
+}
+
+/** The three characters that the text format escapes in a label's value. */
+function escapeValue(value: string): string {
+  return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
+}
