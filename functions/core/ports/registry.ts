@@ -60,8 +60,8 @@ export interface Registry {
   claim(instanceUid: string, kind: ScopeKind, alias: string, holder: Holder): Promise<ClaimOutcome>;
   /** Makes `hash` a live value of the claim (known already: nothing). A hash that another live scope has is refused: false. */
   addValue(scopeId: ScopeId, hash: string): Promise<boolean>;
-  /** These values no longer work. */
-  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>): Promise<void>;
+  /** These values no longer work; with `notAfter`, from then on (the end of a rotation's overlap). */
+  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, notAfter?: Millis): Promise<void>;
   /** Writes what the gateway acts on; recounts where told to. */
   writePolicies(instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void>;
   /** The alias is free again and its values are dead; entries and sums stay. */

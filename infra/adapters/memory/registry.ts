@@ -60,8 +60,12 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       if (owner === undefined) row.values.set(hash, { hash, createdAt: clock.now() });
       return owner === undefined || owner === row;
     },
-    retireValues: async (scopeId, hashes) => {
-      for (const hash of hashes) rows.get(scopeId)?.values.delete(hash);
+    retireValues: async (scopeId, hashes, notAfter) => {
+      const values = rows.get(scopeId)?.values;
+      for (const value of hashes.flatMap((hash) => values?.get(hash) ?? [])) {
+        if (notAfter === undefined) values?.delete(value.hash);
+        else values?.set(value.hash, { ...value, notAfter });
+      }
     },
     writePolicies: async (instanceUid, writes) => {
       for (const write of writes) await writePolicy(instanceUid, write);

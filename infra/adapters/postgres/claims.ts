@@ -52,12 +52,12 @@ export function createClaims(session: Session): Claims {
 
     addValue: (scopeId, hash) => session.transaction(LIMIT, (query) => addValue(query, scopeId, hash)),
 
-    retireValues: (scopeId, hashes) =>
+    retireValues: (scopeId, hashes, notAfter) =>
       session.run(LIMIT, async (query) => {
+        const end = notAfter === undefined ? 'retired_at = now()' : 'not_after = to_timestamp($3::bigint / 1000.0)';
         await query(
-          `update gateway_operator.key_value set retired_at = now()
-           where scope_id = $1 and hash = any($2) and retired_at is null`,
-          [scopeId, hashes],
+          `update gateway_operator.key_value set ${end} where scope_id = $1 and hash = any($2) and retired_at is null`,
+          notAfter === undefined ? [scopeId, hashes] : [scopeId, hashes, notAfter],
         );
       }),
 

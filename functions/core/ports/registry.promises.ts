@@ -1,0 +1,307 @@
+// What does every registry promise, in memory or in PostgreSQL?
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { KeyPolicy, Policies, ScopePolicy } from './policy.ts';
+import type { Claim, Holder, Registry } from './registry.ts';
+
+export interface RegistryUnderTest {
+  readonly registry: Registry;
+  policies(instanceUid: string): Policies;
+}
+
+const INSTANCE = { uid: 'instance-1', namespace: 'apps', name: 'gateway' };
+const OTHER = { uid: 'instance-2', namespace: 'apps', name: 'other' };
+
+const holder = (name: string): Holder => ({ uid: `uid-of-${name}`, namespace: 'apps', name });
+const hash = (letter: string) => letter.repeat(64);
+
+/** `make` answers an empty, migrated registry; it is called once per test. */
+export function describeRegistry(name: string, make: () => Promise<RegistryUnderTest>): void {
+  describe(`the registry in ${name}`, () => {
+    let registry: Registry;
+    let policies: (instanceUid: string) => Policies;
+
+    beforeEach(async () => {
+      const made = await make();
+      registry = made.registry;
+      policies = made.policies;
+      await registry.openInstance(INSTANCE);
+      await registry.openInstance(OTHER);
+    });
+
+    const claim = async (alias: string, kind: 'key' | 'user' | 'team' = 'key', by = alias): Promise<Claim> => {
+      const outcome = await registry.claim(INSTANCE.uid, kind, alias, holder(by));
+      if (!outcome.won) throw new Error(`${alias} is ${outcome.by.name}'s`);
+      return outcome.claim;
+    };
+    const find = (value: string) => policies(INSTANCE.uid).find(value);
+    const write = (...written: ReadonlyArray<ScopePolicy | KeyPolicy>) =>
+      registry.writePolicies(
+        INSTANCE.uid,
+        written.map((policy) => ({ policy })),
+      );
+    /** A key that works: claimed, with a value and a policy. */
+    const workingKey = async (alias: string, value: string, more: Partial<KeyPolicy> = {}) => {
+      const claimed = await claim(alias);
+      const policy = keyPolicy(claimed, more);
+      await registry.addValue(claimed.scopeId, value);
+      await write(policy);
+      return { claimed, policy };
+    };
+
+    describe('claims', () => {
+      test('the first claim of an alias wins, and the loser is told who holds it', async () => {
+        await claim('billing', 'key', 'first');
+        expect(await registry.claim(INSTANCE.uid, 'key', 'billing', holder('second'))).toEqual({
+          won: false,
+          by: holder('first'),
+        });
+      });
+
+      test('the holder of a claim wins it again: the same scope, anchor, values and policy', async () => {
+        const { claimed, policy } = await workingKey('billing', hash('a'));
+        const again = await claim('billing');
+        expect(again).toMatchObject({ scopeId: claimed.scopeId, anchor: claimed.anchor, policy });
+        expect(again.values.map((value) => value.hash)).toEqual([hash('a')]);
+      });
+
+      test('of twenty that claim an alias at the same time exactly one wins, and all others name it', async () => {
+        const names = Array.from({ length: 20 }, (_, place) => `racer-${place}`);
+        const outcomes = await Promise.all(
+          names.map((racer) => registry.claim(INSTANCE.uid, 'key', 'billing', holder(racer))),
+        );
+        const [winner, ...more] = outcomes.flatMap((outcome) => (outcome.won ? [outcome.claim.holder] : []));
+        expect(more).toEqual([]);
+        for (const outcome of outcomes) if (!outcome.won) expect(outcome.by).toEqual(winner);
+      });
+
+      test('an alias is taken per kind and per instance only', async () => {
+        await claim('billing', 'key', 'first');
+        expect(await claim('billing', 'user', 'second')).toMatchObject({ kind: 'user' });
+        expect(await claim('billing', 'team', 'third')).toMatchObject({ kind: 'team' });
+        expect(await registry.claim(OTHER.uid, 'key', 'billing', holder('fourth'))).toMatchObject({ won: true });
+      });
+
+      test('an alias is free text, told apart to the letter', async () => {
+        const aliases = ['a', 'A', 'a b', "o'hara", '"; drop table claim; --', 'ключ/🔑', 'a'.repeat(256), '%', 'null'];
+        const scopes = await Promise.all(aliases.map((alias) => claim(alias)));
+        expect(new Set(scopes.map(({ scopeId }) => scopeId)).size).toBe(aliases.length);
+        const listed = await registry.claims(INSTANCE.uid);
+        expect(new Set(listed.map(({ alias }) => alias))).toEqual(new Set(aliases));
+      });
+
+      test('the claims of an instance are listed with their values and policies, those of others are not', async () => {
+        const { claimed, policy } = await workingKey('billing', hash('a'));
+        const user = await claim('ann@example.org', 'user');
+        await registry.claim(OTHER.uid, 'key', 'elsewhere', holder('elsewhere'));
+        const listed = await registry.claims(INSTANCE.uid);
+        expect(listed.map(({ scopeId }) => scopeId).sort()).toEqual([claimed.scopeId, user.scopeId].sort());
+        const key = listed.find(({ kind }) => kind === 'key');
+        expect(key).toMatchObject({ alias: 'billing', holder: holder('billing'), policy });
+        expect(key?.values).toEqual([{ hash: hash('a'), createdAt: expect.any(Number) }]);
+        expect(listed.find(({ kind }) => kind === 'user')).not.toHaveProperty('policy');
+      });
+
+      test('a retired alias is free again, and who claims it next gets a new scope', async () => {
+        const before = await claim('billing', 'key', 'first');
+        await registry.retire([before.scopeId]);
+        await registry.retire([before.scopeId]);
+        const after = await claim('billing', 'key', 'second');
+        expect(after.scopeId).not.toBe(before.scopeId);
+        expect(after.values).toEqual([]);
+        expect((await registry.claims(INSTANCE.uid)).map(({ scopeId }) => scopeId)).toEqual([after.scopeId]);
+      });
+    });
+
+    describe('key values', () => {
+      test('a value is added once, however often it is said', async () => {
+        const { scopeId } = await claim('billing');
+        expect(await registry.addValue(scopeId, hash('a'))).toBe(true);
+        const [before] = await registry.claims(INSTANCE.uid);
+        expect(await registry.addValue(scopeId, hash('a'))).toBe(true);
+        expect(await registry.claims(INSTANCE.uid)).toEqual([before]);
+      });
+
+      test('a value that another live key has is refused, also when both are added at the same time', async () => {
+        const [one, other] = [await claim('one'), await claim('other')];
+        const added = await Promise.all([
+          registry.addValue(one.scopeId, hash('a')),
+          registry.addValue(other.scopeId, hash('a')),
+        ]);
+        expect(added.toSorted()).toEqual([false, true]);
+        expect((await registry.claims(INSTANCE.uid)).flatMap(({ values }) => values)).toHaveLength(1);
+      });
+
+      test('a value of a retired key may be used by another', async () => {
+        const { claimed } = await workingKey('one', hash('a'));
+        await registry.retire([claimed.scopeId]);
+        const other = await workingKey('other', hash('a'));
+        expect((await find(hash('a')))?.key.scopeId).toBe(other.claimed.scopeId);
+      });
+
+      test('two values work beside each other during a rotation, until the old one is retired', async () => {
+        const { claimed } = await workingKey('billing', hash('a'));
+        await registry.addValue(claimed.scopeId, hash('b'));
+        expect((await find(hash('a')))?.key.name).toBe('billing');
+        expect((await find(hash('b')))?.key.name).toBe('billing');
+        await registry.retireValues(claimed.scopeId, [hash('a')]);
+        await registry.retireValues(claimed.scopeId, [hash('a'), hash('c')]);
+        expect(await find(hash('a'))).toBeUndefined();
+        expect((await find(hash('b')))?.key.name).toBe('billing');
+      });
+
+      test('a value with an end works until that instant and is listed with it', async () => {
+        const { claimed } = await workingKey('billing', hash('a'));
+        await registry.addValue(claimed.scopeId, hash('b'));
+        await registry.retireValues(claimed.scopeId, [hash('a')], claimed.anchor + 3_600_000);
+        await registry.retireValues(claimed.scopeId, [hash('b')], claimed.anchor - 1);
+        expect(await find(hash('a'))).toBeDefined();
+        expect(await find(hash('b'))).toBeUndefined();
+        const [listed] = await registry.claims(INSTANCE.uid);
+        expect(listed?.values.find((value) => value.hash === hash('a'))?.notAfter).toBe(claimed.anchor + 3_600_000);
+      });
+
+      test('one key cannot retire the values of another', async () => {
+        await workingKey('one', hash('a'));
+        const other = await claim('other');
+        await registry.retireValues(other.scopeId, [hash('a')]);
+        expect(await find(hash('a'))).toBeDefined();
+      });
+
+      test('a retired value works again when its own key gets it back', async () => {
+        const { claimed } = await workingKey('billing', hash('a'));
+        await registry.retireValues(claimed.scopeId, [hash('a')]);
+        expect(await registry.addValue(claimed.scopeId, hash('a'))).toBe(true);
+        expect(await find(hash('a'))).toBeDefined();
+      });
+
+      test('no value is added to a retired claim', async () => {
+        const { scopeId } = await claim('billing');
+        await registry.retire([scopeId]);
+        await expect(registry.addValue(scopeId, hash('a'))).rejects.toThrow(/retired/);
+      });
+    });
+
+    describe('policies', () => {
+      test('a key is found by its hash, with the policy of every scope that pays, the key first', async () => {
+        const user = scopePolicy(await claim('ann@example.org', 'user'), { models: ['small'] });
+        const team = scopePolicy(await claim('research', 'team'), { blocked: true });
+        await write(user, team);
+        const { policy } = await workingKey('billing', hash('a'), { charges: [team.scopeId, user.scopeId] });
+        expect(await find(hash('a'))).toEqual({ key: policy, scopes: [policy, team, user] });
+      });
+
+      test('a policy comes back as it was written: exact limits, instants and any text', async () => {
+        const { policy } = await workingKey('billing', hash('a'), {
+          budget: { limit: '999999999999999999', duration: '30d', alignment: 'Calendar' },
+          models: ['a/b', 'ünï "quoted"', ''],
+          expiresAt: 253_402_300_799_999,
+        });
+        expect((await find(hash('a')))?.key).toEqual(policy);
+      });
+
+      test('blocked and expired keys are found: what to say about them is for the gateway', async () => {
+        await workingKey('billing', hash('a'), { blocked: true, expiresAt: 1 });
+        expect(await find(hash('a'))).toMatchObject({ key: { blocked: true, expiresAt: 1 } });
+      });
+
+      test('what is written last holds at once', async () => {
+        const { policy } = await workingKey('billing', hash('a'));
+        const raised = { ...policy, budget: { limit: '5000000000', duration: '1h', alignment: 'Rolling' as const } };
+        await write(raised);
+        await write(raised);
+        expect((await find(hash('a')))?.key).toEqual(raised);
+        await write(policy);
+        expect((await find(hash('a')))?.key).toEqual(policy);
+      });
+
+      test('an unknown value, a key without a policy and the key of another instance are not found', async () => {
+        const { scopeId } = await claim('billing');
+        await registry.addValue(scopeId, hash('a'));
+        await workingKey('working', hash('b'));
+        expect(await find(hash('c'))).toBeUndefined();
+        expect(await find('')).toBeUndefined();
+        expect(await find(hash('a'))).toBeUndefined();
+        expect(await policies(OTHER.uid).find(hash('b'))).toBeUndefined();
+        expect(await policies('never opened').find(hash('b'))).toBeUndefined();
+      });
+
+      test('a retired key is not found', async () => {
+        const { claimed } = await workingKey('billing', hash('a'));
+        await registry.retire([claimed.scopeId]);
+        expect(await find(hash('a'))).toBeUndefined();
+      });
+
+      test('a retired key cannot be given a policy, nor can one of another instance', async () => {
+        const { claimed, policy } = await workingKey('billing', hash('a'));
+        await registry.writePolicies(OTHER.uid, [{ policy: { ...policy, blocked: true } }]);
+        expect((await find(hash('a')))?.key.blocked).toBe(false);
+        await registry.retire([claimed.scopeId]);
+        await write(policy);
+        expect(await find(hash('a'))).toBeUndefined();
+      });
+
+      test('a budget whose user was deleted still pays until the key is rewritten: a deletion never frees spend', async () => {
+        const user = scopePolicy(await claim('ann@example.org', 'user'));
+        await write(user);
+        const { policy } = await workingKey('billing', hash('a'), { charges: [user.scopeId] });
+        await registry.retire([user.scopeId]);
+        expect((await find(hash('a')))?.scopes).toEqual([policy, user]);
+        await write({ ...policy, charges: [] });
+        expect((await find(hash('a')))?.scopes).toEqual([{ ...policy, charges: [] }]);
+      });
+
+      test('a key that pays from a scope without a policy does not work', async () => {
+        const user = await claim('ann@example.org', 'user');
+        await workingKey('billing', hash('a'), { charges: [user.scopeId] });
+        expect(await find(hash('a'))).toBeUndefined();
+      });
+    });
+
+    describe('instances', () => {
+      test('the keys of a closed instance stop working and its aliases are free; other instances do not notice', async () => {
+        await workingKey('billing', hash('a'));
+        await registry.claim(OTHER.uid, 'key', 'elsewhere', holder('elsewhere'));
+        await registry.closeInstance(INSTANCE.uid);
+        await registry.closeInstance(INSTANCE.uid);
+        expect(await find(hash('a'))).toBeUndefined();
+        expect(await registry.claims(INSTANCE.uid)).toEqual([]);
+        expect(await registry.claims(OTHER.uid)).toHaveLength(1);
+      });
+
+      test('an instance that is opened again serves new claims, not the old ones', async () => {
+        const before = await workingKey('billing', hash('a'));
+        await registry.closeInstance(INSTANCE.uid);
+        await registry.openInstance(INSTANCE);
+        expect(await find(hash('a'))).toBeUndefined();
+        const after = await workingKey('billing', hash('a'));
+        expect(after.claimed.scopeId).not.toBe(before.claimed.scopeId);
+        expect(await find(hash('a'))).toBeDefined();
+      });
+
+      test('opening an open instance again changes nothing', async () => {
+        await workingKey('billing', hash('a'));
+        await registry.openInstance(INSTANCE);
+        expect(await find(hash('a'))).toBeDefined();
+      });
+
+      test('an unknown instance has no claims and can be closed', async () => {
+        await registry.closeInstance('never opened');
+        expect(await registry.claims('never opened')).toEqual([]);
+      });
+    });
+
+    test('the schema may be migrated again and again', async () => {
+      const { to } = await registry.migrate();
+      expect(await registry.migrate()).toEqual({ from: to, to });
+    });
+  });
+}
+
+function scopePolicy({ scopeId, kind, alias, anchor }: Claim, more: Partial<ScopePolicy> = {}): ScopePolicy {
+  return { scopeId, kind, name: alias, blocked: false, models: [], anchor, ...more };
+}
+
+function keyPolicy(claim: Claim, more: Partial<KeyPolicy> = {}): KeyPolicy {
+  const { namespace, name } = claim.holder;
+  return { ...scopePolicy(claim), kind: 'key', object: { namespace, name }, charges: [], ...more };
+}
