@@ -24,7 +24,8 @@ export function gatewayServer(gateways: Gateways, metrics: Metrics): Hono {
 /** A key of an instance that is not there is a key nobody knows (DESIGN 10, Keys). */
 const unknownInstance = {
   error: {
-    message: 'This key is not valid here. Check the key and the base address; `kubectl get gatewayinstances -A` shows the addresses.',
+    message:
+      'This key is not valid here. Check the key and the base address; `kubectl get gatewayinstances -A` shows the addresses.',
     type: 'authentication_error',
     param: null,
     code: 'invalid_api_key',
@@ -33,7 +34,8 @@ const unknownInstance = {
 
 const nothingHere = {
   error: {
-    message: 'Nothing is served at this path. An instance is at /{namespace}/{name}; `kubectl get gatewayinstances -A` shows the addresses.',
+    message:
+      'Nothing is served at this path. An instance is at /{namespace}/{name}; `kubectl get gatewayinstances -A` shows the addresses.',
     type: 'invalid_request_error',
     param: null,
     code: 'not_found',

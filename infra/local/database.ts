@@ -1,0 +1,68 @@
+// Which PostgreSQL do the stack's instances use?
+import pg from 'pg';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Log } from '#core/ports/clock.ts';
+import { type Options, UsageError } from './options.ts';
+import { freePort } from './ports.ts';
+import { startPostgres } from './postgres.ts';
+import type { State } from './state.ts';
+
+export interface OpenDatabase {
+  readonly connection: DatabaseConnection;
+  readonly description: string;
+  stop(): Promise<void>;
+}
+
+const NAME = 'gateway';
+
+/** Starts the embedded PostgreSQL, or reaches the one that was named. Throws UsageError when that one does not answer. */
+export async function openDatabase(options: Options, state: State, log: Log): Promise<OpenDatabase> {
+  if (options.database !== undefined) return reach(options.database);
+  const port = await freePort(state.remembered.ports.database, 'any');
+  state.rememberPort('database', port);
+  const server = await startPostgres({
+    folder: state.path('postgres'),
+    port,
+    password: state.remembered.databasePassword,
+    onRestart: () => log.warn('PostgreSQL ended by itself and was started again'),
+  });
+  const { host, username, password } = server;
+  const connection = { host, port, username, password, dbname: NAME };
+  await createIfAbsent(connection);
+  return { connection, description: `PostgreSQL on 127.0.0.1:${port}`, stop: server.stop };
+}
+
+async function createIfAbsent(connection: DatabaseConnection): Promise<void> {
+  const client = clientOf({ ...connection, dbname: 'postgres' });
+  await client.connect();
+  try {
+    const found = await client.query('select 1 from pg_database where datname = $1', [NAME]);
+    if (found.rowCount === 0) await client.query(`create database ${client.escapeIdentifier(NAME)}`);
+  } finally {
+    await client.end();
+  }
+}
+
+async function reach(url: URL): Promise<OpenDatabase> {
+  const connection: DatabaseConnection = {
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(url.port || 5432),
+    username: decodeURIComponent(url.username || 'postgres'),
+    password: decodeURIComponent(url.password),
+    dbname: decodeURIComponent(url.pathname.slice(1)),
+  };
+  const where = `${connection.host}:${connection.port}/${connection.dbname}`;
+  const client = clientOf(connection);
+  try {
+    await client.connect();
+  } catch (cause) {
+    const said = cause instanceof AggregateError ? (cause.errors[0] as Error).message : (cause as Error).message;
+    throw new UsageError(`--database: PostgreSQL at ${where} cannot be used: ${said}.`, { cause });
+  }
+  await client.end();
+  return { connection, description: `PostgreSQL on ${where}`, stop: async () => undefined };
+}
+
+function clientOf({ host, port, username, password, dbname }: DatabaseConnection): pg.Client {
+  return new pg.Client({ host, port, user: username, password, database: dbname, connectionTimeoutMillis: 5000 });
+}

@@ -1,0 +1,85 @@
+// How do the three functions run in the stack's one process, with which adapters?
+import { createBackends } from '#adapters/backends.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createUpstream } from '#adapters/upstream/undici.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Log } from '#core/ports/clock.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
+import { createAdmission } from '../../functions/admission/app.ts';
+import { createReconcile } from '../../functions/reconcile/app.ts';
+import { nodeDependencies } from '../node.ts';
+import { type Served, serve } from '../serve.ts';
+import type { Certificates } from './certificates.ts';
+import { createGateways, type Gateways } from './gateways.ts';
+import { freePort } from './ports.ts';
+import { gatewayServer } from './servers.ts';
+import type { State } from './state.ts';
+
+export interface FunctionDependencies {
+  readonly state: State;
+  readonly cluster: Cluster;
+  readonly certificates: Certificates;
+  readonly log: Log;
+  /** Already known to be free. */
+  readonly gatewayPort: number;
+}
+
+export interface Functions {
+  readonly gateway: Served;
+  readonly reconcile: Served;
+  readonly admission: Served;
+  readonly gateways: Gateways;
+  /** Takes no new requests, lets open streams end for at most `grace` milliseconds, books what they cost. */
+  close(grace: number): Promise<void>;
+}
+
+export async function startFunctions(deps: FunctionDependencies): Promise<Functions> {
+  const { state, cluster, certificates, log } = deps;
+  const node = nodeDependencies();
+  const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
+
+  const metrics = createMetrics();
+  const folder = state.path('outbox');
+  const upstream = createUpstream();
+  const gateways = createGateways({ ...node, cluster, openDatabase, folder, upstream, log, metrics });
+  const gateway = await listen(gatewayServer(gateways, metrics), deps.gatewayPort);
+
+  const backends = createBackends({ openDatabase, flush: gateways.flush });
+  const platform = {
+    servedAt: ({ metadata }: { metadata: { namespace?: string; name: string } }) =>
+      `${gateway.url}/${metadata.namespace}/${metadata.name}`,
+    manyProcesses: false,
+  };
+  const reconcile = await listen(
+    createReconcile({ ...node, cluster, backends, platform, log, metrics: createMetrics() }),
+    await portOf(state, 'reconcile'),
+  );
+
+  const admission = await listen(
+    createAdmission({ ...node, cluster, log, metrics: createMetrics() }),
+    await portOf(state, 'admission'),
+    { cert: certificates.cert, key: certificates.key },
+  );
+
+  const close = async (grace: number) => {
+    await Promise.allSettled([admission, reconcile, gateway].map((server) => server.close(grace)));
+    await gateways.close();
+    await backends.close();
+  };
+  return { gateway, reconcile, admission, gateways, close };
+}
+
+interface App {
+  fetch(request: Request): Response | Promise<Response>;
+}
+
+const listen = (app: App, port: number, tls?: { readonly cert: string; readonly key: string }) =>
+  serve({ fetch: (request) => app.fetch(request), host: '127.0.0.1', port, ...(tls === undefined ? {} : { tls }) });
+
+/** The port of last time where it is still free. */
+export async function portOf(state: State, name: string): Promise<number> {
+  const port = await freePort(state.remembered.ports[name], 'any');
+  state.rememberPort(name, port);
+  return port;
+}

@@ -1,0 +1,95 @@
+// `npm start`: the whole gateway operator on this machine, in the foreground, until Ctrl-C.
+import { rmSync } from 'node:fs';
+import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
+import { put, readDocuments, renderSample } from './manifests.ts';
+import { HELP, readOptions, UsageError } from './options.ts';
+import { createProgress, type Progress } from './progress.ts';
+import { describeFirstCall, describeReady } from './ready.ts';
+import { type Stack, startStack } from './stack.ts';
+import { openState, type State, writeWhole } from './state.ts';
+
+async function main(): Promise<void> {
+  const asked = readOptions(process.argv.slice(2));
+  if (asked.help) return void process.stdout.write(HELP);
+  const { options } = asked;
+  const progress = createProgress((text) => process.stdout.write(text), Date.now);
+  const interrupted = onSignal();
+  const state = await openState(options.state, options.reset);
+  const stack = await startStack(options, state, progress);
+  try {
+    const call = options.empty ? undefined : await runSample(stack, state, progress);
+    await stack.sweep();
+    writeWhole(state.path('endpoints.json'), `${JSON.stringify(stack.endpoints, null, 2)}\n`);
+    if (call !== undefined) progress.say(describeFirstCall(call));
+    progress.say(describeReady(stack.endpoints, options));
+    await interrupted;
+  } finally {
+    progress.say('\nstopping …');
+    rmSync(state.path('endpoints.json'), { force: true });
+    await stack.stop();
+    await state.release();
+  }
+}
+
+/** Applies the sample and pays one real call with its key. What people changed in it since stays as they made it. */
+async function runSample(stack: Stack, state: State, progress: Progress): Promise<FirstCall | undefined> {
+  const { database, upstream, gateway } = stack.endpoints;
+  const text = renderSample({
+    databaseHost: `${database.host}:${database.port}`,
+    databaseUsername: database.username,
+    databasePassword: database.password,
+    databaseName: database.dbname,
+    storeHost: 'memory',
+    storePort: '6379',
+    upstreamKey: state.remembered.upstreamKey,
+    upstreamBase: `${upstream}/v1`,
+  });
+  writeWhole(state.path('sample.yaml'), text);
+  for (const object of readDocuments(text)) await put(stack.cluster, object, object.kind === 'Secret');
+  progress.step('sample      applied; waiting for its key');
+  const deps = { cluster: stack.cluster, sweep: stack.sweep };
+  const key = await waitForKey(deps, 20_000);
+  if (typeof key === 'string') {
+    progress.say(`        the sample's key does not work: ${key}`);
+    return undefined;
+  }
+  progress.step('sample      its key works; calling the gateway with it');
+  return makeFirstCall(deps, key, `${gateway}/default/sample`).catch((error: unknown) => {
+    progress.say(
+      `        the sample's call did not succeed: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return undefined;
+  });
+}
+
+/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once (a restart loses nothing). */
+function onSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let asked = false;
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.on(signal, () => {
+        if (asked && signal === 'SIGINT') process.exit(130);
+        asked = true;
+        resolve();
+      });
+    }
+  });
+}
+
+try {
+  await main();
+  process.exit(0);
+} catch (error) {
+  if (error instanceof UsageError) {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(2);
+  }
+  process.stderr.write(`The stack did not start: ${sentence(error)}\n`);
+  process.exit(1);
+}
+
+/** The error and its causes, in one line. */
+function sentence(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${sentence(error.cause)}`;
+}

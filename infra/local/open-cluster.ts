@@ -1,0 +1,79 @@
+// Which cluster does the stack use, and how is it reached?
+import { existsSync } from 'node:fs';
+import { KubeConfig } from '@kubernetes/client-node';
+import pg from 'pg';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Log } from '#core/ports/clock.ts';
+import type { Certificates } from './certificates.ts';
+import { createCluster } from './cluster/cluster.ts';
+import { writeKubeconfig } from './cluster/kubeconfig.ts';
+import { startControlPlane } from './envtest.ts';
+import { type Options, UsageError } from './options.ts';
+import { freePort } from './ports.ts';
+import type { State } from './state.ts';
+
+export interface OpenCluster {
+  /** Absolute path, for the stock `kubectl`. */
+  readonly kubeconfig: string;
+  readonly url: string;
+  /** Said when it is up. */
+  readonly description: string;
+  stop(): Promise<void>;
+}
+
+export interface OpenClusterOptions {
+  readonly options: Options;
+  readonly state: State;
+  readonly certificates: Certificates;
+  readonly database: DatabaseConnection;
+  readonly log: Log;
+}
+
+/** Starts the embedded cluster or envtest's, or reads the given kubeconfig. Throws UsageError where the person can mend it. */
+export async function openCluster(context: OpenClusterOptions): Promise<OpenCluster> {
+  const { options, state } = context;
+  if (options.cluster.type === 'kubeconfig') return readKubeconfig(options.cluster.path);
+  const port = await freePort(state.remembered.ports.cluster, 'any');
+  state.rememberPort('cluster', port);
+  const started = options.cluster.type === 'embedded' ? await embedded(context, port) : await envtest(context, port);
+  const kubeconfig = state.path('kubeconfig');
+  writeKubeconfig(kubeconfig, { url: started.url, ca: context.certificates.ca, token: state.remembered.clusterToken });
+  return { ...started, kubeconfig };
+}
+
+async function embedded({ state, certificates, database, log }: OpenClusterOptions, port: number) {
+  const { host, port: databasePort, username, password, dbname } = database;
+  const pool = new pg.Pool({ host, port: databasePort, user: username, password, database: dbname, max: 10 });
+  // A connection that breaks while idle is no fault of anybody's: the pool makes another.
+  pool.on('error', () => undefined);
+  const { cert, key } = certificates;
+  const cluster = createCluster({ pool, port, tls: { cert, key }, token: state.remembered.clusterToken, log });
+  await cluster.start();
+  const stop = async () => {
+    await cluster.stop();
+    await pool.end();
+  };
+  return { url: cluster.url, stop, description: 'embedded, for trying and testing only' };
+}
+
+async function envtest({ state, certificates: tls }: OpenClusterOptions, port: number) {
+  const etcdPort = await freePort(state.remembered.ports.etcd, 'any');
+  state.rememberPort('etcd', etcdPort);
+  const token = state.remembered.clusterToken;
+  const plane = await startControlPlane({ folder: state.path('envtest'), port, etcdPort, token, tls });
+  return { url: plane.url, stop: plane.stop, description: 'a real kube-apiserver and etcd' };
+}
+
+/** The person's own cluster: nothing to start, nothing to stop. */
+function readKubeconfig(path: string): OpenCluster {
+  if (!existsSync(path)) throw new UsageError(`--cluster: there is no kubeconfig file ${path}.`);
+  const config = new KubeConfig();
+  try {
+    config.loadFromFile(path);
+  } catch (cause) {
+    throw new UsageError(`--cluster: ${path} is not a kubeconfig file.`, { cause });
+  }
+  const url = config.getCurrentCluster()?.server;
+  if (url === undefined) throw new UsageError(`--cluster: ${path} names no cluster in its current context.`);
+  return { kubeconfig: path, url, description: `context ${config.getCurrentContext()}`, stop: async () => undefined };
+}

@@ -1,0 +1,44 @@
+// What does a person need to know when it runs? Text to copy and paste.
+import { relative } from 'node:path';
+import { formatMoney, parseMoney } from '#core/money.ts';
+import type { FirstCall } from './first-call.ts';
+import type { Options } from './options.ts';
+import type { Endpoints } from './stack.ts';
+
+export function describeFirstCall({ model, reply, tokens, spendBefore, spendAfter }: FirstCall): string {
+  return `
+  model   ${model}
+  reply   ${reply}
+  tokens  ${tokens.input} in, ${tokens.output} out
+  spend   $${spendBefore} before, $${spendAfter} after: this call cost $${subtract(spendAfter, spendBefore)}`;
+}
+
+/** Both are exact decimal strings. */
+const subtract = (after: string, before: string) => formatMoney((parseMoney(after) ?? 0n) - (parseMoney(before) ?? 0n));
+
+export function describeReady(endpoints: Endpoints, options: Options): string {
+  const state = relative(process.cwd(), options.state) || options.state;
+  const lines = [
+    '',
+    `Ready. Everything is kept in ${state}; a second start finds it again. Ctrl-C stops.`,
+    '',
+    '  # kubectl, in another terminal',
+    `  export KUBECONFIG=${endpoints.kubeconfig}`,
+    '  kubectl get gateway -A',
+  ];
+  if (options.empty) return [...lines, ''].join('\n');
+  return [
+    ...lines,
+    '',
+    '  # call the gateway with the key that was made',
+    "  KEY=$(kubectl get secret $(kubectl get virtualkey example-service -o jsonpath='{.status.keySecretRef}') -o jsonpath='{.data.key}' | base64 -d)",
+    `  curl ${endpoints.gateway}/default/sample/chat/completions -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\`,
+    `    -d '{"model":"sample-small","messages":[{"role":"user","content":"Hello"}]}'`,
+    '',
+    '  # or any OpenAI client',
+    `  export OPENAI_API_KEY=$KEY OPENAI_BASE_URL=${endpoints.gateway}/default/sample`,
+    '',
+    `  # change and remove the sample: ${state}/sample.yaml`,
+    '',
+  ].join('\n');
+}

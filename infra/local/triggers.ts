@@ -1,0 +1,55 @@
+// What makes reconcile look, and the gateways follow? A watch on the cluster, and the cron.
+import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
+import { watch } from '#adapters/kubernetes/watch.ts';
+import type { Log } from '#core/ports/clock.ts';
+import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { startEventSource } from './event-source.ts';
+import type { Gateways } from './gateways.ts';
+import { resourceOf } from './manifests.ts';
+import { startSchedule } from './schedule.ts';
+
+export interface TriggerDependencies {
+  readonly request: KubeTransport;
+  readonly cluster: Cluster;
+  readonly gateways: Gateways;
+  readonly post: (headers: Readonly<Record<string, string>>, body: string) => Promise<void>;
+  readonly newId: () => string;
+  /** Seconds between two sweeps. */
+  readonly schedule: number;
+  readonly log: Log;
+}
+
+/** Starts them, with the gateways of every instance that is already there (what their outboxes hold is booked first). Answers how to stop. */
+export async function startTriggers(deps: TriggerDependencies): Promise<() => Promise<void>> {
+  const { gateways, log, post } = deps;
+  const stopEvents = startEventSource({
+    watch: (resource, watching) => watch(deps.request, { resource, ...watching }),
+    post,
+    newId: deps.newId,
+    onChange: ({ object: { kind, metadata } }) => {
+      if (kind === 'GatewayInstance') void gateways.refresh(metadata.namespace ?? '', metadata.name);
+    },
+  });
+  const stopSecrets = followSecrets(deps);
+  const sweep = () => post({}, '').catch((error: unknown) => log.warn('sweep failed', { error: String(error) }));
+  const stopSchedule = startSchedule(deps.schedule, sweep);
+  const instances = await deps.cluster.list(resourceOf('GatewayInstance'));
+  await Promise.all(instances.map(({ metadata }) => gateways.refresh(metadata.namespace ?? '', metadata.name)));
+  return async () => {
+    await Promise.allSettled([stopSchedule(), stopEvents(), stopSecrets()]);
+  };
+}
+
+/** Mounted Secrets change under a running gateway, as the kubelet's volumes do. */
+function followSecrets({ request, gateways }: TriggerDependencies): () => Promise<void> {
+  const controller = new AbortController();
+  const watching = watch(request, {
+    resource: RESOURCES.secrets,
+    signal: controller.signal,
+    onEvent: ({ object }) => void gateways.refreshNamespace(object.metadata.namespace ?? ''),
+  });
+  return async () => {
+    controller.abort();
+    await watching;
+  };
+}
