@@ -205,8 +205,8 @@ export const observed = {
   conditions: z
     .array(Condition)
     .max(32)
-    .optional()
     .meta(mapBy('type'))
+    .optional()
     .describe('What was observed, one entry a type.'),
   observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that this status is about.'),
 };

@@ -78,8 +78,8 @@ const LabelRequirement = ruled(
     values: z
       .array(z.string().max(63))
       .max(64)
-      .optional()
       .meta(atomic)
+      .optional()
       .describe('For `In` and `NotIn` at least one value; for the others none.'),
   }),
   [
@@ -98,8 +98,8 @@ const LabelSelector = z.object({
   matchExpressions: z
     .array(LabelRequirement)
     .max(64)
-    .optional()
     .meta(atomic)
+    .optional()
     .describe('Further requirements on the labels of the namespace.'),
 });
 
@@ -128,8 +128,8 @@ export const GatewayInstanceSpec = z.object({
   models: z
     .array(ModelEntry)
     .max(512)
-    .default([])
     .meta(mapBy('identifier'))
+    .default([])
     .describe(
       'The models that the instance serves. Several entries may share one `modelName`; each `identifier` stands once.',
     ),
@@ -141,9 +141,7 @@ export const GatewayInstanceSpec = z.object({
   keyValueInStatus: z
     .enum(['Full', 'Redacted'])
     .default('Full')
-    .describe(
-      'Whether `status.keyValue` of a VirtualKey is the key itself, or only its last characters. Its Secret always has the key.',
-    ),
+    .describe('Whether `status.keyValue` of a VirtualKey shows the key. Its Secret always has it.'),
   paused: z
     .boolean()
     .default(false)
@@ -169,8 +167,8 @@ export const GatewayInstanceStatus = z.object({
   models: z
     .array(ModelStatus)
     .max(512)
-    .optional()
     .meta(mapBy('identifier'))
+    .optional()
     .describe('The model entries as they were last judged.'),
   keys: KeyCount.optional().describe('How many keys there are.'),
   snapshotHash: z.string().max(128).optional().describe('Names the compiled configuration that the gateway serves.'),

@@ -58,13 +58,13 @@ function judgeNode(schema: z.core.$ZodType, value: unknown, old: unknown, path: 
 }
 
 function judgeRules(node: z.ZodType, value: unknown, old: unknown, path: string): Finding[] {
-  const rules = rulesOf(node).filter((rule) => old !== undefined || !changes(rule));
-  if (rules.length === 0) return [];
-  const now = node.safeParse(value);
-  if (!now.success) return [];
+  const rules = rulesOf(node);
+  const now = rules.length > 0 ? node.safeParse(value) : undefined;
+  if (!now?.success) return [];
   const before = node.safeParse(old);
   return rules
-    .filter((rule) => !rule.holds(now.data, before.success ? before.data : undefined))
+    .filter((rule) => before.success || !changes(rule))
+    .filter((rule) => !rule.holds(now.data, before.data))
     .map(({ id, at, message }) => ({
       rule: id,
       path: at === undefined ? path : `${path}.${at}`,

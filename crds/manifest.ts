@@ -1,6 +1,6 @@
 // What CustomResourceDefinition does a kind become?
 import type { Kind, PrinterColumn } from './kinds.ts';
-import { type StructuralSchema, toStructural } from './structural.ts';
+import { type StructuralSchema, toStructural, toValidation, type Validation } from './structural.ts';
 
 export interface CustomResourceDefinition {
   readonly apiVersion: 'apiextensions.k8s.io/v1';
@@ -39,11 +39,11 @@ export interface RootSchema {
   readonly properties: {
     readonly apiVersion: { readonly type: 'string'; readonly description: string };
     readonly kind: { readonly type: 'string'; readonly description: string };
-    readonly metadata: { readonly type: 'object' };
+    readonly metadata: { readonly type: 'object'; readonly properties: { readonly name: { readonly type: 'string' } } };
     readonly spec: StructuralSchema;
     readonly status: StructuralSchema;
   };
-  readonly 'x-kubernetes-validations'?: StructuralSchema['x-kubernetes-validations'];
+  readonly 'x-kubernetes-validations'?: readonly Validation[];
 }
 
 /** The definition to apply. Throws where the kind's schema is not structural, undescribed or unbounded. */
@@ -85,12 +85,12 @@ function toRootSchema(kind: Kind): RootSchema {
     properties: {
       apiVersion: { type: 'string', description: `\`${kind.apiVersion}\`.` },
       kind: { type: 'string', description: `\`${kind.kind}\`.` },
-      metadata: { type: 'object' },
+      metadata: { type: 'object', properties: { name: { type: 'string' } } },
       spec: toStructural(kind.spec.describe('What is wanted.'), 'spec'),
       status: toStructural(kind.status.describe('What was observed.'), 'status'),
     },
     ...(nameRule !== undefined && {
-      'x-kubernetes-validations': [{ rule: nameRule.cel, message: nameRule.message }],
+      'x-kubernetes-validations': [{ ...toValidation(nameRule), fieldPath: '.metadata.name' }],
     }),
   };
 }

@@ -1,6 +1,20 @@
 // What is a structural schema, and how does a zod schema become one?
 import * as z from 'zod';
-import { rulesOf } from './rule.ts';
+import { type Rule, rulesOf } from './rule.ts';
+
+export interface Validation {
+  readonly rule: string;
+  readonly message: string;
+  /** Relative to where the rule stands: `.overlap`. */
+  readonly fieldPath?: string;
+}
+
+/** A rule as the API server runs it. */
+export const toValidation = ({ cel, message, at }: Rule<never>): Validation => ({
+  rule: cel,
+  message,
+  ...(at !== undefined && { fieldPath: `.${at}` }),
+});
 
 /** The part of OpenAPI v3 that a CustomResourceDefinition may hold and that we use. */
 export interface StructuralSchema {
@@ -23,7 +37,7 @@ export interface StructuralSchema {
   readonly items?: StructuralSchema;
   readonly 'x-kubernetes-list-type'?: 'map' | 'set' | 'atomic';
   readonly 'x-kubernetes-list-map-keys'?: readonly string[];
-  readonly 'x-kubernetes-validations'?: ReadonlyArray<{ readonly rule: string; readonly message: string }>;
+  readonly 'x-kubernetes-validations'?: readonly Validation[];
 }
 
 /** Members in the order in which they are written. Whatever else zod makes of a schema is not structural. */
@@ -65,8 +79,7 @@ export function toStructural(schema: z.ZodType, path: string): StructuralSchema 
 /** Adds what zod does not know of, and takes away what it adds of its own. */
 function addRules({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const rules = rulesOf(zodSchema);
-  if (rules.length > 0)
-    jsonSchema['x-kubernetes-validations'] = rules.map(({ cel, message }) => ({ rule: cel, message }));
+  if (rules.length > 0) jsonSchema['x-kubernetes-validations'] = rules.map(toValidation);
   // The API server judges a default by the rules before it fills in the defaults below, so it has to be written out.
   if (zodSchema._zod.def.type === 'prefault') jsonSchema.default = z.parse(zodSchema, undefined);
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

@@ -31,8 +31,8 @@ export const TeamSpec = z.object({
   members: z
     .array(LocalRef)
     .max(1024)
-    .default([])
     .meta(mapBy('name'))
+    .default([])
     .describe('The Users of the team; one is enough that either side names the other.'),
 });
 export type TeamSpec = z.output<typeof TeamSpec>;

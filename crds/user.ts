@@ -46,8 +46,8 @@ const Fields = z.object({
   teamRefs: z
     .array(LocalRef)
     .max(64)
-    .default([])
     .meta(mapBy('name'))
+    .default([])
     .describe('The Teams of the user; one is enough that either side names the other.'),
 });
 /** What `autoCreateKey` cannot do without. */

@@ -123,7 +123,7 @@ export const VirtualKeySpec = ruled(
       .describe('Budgets for single models, by `modelName`, beside `maxBudget`.'),
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
-    tags: z.array(FreeText).max(64).optional().meta(asSet).describe('Words for reports of spend.'),
+    tags: z.array(FreeText).max(64).meta(asSet).optional().describe('Words for reports of spend.'),
     metadata: mapOf(text(1024), { longest: 256, form: 'write 1 to 256 characters' })
       .optional()
       .describe('Free entries for reports and logs; never secret.'),
@@ -167,7 +167,7 @@ export const VirtualKeyStatus = z.object({
     .string()
     .max(512)
     .optional()
-    .describe('The key itself, or its last characters where the instance says `keyValueInStatus: Redacted`.'),
+    .describe('The key itself; not shown where the instance says `keyValueInStatus: Redacted`.'),
   currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
   isActive: z
     .boolean()

@@ -102,8 +102,8 @@ export const Workload = ruled(
     env: z
       .array(EnvVar)
       .max(64)
-      .optional()
       .meta(mapBy('name'))
+      .optional()
       .describe('Further environment variables of the container.'),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),
