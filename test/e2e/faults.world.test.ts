@@ -1,0 +1,164 @@
+// What happens to people, keys and money when things go wrong?
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterEach, expect, test } from 'vitest';
+import { eventually, runStack, startTestStack, type TestStack, temporaryFolder } from '../stack.ts';
+
+const running: TestStack[] = [];
+const start = async (args: ReadonlyArray<string> = [], folder?: string) => {
+  const stack = await startTestStack(args, folder);
+  running.push(stack);
+  return stack;
+};
+afterEach(async () => {
+  for (const stack of running.splice(0)) await stack.stop();
+});
+
+const read = async (stack: TestStack, path: string) =>
+  (await stack.kubectl(['get', 'virtualkey', 'example-service', '-o', `jsonpath={${path}}`])).stdout;
+const clientOf = async (stack: TestStack) =>
+  new OpenAI({
+    apiKey: await read(stack, '.status.keyValue'),
+    baseURL: `${stack.endpoints.gateway}/default/sample`,
+    maxRetries: 0,
+  });
+const sweep = async (stack: TestStack) => (await fetch(stack.endpoints.reconcile, { method: 'POST' })).json();
+const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
+/** Nano-dollars that the sample upstream's reported usage costs at the sample's prices. */
+const owed = async (stack: TestStack) => {
+  const stats = await (await fetch(`${stack.endpoints.upstream}/stats`)).json();
+  const { promptTokens, completionTokens } = stats.models['sample-small'];
+  return BigInt(promptTokens) * 150n + BigInt(completionTokens) * 600n;
+};
+const nano = (dollars: string) => {
+  const [whole = '0', fraction = ''] = dollars.split('.');
+  return BigInt(whole) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0'));
+};
+
+test('kill -9 in the middle of calls: the key keeps its value, and no spend is lost or booked twice', async () => {
+  const first = await start();
+  const value = await read(first, '.status.keyValue');
+  const openai = await clientOf(first);
+  const calls = Array.from({ length: 20 }, () => openai.chat.completions.create(ask));
+  await Promise.all(calls);
+  const streams = Array.from({ length: 5 }, () =>
+    openai.chat.completions.create({ ...ask, stream: true }).catch(() => undefined),
+  );
+  await Promise.race(streams);
+  // The sample upstream dies with the stack: what it reported for completed replies is read before.
+  const floor = await owed(first);
+  await first.kill();
+  await Promise.allSettled(streams);
+
+  const second = await first.again(['--empty']);
+  running.push(second);
+  expect(await read(second, '.status.keyValue')).toBe(value);
+  await sweep(second);
+  const spent = nano(await read(second, '.status.currentSpend'));
+  expect(spent).toBeGreaterThanOrEqual(floor);
+  // Holds in flight at the kill are charged at most at their size: 4,096 output tokens each, and a short prompt.
+  expect(spent).toBeLessThanOrEqual(floor + 6n * (4096n * 600n + 1000n * 150n));
+  await sweep(second);
+  expect(nano(await read(second, '.status.currentSpend'))).toBe(spent);
+  expect((await (await clientOf(second)).chat.completions.create(ask)).choices).toHaveLength(1);
+});
+
+test('kill -9 while it starts: the next start converges', async () => {
+  const folder = join(temporaryFolder(), 'state');
+  const { spawn } = await import('node:child_process');
+  for (const millis of [300, 900, 1800]) {
+    const child = spawn(process.execPath, ['infra/local/main.ts', '--state', folder, '--port', '0'], {
+      stdio: 'ignore',
+    });
+    await new Promise((resolve) => setTimeout(resolve, millis));
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+  }
+  const stack = await start([], folder);
+  expect(await read(stack, '.status.isActive')).toBe('true');
+});
+
+test('a stop is clean: exit code 0, and a second start finds the same key and the same spend', async () => {
+  const first = await start();
+  const value = await read(first, '.status.keyValue');
+  await (await clientOf(first)).chat.completions.create(ask);
+  await sweep(first);
+  const spend = await read(first, '.status.currentSpend');
+  expect(await first.stop()).toBe(0);
+  const second = await first.again(['--empty']);
+  running.push(second);
+  expect(await read(second, '.status.keyValue')).toBe(value);
+  expect(await read(second, '.status.currentSpend')).toBe(spend);
+});
+
+test('PostgreSQL killed with -9 under the stack: 503 at worst, never 401, and calls work again by themselves', async () => {
+  const stack = await start();
+  const openai = await clientOf(stack);
+  await openai.chat.completions.create(ask);
+  const { readFileSync, existsSync } = await import('node:fs');
+  const moved = join(stack.folder, 'postgres.moved');
+  const data = existsSync(moved) ? readFileSync(moved, 'utf8').trim() : join(stack.folder, 'postgres');
+  process.kill(Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]), 'SIGKILL');
+  const seen = new Set<string>();
+  await eventually(
+    async () => {
+      const answer = await openai.chat.completions.create(ask).then(
+        () => 'admitted',
+        (error) => `${error.status}`,
+      );
+      seen.add(answer);
+      return answer;
+    },
+    (answer) => answer === 'admitted' && seen.size >= 1,
+    30_000,
+  );
+  expect([...seen].filter((answer) => !['admitted', '503'].includes(answer))).toEqual([]);
+  expect((await stack.kubectl(['get', 'vk'])).code).toBe(0);
+});
+
+test('a second stack on the same state is refused in one sentence, and the first goes on', async () => {
+  const first = await start();
+  const { code, stderr } = await runStack(['--state', first.folder, '--port', '0']);
+  expect(code).toBe(2);
+  expect(stderr.trim()).toBe(
+    `Another stack runs on ${first.folder}. Stop it first, or name another folder with --state DIR.`,
+  );
+  expect((await first.kubectl(['get', 'vk'])).code).toBe(0);
+});
+
+test('a taken port: the gateway takes the next free one and says so', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => taken.once('listening', resolve));
+  const address = taken.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const stack = await start(['--empty', '--port', String(port)]);
+  expect(Number(new URL(stack.endpoints.gateway).port)).toBeGreaterThan(port);
+  expect(stack.printed()).toContain(`port ${port} is taken`);
+  taken.close();
+});
+
+test('a state folder that is damaged, or not ours, is refused by name and left as it is', async () => {
+  const damaged = temporaryFolder();
+  writeFileSync(join(damaged, 'state.json'), '{"databasePassw');
+  const first = await runStack(['--state', damaged]);
+  expect(first).toMatchObject({ code: 2, stdout: '' });
+  expect(first.stderr).toContain(join(damaged, 'state.json'));
+  const foreign = temporaryFolder();
+  mkdirSync(join(foreign, 'thesis'));
+  const second = await runStack(['--state', foreign, '--reset']);
+  expect(second).toMatchObject({ code: 2, stdout: '' });
+  expect(second.stderr).toContain('holds other files');
+});
+
+test('a database that is not there is one clear sentence', async () => {
+  const { code, stderr } = await runStack([
+    '--state',
+    join(temporaryFolder(), 's'),
+    '--database',
+    'postgres://me@127.0.0.1:1/x',
+  ]);
+  expect(code).toBe(2);
+  expect(stderr.trim()).toMatch(/^--database: PostgreSQL at 127\.0\.0\.1:1\/x cannot be used: .*ECONNREFUSED.*\.$/);
+});
