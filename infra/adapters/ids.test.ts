@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createIds } from './ids.ts';
+import { createIds, timeOf } from './ids.ts';
 
 const FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const timeOf = (id: string) => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 
 function idsAt(times: ReadonlyArray<number>, random = (count: number): Uint8Array => randomBytes(count)) {
   let place = 0;
@@ -25,7 +24,7 @@ test('ids of one millisecond are in order and all different, whatever their numb
     expect(new Set(ids).size).toBe(20_000);
     expect(ids.every((id) => FORM.test(id))).toBe(true);
     // 4,096 to a millisecond: the rest borrows from the next ones.
-    expect(timeOf(ids.at(-1) ?? '')).toBeLessThan(1_700_000_000_010);
+    expect(timeOf(ids.at(-1) ?? '') ?? 0).toBeLessThan(1_700_000_000_010);
   }
 });
 
@@ -42,6 +41,18 @@ test('ids never go back while the clock stumbles by less than ten seconds', () =
 test('a clock that is set back by an hour is followed: the time in an id decides which budget window it belongs to', () => {
   const [, later = ''] = idsAt([1_700_003_600_000, 1_700_000_000_000]);
   expect(timeOf(later)).toBe(1_700_000_000_000);
+});
+
+test('text that is no UUIDv7 has no time', () => {
+  for (const text of [
+    '',
+    'x',
+    '00000000-0000-4000-8000-000000000000',
+    '00000000-0000-7000-c000-000000000000',
+    '0'.repeat(32),
+  ]) {
+    expect(timeOf(text)).toBeUndefined();
+  }
 });
 
 test('two processes in the same millisecond do not make the same id', () => {

@@ -31,6 +31,13 @@ export function createIds({ clock, random }: { readonly clock: Clock; readonly r
   };
 }
 
+/** Milliseconds inside a UUIDv7, or undefined for text that is none. */
+export function timeOf(id: string): Millis | undefined {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.test(id)
+    ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+    : undefined;
+}
+
 function toUuid(time: Millis, count: number, tail: Buffer): string {
   tail[0] = ((tail[0] ?? 0) & 0x3f) | 0x80;
   const head = time.toString(16).padStart(12, '0');

@@ -1,6 +1,6 @@
 // How does a batch of entries become rows and sums in one statement?
 import type { Entry } from '#core/ports/books.ts';
-import { timeOf } from './months.ts';
+import { timeOf } from '../ids.ts';
 import { hourOf, lockForBooking } from './recount.ts';
 import type { Query } from './session.ts';
 

@@ -1,5 +1,6 @@
 // Which monthly partitions must exist before an entry can be written? (LEDGER 2)
 import type { Millis } from '#core/ports/money.ts';
+import { timeOf } from '../ids.ts';
 import type { Query, Session } from './session.ts';
 
 const LIMIT: Millis = 4500;
@@ -10,13 +11,6 @@ type Month = number;
 
 /** Ids are ours: a time outside 1970 to 2199 is no time, and PostgreSQL refuses the entry. */
 const LAST_MONTH: Month = 230 * 12 - 1;
-
-/** Milliseconds inside a UUIDv7, or undefined for text that is none. */
-export function timeOf(id: string): Millis | undefined {
-  return /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.test(id)
-    ? Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
-    : undefined;
-}
 
 /** The least UUID of that millisecond: every id made then or later is not below it. */
 export function leastId(time: Millis): string {

@@ -1,0 +1,24 @@
+import { afterAll, beforeAll } from 'vitest';
+import { describeBooks } from '#core/ports/books.promises.ts';
+import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { createMemoryLog } from '../memory/log.ts';
+import { createDatabase, type Database } from './database.ts';
+
+let server: TestPostgres;
+const databases: Database[] = [];
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+
+afterAll(async () => {
+  await Promise.all(databases.map((database) => database.close()));
+  await server.stop();
+});
+
+describeBooks('PostgreSQL', async () => {
+  const database = createDatabase(await server.createDatabase(), { log: createMemoryLog() });
+  databases.push(database);
+  await database.migrate();
+  return { books: database, registry: database };
+});
