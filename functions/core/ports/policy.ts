@@ -36,6 +36,8 @@ export interface KeyPolicy extends ScopePolicy {
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
+  /** The key outlives its object (`deletionPolicy: Retain`): name of the Secret in `object.namespace` that keeps it. The gateway does not care. */
+  readonly retained?: string;
 }
 
 /** A key as the gateway meets it: the policy of its hash and of every scope it is charged to (key first). */

@@ -1,0 +1,90 @@
+// What does the gateway get to know of an instance? Its spec compiled: no Kubernetes types, no secret values (DESIGN 6).
+import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import type { ModelEntry } from '#crds/model-entry.ts';
+import { parseDuration } from './duration.ts';
+import type { Snapshot, SnapshotEntry } from './snapshot.ts';
+
+/** A snapshot above this many bytes is not published: a ConfigMap holds 1 MiB. */
+export const LARGEST_SNAPSHOT = 900 * 1024;
+
+/**
+ * Pure: the same spec gives the same snapshot, member by member in the same order, whatever its Secrets hold. So a
+ * Secret that is lost never rewrites a configuration that works; the gateway passes over entries without credentials.
+ */
+export function compile(
+  instance: { readonly uid: string; readonly namespace: string; readonly name: string },
+  spec: GatewayInstanceSpec,
+): Snapshot {
+  const { strategy, retries, timeouts, cooldown } = spec.routing;
+  return {
+    version: 1,
+    instance: { uid: instance.uid, namespace: instance.namespace, name: instance.name },
+    routing: {
+      strategy,
+      retries,
+      timeouts: {
+        connect: millis(timeouts.connect),
+        firstByte: millis(timeouts.firstByte),
+        idle: millis(timeouts.idle),
+        total: millis(timeouts.total),
+      },
+      cooldown: {
+        failures: cooldown.failures,
+        within: millis(cooldown.within),
+        duration: millis(cooldown.duration),
+      },
+    },
+    models: spec.models.map(compileEntry),
+  };
+}
+
+/** The provider ends at the first slash, the rest may hold more of them; `customLLMProvider` overrides it. */
+function compileEntry(entry: ModelEntry): SnapshotEntry {
+  const { modelName, identifier, requiresAuth, modelCredentials, gatewayParams } = entry;
+  const slash = gatewayParams.model.indexOf('/');
+  const { apiBase, rpm, tpm, timeout, maxInputTokens, maxOutputTokens, weight = 1, priority = 0 } = gatewayParams;
+  const credentials = requiresAuth && modelCredentials ? Object.entries(modelCredentials.keys).sort(byName) : [];
+  return {
+    modelName,
+    identifier,
+    provider: gatewayParams.customLLMProvider ?? gatewayParams.model.slice(0, slash),
+    model: gatewayParams.model.slice(slash + 1),
+    ...(apiBase === undefined ? {} : { apiBase }),
+    credentials: Object.fromEntries(
+      credentials.map(([name, entry]) => [name, { secret: modelCredentials?.nameRef ?? '', entry }]),
+    ),
+    requiresAuth,
+    ...price(gatewayParams),
+    weight,
+    priority,
+    ...(rpm === undefined ? {} : { rpm }),
+    ...(tpm === undefined ? {} : { tpm }),
+    ...(timeout === undefined ? {} : { timeout: millis(timeout) }),
+    ...(maxInputTokens === undefined ? {} : { maxInputTokens }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+  };
+}
+
+/** A price is both input and output; one of them alone is none. */
+function price(params: ModelEntry['gatewayParams']): Pick<SnapshotEntry, 'price'> {
+  const { inputCostPerMillionTokens: input, outputCostPerMillionTokens: output } = params;
+  const { cachedInputCostPerMillionTokens: cachedInput, cacheWriteCostPerMillionTokens: cacheWrite } = params;
+  if (input === undefined || output === undefined) return {};
+  return {
+    price: {
+      input,
+      output,
+      ...(cachedInput === undefined ? {} : { cachedInput }),
+      ...(cacheWrite === undefined ? {} : { cacheWrite }),
+    },
+  };
+}
+
+const byName = ([a]: [string, string], [b]: [string, string]) => (a < b ? -1 : 1);
+
+/** Specs are judged before they come here: what is no duration is a bug. */
+function millis(duration: string): number {
+  const parsed = parseDuration(duration);
+  if (parsed === undefined) throw new Error(`not a duration: ${JSON.stringify(duration)}`);
+  return parsed;
+}

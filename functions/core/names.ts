@@ -1,0 +1,34 @@
+// What is an object of ours called? Names of Secrets, snapshots, owned keys and events, and what happens to those that get too long.
+import type { Hash } from './ports/platform.ts';
+
+/** The longest name that Kubernetes takes for these objects. */
+export const LONGEST_NAME = 253;
+/** Enough of a SHA-256 that two names cut alike stay apart. */
+const TAIL = 10;
+
+/** `<name>-key` unless the template names the Secret (DESIGN 10, Keys). */
+export function keySecretName(key: string, template: string | undefined, hash: Hash): string {
+  return template ?? fit(key, '-key', hash);
+}
+
+/** A User's VirtualKey is called like the User. */
+export function userKeyName(user: string): string {
+  return user;
+}
+
+/** The ConfigMap that publishes a snapshot. An instance's name has at most 40 characters: it always fits. */
+export function snapshotName(instance: string, hash: string): string {
+  return `${instance}-${hash}`;
+}
+
+/** The same event about the same object has the same name, so that it is told once. */
+export function eventName(object: string, uid: string, what: string, hash: Hash): string {
+  return fit(object, `.${hash(`${uid}/${what}`).slice(0, 16)}`, hash);
+}
+
+/** `name` + `suffix` in at most 253 characters: a longer name is cut and gets a hash of all of it. */
+function fit(name: string, suffix: string, hash: Hash): string {
+  if (name.length + suffix.length <= LONGEST_NAME) return name + suffix;
+  const cut = name.slice(0, LONGEST_NAME - suffix.length - TAIL - 1).replace(/[^a-z0-9]+$/, '');
+  return `${cut}-${hash(name).slice(0, TAIL)}${suffix}`;
+}
