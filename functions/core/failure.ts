@@ -1,0 +1,207 @@
+// What can go wrong for a client, and what is it told? One union, one exhaustive table (DESIGN 7).
+import { formatMoney } from './money.ts';
+import type { Millis, Nano } from './ports/money.ts';
+import type { ScopeKind } from './ports/policy.ts';
+
+export type Failure =
+  | { readonly code: 'invalid_api_key' }
+  | { readonly code: 'expired_api_key'; readonly at: Millis }
+  | { readonly code: 'key_blocked'; readonly kind: ScopeKind }
+  | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
+  | { readonly code: 'model_not_found'; readonly model: string }
+  | { readonly code: 'model_not_priced'; readonly model: string }
+  | {
+      readonly code: 'budget_exceeded';
+      readonly kind: ScopeKind;
+      readonly name: string;
+      readonly limit: Nano;
+      readonly duration: string;
+      readonly resetAt: Millis;
+      readonly now: Millis;
+    }
+  | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string }
+  | { readonly code: 'rate_limit_exceeded'; readonly retryAfter: number }
+  | { readonly code: 'invalid_request'; readonly message: string; readonly param?: string }
+  | { readonly code: 'request_too_large'; readonly limit: number }
+  | {
+      readonly code: 'upstream_refused';
+      readonly status: 400 | 413 | 422;
+      readonly message: string;
+      readonly param?: string;
+    }
+  | { readonly code: 'upstream_rate_limited'; readonly retryAfter: number }
+  | { readonly code: 'upstream_error' }
+  | { readonly code: 'upstream_timeout' }
+  | { readonly code: 'no_healthy_target'; readonly model: string }
+  | { readonly code: 'ledger_unavailable'; readonly why: string }
+  | { readonly code: 'client_left' }
+  | { readonly code: 'not_found'; readonly path: string }
+  | { readonly code: 'method_not_allowed'; readonly allow: string }
+  | { readonly code: 'internal_error' };
+
+export type FailureCode = Failure['code'];
+
+/** What goes over the wire, and how loudly it is logged. A client learns less than the log. */
+export interface FailureReply {
+  readonly status: number;
+  readonly error: ErrorObject;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly level: 'info' | 'warn' | 'error';
+}
+
+/** The object under `error`: what the OpenAI clients already parse. */
+export interface ErrorObject {
+  readonly message: string;
+  readonly type: string;
+  readonly param: string | null;
+  readonly code: FailureCode;
+}
+
+/** The table. An arm without a row does not compile. */
+export function toReply(failure: Failure): FailureReply {
+  switch (failure.code) {
+    case 'invalid_api_key':
+      return reply(failure, 401, 'Invalid API key. Send a live key in the header "Authorization: Bearer <key>".', {
+        headers: { 'www-authenticate': 'Bearer' },
+      });
+    case 'expired_api_key':
+      return reply(
+        failure,
+        401,
+        `This API key expired at ${date(failure.at)}. Ask for a new one or a longer duration.`,
+        {
+          headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+        },
+      );
+    case 'key_blocked':
+      return reply(failure, 403, `This ${OWNER[failure.kind]} is blocked. Ask whoever manages it to unblock it.`);
+    case 'model_access_denied':
+      return reply(
+        failure,
+        403,
+        `This ${OWNER[failure.kind]} may not use the model ${quote(failure.model)}. GET /models lists what this key may use; names match exactly.`,
+        { param: 'model' },
+      );
+    case 'model_not_found':
+      return reply(
+        failure,
+        404,
+        `The model ${quote(failure.model)} does not exist here. GET /models lists what does; names match exactly.`,
+        { param: 'model' },
+      );
+    case 'model_not_priced':
+      return reply(
+        failure,
+        403,
+        `The model ${quote(failure.model)} has no price, so a key with a budget cannot use it. Ask whoever runs the gateway to set its prices.`,
+        { param: 'model', level: 'warn' },
+      );
+    case 'budget_exceeded':
+      return reply(failure, 429, budgetExceeded(failure), {
+        headers: {
+          'retry-after': String(seconds(failure.resetAt - failure.now)),
+          'x-should-retry': 'false',
+        },
+      });
+    case 'budget_held':
+      return reply(
+        failure,
+        429,
+        `The budget of ${failure.kind} ${quote(failure.name)} is held by requests in flight. Try again when they have ended.`,
+        { headers: { 'retry-after': '1' } },
+      );
+    case 'rate_limit_exceeded':
+      return reply(failure, 429, `Too many requests. Try again in ${failure.retryAfter} s.`, {
+        headers: { 'retry-after': String(failure.retryAfter) },
+      });
+    case 'invalid_request':
+      return reply(failure, 400, failure.message, { param: failure.param });
+    case 'request_too_large':
+      return reply(failure, 413, `The request body is larger than ${failure.limit} bytes. Send less.`);
+    case 'upstream_refused':
+      return reply(failure, failure.status, failure.message, { param: failure.param });
+    case 'upstream_rate_limited':
+      return reply(failure, 429, `The provider is over its rate limit. Try again in ${failure.retryAfter} s.`, {
+        headers: { 'retry-after': String(failure.retryAfter) },
+        level: 'warn',
+      });
+    case 'upstream_error':
+      return reply(failure, 502, 'The provider failed to answer. Try again.', { level: 'warn' });
+    case 'upstream_timeout':
+      return reply(failure, 504, 'The provider did not answer in time. Try again.', { level: 'warn' });
+    case 'no_healthy_target':
+      return reply(
+        failure,
+        503,
+        `No provider of the model ${quote(failure.model)} can be reached now. Try again, or ask whoever runs the gateway.`,
+        { headers: { 'retry-after': '5' }, level: 'error' },
+      );
+    case 'ledger_unavailable':
+      return reply(failure, 503, 'Keys and budgets cannot be checked now. Try again.', {
+        headers: { 'retry-after': '1' },
+        level: 'error',
+      });
+    case 'client_left':
+      return reply(failure, 499, 'The client left before there was an answer.');
+    case 'not_found':
+      return reply(
+        failure,
+        404,
+        `There is nothing at ${quote(failure.path)}. This gateway has POST /chat/completions, GET /models and GET /key.`,
+      );
+    case 'method_not_allowed':
+      return reply(failure, 405, `Use ${failure.allow} here.`, { headers: { allow: failure.allow } });
+    case 'internal_error':
+      return reply(failure, 500, 'The gateway failed. Try again; the header x-request-id names this request.', {
+        level: 'error',
+      });
+  }
+}
+
+const OWNER: Readonly<Record<ScopeKind, string>> = { key: 'API key', user: "API key's user", team: "API key's team" };
+
+/** OpenAI's words for kinds of errors, by status: what its clients and their users already know. */
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'permission_error',
+  429: 'rate_limit_error',
+};
+
+interface More {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly param?: string | undefined;
+  readonly level?: FailureReply['level'];
+}
+
+function reply(failure: Failure, status: number, message: string, more: More = {}): FailureReply {
+  const type = failure.code === 'budget_exceeded' ? 'insufficient_quota' : (TYPES[status] ?? byClass(status));
+  return {
+    status,
+    error: { message, type, param: more.param ?? null, code: failure.code },
+    headers: more.headers ?? {},
+    level: more.level ?? 'info',
+  };
+}
+
+function byClass(status: number): string {
+  return status >= 500 ? 'server_error' : 'invalid_request_error';
+}
+
+function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>): string {
+  const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
+  return `The budget of ${failure.kind} ${quote(failure.name)} is exceeded: ${limit}. It resets at ${date(failure.resetAt)}; raise maxBudget to go on before that.`;
+}
+
+/** Whole seconds, never early, never zero. */
+function seconds(millis: Millis): number {
+  return Math.max(1, Math.ceil(millis / 1000));
+}
+
+function date(at: Millis): string {
+  return new Date(at).toISOString();
+}
+
+/** A name out of a request, bounded: it may be as long as the body. */
+function quote(text: string): string {
+  return JSON.stringify(text.length > 256 ? `${text.slice(0, 256)}…` : text);
+}

@@ -1,0 +1,67 @@
+// Which routes has a gateway? One instance, at its root; the same under /v1 for clients that insist on it.
+
+import { type Context, Hono } from 'hono';
+import type { Failure } from '#core/failure.ts';
+import type { Result } from '#core/result.ts';
+import { type Caller, createAuthenticate } from './authenticate.ts';
+import type { Background, GatewayDeps } from './deps.ts';
+import { createHandle } from './handle.ts';
+import { createListModels } from './models.ts';
+import { createOwnKey } from './own-key.ts';
+import { createPolicyCache } from './policy-cache.ts';
+import { toJson, toRefusal } from './respond.ts';
+import { dialects } from './wire/dialects.ts';
+
+export function createGateway(deps: GatewayDeps): Hono {
+  const authenticate = createAuthenticate(deps, createPolicyCache(deps));
+  const handle = createHandle(deps, authenticate, dialects);
+  const listModels = createListModels(deps);
+  const ownKey = createOwnKey(deps);
+  const app = new Hono();
+
+  for (const base of ['', '/v1']) {
+    app.post(`${base}/chat/completions`, (c) => kept(c, (background) => handle(c.req.raw, background)));
+    app.get(`${base}/models`, (c) => tell(c, listModels));
+    app.get(`${base}/key`, (c) => tell(c, ownKey));
+    app.all(`${base}/chat/completions`, () => refuse({ code: 'method_not_allowed', allow: 'POST' }));
+    app.all(`${base}/models`, () => refuse({ code: 'method_not_allowed', allow: 'GET' }));
+    app.all(`${base}/key`, () => refuse({ code: 'method_not_allowed', allow: 'GET' }));
+  }
+  app.get('/healthz', (c) => c.text('ok'));
+  app.get('/readyz', (c) => (deps.snapshots.current() ? c.text('ok') : c.text('no configuration yet', 503)));
+  app.get('/metrics', (c) => c.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
+  app.all('*', (c) => refuse({ code: 'not_found', path: c.req.path }));
+  app.onError((error) => {
+    deps.log.error('a request failed for a reason of ours', { why: error.message, stack: error.stack });
+    return refuse({ code: 'internal_error' });
+  });
+  return app;
+
+  async function tell(c: Context, answer: (caller: Caller) => Promise<Result<unknown, Failure>>): Promise<Response> {
+    const caller = await authenticate(c.req.raw);
+    const told = caller.ok ? await answer(caller.value) : caller;
+    return told.ok ? toJson(200, told.value, { 'x-request-id': deps.ids.next() }) : refuse(told.failure);
+  }
+
+  function refuse(failure: Failure): Response {
+    return toRefusal(failure, deps.ids.next()).response;
+  }
+}
+
+/** Runs the request to its end also where the platform drops what has no response to give any more (Workers). */
+function kept(c: Context, run: (background: Background) => Promise<Response>): Promise<Response> {
+  const background = backgroundOf(c);
+  const answer = run(background);
+  background(answer);
+  return answer;
+}
+
+function backgroundOf(c: Context): Background {
+  try {
+    const { executionCtx } = c;
+    return (work) => executionCtx.waitUntil(work);
+  } catch {
+    // No such thing in a process that stays: work goes on by itself, and its failures are told where they happen.
+    return (work) => void work.catch(() => {});
+  }
+}

@@ -1,0 +1,65 @@
+// What does a failed attempt mean for the client, and is another one worth making?
+import type { Failure } from '#core/failure.ts';
+import type { UpstreamResponse } from '#core/ports/serving.ts';
+import type { Target } from './route.ts';
+import type { WireError } from './wire/dialect.ts';
+
+export interface AttemptFailure {
+  /** What the client is told if this attempt was the last. */
+  readonly failure: Failure;
+  /** `elsewhere`: the same target would say the same again. `anywhere`: it might not. `never`: nobody would. */
+  readonly again: 'never' | 'elsewhere' | 'anywhere';
+  /** For the log: the upstream's status and its own code, never its message. */
+  readonly status?: number;
+  readonly upstreamCode?: string;
+}
+
+export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
+export const TIMED_OUT: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
+
+/** A 2xx that carries no chat completion: an error in a success's clothes, or a page of somebody in between. */
+export function unreadable(response: UpstreamResponse, error: WireError): AttemptFailure {
+  return { failure: { code: 'upstream_error' }, again: 'anywhere', ...told(response.status, error) };
+}
+
+/** Reads a refusal by its status. What is wrong with our key or our address is ours, not the client's. */
+export function refusalOf(
+  response: Pick<UpstreamResponse, 'status' | 'headers'>,
+  error: WireError,
+  target: Target,
+): AttemptFailure {
+  const { status } = response;
+  const about = told(status, error);
+  if (status === 400 || status === 413 || status === 422) {
+    const message = withoutSecrets(error.message ?? 'The provider refused the request.', target);
+    const param = error.param === undefined ? {} : { param: error.param };
+    return { failure: { code: 'upstream_refused', status, message, ...param }, again: 'never', ...about };
+  }
+  if (status === 429) {
+    const retryAfter = secondsOf(response.headers['retry-after']) ?? 1;
+    return { failure: { code: 'upstream_rate_limited', retryAfter }, again: 'elsewhere', ...about };
+  }
+  if (status === 408) return { ...TIMED_OUT, ...about };
+  return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', ...about };
+}
+
+function told(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
+  return { status, ...(error.code === undefined ? {} : { upstreamCode: error.code.slice(0, 64) }) };
+}
+
+const LONGEST_MESSAGE = 4096;
+const SHORTEST_SECRET = 8;
+
+/** A provider's words are passed on, our credentials in them are not. */
+function withoutSecrets(message: string, { credentials }: Target): string {
+  const secrets = Object.values(credentials).filter((value) => value.length >= SHORTEST_SECRET);
+  return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), message).slice(0, LONGEST_MESSAGE);
+}
+
+/** Whole seconds of a retry-after. A date is not worth a clock: a provider that sends one is asked again in a minute. */
+function secondsOf(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  const seconds = Number(header);
+  if (!Number.isFinite(seconds)) return 60;
+  return Math.max(1, Math.ceil(seconds));
+}

@@ -1,0 +1,43 @@
+// Who are you? A live key, neither expired nor blocked, nor its user or teams.
+import type { Failure } from '#core/failure.ts';
+import type { KeyRecord } from '#core/ports/policy.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { FindPolicy } from './policy-cache.ts';
+
+const made: unique symbol = Symbol('Caller');
+
+/** A bearer whose key works. Only `authenticate` makes one. */
+export interface Caller extends KeyRecord {
+  readonly [made]: true;
+}
+
+export type Authenticate = (request: Request) => Promise<Result<Caller, Failure>>;
+
+/** Longer than any key: what is longer is not worth a hash. */
+const LONGEST_KEY = 1024;
+
+export function createAuthenticate(deps: Pick<GatewayDeps, 'hash' | 'clock'>, findPolicy: FindPolicy): Authenticate {
+  return async function authenticate(request) {
+    const key = bearerOf(request.headers.get('authorization'));
+    if (key === undefined) return err({ code: 'invalid_api_key' });
+    const found = await findPolicy(deps.hash(key));
+    if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
+    if (found.value === undefined) return err({ code: 'invalid_api_key' });
+    return judge(found.value, deps.clock.now());
+  };
+}
+
+/** The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1). */
+function bearerOf(header: string | null): string | undefined {
+  const [, key] = /^\s*bearer\s+(\S+)\s*$/i.exec(header ?? '') ?? [];
+  return key === undefined || key.length > LONGEST_KEY ? undefined : key;
+}
+
+function judge(record: KeyRecord, now: number): Result<Caller, Failure> {
+  const { key, scopes } = record;
+  if (key.expiresAt !== undefined && key.expiresAt <= now) return err({ code: 'expired_api_key', at: key.expiresAt });
+  const blocked = [key, ...scopes].find((scope) => scope.blocked);
+  if (blocked !== undefined) return err({ code: 'key_blocked', kind: blocked.kind });
+  return ok({ ...record, [made]: true });
+}

@@ -1,0 +1,102 @@
+// Is this a chat completion request, and what in it is ours to know? Everything else is the provider's business.
+import type { Failure } from '#core/failure.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import { type Measure, measure } from './measure.ts';
+import { type Member, membersOf, type ObjectText } from './members.ts';
+
+export interface Chat {
+  readonly bytes: Uint8Array;
+  readonly object: ObjectText;
+  readonly model: string;
+  readonly stream: boolean;
+  /** `stream_options` as sent, where it is an object. */
+  readonly streamOptions: Member | undefined;
+  /** The client wants the usage chunk for itself. */
+  readonly includeUsage: boolean;
+  /** How many answers it asks for. */
+  readonly n: number;
+  /** The limits it set, by the names it used; the larger one counts. */
+  readonly limits: ReadonlyMap<LimitName, number>;
+  readonly input: Measure;
+  /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
+  readonly lookalikes: ReadonlySet<string>;
+}
+
+export type LimitName = 'max_completion_tokens' | 'max_tokens';
+export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', 'max_tokens'];
+
+/** What we act on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
+export const OWN_MEMBERS: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'stream',
+  'stream_options',
+  'n',
+  ...LIMIT_NAMES,
+]);
+
+/** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
+export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
+  const body = parseObject(bytes);
+  if (body === undefined) return invalid('The request body must be one JSON object in UTF-8.');
+  const { model, messages, stream, stream_options: options, n } = body;
+  if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
+  if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
+  if (!absent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
+  if (!absent(options) && !isRecord(options)) return invalid('"stream_options" must be an object.', 'stream_options');
+  if (!absent(n) && !isCount(n, 1)) return invalid('"n" must be a whole number from 1.', 'n');
+  const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 0));
+  if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 0.`, wrong);
+  const object = membersOf(bytes);
+  return ok({
+    bytes,
+    object,
+    model,
+    stream: stream === true,
+    streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
+    includeUsage: isRecord(options) && options['include_usage'] === true,
+    n: isCount(n, 1) ? n : 1,
+    limits: limitsOf(body),
+    input: measure(bytes.length, messages),
+    lookalikes: new Set(object.members.map(({ name }) => name).filter(isLookalike)),
+  });
+}
+
+function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function limitsOf(body: Readonly<Record<string, unknown>>): ReadonlyMap<LimitName, number> {
+  const limits = new Map<LimitName, number>();
+  for (const name of LIMIT_NAMES) {
+    const value = body[name];
+    if (isCount(value, 0)) limits.set(name, value);
+  }
+  return limits;
+}
+
+/** Equal to a name of ours when case is ignored, in the folding that Go's JSON decoder uses (ſ is s, K is k). */
+function isLookalike(name: string): boolean {
+  return !OWN_MEMBERS.has(name) && OWN_MEMBERS.has(name.toUpperCase().toLowerCase());
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown, least: number): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= least;
+}
+
+function absent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
+}
+
+function invalid(message: string, param?: string): Result<never, Failure> {
+  return err({ code: 'invalid_request', message, ...(param === undefined ? {} : { param }) });
+}

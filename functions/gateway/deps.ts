@@ -1,0 +1,24 @@
+// What does the gateway need of the world? Everything arrives from the platform; nothing is global.
+import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Ledger } from '#core/ports/ledger.ts';
+import type { Hash, Random, Timer } from '#core/ports/platform.ts';
+import type { Policies } from '#core/ports/policy.ts';
+import type { Credentials, Snapshots, Upstream } from '#core/ports/serving.ts';
+
+export interface GatewayDeps {
+  readonly snapshots: Snapshots;
+  readonly credentials: Credentials;
+  readonly policies: Policies;
+  readonly ledger: Ledger;
+  readonly upstream: Upstream;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly hash: Hash;
+  readonly random: Random;
+  readonly timer: Timer;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Keeps work alive that outlasts its response: `waitUntil` on Workers, nothing to do in a process that stays. */
+export type Background = (work: Promise<unknown>) => void;

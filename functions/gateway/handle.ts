@@ -1,0 +1,65 @@
+// How does a chat completion go through the gateway? Each step demands what only the step before it can make.
+import type { Failure } from '#core/failure.ts';
+import type { DialectName } from '#core/providers.ts';
+import type { Authenticate } from './authenticate.ts';
+import { authorize } from './authorize.ts';
+import { readBody } from './body.ts';
+import { toChat } from './chat.ts';
+import type { Background, GatewayDeps } from './deps.ts';
+import { type Line, openLine } from './record.ts';
+import { createReserve } from './reserve.ts';
+import { toRefusal } from './respond.ts';
+import { createRoute } from './route.ts';
+import { createSettle } from './settle.ts';
+import { createCallUpstream } from './upstream.ts';
+import type { Dialect } from './wire/dialect.ts';
+
+export type Handle = (request: Request, background: Background) => Promise<Response>;
+
+/** Request → Caller → Grant → Reservation → Targets → Exchange → settled answer; the first failure is the answer. */
+export function createHandle(
+  deps: GatewayDeps,
+  authenticate: Authenticate,
+  dialects: ReadonlyMap<DialectName, Dialect>,
+): Handle {
+  const reserve = createReserve(deps);
+  const route = createRoute(deps, dialects);
+  const callUpstream = createCallUpstream(deps);
+  const settle = createSettle(deps);
+
+  return async function handle(request, background) {
+    const line = openLine(deps, deps.ids.next(), 'chat');
+    const caller = await authenticate(request);
+    if (!caller.ok) return refuse(caller.failure, line);
+    line.caller(caller.value);
+
+    const body = await readBody(request);
+    if (!body.ok) return refuse(body.failure, line);
+    const chat = toChat(body.value);
+    if (!chat.ok) return refuse(chat.failure, line);
+
+    const snapshot = deps.snapshots.current();
+    if (snapshot === undefined) return refuse({ code: 'no_healthy_target', model: chat.value.model }, line);
+    const grant = authorize(caller.value, chat.value, snapshot);
+    if (!grant.ok) return refuse(grant.failure, line);
+    line.model(chat.value.model, chat.value.stream);
+
+    const reservation = await reserve(grant.value);
+    if (!reservation.ok) return refuse(reservation.failure, line);
+
+    const targets = route(reservation.value);
+    if (!targets.ok) return refuse(await settle.release(reservation.value, targets.failure), line);
+
+    const exchange = await callUpstream(targets.value, request, line);
+    if (!exchange.ok) return refuse(await settle.withdraw(reservation.value, exchange.failure, line), line);
+
+    const answer = await settle.answer(exchange.value, line, background);
+    return answer.ok ? answer.value : refuse(answer.failure, line);
+  };
+}
+
+function refuse(failure: Failure, line: Line): Response {
+  const { response, reply } = toRefusal(failure, line.requestId);
+  line.refused(failure, reply);
+  return response;
+}

@@ -1,0 +1,106 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { membersOf, splice } from './members.ts';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const NAMES = ['model', 'stream', 'stream_options', 'max_tokens', 'messages', '__proto__', 'ünï"\\\n', ''];
+
+/** An object as text: any names, repeated ones too, any JSON values, any blanks between the tokens. */
+const objectText = fc
+  .array(
+    fc.record({
+      name: fc.oneof(fc.constantFrom(...NAMES), fc.string({ unit: 'binary' })),
+      escaped: fc.boolean(),
+      value: fc.oneof(
+        fc.json(),
+        fc.constantFrom('9007199254740993', '-1e400', '"\\u0061\\""', '[{"model":"x"}, "]}"]'),
+      ),
+      blanks: fc.array(fc.constantFrom('', ' ', '\n', '\r\n\t'), { minLength: 4, maxLength: 4 }),
+    }),
+    { maxLength: 8 },
+  )
+  .map((members) => {
+    const texts = members.map(({ name, escaped, value, blanks: [a, b, c, d] }) => {
+      const text = escaped ? `"${escapeAll(name)}"` : JSON.stringify(name);
+      return `${a}${text}${b}:${c}${value}${d}`;
+    });
+    return ` {${texts.join(',')} } `;
+  });
+
+function escapeAll(text: string): string {
+  return [...Array(text.length).keys()]
+    .map((index) => `\\u${text.charCodeAt(index).toString(16).padStart(4, '0')}`)
+    .join('');
+}
+
+test('the scanner finds the members that JSON.parse finds, whatever their values and blanks', () => {
+  fc.assert(
+    fc.property(objectText, (text) => {
+      const bytes = encoder.encode(text);
+      const found = new Map(
+        membersOf(bytes).members.map(({ name, valueStart, end }) => [
+          name,
+          JSON.parse(decoder.decode(bytes.subarray(valueStart, end))),
+        ]),
+      );
+      const parsed: object = JSON.parse(decoder.decode(bytes));
+      expect(new Map(Object.entries(parsed))).toEqual(found);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a splice changes what it was told to and nothing else', () => {
+  const changes = fc.record({
+    set: fc.dictionary(fc.constantFrom('model', 'max_tokens', 'stream_options'), fc.json(), { maxKeys: 3 }),
+    drop: fc.subarray(['__proto__', 'stream', '']),
+    once: fc.subarray(['messages', 'model']),
+  });
+  fc.assert(
+    fc.property(objectText, changes, (text, { set, drop, once }) => {
+      const bytes = encoder.encode(text);
+      const object = membersOf(bytes);
+      const wanted = { set: new Map(Object.entries(set)), drop: new Set(drop), once: new Set(once) };
+      const spliced = splice(bytes, object, wanted);
+      const expected = new Map<string, unknown>(Object.entries(JSON.parse(text)));
+      for (const name of drop) expected.delete(name);
+      for (const [name, value] of Object.entries(set)) expected.set(name, JSON.parse(value));
+      expect(new Map(Object.entries(JSON.parse(decoder.decode(spliced))))).toEqual(expected);
+      const names = membersOf(spliced).members.map((member) => member.name);
+      for (const name of [...once, ...Object.keys(set)]) {
+        expect(names.filter((other) => other === name).length).toBeLessThanOrEqual(1);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a splice without changes is the same text, byte for byte', () => {
+  fc.assert(
+    fc.property(objectText, (text) => {
+      const bytes = encoder.encode(text);
+      expect(splice(bytes, membersOf(bytes), {})).toEqual(bytes);
+    }),
+  );
+});
+
+test('integers beyond 2^53 and odd spacing survive a change beside them', () => {
+  const text = '{ "seed" : 9007199254740993,"model":"a" , "x":1.0, "user":"\\u00e9é" }';
+  const bytes = encoder.encode(text);
+  const spliced = splice(bytes, membersOf(bytes), {
+    set: new Map([
+      ['model', '"b"'],
+      ['max_tokens', '5'],
+    ]),
+  });
+  expect(decoder.decode(spliced)).toBe(
+    '{ "seed" : 9007199254740993,"model":"b" , "x":1.0, "user":"\\u00e9é","max_tokens":5 }',
+  );
+});
+
+test('no second `model` gets past a splice, however its name is written', () => {
+  const bytes = encoder.encode('{"model":"dear","messages":[],"mod\\u0065l":"dearer","model":"cheap"}');
+  const spliced = splice(bytes, membersOf(bytes), { set: new Map([['model', '"real"']]) });
+  expect(decoder.decode(spliced)).toBe('{"messages":[],"model":"real"}');
+});

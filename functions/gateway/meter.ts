@@ -1,0 +1,95 @@
+// What has this reply cost? Counted while it streams, decided when it ends (LEDGER 9 and 10).
+import type { Tokens } from '#core/ports/books.ts';
+import type { Settlement } from '#core/ports/ledger.ts';
+import type { Nano } from '#core/ports/money.ts';
+import { costOf } from '#core/price.ts';
+import { estimateOutput } from './measure.ts';
+import type { Reservation } from './reserve.ts';
+import type { Target } from './route.ts';
+import type { Piece, Reply } from './wire/dialect.ts';
+
+export interface Meter {
+  /** Whether this piece would be beyond what the hold surely pays for. Asked before `count`. */
+  exceeds(piece: Piece): boolean;
+  count(piece: Piece): void;
+  /** What is to be charged if nothing more comes. */
+  settlement(): Settlement;
+  /** Every answer that began has ended: whatever comes now is not content. */
+  readonly finished: boolean;
+  /** Answers that began and have not ended. */
+  readonly open: ReadonlyArray<number>;
+  readonly counted: boolean;
+  readonly frame: Readonly<Record<string, unknown>>;
+}
+
+export function createMeter(reservation: Reservation, target: Target): Meter {
+  const choices = new Map<number, boolean>();
+  let frame: Readonly<Record<string, unknown>> | undefined;
+  let deltas = 0;
+  let characters = 0;
+  let tokens: Tokens | undefined;
+
+  return {
+    exceeds: (piece) => {
+      const { cutAt } = target.limit;
+      return cutAt !== undefined && piece.deltas > 0 && BigInt(atLeast(piece)) > cutAt;
+    },
+    count: (piece) => {
+      deltas += piece.deltas;
+      characters += piece.characters;
+      tokens = piece.tokens ?? tokens;
+      frame ??= piece.frame;
+      for (const { index, finished } of piece.choices) choices.set(index, finished || choices.get(index) === true);
+    },
+    settlement: () => settlementOf(reservation, target, tokens, Math.max(deltas, estimateOutput(characters))),
+    get finished() {
+      return choices.size > 0 && [...choices.values()].every(Boolean);
+    },
+    get open() {
+      return [...choices].filter(([, finished]) => !finished).map(([index]) => index);
+    },
+    get counted() {
+      return tokens !== undefined;
+    },
+    get frame() {
+      return frame ?? {};
+    },
+  };
+
+  /** A lower bound of what was produced, this piece included: a delta is at least a token, unless the provider has counted. */
+  function atLeast(piece: Piece): number {
+    return piece.tokens?.output ?? Math.max(deltas + piece.deltas, tokens?.output ?? 0);
+  }
+}
+
+/** What a whole reply is charged. */
+export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
+  return settlementOf(reservation, target, reply.tokens, Math.max(1, estimateOutput(reply.characters)));
+}
+
+/** What is charged for a prompt that was sent and whose answer nobody waited for. */
+export function settlementOfPrompt(reservation: Reservation, target: Target): Settlement {
+  return settlementOf(reservation, target, undefined, 0);
+}
+
+function settlementOf(
+  { grant, hold }: Reservation,
+  { entry, price }: Target,
+  counted: Tokens | undefined,
+  output: number,
+): Settlement {
+  const tokens = counted ?? { input: grant.chat.input.estimate, output, cachedInput: 0, cacheWrite: 0 };
+  const cost = price === undefined ? 0n : costOf(tokens, price);
+  return {
+    cost: counted === undefined ? atMost(cost, hold.amount) : cost,
+    tokens,
+    model: grant.chat.model,
+    identifier: entry.identifier,
+    estimated: counted === undefined,
+  };
+}
+
+function atMost(cost: Nano, held: Nano): Nano {
+  if (cost < held) return cost;
+  return held;
+}

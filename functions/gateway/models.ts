@@ -1,0 +1,29 @@
+// Which models may this key use? OpenAI's list of models, and nothing about who serves them.
+
+import type { Failure } from '#core/failure.ts';
+import { ok, type Result } from '#core/result.ts';
+import type { Caller } from './authenticate.ts';
+import { modelsOf } from './authorize.ts';
+import type { GatewayDeps } from './deps.ts';
+
+export interface ModelList {
+  readonly object: 'list';
+  readonly data: ReadonlyArray<{
+    readonly id: string;
+    readonly object: 'model';
+    readonly created: number;
+    readonly owned_by: string;
+  }>;
+}
+
+export function createListModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
+  return async function listModels(caller: Caller): Promise<Result<ModelList, Failure>> {
+    const snapshot = snapshots.current();
+    const names = snapshot === undefined ? [] : modelsOf(caller, snapshot);
+    // Clients insist on a date; the instance keeps none per model.
+    return ok({
+      object: 'list',
+      data: names.map((id) => ({ id, object: 'model', created: 0, owned_by: 'gateway-operator' })),
+    });
+  };
+}

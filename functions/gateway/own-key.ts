@@ -1,0 +1,60 @@
+// What may this key still do? Its own alias, models, budgets and dates, told to its bearer (DESIGN 10, GET key).
+import type { Failure } from '#core/failure.ts';
+import { formatMoney } from '#core/money.ts';
+import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { Caller } from './authenticate.ts';
+import { scopesOf } from './authorize.ts';
+import type { GatewayDeps } from './deps.ts';
+
+/** Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. */
+export interface OwnBudget {
+  readonly maxBudget: string | null;
+  readonly currentSpend: string;
+  readonly remaining: string | null;
+  readonly budgetResetDate: string | null;
+}
+
+export interface OwnKey extends OwnBudget {
+  readonly alias: string;
+  readonly models: ReadonlyArray<string>;
+  readonly budgetDuration: string | null;
+  readonly expiryDate: string | null;
+  readonly isActive: boolean;
+  readonly scopes: ReadonlyArray<OwnBudget & { readonly kind: string; readonly name: string }>;
+}
+
+export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
+  return async function ownKey(caller: Caller): Promise<Result<OwnKey, Failure>> {
+    const policies = scopesOf(caller);
+    const spend = await ledger.spend(policies);
+    if (!spend.ok) {
+      const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;
+      return err({ code: 'ledger_unavailable', why });
+    }
+    const budgets = policies.map((policy, index) => ({ policy, budget: toBudget(policy, spend.value[index]) }));
+    const { key } = caller;
+    return ok({
+      alias: key.name,
+      models: key.models,
+      budgetDuration: key.budget?.duration ?? null,
+      ...(budgets[0]?.budget ?? toBudget(key, undefined)),
+      expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
+      // Expired and blocked keys do not come so far.
+      isActive: budgets.every(({ budget }) => budget.remaining !== '0'),
+      scopes: budgets.map(({ policy, budget }) => ({ kind: policy.kind, name: policy.name, ...budget })),
+    });
+  };
+}
+
+function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined): OwnBudget {
+  const spent = spend?.spent ?? 0n;
+  const limit = budget === undefined ? undefined : BigInt(budget.limit);
+  const left = limit === undefined || limit <= spent ? 0n : limit - spent;
+  return {
+    maxBudget: limit === undefined ? null : formatMoney(limit),
+    currentSpend: formatMoney(spent),
+    remaining: limit === undefined ? null : formatMoney(left),
+    budgetResetDate: spend === undefined || limit === undefined ? null : new Date(spend.window.end).toISOString(),
+  };
+}

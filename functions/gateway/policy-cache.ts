@@ -1,0 +1,98 @@
+// What may this key do, as PostgreSQL had it at most five seconds ago? A cache that is correct when empty (DESIGN 7).
+import type { Clock } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Timer } from '#core/ports/platform.ts';
+import type { KeyRecord, Policies } from '#core/ports/policy.ts';
+import { err, ok, type Result } from '#core/result.ts';
+
+/** How long an answer is trusted, counted from the moment it was asked for. */
+const FRESH: Millis = 5_000;
+/** From here on a new answer is fetched while the old one still serves. */
+const AHEAD: Millis = 3_000;
+/** An unknown key is asked for again sooner: it may just have been minted. */
+const FRESH_MISS: Millis = 1_000;
+/** A database that keeps silent is given up on. */
+const PATIENCE: Millis = 1_500;
+const MOST_RECORDS = 10_000;
+/** Apart from the records, so that a flood of made-up keys pushes out no real one. */
+const MOST_MISSES = 10_000;
+
+interface Answer {
+  readonly record: KeyRecord | undefined;
+  readonly askedAt: Millis;
+}
+
+export interface PolicyCacheDeps {
+  readonly policies: Policies;
+  readonly clock: Clock;
+  readonly timer: Timer;
+}
+
+/** Finds records by hash. `err`: nobody knows (the database is away and nothing fresh is cached), and why. */
+export type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
+
+export function createPolicyCache({ policies, clock, timer }: PolicyCacheDeps): FindPolicy {
+  const records = new Map<string, Answer>();
+  const misses = new Map<string, Answer>();
+  const flights = new Map<string, Promise<Result<Answer, string>>>();
+
+  return async function findPolicy(hash) {
+    const cached = fresh(hash, clock.now());
+    if (cached === undefined) {
+      const fetched = await fetch(hash);
+      return fetched.ok ? ok(fetched.value.record) : fetched;
+    }
+    if (cached.record !== undefined && clock.now() - cached.askedAt >= AHEAD) void fetch(hash);
+    return ok(cached.record);
+  };
+
+  function fresh(hash: string, now: Millis): Answer | undefined {
+    const answer = records.get(hash) ?? misses.get(hash);
+    if (answer === undefined) return undefined;
+    const age = now - answer.askedAt;
+    return age >= 0 && age < (answer.record === undefined ? FRESH_MISS : FRESH) ? answer : undefined;
+  }
+
+  /** One question in the air per key; everybody who asks meanwhile waits for it. */
+  function fetch(hash: string): Promise<Result<Answer, string>> {
+    const underway = flights.get(hash);
+    if (underway !== undefined) return underway;
+    const flight = withPatience(ask(hash)).then((result) => {
+      if (flights.get(hash) === flight) flights.delete(hash);
+      if (result.ok) keep(hash, result.value);
+      return result;
+    });
+    flights.set(hash, flight);
+    return flight;
+  }
+
+  async function ask(hash: string): Promise<Result<Answer, string>> {
+    const askedAt = clock.now();
+    try {
+      return ok({ record: await policies.find(hash), askedAt });
+    } catch (error) {
+      return err(error instanceof Error ? error.message : 'the database cannot be asked');
+    }
+  }
+
+  function withPatience(asked: Promise<Result<Answer, string>>): Promise<Result<Answer, string>> {
+    return new Promise((resolve) => {
+      const cancel = timer(PATIENCE, () => resolve(err(`the database kept silent for ${PATIENCE} ms`)));
+      void asked.then((result) => {
+        cancel();
+        resolve(result);
+      });
+    });
+  }
+
+  function keep(hash: string, answer: Answer): void {
+    records.delete(hash);
+    misses.delete(hash);
+    const [kept, most] = answer.record === undefined ? [misses, MOST_MISSES] : [records, MOST_RECORDS];
+    kept.set(hash, answer);
+    for (const oldest of kept.keys()) {
+      if (kept.size <= most) break;
+      kept.delete(oldest);
+    }
+  }
+}

@@ -1,0 +1,87 @@
+// What is said of a request when it has ended? One line and a few numbers; no prompt, no key, no provider's message.
+import type { Failure, FailureReply } from '#core/failure.ts';
+import { formatMoney } from '#core/money.ts';
+import type { Settlement } from '#core/ports/ledger.ts';
+import type { AttemptFailure } from './attempt-failure.ts';
+import type { Caller } from './authenticate.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { Reservation } from './reserve.ts';
+import type { Target } from './route.ts';
+
+/** What becomes known of one request on its way; written once, at its end. */
+export interface Line {
+  readonly requestId: string;
+  caller(caller: Caller): void;
+  /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
+  model(name: string, stream: boolean): void;
+  attempt(target: Target, failed: AttemptFailure | undefined): void;
+  settled(reservation: Reservation, settlement: Settlement): void;
+  /** The reply was refused. */
+  refused(failure: Failure, reply: FailureReply): void;
+  /** The reply went out; `end` says how. */
+  answered(status: number, end: ReplyEnd): void;
+}
+
+export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
+
+type LineDeps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
+
+export function openLine({ clock, log, metrics }: LineDeps, requestId: string, route: string): Line {
+  const began = clock.now();
+  const fields: Record<string, unknown> = { requestId, route };
+  let labels: Readonly<Record<string, string>> = { route, model: '' };
+  let attempts = 0;
+
+  return {
+    requestId,
+    caller: ({ key }) => {
+      fields['alias'] = key.name;
+      fields['key'] = `${key.object.namespace}/${key.object.name}`;
+    },
+    model: (name, stream) => {
+      Object.assign(fields, { model: name, stream });
+      labels = { route, model: name };
+    },
+    attempt: (target, failed) => {
+      attempts += 1;
+      const { identifier } = target.entry;
+      Object.assign(fields, { identifier, attempts });
+      if (failed?.status !== undefined) fields['upstreamStatus'] = failed.status;
+      if (failed?.upstreamCode !== undefined) fields['upstreamCode'] = failed.upstreamCode;
+      const outcome = failed?.failure.code ?? 'answered';
+      metrics.add('gateway_operator_upstream_attempts_total', { identifier, outcome });
+    },
+    settled: ({ hold }, { cost, tokens, identifier, estimated }) => {
+      Object.assign(fields, { identifier, tokens, cost: formatMoney(cost), estimated });
+      metrics.add('gateway_operator_tokens_total', { ...labels, kind: 'input' }, tokens.input);
+      metrics.add('gateway_operator_tokens_total', { ...labels, kind: 'output' }, tokens.output);
+      metrics.add('gateway_operator_cost_dollars_total', labels, Number(cost) / 1e9);
+      if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels);
+      if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels);
+    },
+    refused: (failure, { status, level }) => {
+      Object.assign(fields, { status, code: failure.code, ...aside(failure) });
+      write(level, status, failure.code);
+    },
+    answered: (status, end) => {
+      Object.assign(fields, { status, end });
+      write(end === 'broken' || end === 'timeout' ? 'warn' : 'info', status, end);
+    },
+  };
+
+  function write(level: FailureReply['level'], status: number, code: string): void {
+    const ms = clock.now() - began;
+    log[level]('request', { ...fields, ms });
+    metrics.add('gateway_operator_requests_total', { ...labels, status: String(status), code });
+    metrics.observe('gateway_operator_request_seconds', ms / 1000, labels);
+  }
+}
+
+/** What the log may know and the client may not. */
+function aside(failure: Failure): Readonly<Record<string, unknown>> {
+  if (failure.code === 'ledger_unavailable') return { why: failure.why };
+  if (failure.code === 'budget_exceeded' || failure.code === 'budget_held') {
+    return { scope: `${failure.kind}/${failure.name}` };
+  }
+  return {};
+}

@@ -1,0 +1,129 @@
+// Can you pay? The most that the dearest target could cost is set aside before anybody is called (LEDGER 9).
+import type { Failure } from '#core/failure.ts';
+import type { Hold, HoldRefusal, Ledger } from '#core/ports/ledger.ts';
+import type { Nano } from '#core/ports/money.ts';
+import { mostOf, outputWithin } from '#core/price.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { Candidate, Grant } from './authorize.ts';
+import { scopesOf } from './authorize.ts';
+import type { Chat } from './chat.ts';
+import type { GatewayDeps } from './deps.ts';
+
+const made: unique symbol = Symbol('Reservation');
+
+/** A grant with money set aside for it. Only `reserve` makes one. */
+export interface Reservation {
+  readonly [made]: true;
+  readonly grant: Grant;
+  readonly hold: Hold;
+}
+
+export type Reserve = (grant: Grant) => Promise<Result<Reservation, Failure>>;
+
+/** Tokens of output where neither the client nor the entry names a limit. It is sent then, so that it is one. */
+const DEFAULT_OUTPUT = 16_384;
+
+export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>): Reserve {
+  return async function reserve(grant) {
+    const { amount, least, identifier } = dearest(grant);
+    const held = await ledger.hold({
+      scopes: scopesOf(grant.caller),
+      amount,
+      least,
+      model: grant.chat.model,
+      identifier,
+    });
+    return held.ok ? ok({ [made]: true, grant, hold: held.value }) : err(toFailure(held.failure, clock.now()));
+  };
+}
+
+/** What a target may produce within the hold. */
+export interface OutputLimit {
+  /** Sent as the limit of each answer; absent where the request needs none of ours. */
+  readonly send?: number;
+  /** `send` is less than what was asked for. */
+  readonly clamped: boolean;
+  /** A stream that has surely produced more than this is cut; absent where nobody has a budget. */
+  readonly cutAt?: bigint;
+}
+
+export function outputLimit({ grant, hold }: Reservation, { entry, price }: Candidate): OutputLimit {
+  if (!grant.budgeted || price === undefined) return { clamped: false };
+  const { chat } = grant;
+  const affordable = outputWithin(hold.amount, inputMost(chat, { entry, price }), price);
+  if (affordable === undefined) return { clamped: false };
+  const perAnswer = Number(affordable / BigInt(chat.n));
+  const asked = outputMost(chat, { entry, price });
+  if (perAnswer < asked) return { send: perAnswer, clamped: true, cutAt: affordable };
+  const unlimited = clientLimit(chat) === undefined && entry.maxOutputTokens === undefined;
+  return { ...(unlimited ? { send: asked } : {}), clamped: false, cutAt: affordable };
+}
+
+/** Gives the money back: nothing was consumed. A release that fails is the lease's business. */
+export async function release(
+  { hold }: Reservation,
+  { ledger, log }: { readonly ledger: Ledger; readonly log: GatewayDeps['log'] },
+): Promise<void> {
+  try {
+    await ledger.release(hold);
+  } catch (error) {
+    log.error('a hold could not be released', {
+      hold: hold.id,
+      why: error instanceof Error ? error.message : 'unknown',
+    });
+  }
+}
+
+function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; readonly identifier: string } {
+  const bounds = grant.candidates.map((candidate) => {
+    const { entry, price } = candidate;
+    if (price === undefined) return { amount: 0n, least: 0n, identifier: entry.identifier };
+    const input = inputMost(grant.chat, candidate);
+    const answers = BigInt(grant.chat.n);
+    const amount = mostOf(input, BigInt(outputMost(grant.chat, candidate)) * answers, price);
+    const least = mostOf(input, answers, price);
+    return { amount, least: smaller(least, amount), identifier: entry.identifier };
+  });
+  return bounds.reduce((most, next) => {
+    const identifier = next.amount > most.amount ? next.identifier : most.identifier;
+    return { amount: larger(most.amount, next.amount), least: larger(most.least, next.least), identifier };
+  });
+}
+
+function larger(a: Nano, b: Nano): Nano {
+  if (a > b) return a;
+  return b;
+}
+
+function smaller(a: Nano, b: Nano): Nano {
+  if (a < b) return a;
+  return b;
+}
+
+function inputMost(chat: Chat, { entry }: Candidate): bigint {
+  const window = entry.maxInputTokens;
+  return window !== undefined && BigInt(window) < chat.input.most ? BigInt(window) : chat.input.most;
+}
+
+/** Tokens of one answer, at most. */
+function outputMost(chat: Chat, { entry }: Candidate): number {
+  return clientLimit(chat) ?? entry.maxOutputTokens ?? DEFAULT_OUTPUT;
+}
+
+function clientLimit(chat: Chat): number | undefined {
+  return chat.limits.size === 0 ? undefined : Math.max(...chat.limits.values());
+}
+
+function toFailure(refusal: HoldRefusal, now: number): Failure {
+  switch (refusal.reason) {
+    case 'exceeded': {
+      const { kind, name, budget } = refusal.scope;
+      const { limit, resetAt } = refusal;
+      return { code: 'budget_exceeded', kind, name, limit, duration: budget?.duration ?? 'window', resetAt, now };
+    }
+    case 'busy':
+      return { code: 'budget_held', kind: refusal.scope.kind, name: refusal.scope.name };
+    case 'unavailable':
+      return { code: 'ledger_unavailable', why: refusal.why };
+  }
+}

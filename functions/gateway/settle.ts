@@ -1,0 +1,48 @@
+// What did it cost, and what does the client see of it? The last byte goes out only after the settlement is durable.
+import type { Failure } from '#core/failure.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import { createBook, UNBOOKED } from './book.ts';
+import type { Background, GatewayDeps } from './deps.ts';
+import { settlementOfPrompt, settlementOfReply } from './meter.ts';
+import type { Line } from './record.ts';
+import { createRelay } from './relay.ts';
+import { type Reservation, release } from './reserve.ts';
+import { answerHeaders } from './respond.ts';
+import type { Exchange, NoExchange } from './upstream.ts';
+
+export interface Settle {
+  /** The answer to the client. A stream settles when it ends; anything else has settled when this resolves. */
+  answer(exchange: Exchange, line: Line, background: Background): Promise<Result<Response, Failure>>;
+  /** Nobody was called: the hold is released. */
+  release(reservation: Reservation, failure: Failure): Promise<Failure>;
+  /** Nothing came of it: the hold is released, or charged for the prompt where the provider may have read it. */
+  withdraw(reservation: Reservation, nothing: NoExchange, line: Line): Promise<Failure>;
+}
+
+export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>): Settle {
+  const book = createBook(deps);
+  const relay = createRelay(deps, book);
+  return {
+    answer: async (exchange, line, background) => {
+      const { reservation, target } = exchange;
+      const headers = answerHeaders(exchange.headers, target, line.requestId);
+      if (exchange.type === 'stream') {
+        const body = relay(exchange, line, background);
+        return ok(new Response(body, { headers: { ...headers, 'cache-control': 'no-cache' } }));
+      }
+      const settlement = settlementOfReply(reservation, target, exchange.reply);
+      if (!(await book(reservation, settlement, line))) return err(UNBOOKED);
+      line.answered(200, 'complete');
+      return ok(new Response(exchange.reply.bytes, { headers }));
+    },
+    release: async (reservation, failure) => {
+      await release(reservation, deps);
+      return failure;
+    },
+    withdraw: async (reservation, nothing, line) => {
+      if (nothing.consumed) await book(reservation, settlementOfPrompt(reservation, nothing.target), line);
+      else await release(reservation, deps);
+      return nothing.failure;
+    },
+  };
+}

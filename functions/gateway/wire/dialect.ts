@@ -1,0 +1,63 @@
+// What must be known of a provider's wire format? One of these per dialect; the pipeline knows none of them.
+import type { Tokens } from '#core/ports/books.ts';
+import type { Chat } from '../chat.ts';
+import type { Target } from '../route.ts';
+
+export interface Dialect {
+  /** What is sent to the target for this request. */
+  toRequest(chat: Chat, target: Target): WireRequest;
+  /** A whole reply as the client gets it, and what was counted in it; undefined when it is no chat completion. */
+  readReply(bytes: Uint8Array): Reply | undefined;
+  /** What a refusal says. */
+  readError(bytes: Uint8Array): WireError;
+  /** Reads one stream from its first byte to its last. */
+  createReader(): StreamReader;
+}
+
+export interface WireRequest {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+export interface Reply {
+  readonly bytes: Uint8Array;
+  /** The provider's own count. */
+  readonly tokens: Tokens | undefined;
+  /** Length of all it said, for where nobody counted. */
+  readonly characters: number;
+}
+
+export interface WireError {
+  readonly message: string | undefined;
+  readonly param: string | undefined;
+  /** The provider's own word for it, for the log. */
+  readonly code: string | undefined;
+  /** The status it would have had, where it came inside a stream. */
+  readonly status: number | undefined;
+}
+
+export interface StreamReader {
+  /** The complete pieces that these bytes bring, together with what was left over before. */
+  push(bytes: Uint8Array): ReadonlyArray<Piece>;
+  /** What is left when the upstream has ended. */
+  end(): ReadonlyArray<Piece>;
+}
+
+/** A piece of a stream as the client gets it (an event in OpenAI's dialect), and what is in it. */
+export interface Piece {
+  readonly bytes: Uint8Array;
+  /** `[DONE]`. */
+  readonly done: boolean;
+  /** Pieces of content: at least so many tokens were produced. */
+  readonly deltas: number;
+  readonly characters: number;
+  readonly tokens: Tokens | undefined;
+  /** Nothing but the usage: shown only to a client that asked for it. */
+  readonly usageOnly: boolean;
+  /** Answers that this piece begins or goes on with, and those of them that end. */
+  readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
+  /** Members that all chunks of a stream share. */
+  readonly frame: Readonly<Record<string, unknown>> | undefined;
+  readonly error: WireError | undefined;
+}

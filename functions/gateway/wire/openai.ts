@@ -1,0 +1,155 @@
+// How is OpenAI's chat completions API spoken? Bytes pass through; a few members are changed on the way in and read on the way out.
+import { toTokens } from '#core/usage.ts';
+import { type Chat, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
+import { membersOf, splice } from '../members.ts';
+import type { Target } from '../route.ts';
+import type { Dialect, Piece, Reply, StreamReader, WireError, WireRequest } from './dialect.ts';
+import { createSplitter, type SseEvent } from './sse.ts';
+
+const decoder = new TextDecoder();
+
+export const openai: Dialect = { toRequest, readReply, readError, createReader };
+
+function toRequest(chat: Chat, target: Target): WireRequest {
+  const set = new Map([['model', JSON.stringify(target.entry.model)]]);
+  const drop = new Set(chat.lookalikes);
+  const options = chat.stream && target.provider.streamOptions ? streamOptions(chat) : undefined;
+  if (options !== undefined) set.set('stream_options', options);
+  else if (!target.provider.streamOptions) drop.add('stream_options');
+  for (const [name, value] of limits(chat, target)) set.set(name, String(value));
+  return {
+    url: urlOf(target),
+    headers: headersOf(chat, target),
+    body: splice(chat.bytes, chat.object, { set, drop, once: OWN_MEMBERS }),
+  };
+}
+
+/** Usage is forced on; what else the client set in there stays. */
+function streamOptions(chat: Chat): string {
+  const sent = chat.streamOptions;
+  if (sent === undefined) return '{"include_usage":true}';
+  const options = chat.bytes.subarray(sent.valueStart, sent.end);
+  return decoder.decode(splice(options, membersOf(options), { set: new Map([['include_usage', 'true']]) }));
+}
+
+/** A limit of ours lowers the fields that the client used, else sets the one that the provider knows. */
+function limits({ limits }: Chat, { limit, provider }: Target): ReadonlyArray<readonly [string, number]> {
+  const { send } = limit;
+  if (send === undefined) return [];
+  if (limits.size === 0) return [[provider.outputLimit, send]];
+  return LIMIT_NAMES.flatMap((name) => {
+    const value = limits.get(name);
+    return value !== undefined && value > send ? [[name, send] as const] : [];
+  });
+}
+
+function urlOf({ base, credentials }: Target): string {
+  const version = credentials['apiVersion'];
+  const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
+  return `${base}/chat/completions${query}`;
+}
+
+function headersOf(chat: Chat, { provider, credentials }: Target): Readonly<Record<string, string>> {
+  const key = credentials['apiKey'];
+  const organization = credentials['organization'];
+  return {
+    'content-type': 'application/json',
+    accept: chat.stream ? 'text/event-stream' : 'application/json',
+    'accept-encoding': 'identity',
+    'user-agent': 'gateway-operator',
+    ...(key === undefined ? {} : { [provider.auth]: provider.auth === 'authorization' ? `Bearer ${key}` : key }),
+    ...(organization === undefined ? {} : { 'openai-organization': organization }),
+  };
+}
+
+function readReply(bytes: Uint8Array): Reply | undefined {
+  const reply = parse(decoder.decode(bytes));
+  const choices = member(reply, 'choices');
+  if (!Array.isArray(choices)) return undefined;
+  const characters = choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
+  return { bytes, tokens: toTokens(member(reply, 'usage')), characters };
+}
+
+/** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
+function readError(bytes: Uint8Array): WireError {
+  return toWireError(parse(decoder.decode(bytes)));
+}
+
+function toWireError(body: unknown): WireError {
+  const error = member(body, 'error') ?? body;
+  const message = typeof error === 'string' ? error : (member(error, 'message') ?? member(error, 'detail'));
+  const code = member(error, 'code') ?? member(error, 'type');
+  const status = Number(member(error, 'status') ?? member(error, 'code'));
+  return {
+    message: typeof message === 'string' ? message : message === undefined ? undefined : JSON.stringify(message),
+    param: text(member(error, 'param')),
+    code: typeof code === 'number' ? String(code) : text(code),
+    status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
+  };
+}
+
+function createReader(): StreamReader {
+  const splitter = createSplitter();
+  return {
+    push: (bytes) => splitter.push(bytes).map(toPiece),
+    end: () => splitter.end().map(toPiece),
+  };
+}
+
+function toPiece({ bytes, data }: SseEvent): Piece {
+  const chunk = data === undefined || data === '[DONE]' ? undefined : parse(data);
+  const choices = member(chunk, 'choices');
+  const list: ReadonlyArray<unknown> = Array.isArray(choices) ? choices : [];
+  const lengths = list.map((choice) => lengthOf(member(choice, 'delta')));
+  const tokens = toTokens(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
+  return {
+    bytes,
+    done: data?.trim() === '[DONE]',
+    deltas: lengths.filter((length) => length > 0).length,
+    characters: lengths.reduce((sum, length) => sum + length, 0),
+    tokens,
+    usageOnly: tokens !== undefined && Array.isArray(choices) && choices.length === 0,
+    choices: list.map((choice) => ({
+      index: Number(member(choice, 'index') ?? 0),
+      finished: typeof member(choice, 'finish_reason') === 'string',
+    })),
+    frame: Array.isArray(choices) ? frameOf(chunk) : undefined,
+    error: member(chunk, 'error') === undefined || member(chunk, 'error') === null ? undefined : toWireError(chunk),
+  };
+}
+
+function frameOf(chunk: unknown): Readonly<Record<string, unknown>> {
+  const names = ['id', 'object', 'created', 'model'];
+  return Object.fromEntries(
+    names.map((name) => [name, member(chunk, name)]).filter(([, value]) => value !== undefined),
+  );
+}
+
+/** Length of everything that a message or a delta says: text, reasoning, refusal, tool calls. Names and ids are not said. */
+function lengthOf(said: unknown): number {
+  const texts = ['content', 'reasoning_content', 'reasoning', 'refusal'].map((name) => text(member(said, name)) ?? '');
+  const calls = member(said, 'tool_calls');
+  const functions = [member(said, 'function_call'), ...(Array.isArray(calls) ? calls : []).map(functionOf)];
+  const called = functions.map((f) => (text(member(f, 'name')) ?? '') + (text(member(f, 'arguments')) ?? ''));
+  return [...texts, ...called].reduce((sum, part) => sum + part.length, 0);
+}
+
+function functionOf(call: unknown): unknown {
+  return member(call, 'function');
+}
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+function member(of: unknown, name: string): unknown {
+  return typeof of === 'object' && of !== null ? Reflect.get(of, name) : undefined;
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
