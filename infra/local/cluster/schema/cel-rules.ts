@@ -104,7 +104,8 @@ function verdict(
   variables: Record<string, unknown>,
   { path, value }: Node,
 ): Cause | undefined {
-  const field = path + (rule.fieldPath ?? '');
+  // At the root there is nothing before the path: `metadata.name`.
+  const field = (path + (rule.fieldPath ?? '')).replace(/^\./, '');
   try {
     if (program(variables) === true) return undefined;
   } catch (error) {
