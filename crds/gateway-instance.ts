@@ -1,8 +1,10 @@
 // What is a GatewayInstance?
 import * as z from 'zod';
-import { Duration, FreeText, Labels, Name, observed, SecretEntry, text } from './fragments.ts';
+import { Duration } from './duration.ts';
+import { FreeText, Name, observed, SecretEntry, text } from './fragments.ts';
 import type { INSTANCE_API_VERSION } from './group.ts';
 import { atomic, mapBy } from './list-type.ts';
+import { Labels } from './map-of.ts';
 import { ModelEntry } from './model-entry.ts';
 import type { KubeObject } from './object-meta.ts';
 import { ruled } from './rule.ts';

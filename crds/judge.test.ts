@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { cases, good, objectsOf } from './judge.cases.ts';
+import { cases } from './cases/all.ts';
+import { good, objectsOf } from './cases/case.ts';
 import { judge } from './judge.ts';
 import { kinds, virtualKeys } from './kinds.ts';
 

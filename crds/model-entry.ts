@@ -1,7 +1,10 @@
 // What is one entry of an instance's `spec.models`?
 // Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a change.
 import * as z from 'zod';
-import { Duration, FreeText, Limit, Money, mapOf, Name, SecretEntry, text } from './fragments.ts';
+import { Duration } from './duration.ts';
+import { FreeText, Limit, Name, SecretEntry, text } from './fragments.ts';
+import { mapOf } from './map-of.ts';
+import { Money } from './money.ts';
 import { ruled } from './rule.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;

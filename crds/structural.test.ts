@@ -11,7 +11,11 @@ const of = (field: z.ZodType) => toStructural(z.object({ field }).describe('a sp
 
 test.each([
   ['a union', z.union([text, z.int()]).describe('x'), 'spec.field: anyOf is not structural'],
-  ['a free-form object', z.looseObject({ a: text.describe('x') }).describe('x'), 'spec.field{}: undefined is not a structural type'],
+  [
+    'a free-form object',
+    z.looseObject({ a: text.describe('x') }).describe('x'),
+    'spec.field{}: undefined is not a structural type',
+  ],
   ['anything', z.unknown().describe('x'), 'spec.field: undefined is not a structural type'],
   ['a number that is no integer', z.number().describe('x'), 'spec.field: number is not a structural type'],
   ['a field without a description', text, 'spec.field: no description'],

@@ -1,19 +1,10 @@
 // What is a Team?
 import * as z from 'zod';
-import {
-  ConnectionRef,
-  Duration,
-  FreeText,
-  LocalRef,
-  limits,
-  ModelNames,
-  Money,
-  observed,
-  Spend,
-  Timestamp,
-} from './fragments.ts';
+import { Duration } from './duration.ts';
+import { ConnectionRef, FreeText, LocalRef, limits, ModelNames, observed, Spend, Timestamp } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
 import { mapBy } from './list-type.ts';
+import { Money } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
 
 export const TeamSpec = z.object({

@@ -1,13 +1,12 @@
 // What is a User?
 import * as z from 'zod';
+import { Duration } from './duration.ts';
 import {
   ConnectionRef,
-  Duration,
   FreeText,
   LocalRef,
   limits,
   ModelNames,
-  Money,
   observed,
   Spend,
   Timestamp,
@@ -15,6 +14,7 @@ import {
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
 import { mapBy } from './list-type.ts';
+import { Money } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
 import { type Rule, ruled } from './rule.ts';
 

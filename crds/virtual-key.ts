@@ -1,31 +1,23 @@
 // What is a VirtualKey?
 import * as z from 'zod';
+import { Duration, isDurationInCel, secondsInCel, secondsOf } from './duration.ts';
 import {
-  Annotations,
   ConnectionRef,
-  Duration,
   FreeText,
-  isDurationInCel,
-  isMoneyInCel,
-  Labels,
   LocalRef,
   limits,
   ModelNames,
-  Money,
-  mapOf,
   Name,
-  nanoInCel,
-  nanoOf,
   observed,
   SecretEntry,
   Spend,
-  secondsInCel,
-  secondsOf,
   Timestamp,
   text,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
 import { asSet } from './list-type.ts';
+import { Annotations, Labels, mapOf } from './map-of.ts';
+import { isMoneyInCel, Money, nanoInCel, nanoOf } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
 import { ruled } from './rule.ts';
 

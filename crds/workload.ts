@@ -1,7 +1,8 @@
 // Where and how does the gateway of an instance run?
 import * as z from 'zod';
-import { Annotations, Labels, mapOf, Name, SecretEntry, text } from './fragments.ts';
+import { Name, SecretEntry, text } from './fragments.ts';
 import { mapBy } from './list-type.ts';
+import { Annotations, Labels, mapOf } from './map-of.ts';
 import { ruled } from './rule.ts';
 
 const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#][^\p{Z}\p{C}?#]*$/u;

@@ -1,6 +1,7 @@
 // Does the embedded cluster judge our objects as `judge`, and so as a real API server does?
 import { expect, test } from 'vitest';
-import { type Case, cases, type Manifest, objectsOf } from '#crds/judge.cases.ts';
+import { cases } from '#crds/cases/all.ts';
+import { type Case, type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import type { JsonObject } from './local/cluster/schema/json.ts';

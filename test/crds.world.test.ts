@@ -3,7 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Case, cases, good, type Manifest, objectsOf } from '#crds/judge.cases.ts';
+import { cases } from '#crds/cases/all.ts';
+import { type Case, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { type Kind, kinds } from '#crds/kinds.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 

@@ -1,0 +1,7 @@
+// Which objects are there to be judged?
+import type { Case } from './case.ts';
+import { gatewayInstances } from './gateway-instance.ts';
+import { usersAndTeams } from './user-and-team.ts';
+import { virtualKeys } from './virtual-key.ts';
+
+export const cases: readonly Case[] = [...gatewayInstances, ...virtualKeys, ...usersAndTeams];

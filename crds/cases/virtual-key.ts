@@ -1,0 +1,184 @@
+// Which VirtualKeys are good, and what is wrong with the others?
+import { accept, type Case, refuse } from './case.ts';
+
+const emoji = '🙂'.repeat(256);
+
+export const virtualKeys: readonly Case[] = [
+  accept('VirtualKey', 'with only what is required'),
+  ...['keyAlias', 'maxBudget', 'budgetDuration', 'connectionRef'].map((field) =>
+    refuse('VirtualKey', `without ${field}`, { [`spec.${field}`]: undefined }, ['Required', `spec.${field}`]),
+  ),
+  ...['12', '0.5', '12.50', '0', '1000000000', '1000000000.0', '999999999.999999999', '0.000000001'].map((amount) =>
+    accept('VirtualKey', `of $${amount}`, { 'spec.maxBudget': amount }),
+  ),
+  ...[
+    '.5',
+    '5.',
+    '012',
+    '-1',
+    '+1',
+    '1e3',
+    ' 1',
+    '1 ',
+    '1,5',
+    '',
+    'ten',
+    '0x10',
+    '1000000000.000000001',
+    '1000000001',
+    '0.0000000001',
+    '１',
+    '1\n',
+  ].map((amount) =>
+    refuse('VirtualKey', `of $${JSON.stringify(amount)}`, { 'spec.maxBudget': amount }, [
+      'Malformed',
+      'spec.maxBudget',
+    ]),
+  ),
+  refuse('VirtualKey', 'whose maxBudget is a number', { 'spec.maxBudget': 10 }, ['WrongType', 'spec.maxBudget']),
+  ...['1s', '90m', '24h', '30d', '1w', '1mo', '36525d', '876600h', '3155760000s', '52596000m', '5217w', '1217mo'].map(
+    (duration) => accept('VirtualKey', `of a window of ${duration}`, { 'spec.budgetDuration': duration }),
+  ),
+  ...['30', 'd', '0d', '-1d', '1.5d', '1 d', '030d', '1y', '1D', 'P30D', '1d12h', ''].map((duration) =>
+    refuse('VirtualKey', `of a window of ${JSON.stringify(duration)}`, { 'spec.budgetDuration': duration }, [
+      'Malformed',
+      'spec.budgetDuration',
+    ]),
+  ),
+  ...['36526d', '876601h', '3155760001s', '52596001m', '5218w', '1218mo', '99999999999999d'].map((duration) =>
+    refuse('VirtualKey', `of a window of ${duration}`, { 'spec.budgetDuration': duration }, [
+      'DurationTooLong',
+      'spec.budgetDuration',
+    ]),
+  ),
+  ...['a', 'team a/key "1"', 'x'.repeat(256), emoji, 'é', '日本語'].map((alias) =>
+    accept('VirtualKey', `called ${alias.slice(0, 20)} (${alias.length})`, { 'spec.keyAlias': alias }),
+  ),
+  ...['', ' ', ' a', 'a ', 'a\u0000b', 'a\nb', 'tab\t', '\u00a0a', 'a\u2003', 'a\u2028b', '\u200b', 'a\u0085b'].map(
+    (alias) =>
+      refuse('VirtualKey', `called ${JSON.stringify(alias)}`, { 'spec.keyAlias': alias }, [
+        'Malformed',
+        'spec.keyAlias',
+      ]),
+  ),
+  refuse('VirtualKey', 'with 257 characters of alias', { 'spec.keyAlias': 'x'.repeat(257) }, [
+    'TooLarge',
+    'spec.keyAlias',
+  ]),
+  refuse('VirtualKey', 'with 257 emoji of alias', { 'spec.keyAlias': `${emoji}🙂` }, ['TooLarge', 'spec.keyAlias']),
+  accept('VirtualKey', 'with an empty list of models', { 'spec.models': [] }),
+  accept('VirtualKey', 'with models', { 'spec.models': ['gpt-4o', 'any other name'] }),
+  refuse('VirtualKey', 'that names a model twice', { 'spec.models': ['a', 'b', 'a'] }, ['Duplicate', 'spec.models[2]']),
+  refuse('VirtualKey', 'with a blank model', { 'spec.models': ['a', ''] }, ['Malformed', 'spec.models[1]']),
+  refuse('VirtualKey', 'whose models are no list', { 'spec.models': 'gpt-4o' }, ['WrongType', 'spec.models']),
+  refuse('VirtualKey', 'without an instance name', { 'spec.connectionRef.instanceRef.name': '' }, [
+    'Malformed',
+    'spec.connectionRef.instanceRef.name',
+  ]),
+  refuse('VirtualKey', 'without an instance namespace', { 'spec.connectionRef.instanceRef.namespace': undefined }, [
+    'Required',
+    'spec.connectionRef.instanceRef.namespace',
+  ]),
+  accept('VirtualKey', 'whose softBudget is its maxBudget', { 'spec.softBudget': '10.0' }),
+  refuse('VirtualKey', 'whose softBudget is a nano-dollar above maxBudget', { 'spec.softBudget': '10.000000001' }, [
+    'SoftBudgetAboveMaxBudget',
+    'spec.softBudget',
+  ]),
+  refuse(
+    'VirtualKey',
+    'whose softBudget is above by a digit more',
+    { 'spec.softBudget': '10', 'spec.maxBudget': '9.5' },
+    ['SoftBudgetAboveMaxBudget', 'spec.softBudget'],
+  ),
+  refuse('VirtualKey', 'whose softBudget is malformed, said once', { 'spec.softBudget': 'lots' }, [
+    'Malformed',
+    'spec.softBudget',
+  ]),
+  accept('VirtualKey', 'that rotates', { 'spec.rotation': { every: '30d', overlap: '24h' } }),
+  accept('VirtualKey', 'that rotates every few seconds', { 'spec.rotation': { every: '10s', overlap: '3s' } }),
+  accept('VirtualKey', 'that leaves the overlap to admission', { 'spec.rotation': { every: '30d' } }),
+  refuse('VirtualKey', 'whose overlap is as long as every', { 'spec.rotation': { every: '1d', overlap: '24h' } }, [
+    'OverlapTooLong',
+    'spec.rotation.overlap',
+  ]),
+  refuse('VirtualKey', 'whose overlap is longer by its unit', { 'spec.rotation': { every: '20d', overlap: '1mo' } }, [
+    'OverlapTooLong',
+    'spec.rotation.overlap',
+  ]),
+  refuse('VirtualKey', 'that rotates never', { 'spec.rotation': {} }, ['Required', 'spec.rotation.every']),
+  accept('VirtualKey', 'with every limit', {
+    'spec.rpmLimit': 1,
+    'spec.tpmLimit': 1_000_000,
+    'spec.maxParallelRequests': 10,
+  }),
+  ...['rpmLimit', 'tpmLimit', 'maxParallelRequests'].map((field) =>
+    refuse('VirtualKey', `with ${field} 0`, { [`spec.${field}`]: 0 }, ['TooSmall', `spec.${field}`]),
+  ),
+  accept('VirtualKey', 'with all the rest', {
+    'spec.duration': '90d',
+    'spec.blocked': true,
+    'spec.modelMaxBudget': { 'gpt 4o/mini': { maxBudget: '1', budgetDuration: '1d' } },
+    'spec.userRef': { name: 'ada' },
+    'spec.teamRef': { name: 'search' },
+    'spec.tags': ['prod', 'chat bot'],
+    'spec.metadata': { 'cost center': '42', note: '' },
+    'spec.budgetWindow': 'Calendar',
+    'spec.deletionPolicy': 'Retain',
+    'spec.secretTemplate': {
+      name: 'app-credentials',
+      entry: 'token',
+      labels: { app: 'chat' },
+      annotations: { 'example.com/x': 'y' },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
+      entries: { OPENAI_API_KEY: '${key}', OPENAI_BASE_URL: '${baseURL}' },
+    },
+  }),
+  refuse('VirtualKey', 'with a model budget of no window', { 'spec.modelMaxBudget': { a: { maxBudget: '1' } } }, [
+    'Required',
+    'spec.modelMaxBudget.a.budgetDuration',
+  ]),
+  refuse('VirtualKey', 'whose template overwrites the entry key', { 'spec.secretTemplate.entries': { key: 'x' } }, [
+    'KeyEntryIsTaken',
+    'spec.secretTemplate.entries',
+  ]),
+  refuse(
+    'VirtualKey',
+    'whose template has an entry no Secret can have',
+    { 'spec.secretTemplate.entries': { 'a b': 'x' } },
+    ['EntryName', 'spec.secretTemplate.entries'],
+  ),
+  refuse('VirtualKey', 'whose template names no possible Secret', { 'spec.secretTemplate.name': 'My_Secret' }, [
+    'Malformed',
+    'spec.secretTemplate.name',
+  ]),
+  refuse('VirtualKey', 'that repeats a tag', { 'spec.tags': ['a', 'a'] }, ['Duplicate', 'spec.tags[1]']),
+  refuse('VirtualKey', 'with an unknown window', { 'spec.budgetWindow': 'Monthly' }, [
+    'NotInEnum',
+    'spec.budgetWindow',
+  ]),
+  refuse('VirtualKey', 'of a user without a name', { 'spec.userRef': {} }, ['Required', 'spec.userRef.name']),
+  accept('VirtualKey', 'whose budget was raised', { 'spec.maxBudget': '20' }, {}),
+  {
+    ...refuse('VirtualKey', 'whose alias was changed', { 'spec.keyAlias': 'other' }, [
+      'KeyAliasIsImmutable',
+      'spec.keyAlias',
+    ]),
+    stored: {},
+  },
+  {
+    ...refuse('VirtualKey', 'that moved to another instance', { 'spec.connectionRef.instanceRef.name': 'other' }, [
+      'ConnectionRefIsImmutable',
+      'spec.connectionRef',
+    ]),
+    stored: {},
+  },
+  {
+    ...refuse(
+      'VirtualKey',
+      'that moved to another namespace',
+      { 'spec.connectionRef.instanceRef.namespace': 'other' },
+      ['ConnectionRefIsImmutable', 'spec.connectionRef'],
+    ),
+    stored: {},
+  },
+];
