@@ -1,6 +1,7 @@
 // Which budget window holds this instant? Computed from (spec, now); no job resets anything (DESIGN 3).
-import { DURATION_PATTERN, parseDuration } from './duration.ts';
+import { DURATION_PATTERN, LONGEST_DURATION, parseDuration } from './duration.ts';
 import type { Millis, Window } from './ports/money.ts';
+import type { ScopePolicy } from './ports/policy.ts';
 
 export type { Millis, Window } from './ports/money.ts';
 
@@ -28,6 +29,13 @@ export function windowAt(spec: WindowSpec, now: Millis): Window {
   const [, count, unit] = DURATION_PATTERN.exec(spec.duration) ?? [];
   if (unit === 'mo') return monthsAt(Number(count), now);
   return alignedAt(unit === 'w' ? FIRST_MONDAY : 0, length, now);
+}
+
+/** The window a scope's spend is counted in: its budget's, or its whole life (a hundred years) where it has no budget. */
+export function spendWindow(scope: Pick<ScopePolicy, 'budget' | 'anchor'>, now: Millis): Window {
+  const { budget, anchor } = scope;
+  if (budget === undefined) return { start: anchor, end: anchor + LONGEST_DURATION };
+  return windowAt({ duration: budget.duration, alignment: budget.alignment, anchor }, now);
 }
 
 function alignedAt(origin: Millis, length: Millis, now: Millis): Window {

@@ -7,7 +7,9 @@ import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
 export interface HoldRequest {
   /** Every scope that pays: all or none. */
   readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** Upper bound of what the request can cost; 0n for a free model. */
   readonly amount: Nano;
+  /** The least that makes sense: the prompt and one token. */
   readonly least: Nano;
   readonly model: string;
   /** `identifier` of the dearest target. */
@@ -23,6 +25,7 @@ export interface Hold {
 }
 
 export type HoldRefusal =
+  /** Spend alone leaves too little, until `resetAt`. */
   | {
       readonly reason: 'exceeded';
       readonly scope: ScopePolicy;
@@ -30,7 +33,9 @@ export type HoldRefusal =
       readonly limit: Nano;
       readonly resetAt: Millis;
     }
+  /** Spend leaves enough, but requests in flight hold it. */
   | { readonly reason: 'busy'; readonly scope: ScopePolicy }
+  /** Store, database or outbox could not be asked. `why` is for the log. */
   | { readonly reason: 'unavailable'; readonly why: string };
 
 export interface Settlement {
@@ -46,14 +51,17 @@ export interface Ledger {
   hold(request: HoldRequest): Promise<Result<Hold, HoldRefusal>>;
   /** What the reply has cost so far: the charge, should this process die. Cheap; call it as often as chunks come. */
   progress(hold: Hold, known: Nano): void;
-  /** Durable in the outbox when it resolves: call it before the reply's last byte. Once per hold; a repeat changes nothing. */
+  /**
+   * Durable in the outbox (or booked) when it resolves: await it before the reply's last byte, and withhold that when it
+   * rejects. Once per hold; a repeat changes nothing.
+   */
   settle(hold: Hold, settlement: Settlement): Promise<void>;
-  /** Nothing was consumed. */
+  /** Nothing was consumed. After a settlement it changes nothing. Never rejects: repeated until the store has it. */
   release(hold: Hold): Promise<void>;
   /** Spend of each scope in its current window, holds left out. Scopes without a budget answer undefined. */
   spend(scopes: ReadonlyArray<ScopePolicy>): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
   /** Books everything settled so far into PostgreSQL; resolves when it is there, throws when it cannot be. */
   flush(): Promise<void>;
-  /** Flushes what it can within the grace of a stop, then stops its timers. */
+  /** Flushes what it can within the grace of a stop, then stops its timers. The outbox stays its maker's to close. */
   close(): Promise<void>;
 }

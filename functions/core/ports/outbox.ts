@@ -17,12 +17,15 @@ export type OutboxRecord =
   | { readonly type: 'progress'; readonly id: string; readonly known: Nano }
   /** Written before the reply's last byte. */
   | { readonly type: 'settle'; readonly entry: Entry }
+  /** Its lease ended while we still worked on it, and this was charged; a settlement that follows is a correction of it. */
+  | { readonly type: 'expired'; readonly entry: Entry }
   | { readonly type: 'release'; readonly id: string };
 
 /** Records are durable against the death of the process when `append` resolves, against power loss within a second. */
 export interface Outbox {
+  /** Rejects when it cannot be written (a full disk): then nothing is promised. */
   append(record: OutboxRecord): Promise<void>;
-  /** What an earlier process left unfinished on the same folder, oldest first; read once at start. */
+  /** What an earlier process left unfinished on the same folder, oldest first; read once at start. A record may be told twice. */
   recover(): Promise<ReadonlyArray<OutboxRecord>>;
   /** These ids are in PostgreSQL or released: their records may be cut away. */
   done(ids: ReadonlyArray<string>): void;

@@ -1,21 +1,30 @@
 // What does the ledger ask of the key-value store? One atomic call: settles first, then releases, loads and holds (LEDGER 3 to 5, 11).
-import type { Millis, Nano, Window } from './money.ts';
-import type { ScopeId } from './policy.ts';
+import type { Millis, Nano } from './money.ts';
+import type { ScopeWindow } from './policy.ts';
 
-/** A counter of one scope and window, with the limit that holds now. `limit` absent: counted, never refused. */
-export interface Counter {
-  readonly scopeId: ScopeId;
-  readonly window: Window;
-  readonly limit?: Nano;
+/** What decides about a hold: the spend of one scope in one window, and the limit that holds now. */
+export interface Counter extends ScopeWindow {
+  readonly limit: Nano;
+}
+
+/** What an entry needs besides the cost. Kept with the hold, so that anybody can book it when its lease ends. */
+export interface HoldNote {
+  /** Every scope that pays, those without a limit too. */
+  readonly charges: ReadonlyArray<ScopeWindow>;
+  readonly model: string;
+  readonly identifier: string;
 }
 
 export interface HoldOperation {
+  /** A UUIDv7 of ours. Repeating the operation answers the same and takes nothing more. */
   readonly id: string;
   /** Upper bound of what the request can cost. 0n: a free model, refused only by spend that has reached a limit. */
   readonly amount: Nano;
   /** The least that makes sense (the prompt and one token): spend that leaves less refuses, spend that leaves more clamps. */
   readonly least: Nano;
+  /** Only scopes with a limit; none is legal. All or none is taken from them. */
   readonly counters: ReadonlyArray<Counter>;
+  readonly note: HoldNote;
   /** On the store's clock: a call that arrives later takes nothing. */
   readonly deadline: Millis;
   /** How long the hold lives without renewal. */
@@ -23,50 +32,103 @@ export interface HoldOperation {
 }
 
 export type HoldAnswer =
-  /** Taken: `amount` is what was set aside (less than asked when clamped). Repeating the call answers the same. */
-  | { readonly outcome: 'held'; readonly amount: Nano; readonly now: Millis }
-  /** Spend alone leaves too little in this counter. */
+  /** Taken: `amount` is what was set aside (less than asked when clamped). */
+  | { readonly outcome: 'held'; readonly amount: Nano }
+  /** Spend alone leaves too little in this counter. Wins over `busy`. */
   | { readonly outcome: 'exceeded'; readonly counter: number; readonly spent: Nano }
   /** Spend leaves enough, live holds do not. */
   | { readonly outcome: 'busy'; readonly counter: number }
-  /** These windows are not current on the store's clock: compute them again from `now`. */
-  | { readonly outcome: 'window'; readonly now: Millis }
+  /** Some window is not current on the store's clock: compute them again from the reply's `now`. */
+  | { readonly outcome: 'window' }
   /** These counters are not loaded: absent is not zero. */
   | { readonly outcome: 'absent'; readonly counters: ReadonlyArray<number> }
-  /** The deadline passed, or the id was released before it was held. */
-  | { readonly outcome: 'late' }
-  /** The store went back in time or was wiped: a rebuild is due. */
-  | { readonly outcome: 'epoch' };
+  /** The deadline passed, or the id was released, or its lease has ended: nothing is set aside. */
+  | { readonly outcome: 'late' };
 
+export interface SettleOperation {
+  readonly id: string;
+  /** The truth, also above the hold. */
+  readonly cost: Nano;
+  /**
+   * Where to count it if the store does not know the id (a hold from before the store began). Absent: then nowhere, so
+   * that a call that a frozen store runs long after its repeat was booked and forgotten counts nothing.
+   */
+  readonly counters?: ReadonlyArray<ScopeWindow>;
+  /** Then: how much of `cost` PostgreSQL has been told already and the counters therefore hold. */
+  readonly counted?: Nano;
+}
+
+/** A repeat answers the same and counts nothing more; the first cost stands. */
+export type SettleAnswer =
+  /** Counted, the hold is over. */
+  | { readonly outcome: 'settled' }
+  /** Its lease had ended and `charged` was counted then; the counters now show `cost`: book the difference as a correction. */
+  | { readonly outcome: 'expired'; readonly charged: Nano }
+  /** It was released before: nothing is counted. */
+  | { readonly outcome: 'released' }
+  /** The id is unknown and no counters were named: nothing is counted. */
+  | { readonly outcome: 'unknown' }
+  /** The id is unknown and these counters are not loaded: nothing is counted, load and repeat. */
+  | { readonly outcome: 'absent'; readonly counters: ReadonlyArray<number> };
+
+/** A repeat answers the same. */
+export type ReleaseAnswer =
+  /** Freed. An unknown id is forbidden for one lease. */
+  | { readonly outcome: 'released' }
+  /** It was settled before: nothing changes. */
+  | { readonly outcome: 'settled' }
+  /** Its lease had ended and `charged` was counted then; the counters no longer show it: book the difference as a correction. */
+  | { readonly outcome: 'expired'; readonly charged: Nano };
+
+/** At most 64 operations in all, so that a script stays short (LEDGER 3). Done in this order, each judged alone, all in one step. */
 export interface StoreCall {
+  /** A store that lives under another epoch does nothing at all. */
   readonly epoch: number;
-  /** What held ids cost in the end. Once: a second settle of an id changes nothing; one after expiry answers the difference as due. */
-  readonly settles: ReadonlyArray<{ readonly id: string; readonly cost: Nano }>;
-  /** Frees holds. An unknown id is forbidden for one lease. */
+  readonly settles: ReadonlyArray<SettleOperation>;
   readonly releases: ReadonlyArray<{ readonly id: string; readonly lease: Millis }>;
-  /** Keeps holds alive; `known` is what has been streamed so far, charged should the lease end. */
-  readonly renewals: ReadonlyArray<{ readonly id: string; readonly known: Nano; readonly lease: Millis }>;
-  /** Sets counters that are absent from their PostgreSQL sums. */
-  readonly loads: ReadonlyArray<{ readonly scopeId: ScopeId; readonly window: Window; readonly spent: Nano }>;
+  /** Keeps holds alive; `known` is what the reply has cost so far, charged should the lease end (absent: the hold's size). */
+  readonly renewals: ReadonlyArray<{ readonly id: string; readonly known?: Nano; readonly lease: Millis }>;
+  /** Sets counters that are absent to their PostgreSQL sums; a counter that is there stays as it is. */
+  readonly loads: ReadonlyArray<ScopeWindow & { readonly spent: Nano }>;
   readonly holds: ReadonlyArray<HoldOperation>;
 }
 
-export interface StoreReply {
-  readonly now: Millis;
-  readonly holds: ReadonlyArray<HoldAnswer>;
-  /** Per settle: `settled` now, `repeated`, `expired` (charged `charged` at expiry: book the difference as a correction), or `unknown`. */
-  readonly settles: ReadonlyArray<
-    { readonly outcome: 'settled' | 'repeated' | 'unknown' } | { readonly outcome: 'expired'; readonly charged: Nano }
-  >;
-  /** Holds whose lease ended since the last call: to be booked as `expired` at `charged`. Told until `forget` acknowledges them. */
-  readonly expired: ReadonlyArray<{ readonly id: string; readonly charged: Nano }>;
+/** A hold whose lease ended: counted at `charged`, to be booked as `expired`. */
+export interface Expired {
+  readonly id: string;
+  readonly charged: Nano;
+  readonly note: HoldNote;
 }
 
-/** Memory, Redis over TCP, Upstash over HTTPS: one promise suite (store.promises.ts). Throws when the store cannot be asked. */
+export interface StoreReply {
+  readonly outcome: 'done';
+  /** The store's clock: the only one that leases, deadlines and windows go by. */
+  readonly now: Millis;
+  readonly settles: ReadonlyArray<SettleAnswer>;
+  readonly releases: ReadonlyArray<ReleaseAnswer>;
+  readonly holds: ReadonlyArray<HoldAnswer>;
+  /** Told again until `forget` acknowledges them. */
+  readonly expired: ReadonlyArray<Expired>;
+}
+
+/** The store went back in time, was wiped or rebuilt: nothing was done. */
+export interface StaleEpoch {
+  readonly outcome: 'epoch';
+  readonly now: Millis;
+  readonly epoch: number;
+}
+
+/**
+ * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (store.promises.ts). Throws when the store cannot be
+ * asked or its answer is lost: then nobody knows whether the call was done, and every call may be repeated.
+ *
+ * Two rules make loading exact: an entry is booked in PostgreSQL only after its cost was counted here, and a counter is
+ * dropped only when its window is long over. So a sum read from PostgreSQL never misses what the counter already showed.
+ */
 export interface Store {
-  call(call: StoreCall): Promise<StoreReply>;
-  /** These ids are in PostgreSQL: their records may go. */
+  call(call: StoreCall): Promise<StoreReply | StaleEpoch>;
+  /** These ids are in PostgreSQL: their records may go. An expired one is remembered for a day, for a settlement that comes late. */
   forget(ids: ReadonlyArray<string>): Promise<void>;
-  /** Spend of these counters as the store has it; undefined when not loaded. */
-  read(counters: ReadonlyArray<Counter>): Promise<ReadonlyArray<Nano | undefined>>;
+  /** Spend of these counters as the store has it, holds left out; undefined when not loaded. */
+  read(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<Nano | undefined>>;
 }

@@ -1,0 +1,35 @@
+// When is something that failed tried again? After a pause that doubles, until it works.
+import type { Millis } from '../ports/money.ts';
+import type { Timer } from '../ports/platform.ts';
+
+export interface BackOff {
+  /** Calls `again` after the pause; while one is pending, nothing. */
+  failed(again: () => void): void;
+  succeeded(): void;
+  /** Whether a try is due. */
+  isPending(): boolean;
+  cancel(): void;
+}
+
+export function createBackOff(timer: Timer, first: Millis, most: Millis): BackOff {
+  let pause = first;
+  let cancelPending: (() => void) | undefined;
+  return {
+    failed(again) {
+      if (cancelPending !== undefined) return;
+      cancelPending = timer(pause, () => {
+        cancelPending = undefined;
+        again();
+      });
+      pause = Math.min(most, pause * 2);
+    },
+    succeeded() {
+      pause = first;
+    },
+    isPending: () => cancelPending !== undefined,
+    cancel() {
+      cancelPending?.();
+      cancelPending = undefined;
+    },
+  };
+}

@@ -1,0 +1,181 @@
+// How do many requests share one call to the store? Holds of a tick go together, settlements ride along, 5 ms at the latest (LEDGER 11).
+import type { Clock, Log, Metrics } from '../ports/clock.ts';
+import type { Millis } from '../ports/money.ts';
+import type { Timer } from '../ports/platform.ts';
+import type {
+  Expired,
+  HoldAnswer,
+  HoldOperation,
+  ReleaseAnswer,
+  SettleAnswer,
+  SettleOperation,
+  Store,
+  StoreCall,
+  StoreReply,
+} from '../ports/store.ts';
+import { createBackOff } from './back-off.ts';
+import { type Cargo, emptyCargo, isEmpty, type Pending, takeCargo } from './queue.ts';
+import type { StoreClock } from './store-clock.ts';
+import { within } from './within.ts';
+
+export interface Batch {
+  /** Rejects when nobody knows whether it was taken. */
+  hold(operation: HoldOperation): Promise<HoldAnswer>;
+  /** Repeated until acknowledged. */
+  settle(operation: SettleOperation): Promise<SettleAnswer>;
+  /** Repeated until acknowledged. */
+  release(operation: StoreCall['releases'][number]): Promise<ReleaseAnswer>;
+  /** Sent once: the next beat sends it anew. */
+  renew(operation: StoreCall['renewals'][number]): void;
+  /** Rejects when nobody knows whether it was done. */
+  load(operation: StoreCall['loads'][number]): Promise<void>;
+  /** Sends all that waits, now; throws when the store did not take it. */
+  flush(): Promise<void>;
+  close(): void;
+}
+
+export interface BatchDependencies {
+  readonly store: Store;
+  readonly epoch: number;
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly timer: Timer;
+  readonly tick: (callback: () => void) => void;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Holds ended: somebody who waits for headroom may try again. */
+  readonly onFreed: () => void;
+  readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
+}
+
+const RIDE: Millis = 5;
+const SILENCE: Millis = 2000;
+
+export function createBatch(deps: BatchDependencies): Batch {
+  const waiting = emptyCargo();
+  const unacknowledged = emptyCargo();
+  const backOff = createBackOff(deps.timer, 100, 1000);
+  let ticking = false;
+  let cancelRide: (() => void) | undefined;
+
+  const later = (): void => {
+    if (ticking || cancelRide !== undefined) return;
+    cancelRide = deps.timer(RIDE, () => {
+      cancelRide = undefined;
+      sendAll();
+    });
+  };
+  const soon = (): void => {
+    if (ticking) return;
+    ticking = true;
+    deps.tick(() => {
+      ticking = false;
+      sendAll();
+    });
+  };
+
+  const sendAll = (): Promise<void>[] => {
+    cancelRide?.();
+    cancelRide = undefined;
+    const sent: Promise<void>[] = [];
+    while (!isEmpty(waiting)) {
+      const sending = send(deps, takeCargo(waiting)).then((failure) =>
+        failure === undefined ? backOff.succeeded() : failed(failure),
+      );
+      // Whoever flushes hears of it; everybody else waits for an operation of his own.
+      sending.catch(() => undefined);
+      sent.push(sending);
+    }
+    return sent;
+  };
+
+  const failed = (failure: Failure): never => {
+    deps.metrics.add('gateway_operator_ledger_store_failures_total');
+    unacknowledged.settles.push(...failure.cargo.settles);
+    unacknowledged.releases.push(...failure.cargo.releases);
+    backOff.failed(repeat);
+    for (const { reject } of [...failure.cargo.loads, ...failure.cargo.holds]) reject(failure.cause);
+    throw failure.cause;
+  };
+  const repeat = (): void => {
+    waiting.settles.unshift(...unacknowledged.settles.splice(0));
+    waiting.releases.unshift(...unacknowledged.releases.splice(0));
+    sendAll();
+  };
+
+  const ask = <O, A>(list: Pending<O, A>[], operation: O, when: () => void): Promise<A> =>
+    new Promise((resolve, reject) => {
+      list.push({ operation, resolve, reject });
+      when();
+    });
+
+  return {
+    hold: (operation) => ask(waiting.holds, operation, soon),
+    load: (operation) => ask(waiting.loads, operation, soon),
+    settle: (operation) => ask(waiting.settles, operation, later),
+    release: (operation) => ask(waiting.releases, operation, later),
+    renew(operation) {
+      waiting.renewals.push(operation);
+      later();
+    },
+    async flush() {
+      waiting.settles.unshift(...unacknowledged.settles.splice(0));
+      waiting.releases.unshift(...unacknowledged.releases.splice(0));
+      await Promise.all(sendAll());
+    },
+    close() {
+      cancelRide?.();
+      backOff.cancel();
+    },
+  };
+}
+
+interface Failure {
+  readonly cargo: Cargo;
+  readonly cause: unknown;
+}
+
+/** One call. After a `Failure` the result is unknown: whoever may repeat does. */
+async function send(deps: BatchDependencies, cargo: Cargo): Promise<Failure | undefined> {
+  const sentAt = deps.clock.now();
+  let reply: StoreReply;
+  try {
+    const answer = await within(deps.timer, SILENCE, 'the store', deps.store.call(toCall(cargo, deps.epoch)));
+    deps.storeClock.learn(answer.now, sentAt);
+    if (answer.outcome === 'epoch') throw new Error(`the store lives under epoch ${answer.epoch}, not ${deps.epoch}`);
+    if (!isComplete(cargo, answer)) throw new Error('the store left an operation without an answer');
+    reply = answer;
+  } catch (cause) {
+    return { cargo, cause };
+  }
+  deliver(cargo.settles, reply.settles);
+  deliver(cargo.releases, reply.releases);
+  for (const { resolve } of cargo.loads) resolve();
+  deliver(cargo.holds, reply.holds);
+  if (reply.expired.length > 0) deps.onExpired(reply.expired);
+  if (cargo.settles.length + cargo.releases.length + reply.expired.length > 0) deps.onFreed();
+  return undefined;
+}
+
+const isComplete = (cargo: Cargo, reply: StoreReply): boolean =>
+  reply.settles.length === cargo.settles.length &&
+  reply.releases.length === cargo.releases.length &&
+  reply.holds.length === cargo.holds.length;
+
+function toCall(cargo: Cargo, epoch: number): StoreCall {
+  return {
+    epoch,
+    settles: cargo.settles.map(({ operation }) => operation),
+    releases: cargo.releases.map(({ operation }) => operation),
+    renewals: cargo.renewals,
+    loads: cargo.loads.map(({ operation }) => operation),
+    holds: cargo.holds.map(({ operation }) => operation),
+  };
+}
+
+function deliver<O, A>(asked: ReadonlyArray<Pending<O, A>>, answers: ReadonlyArray<A>): void {
+  asked.forEach(({ resolve }, index) => {
+    const answer = answers[index];
+    if (answer !== undefined) resolve(answer);
+  });
+}

@@ -1,0 +1,152 @@
+// How does a hold end? Settled, released, or expired: once in the outbox, once in the store, once in PostgreSQL (LEDGER 1, 2).
+import type { Entry } from '../ports/books.ts';
+import type { Clock, Log, Metrics } from '../ports/clock.ts';
+import type { Settlement } from '../ports/ledger.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { Outbox } from '../ports/outbox.ts';
+import type { Timer } from '../ports/platform.ts';
+import type { Expired, HoldNote, HoldOperation, SettleAnswer } from '../ports/store.ts';
+import type { Batch } from './batch.ts';
+import type { Booking } from './booking.ts';
+import { toCorrection, toExpired, toRefund, toSettled } from './entry.ts';
+import type { Live, Lives } from './lives.ts';
+import type { Loads } from './loads.ts';
+import type { StoreClock } from './store-clock.ts';
+import { LEASE } from './take.ts';
+
+export interface Ending {
+  settle(id: string, settlement: Settlement): Promise<void>;
+  release(id: string): Promise<void>;
+  /** Nobody knows whether the store took it, and nobody waits for it any more. */
+  abandon(operation: HoldOperation, written: boolean): void;
+  expired(ended: ReadonlyArray<Expired>): void;
+  /** When the oldest ending that the store does not have began, on our clock. */
+  oldest(): Millis | undefined;
+  size(): number;
+  /** Resolves when the store has every ending begun so far. */
+  counted(): Promise<void>;
+}
+
+export interface EndingDependencies {
+  readonly lives: Lives;
+  readonly outbox: Outbox;
+  readonly batch: Batch;
+  readonly loads: Loads;
+  readonly booking: Booking;
+  readonly clock: Clock;
+  readonly storeClock: StoreClock;
+  readonly timer: Timer;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+const LOAD_AGAIN: Millis = 1000;
+
+export function createEnding(deps: EndingDependencies): Ending {
+  const { lives, outbox, batch, booking, storeClock, log, metrics } = deps;
+  const counting = new Map<Promise<void>, Millis>();
+
+  const track = (work: Promise<void>): Promise<void> => {
+    counting.set(work, deps.clock.now());
+    const over = (): unknown => counting.delete(work);
+    work.then(over, over);
+    return work;
+  };
+
+  const settleOnce = async (live: Live, entry: Entry): Promise<void> => {
+    const written = outbox.append({ type: 'settle', entry });
+    const counted = track(countSettled(deps, live, entry, written));
+    try {
+      await written;
+    } catch (error) {
+      log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
+      await counted;
+      await booking.flush();
+    }
+  };
+
+  const releaseInStore = async (id: string, note: HoldNote, written: Promise<void>): Promise<void> => {
+    const answer = await batch.release({ id, lease: LEASE });
+    await written.catch((error) => log.warn('the outbox misses a release', { id, error: String(error) }));
+    lives.delete(id);
+    if (answer.outcome === 'expired') booking.add(toRefund(id, note, answer.charged, storeClock.now()));
+    else outbox.done([id]);
+  };
+
+  return {
+    async settle(id, settlement) {
+      const live = lives.get(id);
+      if (live === undefined || live.ending !== undefined) return live?.ending;
+      if (settlement.cost < 0n) throw new Error(`a reply cannot cost ${settlement.cost}`);
+      if (settlement.cost > live.amount) {
+        metrics.add('gateway_operator_ledger_overruns_total');
+        log.warn('a reply cost more than its hold', { id, held: `${live.amount}`, cost: `${settlement.cost}` });
+      }
+      live.ending = settleOnce(live, toSettled(id, live.note, settlement, storeClock.now()));
+      return live.ending;
+    },
+
+    async release(id) {
+      const live = lives.get(id);
+      if (live === undefined || live.ending !== undefined) return live?.ending;
+      const written = outbox.append({ type: 'release', id });
+      track(releaseInStore(id, live.note, written));
+      live.ending = written.catch(() => undefined);
+      return live.ending;
+    },
+
+    abandon({ id, note }, written) {
+      track(releaseInStore(id, note, written ? outbox.append({ type: 'release', id }) : Promise.resolve()));
+    },
+
+    expired(ended) {
+      for (const { id, charged, note } of ended) {
+        const entry = toExpired(id, note, charged, storeClock.now());
+        if (booking.has(entry)) continue;
+        metrics.add('gateway_operator_ledger_expired_total');
+        // While we work on it, its settlement may follow: after a crash that must know what was charged.
+        const written = lives.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
+        track(written.catch(() => undefined).then(() => booking.add(entry)));
+      }
+    },
+
+    size: () => counting.size,
+    oldest: () => counting.values().next().value,
+    async counted() {
+      await Promise.all(counting.keys());
+    },
+  };
+}
+
+/** Booked only when the store has counted it and the outbox's record is written (or cannot be): nothing is cut away too early. */
+async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, written: Promise<void>): Promise<void> {
+  const { lives, outbox, booking, log } = deps;
+  const answer = await settleInStore(deps, live, entry.cost);
+  await written.catch(() => undefined);
+  lives.delete(live.id);
+  if (answer.outcome === 'settled') booking.add(entry);
+  else if (answer.outcome === 'expired') booking.add(toCorrection(entry, answer.charged));
+  else {
+    log.error('a released hold was settled', { id: live.id, cost: `${entry.cost}` });
+    outbox.done([live.id]);
+  }
+}
+
+/** Until the store has counted it once, also where it does not know the hold any more. */
+async function settleInStore(
+  { batch, loads, timer }: EndingDependencies,
+  { id, counters }: Live,
+  cost: Nano,
+): Promise<SettleAnswer> {
+  let answer = await batch.settle({ id, cost });
+  while (answer.outcome === 'unknown' || answer.outcome === 'absent') {
+    if (answer.outcome === 'absent') await loads.load(counters).catch(() => pause(timer, LOAD_AGAIN));
+    answer = await batch.settle({ id, cost, counters });
+  }
+  return answer;
+}
+
+const pause = (timer: Timer, millis: Millis): Promise<void> =>
+  new Promise((resolve) => {
+    timer(millis, resolve);
+  });

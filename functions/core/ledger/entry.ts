@@ -1,0 +1,33 @@
+// What does PostgreSQL learn of a hold that is over?
+import type { Entry, EntryKind, Tokens } from '../ports/books.ts';
+import type { Settlement } from '../ports/ledger.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { HoldNote } from '../ports/store.ts';
+
+const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
+
+/** The request said what it cost. */
+export function toSettled(id: string, note: HoldNote, settlement: Settlement, settledAt: Millis): Entry {
+  const { cost, tokens, model, identifier, estimated } = settlement;
+  return { id, kind: 'settled', charges: note.charges, cost, tokens, model, identifier, estimated, settledAt };
+}
+
+/** Nobody said what it cost: it is charged at what is known of it. */
+export function toExpired(id: string, note: HoldNote, charged: Nano, settledAt: Millis): Entry {
+  return { ...toUnsaid(id, 'expired', note, settledAt), cost: charged };
+}
+
+/** The lease had ended and `charged` was booked when the truth came. */
+export function toCorrection(settled: Entry, charged: Nano): Entry {
+  return { ...settled, kind: 'correction', cost: settled.cost - charged };
+}
+
+/** The lease had ended and `charged` was booked when it turned out that nothing was consumed. */
+export function toRefund(id: string, note: HoldNote, charged: Nano, settledAt: Millis): Entry {
+  return { ...toUnsaid(id, 'correction', note, settledAt), cost: -charged };
+}
+
+function toUnsaid(id: string, kind: EntryKind, note: HoldNote, settledAt: Millis): Omit<Entry, 'cost'> {
+  const { charges, model, identifier } = note;
+  return { id, kind, charges, tokens: NO_TOKENS, model, identifier, estimated: true, settledAt };
+}

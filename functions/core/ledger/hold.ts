@@ -1,0 +1,72 @@
+// Take the money or say why not, within 2 s: store first, then the outbox, then the caller may spend (LEDGER 4, 6, 9).
+import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
+import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
+import type { Millis } from '../ports/money.ts';
+import type { Outbox } from '../ports/outbox.ts';
+import type { Timer } from '../ports/platform.ts';
+import { err, ok, type Result } from '../result.ts';
+import type { Ending } from './ending.ts';
+import type { Lives } from './lives.ts';
+import type { Attempt, Take } from './take.ts';
+import { within } from './within.ts';
+
+export interface HoldDependencies {
+  readonly lives: Lives;
+  readonly take: Take;
+  readonly ending: Ending;
+  readonly outbox: Outbox;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly timer: Timer;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** Frozen parts: the client has its 503 within 2 s (DESIGN 10, Time). */
+const PATIENCE: Millis = 1800;
+
+export function createHold(deps: HoldDependencies): (request: HoldRequest) => Promise<Result<Hold, HoldRefusal>> {
+  return async (request) => {
+    const patientUntil = deps.clock.now() + PATIENCE;
+    const attempt: Attempt & { written: boolean } = {
+      ...{ id: deps.ids.next(), request, patientUntil, over: false, asked: undefined, written: false },
+    };
+    let result: Result<Hold, HoldRefusal>;
+    try {
+      result = await within(deps.timer, PATIENCE, 'store or database', holdOnce(deps, attempt));
+    } catch (error) {
+      attempt.over = true;
+      // It may have been taken: given back until the store says that it heard.
+      if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked, attempt.written);
+      deps.log.warn('a hold was refused without knowing', { id: attempt.id, error: reasonOf(error) });
+      result = err({ reason: 'unavailable', why: reasonOf(error) });
+    }
+    deps.metrics.add('gateway_operator_ledger_holds_total', { outcome: result.ok ? 'held' : result.failure.reason });
+    return result;
+  };
+}
+
+async function holdOnce(
+  deps: HoldDependencies,
+  attempt: Attempt & { written: boolean },
+): Promise<Result<Hold, HoldRefusal>> {
+  const taken = await deps.take.take(attempt);
+  if (!taken.ok) return taken;
+  if (attempt.over) throw new Error('patience ended');
+  const { id } = attempt;
+  const { amount, operation } = taken.value;
+  const { note, counters } = operation;
+  attempt.written = true;
+  await deps.outbox.append({ type: 'hold', id, amount, ...note });
+  if (attempt.over) throw new Error('patience ended');
+  deps.lives.set(id, {
+    ...{ id, amount, note, counters, since: deps.clock.now() },
+    ...{ known: undefined, written: undefined, ending: undefined },
+  });
+  return ok({ id, amount, charges: note.charges });
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`;
+}

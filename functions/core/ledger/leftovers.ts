@@ -1,0 +1,113 @@
+// What do an earlier process's records say about each hold? Folded by id, and what PostgreSQL should have of it.
+import type { Entry, EntryKind } from '../ports/books.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { OutboxRecord } from '../ports/outbox.ts';
+import type { SettleOperation } from '../ports/store.ts';
+import { toCorrection, toExpired, toRefund } from './entry.ts';
+
+export interface Leftover {
+  readonly id: string;
+  hold: Extract<OutboxRecord, { type: 'hold' }> | undefined;
+  known: Nano | undefined;
+  settled: Entry | undefined;
+  expired: Entry | undefined;
+  released: boolean;
+}
+
+export type Step =
+  /** PostgreSQL has it, or nothing was consumed and nobody holds anything. */
+  | { readonly step: 'done' }
+  /** It was released; the store may not have heard. */
+  | { readonly step: 'release' }
+  /** The store is told the truth, then these entries are booked; where the store charged something else meanwhile, `entriesOf` says what. */
+  | {
+      readonly step: 'settle';
+      readonly operation: SettleOperation;
+      readonly entries: (answered: Nano | undefined) => Entry[];
+    }
+  /** Somebody else booked the end of the lease, and only the store knows at what. */
+  | { readonly step: 'correct'; readonly operation: SettleOperation; readonly settled: Entry };
+
+/** One leftover per id, oldest first. Records may be told twice. */
+export function foldRecords(records: ReadonlyArray<OutboxRecord>): Leftover[] {
+  const leftovers = new Map<string, Leftover>();
+  for (const record of records) {
+    const id = 'entry' in record ? record.entry.id : record.id;
+    const leftover = leftovers.get(id) ?? {
+      id,
+      hold: undefined,
+      known: undefined,
+      settled: undefined,
+      expired: undefined,
+      released: false,
+    };
+    leftovers.set(id, leftover);
+    if (record.type === 'hold') leftover.hold = record;
+    else if (record.type === 'progress') leftover.known = record.known;
+    else if (record.type === 'settle') leftover.settled ??= record.entry;
+    else if (record.type === 'expired') leftover.expired ??= record.entry;
+    else leftover.released = true;
+  }
+  return [...leftovers.values()];
+}
+
+/** What is left to do for one id, when PostgreSQL has entries of these kinds for it. */
+export function stepFor(leftover: Leftover, kinds: ReadonlyArray<EntryKind>, now: Millis): Step {
+  const { id, hold, known, settled, expired } = leftover;
+  if (kinds.includes('settled') || kinds.includes('correction')) return { step: 'done' };
+  if (settled !== undefined) {
+    if (!kinds.includes('expired')) return expired === undefined ? settleStep(settled) : settleStep(settled, expired);
+    return expired === undefined ? correctStep(settled) : bookedExpiredStep(settled, expired);
+  }
+  if (kinds.includes('expired')) {
+    return leftover.released && expired !== undefined ? refundStep(expired, now) : { step: 'done' };
+  }
+  if (leftover.released) return { step: 'release' };
+  if (expired !== undefined) return unsettledStep(expired);
+  if (hold === undefined) return { step: 'done' };
+  return unsettledStep(toExpired(id, hold, known ?? hold.amount, now));
+}
+
+/** A reply that was completed. If its lease ended before we came, the store says at what. */
+function settleStep(settled: Entry, expired?: Entry): Step {
+  return {
+    step: 'settle',
+    operation: { id: settled.id, cost: settled.cost, counters: settled.charges },
+    entries: (charged) => {
+      const booked = charged ?? expired?.cost;
+      if (booked === undefined) return [settled];
+      return [toExpired(settled.id, settled, booked, settled.settledAt), toCorrection(settled, booked)];
+    },
+  };
+}
+
+/** The end of its lease is in PostgreSQL, the settlement that followed is not. */
+function bookedExpiredStep(settled: Entry, expired: Entry): Step {
+  return {
+    step: 'settle',
+    operation: { id: settled.id, cost: settled.cost, counters: settled.charges, counted: expired.cost },
+    entries: (charged) => [toCorrection(settled, charged ?? expired.cost)],
+  };
+}
+
+/** The end of its lease is in PostgreSQL; that nothing was consumed is not. */
+function refundStep(expired: Entry, now: Millis): Step {
+  return {
+    step: 'settle',
+    operation: { id: expired.id, cost: 0n, counters: expired.charges, counted: expired.cost },
+    entries: () => [toRefund(expired.id, expired, expired.cost, now)],
+  };
+}
+
+function correctStep(settled: Entry): Step {
+  return { step: 'correct', operation: { id: settled.id, cost: settled.cost }, settled };
+}
+
+/** Nobody settled it: what was streamed, else its size. */
+function unsettledStep(expired: Entry): Step {
+  return {
+    step: 'settle',
+    operation: { id: expired.id, cost: expired.cost, counters: expired.charges },
+    entries: (charged) => [charged === undefined ? expired : { ...expired, cost: charged }],
+  };
+}

@@ -1,0 +1,19 @@
+// Which holds of this process are in flight, and what is known of them?
+import type { Millis, Nano } from '../ports/money.ts';
+import type { HoldNote, HoldOperation } from '../ports/store.ts';
+
+export interface Live {
+  readonly id: string;
+  readonly amount: Nano;
+  readonly note: HoldNote;
+  readonly counters: HoldOperation['counters'];
+  readonly since: Millis;
+  /** What the reply has cost so far. */
+  known: Nano | undefined;
+  /** The `known` that the outbox has. */
+  written: Nano | undefined;
+  /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */
+  ending: Promise<void> | undefined;
+}
+
+export type Lives = Map<string, Live>;

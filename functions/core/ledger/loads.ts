@@ -1,0 +1,66 @@
+// What has a counter that the store does not have? Its PostgreSQL sum: absent is not zero (LEDGER 5).
+import type { Books } from '../ports/books.ts';
+import type { Timer } from '../ports/platform.ts';
+import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import type { Batch } from './batch.ts';
+import { within } from './within.ts';
+
+export interface Loads {
+  /**
+   * Reads the sums of these counters and sets them in the store where they are still absent; all that is missed within a
+   * tick is one reading. Throws when database or store keep silent. Answers what PostgreSQL knew.
+   */
+  load(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
+}
+
+export interface LoadsDependencies {
+  readonly books: Books;
+  readonly batch: Batch;
+  readonly timer: Timer;
+  readonly tick: (callback: () => void) => void;
+}
+
+interface Wanted {
+  readonly counter: ScopeWindow;
+  readonly loaded: Promise<ScopeSpend>;
+  readonly resolve: (loaded: Promise<ScopeSpend>) => void;
+}
+
+const SILENCE = 2000;
+
+export function createLoads({ books, batch, timer, tick }: LoadsDependencies): Loads {
+  const underWay = new Map<string, Wanted>();
+  let wanted: Wanted[] = [];
+
+  const read = (): void => {
+    const asked = wanted;
+    wanted = [];
+    const reading = within(timer, SILENCE, 'PostgreSQL', books.sums(asked.map(({ counter }) => counter)));
+    asked.forEach(({ counter, resolve }, index) => {
+      const loading = reading.then((sums) => set(batch, sums[index]));
+      const over = (): unknown => underWay.delete(keyOf(counter));
+      loading.then(over, over);
+      resolve(loading);
+    });
+  };
+
+  const want = (counter: ScopeWindow): Promise<ScopeSpend> => {
+    const known = underWay.get(keyOf(counter));
+    if (known !== undefined) return known.loaded;
+    const { promise: loaded, resolve } = Promise.withResolvers<ScopeSpend>();
+    const one = { counter, loaded, resolve };
+    underWay.set(keyOf(counter), one);
+    if (wanted.push(one) === 1) tick(read);
+    return loaded;
+  };
+
+  return { load: (counters) => Promise.all(counters.map(want)) };
+}
+
+async function set(batch: Batch, sum: ScopeSpend | undefined): Promise<ScopeSpend> {
+  if (sum === undefined) throw new Error('PostgreSQL left a sum out');
+  await batch.load(sum);
+  return sum;
+}
+
+const keyOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;

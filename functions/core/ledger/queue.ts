@@ -1,0 +1,55 @@
+// What goes into the store's next call? At most 64 operations and 2,000 arguments, in the order in which they are done (LEDGER 3).
+import type {
+  HoldAnswer,
+  HoldOperation,
+  ReleaseAnswer,
+  SettleAnswer,
+  SettleOperation,
+  StoreCall,
+} from '../ports/store.ts';
+
+/** An operation, and who waits for its answer. */
+export interface Pending<Operation, Answer> {
+  readonly operation: Operation;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface Cargo {
+  settles: Pending<SettleOperation, SettleAnswer>[];
+  releases: Pending<StoreCall['releases'][number], ReleaseAnswer>[];
+  renewals: StoreCall['renewals'][number][];
+  loads: Pending<StoreCall['loads'][number], void>[];
+  holds: Pending<HoldOperation, HoldAnswer>[];
+}
+
+const MOST_OPERATIONS = 64;
+const MOST_ARGUMENTS = 2000;
+
+export const emptyCargo = (): Cargo => ({ settles: [], releases: [], renewals: [], loads: [], holds: [] });
+
+export const isEmpty = (cargo: Cargo): boolean =>
+  cargo.settles.length + cargo.releases.length + cargo.renewals.length + cargo.loads.length + cargo.holds.length === 0;
+
+/** Takes what fits one call out of `waiting`. */
+export function takeCargo(waiting: Cargo): Cargo {
+  const room = { operations: MOST_OPERATIONS, arguments: MOST_ARGUMENTS };
+  return {
+    settles: cut(waiting.settles, room, ({ operation }) => 4 + 3 * (operation.counters?.length ?? 0)),
+    releases: cut(waiting.releases, room, () => 2),
+    renewals: cut(waiting.renewals, room, () => 3),
+    loads: cut(waiting.loads, room, () => 4),
+    holds: cut(waiting.holds, room, ({ operation }) => 9 + 4 * operation.note.charges.length),
+  };
+}
+
+function cut<T>(list: T[], room: { operations: number; arguments: number }, size: (item: T) => number): T[] {
+  let count = 0;
+  for (const item of list) {
+    if (room.operations < 1 || room.arguments < size(item)) break;
+    room.operations -= 1;
+    room.arguments -= size(item);
+    count += 1;
+  }
+  return count === 0 ? [] : list.splice(0, count);
+}

@@ -1,0 +1,62 @@
+// How much has each scope spent in its current window? As the store counts it, holds left out.
+import type { HoldRefusal } from '../ports/ledger.ts';
+import type { Nano } from '../ports/money.ts';
+import type { Timer } from '../ports/platform.ts';
+import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import type { Store } from '../ports/store.ts';
+import { err, ok, type Result } from '../result.ts';
+import { spendWindow } from '../window.ts';
+import type { Batch } from './batch.ts';
+import type { Loads } from './loads.ts';
+import type { StoreClock } from './store-clock.ts';
+import { within } from './within.ts';
+
+export interface SpendDependencies {
+  readonly store: Store;
+  readonly batch: Batch;
+  readonly loads: Loads;
+  readonly storeClock: StoreClock;
+  readonly timer: Timer;
+}
+
+export type Spend = (
+  scopes: ReadonlyArray<ScopePolicy>,
+) => Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
+
+const PATIENCE = 1800;
+
+export function createSpend(deps: SpendDependencies): Spend {
+  return async (scopes) => {
+    try {
+      return ok(await within(deps.timer, PATIENCE, 'store or database', readSpend(deps, scopes)));
+    } catch (error) {
+      return err({ reason: 'unavailable', why: error instanceof Error ? error.message : String(error) });
+    }
+  };
+}
+
+async function readSpend(
+  { store, batch, loads, storeClock }: SpendDependencies,
+  scopes: ReadonlyArray<ScopePolicy>,
+): Promise<ReadonlyArray<ScopeSpend | undefined>> {
+  // Settlements that still wait for their ride count too.
+  await batch.flush();
+  const now = storeClock.now();
+  const limited = scopes.filter(({ budget }) => budget !== undefined);
+  const counters: ScopeWindow[] = limited.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+  const read = await store.read(counters);
+  const absent = counters.filter((_, index) => read[index] === undefined);
+  const loaded = new Map(absent.length === 0 ? [] : await loadedBy(loads, absent));
+  const spends = new Map<ScopePolicy, ScopeSpend>();
+  counters.forEach((counter, index) => {
+    const scope = limited[index];
+    const spent = read[index] ?? loaded.get(counter.scopeId);
+    if (scope !== undefined && spent !== undefined) spends.set(scope, { ...counter, spent });
+  });
+  return scopes.map((scope) => spends.get(scope));
+}
+
+async function loadedBy(loads: Loads, absent: ReadonlyArray<ScopeWindow>): Promise<Array<[string, Nano]>> {
+  const sums = await loads.load(absent);
+  return sums.map(({ scopeId, spent }) => [scopeId, spent]);
+}

@@ -1,0 +1,23 @@
+// What is an outbox without a disk? A list that outlives the ledger that writes it, for tests and for platforms where nothing outlives a process.
+import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
+
+/** What a folder is to the real one: hand the same to the next outbox to find what the earlier one left. */
+export interface MemoryFolder {
+  records: OutboxRecord[];
+}
+
+export function createMemoryOutbox(folder: MemoryFolder = { records: [] }): Outbox {
+  return {
+    async append(record) {
+      folder.records.push(record);
+    },
+    async recover() {
+      return [...folder.records];
+    },
+    done(ids) {
+      const cut = new Set(ids);
+      folder.records = folder.records.filter((record) => !cut.has('entry' in record ? record.entry.id : record.id));
+    },
+    async close() {},
+  };
+}

@@ -1,0 +1,52 @@
+// How does a test move time without waiting? A clock that stands still until it is told, and a timer that goes by it.
+import type { Clock } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Timer } from '#core/ports/platform.ts';
+
+export interface ManualTime {
+  readonly clock: Clock;
+  readonly timer: Timer;
+  /** Lets everything that is due within `millis` happen, in order, with all that follows from it. */
+  advance(millis: Millis): Promise<void>;
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void>;
+}
+
+export function createManualTime(start: Millis = Date.UTC(2026, 0, 1)): ManualTime {
+  let now = start;
+  let sequence = 0;
+  const due = new Map<number, { readonly at: Millis; readonly callback: () => void }>();
+
+  const next = (before: Millis): number | undefined => {
+    let first: number | undefined;
+    for (const [id, { at }] of due) {
+      if (at <= before && (first === undefined || at < (due.get(first)?.at ?? at))) first = id;
+    }
+    return first;
+  };
+
+  /** A turn of the event loop: every promise that can go on has gone on. */
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+  return {
+    clock: { now: () => now },
+    timer(millis, callback) {
+      const id = sequence++;
+      due.set(id, { at: now + Math.max(0, millis), callback });
+      return () => due.delete(id);
+    },
+    settle,
+    async advance(millis) {
+      const until = now + millis;
+      await settle();
+      for (let id = next(until); id !== undefined; id = next(until)) {
+        const entry = due.get(id);
+        due.delete(id);
+        now = Math.max(now, entry?.at ?? now);
+        entry?.callback();
+        await settle();
+      }
+      now = until;
+    },
+  };
+}
