@@ -1,9 +1,12 @@
 // Does the embedded cluster judge our objects as `judge`, and so as a real API server does?
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, type Manifest, objectsOf } from '#crds/cases/case.ts';
-import { kinds } from '#crds/kinds.ts';
+import { judge } from '#crds/judge.ts';
+import { type KindName, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
+import { mutant } from '../test/crds-mutants.ts';
 import type { JsonObject } from './local/cluster/schema/json.ts';
 import type { Schema } from './local/cluster/schema/schema.ts';
 import { createStructural } from './local/cluster/schema/structural.ts';
@@ -17,19 +20,38 @@ const judges = new Map(
 );
 
 test.each(cases)('the embedded cluster judges a $kind $what as we do', (one) => {
-  const judge = judges.get(one.kind);
-  if (judge === undefined) throw new Error(`no kind ${one.kind}`);
-  const { kind, structural } = judge;
-  const stored = ({ metadata, spec }: Manifest) => {
-    const object = { apiVersion: kind.apiVersion, kind: kind.kind, metadata, spec } as unknown as JsonObject;
-    return structural.applyDefaults(object);
-  };
   const { object, old } = objectsOf(one);
-  const causes = structural.validate(stored(object), old && stored(old));
+  const causes = causesOf(one.kind, object, old);
   if (one.findings.length === 0) expect(causes).toEqual([]);
   const fields = causes.map(({ field }) => field);
   for (const finding of one.findings) expect(fields).toContain(fieldIn(finding));
 });
+
+test('the embedded cluster never accepts what we refuse, nor refuses what we accept', () => {
+  fc.assert(
+    fc.property(mutant, ({ kind, object }) => {
+      const found = judge(kindOf(kind).kind, object);
+      const causes = causesOf(kind, object);
+      expect(causes.length > 0, JSON.stringify({ causes, found })).toBe(found.length > 0);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+function kindOf(name: KindName) {
+  const judge = judges.get(name);
+  if (judge === undefined) throw new Error(`no kind ${name}`);
+  return judge;
+}
+
+function causesOf(name: KindName, object: Manifest, old?: Manifest) {
+  const { kind, structural } = kindOf(name);
+  const stored = ({ metadata, spec }: Manifest) => {
+    const json = { apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...(spec !== undefined && { spec }) };
+    return structural.applyDefaults(json as unknown as JsonObject);
+  };
+  return structural.validate(stored(object), old && stored(old));
+}
 
 /** A repeated entry is pointed at as a whole; every other field is named as we do. */
 const fieldIn = ([rule, path]: Case['findings'][number]) =>

@@ -2,11 +2,14 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
-import { type Kind, kinds } from '#crds/kinds.ts';
+import { judge } from '#crds/judge.ts';
+import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
+import { type Mutant, mutant } from './crds-mutants.ts';
 
 const why = whyNoControlPlane();
 const manifests = join(import.meta.dirname, '../crds/manifests');
@@ -37,7 +40,7 @@ describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : 
   }
 
   async function verdict(one: Case): Promise<{ accepted: boolean; message: string }> {
-    const kind = kindOf(one);
+    const kind = kindOf(one.kind);
     const { object, old } = objectsOf(one);
     if (old === undefined)
       return said(await server.call('POST', `${folderOf(kind)}?dryRun=All&fieldValidation=Strict`, full(kind, object)));
@@ -60,6 +63,17 @@ describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : 
       message: one.findings.length === 0 ? '' : expect.any(String),
     });
     for (const finding of one.findings) expect(message).toContain(fieldIn(finding));
+  });
+
+  test('never accepts what we refuse, nor refuses what we accept', async () => {
+    const judged = async ({ kind: name, object }: Mutant) => {
+      const kind = kindOf(name);
+      const found = judge(kind, object);
+      const path = `${folderOf(kind)}?dryRun=All&fieldValidation=Ignore`;
+      const { accepted, message } = said(await server.call('POST', path, full(kind, object)));
+      expect(accepted, JSON.stringify({ message, found })).toBe(found.length === 0);
+    };
+    await fc.assert(fc.asyncProperty(mutant, judged), { numRuns: 1000 });
   });
 
   test('says `unchanged` when the same manifests and objects are applied again', () => {
@@ -148,9 +162,9 @@ describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : 
 
 const folderOf = ({ apiVersion, plural }: Kind) => `/apis/${apiVersion}/namespaces/default/${plural}`;
 
-function kindOf(one: Case): Kind {
-  const kind = kinds.find(({ kind }) => kind === one.kind);
-  if (kind === undefined) throw new Error(`no kind ${one.kind}`);
+function kindOf(name: KindName): Kind {
+  const kind = kinds.find(({ kind }) => kind === name);
+  if (kind === undefined) throw new Error(`no kind ${name}`);
   return kind;
 }
 

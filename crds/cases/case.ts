@@ -66,7 +66,7 @@ export const good: Readonly<Record<KindName, Manifest>> = {
 };
 
 /** A copy with the edits made. */
-function edited(manifest: Manifest, edits: Readonly<Record<string, unknown>>): Manifest {
+export function edited(manifest: Manifest, edits: Readonly<Record<string, unknown>>): Manifest {
   return Object.entries(edits).reduce<Manifest>(
     (before, [path, value]) => set(before, path.split('.'), value) as Manifest,
     manifest,
