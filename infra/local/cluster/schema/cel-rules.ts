@@ -1,6 +1,9 @@
 // Do an object's parts obey their `x-kubernetes-validations`?
+
+import { Optional } from '@marcbachmann/cel-js';
 import type { Cause } from './cause.ts';
-import { type CelProgram, compileCel } from './cel.ts';
+import { type CelProgram, compileOverCel } from './cel.ts';
+import { toCelBy } from './cel-value.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
 import { isObject, type JsonObject } from './json.ts';
 import { duplicate, forbidden, invalid, required } from './refusals.ts';
@@ -24,7 +27,8 @@ export function createRules(schema: Schema) {
     present: compiled.size > 0,
     judge: (object: JsonObject, correlation: Correlation | undefined): Found => {
       const found: Found = { causes: [], warnings: [] };
-      if (compiled.size > 0) walk({ value: object, schema, path: '', correlation }, compiled, found);
+      if (compiled.size > 0)
+        walk({ value: object, schema, path: '', correlation, kept: unchanged(correlation) }, compiled, found);
       return found;
     },
   };
@@ -46,10 +50,10 @@ function compileBelow(schema: Schema, path: string, compiled: Map<Schema, readon
 
 function compile(rule: Rule, path: string): Compiled {
   try {
-    const program = compileCel(rule.rule);
+    const program = compileOverCel(rule.rule);
     const usesOldSelf = /\boldSelf\b/.test(rule.rule);
     return rule.messageExpression
-      ? { rule, program, usesOldSelf, words: compileCel(rule.messageExpression) }
+      ? { rule, program, usesOldSelf, words: compileOverCel(rule.messageExpression) }
       : { rule, program, usesOldSelf };
   } catch (cause) {
     throw new SchemaError(
@@ -64,71 +68,103 @@ type Node = {
   readonly schema: Schema | undefined;
   readonly path: string;
   readonly correlation: Correlation | undefined;
+  /** Nothing changed here or above since the old object: errors are warnings. */
+  readonly kept: boolean;
 };
 
 function walk(node: Node, compiled: Map<Schema, readonly Compiled[]>, found: Found): void {
-  const { value, schema, path, correlation } = node;
+  const { value, schema } = node;
   if (schema === undefined || (value === null && schema.nullable === true)) return;
   for (const rule of compiled.get(schema) ?? []) judge(rule, node, found);
-  if (Array.isArray(value)) {
-    value.forEach((item, i) => {
-      walk(
-        { value: item, schema: schema.items, path: `${path}[${i}]`, correlation: correlateItem(correlation, i) },
-        compiled,
-        found,
-      );
-    });
-  } else if (isObject(value)) {
-    for (const [key, child] of Object.entries(value)) {
-      const at = path === '' ? key : `${path}.${key}`;
-      walk(
-        { value: child, schema: memberSchema(schema, key), path: at, correlation: correlateMember(correlation, key) },
-        compiled,
-        found,
-      );
-    }
-  }
+  for (const child of childrenOf(node))
+    walk({ ...child, kept: node.kept || unchanged(child.correlation) }, compiled, found);
 }
 
-function judge({ rule, program, words, usesOldSelf }: Compiled, node: Node, found: Found): void {
+function childrenOf({ value, schema, path, correlation }: Node): Omit<Node, 'kept'>[] {
+  if (Array.isArray(value)) {
+    return value.map((item, i) => {
+      return { value: item, schema: schema?.items, path: `${path}[${i}]`, correlation: correlateItem(correlation, i) };
+    });
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).map(([key, child]) => {
+    const declared = schema?.properties !== undefined && Object.hasOwn(schema.properties, key);
+    const at = declared ? (path === '' ? key : `${path}.${key}`) : `${path}[${key}]`;
+    return {
+      value: child,
+      schema: memberSchema(schema, key),
+      path: at,
+      correlation: correlateMember(correlation, key),
+    };
+  });
+}
+
+function judge(compiled: Compiled, node: Node, found: Found): void {
+  const { usesOldSelf, rule } = compiled;
   if (usesOldSelf && node.correlation === undefined && rule.optionalOldSelf !== true) return;
-  const variables = { self: node.value, ...(node.correlation ? { oldSelf: node.correlation.old } : {}) };
-  const cause = verdict({ rule, program, usesOldSelf, ...(words ? { words } : {}) }, variables, node);
+  const cause = verdict(compiled, variablesOf(compiled, node), node);
   if (cause === undefined) return;
-  if (!usesOldSelf && unchanged(node.correlation)) found.warnings.push(cause);
+  if (!usesOldSelf && node.kept) found.warnings.push(cause);
   else found.causes.push(cause);
+}
+
+function variablesOf(
+  { usesOldSelf, rule }: Compiled,
+  { value, schema, path, correlation }: Node,
+): Record<string, unknown> {
+  const resource = path === '' || schema?.['x-kubernetes-embedded-resource'] === true;
+  const self = toCelBy(schema, value, resource);
+  if (!usesOldSelf) return { self };
+  const old = correlation && toCelBy(schema, correlation.old, resource);
+  if (rule.optionalOldSelf !== true) return { self, oldSelf: old };
+  return { self, oldSelf: old === undefined ? Optional.none() : Optional.of(old) };
 }
 
 function verdict(
   { rule, program, words }: Compiled,
   variables: Record<string, unknown>,
-  { path, value }: Node,
+  node: Node,
 ): Cause | undefined {
-  // At the root there is nothing before the path: `metadata.name`.
-  const field = (path + (rule.fieldPath ?? '')).replace(/^\./, '');
+  const type = typeName(node.schema);
   try {
     if (program(variables) === true) return undefined;
   } catch (error) {
-    return invalid(field, value, `rule evaluation error: ${message(error)}`);
+    return invalid(node.path, type, failure(rule, message(error)));
   }
-  return worded(rule, field, value, say(rule, words, variables));
+  return worded(rule.reason, `${node.path}${plainPath(rule.fieldPath ?? '')}`, type, say(rule, words, variables));
+}
+
+/** `['foo.bar']` is `.foo.bar` where causes name it. */
+function plainPath(fieldPath: string): string {
+  return fieldPath.replace(/\['((?:[^'\\]|\\.)*)'\]/g, (_, name: string) => `.${name.replace(/\\(.)/g, '$1')}`);
+}
+
+function failure(rule: Rule, error: string): string {
+  const what = rule.message?.trim() || rule.rule.trim();
+  if (!error.startsWith('no such overload')) return `${error} evaluating rule: ${what}`;
+  return `'${error}': call arguments did not match a supported operator, function or macro signature for rule: ${what}`;
 }
 
 function say(rule: Rule, words: CelProgram | undefined, variables: Record<string, unknown>): string {
   try {
     const said = words?.(variables);
-    if (typeof said === 'string' && said.trim() !== '' && !said.includes('\n')) return said;
+    if (typeof said === 'string' && said.trim() !== '' && !said.includes('\n')) return said.trim();
   } catch {
     // A messageExpression that fails falls back to the message: the API server's rule.
   }
-  return rule.message ?? `failed rule: ${rule.rule.replaceAll('\n', ' ')}`;
+  return rule.message?.trim() || `failed rule: ${rule.rule.trim()}`;
 }
 
-function worded(rule: Rule, field: string, value: unknown, detail: string): Cause {
-  if (rule.reason === 'FieldValueForbidden') return forbidden(field, detail);
-  if (rule.reason === 'FieldValueRequired') return required(field, detail);
-  if (rule.reason === 'FieldValueDuplicate') return duplicate(field, value);
-  return invalid(field, isObject(value) ? 'object' : Array.isArray(value) ? 'array' : value, detail);
+/** A type as the API server quotes it where it does not quote the value: `object`, `string`. */
+function typeName(schema: Schema | undefined): string {
+  return schema?.type ?? '';
+}
+
+function worded(reason: string | undefined, field: string, type: string, detail: string): Cause {
+  if (reason === 'FieldValueForbidden') return forbidden(field, detail);
+  if (reason === 'FieldValueRequired') return required(field, detail);
+  if (reason === 'FieldValueDuplicate') return duplicate(field, type);
+  return invalid(field, type, detail);
 }
 
 function message(error: unknown): string {

@@ -1,5 +1,9 @@
 // What does a CEL expression of a validation rule or a matchCondition evaluate to?
-import { Environment } from '@marcbachmann/cel-js';
+import { type ASTNode, Environment, type Optional } from '@marcbachmann/cel-js';
+import { registerKubernetes } from './cel-kubernetes.ts';
+import { registerNetwork } from './cel-network.ts';
+import { registerText } from './cel-text.ts';
+import { toCel } from './cel-value.ts';
 
 /** Evaluates with the named variables. Throws `CelError` where the expression fails at run time (`no such key: x`). */
 export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unknown;
@@ -7,24 +11,79 @@ export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unkno
 /** An expression that does not compile, or failed while it ran; the message is meant for people. */
 export class CelError extends Error {}
 
-const environment = new Environment({
-  unlistedVariablesAreDyn: true,
-  enableOptionalTypes: true,
-  homogeneousAggregateLiterals: false,
-});
+const environment = createEnvironment();
 
-/** Compiles; throws `CelError` for bad syntax and for functions that are not there, naming them. */
+/**
+ * Compiles an expression over JSON values: whole numbers become `int`, others `double`. Throws `CelError` for bad syntax and
+ * for functions that are not there, naming them.
+ */
 export function compileCel(expression: string): CelProgram {
-  const program = environment.parse(expression);
-  const checked = program.check();
-  if (!checked.valid) throw new CelError(checked.error?.message ?? 'does not compile');
-  return (variables) => program(toCel(variables) as Record<string, unknown>);
+  const program = compileOverCel(expression);
+  return (variables) => program(toCel(variables) as Record<string, unknown>); // an object stays one
 }
 
-/** JSON to CEL: integers are `int` (bigint), other numbers `double`. */
-export function toCel(value: unknown): unknown {
-  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : value;
-  if (Array.isArray(value)) return value.map(toCel);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, toCel(child)]));
+/** The same over values that `toCelBy` made. */
+export function compileOverCel(expression: string): CelProgram {
+  const program = attempt(() => environment.parse(expression), 'compile');
+  useOurs(program.ast);
+  const checked = program.check();
+  if (!checked.valid) throw new CelError(firstLine(checked.error?.message ?? 'does not compile'));
+  return (variables) => attempt(() => program(variables), 'evaluate');
+}
+
+function createEnvironment(): Environment {
+  const made = new Environment({
+    unlistedVariablesAreDyn: true,
+    enableOptionalTypes: true,
+    homogeneousAggregateLiterals: false,
+    limits: { maxListElements: 10_000, maxMapEntries: 10_000 },
+  });
+  made.registerFunction('optional.dynValue(): dyn', (optional: Optional) => optional.value());
+  registerText(made);
+  registerNetwork(made);
+  registerKubernetes(made);
+  return made;
+}
+
+/**
+ * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; and what its `optional.value()` gives cannot be
+ * compared (its overloads overlap for `optional<dyn>`), what ours gives can.
+ */
+const replaced: ReadonlyMap<string, string> = new Map([
+  ['matches', 'matchesRE2'],
+  ['value', 'dynValue'],
+]);
+
+function useOurs(node: unknown): void {
+  if (Array.isArray(node)) node.forEach(useOurs);
+  if (typeof node !== 'object' || node === null || !('op' in node)) return;
+  const { op, args } = node as ASTNode;
+  if (op === 'rcall') args[0] = replaced.get(args[0]) ?? args[0];
+  useOurs(args);
+}
+
+function attempt<T>(step: () => T, what: 'compile' | 'evaluate'): T {
+  try {
+    return step();
+  } catch (cause) {
+    const message = firstLine(cause instanceof Error ? cause.message : String(cause));
+    throw new CelError(what === 'compile' ? message : goWords(message), { cause });
+  }
+}
+
+/** Run-time failures as cel-go words them, where the library's words differ. */
+function goWords(message: string): string {
+  const index = /^No such key: index out of bounds, index (-?\d+) >= size/.exec(message);
+  if (index) return `index out of bounds: ${index[1]}`;
+  const key = /^No such key: (.*)$/.exec(message);
+  if (key) return `no such key: ${key[1]}`;
+  const conversion = /^(\w+)\(\) type error: cannot convert to \w+$/.exec(message);
+  if (conversion) return `type conversion error from 'string' to '${conversion[1]}'`;
+  if (/^integer overflow/.test(message)) return 'integer overflow';
+  if (/^(no such overload|found no matching overload)/.test(message)) return 'no such overload';
+  return message;
+}
+
+function firstLine(message: string): string {
+  return message.split('\n')[0] ?? '';
 }

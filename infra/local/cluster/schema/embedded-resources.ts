@@ -20,8 +20,7 @@ export function embeddedResources(value: unknown, schema: Schema | undefined, pa
 
 function missing(resource: Record<string, unknown>, path: string): Cause[] {
   const causes: Cause[] = [];
-  if (resource.apiVersion === undefined || resource.apiVersion === '')
-    causes.push(required(`${path}.apiVersion`, 'must not be empty'));
-  if (resource.kind === undefined || resource.kind === '') causes.push(required(`${path}.kind`, 'must not be empty'));
+  if (resource.apiVersion === undefined || resource.apiVersion === '') causes.push(required(`${path}.apiVersion`));
+  if (resource.kind === undefined || resource.kind === '') causes.push(required(`${path}.kind`));
   return causes;
 }

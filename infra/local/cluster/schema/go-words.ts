@@ -36,16 +36,13 @@ export function number(value: number): string {
   return match ? `${match[1]}e${match[2]}${(match[3] ?? '').padStart(2, '0')}` : text;
 }
 
-/** `%#v`: Go syntax, as in `map[string]interface {}{"a":"b"}`. */
-export function goSyntax(value: unknown): string {
-  if (value === null || value === undefined) return 'interface {}(nil)';
-  if (typeof value === 'string') return quote(value);
+/** A value as Go writes it in JSON: members in the order of their names. */
+export function goJson(value: unknown): string {
   if (typeof value === 'number') return number(value);
-  if (typeof value === 'boolean') return String(value);
-  if (Array.isArray(value)) return `[]interface {}{${value.map(goSyntax).join(', ')}}`;
-  if (!isObject(value)) return String(value);
+  if (Array.isArray(value)) return `[${value.map(goJson).join(',')}]`;
+  if (!isObject(value)) return JSON.stringify(value ?? null);
   const members = Object.keys(value)
     .sort()
-    .map((key) => `${quote(key)}:${goSyntax(value[key])}`);
-  return `map[string]interface {}{${members.join(', ')}}`;
+    .map((key) => `${JSON.stringify(key)}:${goJson(value[key])}`);
+  return `{${members.join(',')}}`;
 }

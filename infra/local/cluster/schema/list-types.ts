@@ -1,7 +1,8 @@
 // Does a list of type `set` or `map` hold an element twice?
 import type { Cause } from './cause.ts';
 import { listKey } from './correlate.ts';
-import { isObject, sameJson } from './json.ts';
+import { goJson } from './go-words.ts';
+import { isObject } from './json.ts';
 import { duplicate } from './refusals.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
@@ -24,20 +25,14 @@ export function duplicatesInLists(value: unknown, schema: Schema | undefined, pa
 }
 
 function duplicatesHere(list: readonly unknown[], schema: Schema, path: string): Cause[] {
-  if (schema['x-kubernetes-list-type'] === 'set') {
-    return list.flatMap((item, i) =>
-      list.slice(0, i).some((one) => sameJson(one, item)) ? [duplicate(`${path}[${i}]`, item)] : [],
-    );
-  }
-  if (schema['x-kubernetes-list-type'] !== 'map') return [];
-  const seen = new Set<string>();
+  const type = schema['x-kubernetes-list-type'];
+  if (type !== 'set' && type !== 'map') return [];
+  const seen = new Map<string, number>();
   return list.flatMap((item, i) => {
-    const key = listKey(item, schema);
-    if (!seen.has(key)) {
-      seen.add(key);
-      return [];
-    }
-    return [duplicate(`${path}[${i}]`, keysOf(item, schema))];
+    const key = type === 'map' ? listKey(item, schema) : goJson(item);
+    const times = seen.get(key) ?? 0;
+    seen.set(key, times + 1);
+    return times === 1 ? [duplicate(`${path}[${i}]`, type === 'map' ? keysOf(item, schema) : item)] : [];
   });
 }
 

@@ -1,13 +1,13 @@
 // Which words does the API server have for each kind of violation?
 import type { Cause } from './cause.ts';
-import { goSyntax, number, quote } from './go-words.ts';
+import { goJson, number, quote } from './go-words.ts';
 
 /** A bad value as `field.Error` prints it. */
 export function badValue(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (typeof value === 'string') return quote(value);
   if (typeof value === 'number') return number(value);
-  return typeof value === 'boolean' ? String(value) : goSyntax(value);
+  return typeof value === 'boolean' ? String(value) : goJson(value);
 }
 
 export function invalid(field: string, value: unknown, detail: string): Cause {
@@ -51,11 +51,16 @@ export function tooMany(field: string, actual: number, max: number): Cause {
   };
 }
 
-/** A value of the wrong type; `name` is the field as the schema validator calls it. */
+/** A value of the wrong type (`found` is its own), or a text that does not fit its format (`found` is the text). */
 export function wrongType(field: string, wanted: string, found: string): Cause {
   return {
     field,
     reason: 'FieldValueTypeInvalid',
     message: `Invalid value: ${quote(found)}: ${field} in body must be of type ${wanted}: ${quote(found)}`,
   };
+}
+
+/** A value that no alternative of its schema takes; the API server names no field here but in the words. */
+export function noAlternative(field: string, words: string): Cause {
+  return { field: '<nil>', reason: 'FieldValueInvalid', message: `Invalid value: "": ${quote(field)} ${words}` };
 }

@@ -2,9 +2,10 @@
 import type { Cause } from './cause.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
 import { formatFits } from './formats.ts';
+import { goPattern } from './go-pattern.ts';
 import { number } from './go-words.ts';
 import { isObject, sameJson } from './json.ts';
-import { invalid, notSupported, required, tooLong, tooMany, wrongType } from './refusals.ts';
+import { invalid, noAlternative, notSupported, required, tooLong, tooMany, wrongType } from './refusals.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
 type Place = { readonly path: string; readonly correlation: Correlation | undefined };
@@ -14,6 +15,7 @@ export function violations(value: unknown, schema: Schema | undefined, place: Pl
   if (schema === undefined) return [];
   const causes = [
     ...ofType(value, schema, place.path),
+    ...ofAlternatives(value, schema, place),
     ...(typeof value === 'string' ? ofString(value, schema, place.path) : []),
     ...(typeof value === 'number' ? ofNumber(value, schema, place.path) : []),
     ...(Array.isArray(value) ? ofList(value, schema, place) : []),
@@ -37,24 +39,25 @@ function ofType(value: unknown, schema: Schema, path: string): Cause[] {
 function typeOf(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return 'array';
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  if (typeof value === 'number') return Number.isInteger(value) && Math.abs(value) < 2 ** 63 ? 'integer' : 'number';
   return typeof value;
 }
 
+/** A text's bounds: the first that is broken speaks, the format beside it. */
 function ofString(value: string, schema: Schema, path: string): Cause[] {
-  const causes: Cause[] = [];
+  const bound = ofBounds(value, schema, path);
+  if (schema.format === undefined || formatFits(schema.format, value)) return bound;
+  return [...bound, wrongType(path, schema.format, value)];
+}
+
+function ofBounds(value: string, { maxLength, minLength, pattern }: Schema, path: string): Cause[] {
   const length = [...value].length;
-  if (schema.maxLength !== undefined && length > schema.maxLength) causes.push(tooLong(path, schema.maxLength));
-  if (schema.minLength !== undefined && length < schema.minLength) {
-    causes.push(invalid(path, value, `${path} in body should be at least ${schema.minLength} chars long`));
+  if (maxLength !== undefined && length > maxLength) return [tooLong(path, maxLength)];
+  if (minLength !== undefined && length < minLength) {
+    return [invalid(path, value, `${path} in body should be at least ${minLength} chars long`)];
   }
-  if (schema.pattern !== undefined && !new RegExp(schema.pattern, 'u').test(value)) {
-    causes.push(invalid(path, value, `${path} in body should match '${schema.pattern}'`));
-  }
-  if (schema.format !== undefined && !formatFits(schema.format, value)) {
-    causes.push(invalid(path, value, `${path} in body must be of type ${schema.format}: "${value}"`));
-  }
-  return causes;
+  if (pattern === undefined || goPattern(pattern).test(value)) return [];
+  return [invalid(path, value, `${path} in body should match '${pattern}'`)];
 }
 
 function ofNumber(value: number, schema: Schema, path: string): Cause[] {
@@ -88,7 +91,6 @@ function ofList(value: readonly unknown[], schema: Schema, place: Place): Cause[
 
 function ofEnum(value: unknown, schema: Schema, path: string): Cause[] {
   if (schema.enum === undefined || schema.enum.some((one) => sameJson(one, value))) return [];
-  if (value === null && schema.nullable === true) return [];
   return [notSupported(path, value, schema.enum)];
 }
 
@@ -111,5 +113,30 @@ function ofObject(value: Record<string, unknown>, schema: Schema, place: Place):
       }),
     );
   }
+  return causes;
+}
+
+/** `allOf`, `anyOf`, `oneOf`, `not`: alternatives are judged as if the object were new. */
+function ofAlternatives(value: unknown, schema: Schema, { path }: Place): Cause[] {
+  const causes: Cause[] = [];
+  const failures = (schemas: readonly Schema[]) =>
+    schemas.map((one) => violations(value, one, { path, correlation: undefined }));
+  const broken = (all: readonly Cause[][]) => all.filter((one) => one.length > 0);
+  const { anyOf, oneOf, allOf, not } = schema;
+  const any = failures(anyOf ?? []);
+  if (anyOf && broken(any).length === any.length) {
+    causes.push(...(any[0] ?? []), noAlternative(path, 'must validate at least one schema (anyOf)'));
+  }
+  const one = failures(oneOf ?? []);
+  const valid = one.length - broken(one).length;
+  if (oneOf && valid !== 1) {
+    const found = valid === 0 ? 'Found none valid' : `Found ${valid} valid alternatives`;
+    const words = `must validate one and only one schema (oneOf). ${found}`;
+    causes.push(...(valid === 0 ? (one[0] ?? []) : []), noAlternative(path, words));
+  }
+  const all = failures(allOf ?? []);
+  if (broken(all).length > 0) causes.push(...all.flat(), noAlternative(path, 'must validate all the schemas (allOf)'));
+  if (not && broken(failures([not])).length === 0)
+    causes.push(noAlternative(path, 'must not validate the schema (not)'));
   return causes;
 }

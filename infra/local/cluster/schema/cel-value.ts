@@ -1,0 +1,84 @@
+// How does CEL see a JSON value? By its schema: a `number` is a double even where it is whole.
+import { Environment } from '@marcbachmann/cel-js';
+import { formatFits } from './formats.ts';
+import { isObject, type JsonObject, setMember } from './json.ts';
+import { memberSchema, type Schema } from './schema.ts';
+
+const toDuration = new Environment({ unlistedVariablesAreDyn: true }).parse('duration(text)');
+
+/** JSON to CEL without a schema: whole numbers are `int` (bigint), others `double`. What was converted before stays. */
+export function toCel(value: unknown): unknown {
+  if (typeof value === 'number') return Number.isInteger(value) ? BigInt(value) : value;
+  if (Array.isArray(value)) return value.map(toCel);
+  if (!isObject(value)) return value;
+  const object: JsonObject = {};
+  for (const [key, child] of Object.entries(value)) setMember(object, key, toCel(child));
+  return object;
+}
+
+/**
+ * JSON to CEL by its schema, as validation rules see it: dates, durations and bytes are such, declared members have their
+ * CEL names (`__namespace__`, `foo__dot__bar`). `apiVersion`, `kind` and `metadata.name` of a resource are seen too.
+ */
+export function toCelBy(schema: Schema | undefined, value: unknown, resource = false): unknown {
+  if (typeof value === 'number') return schema?.type === 'number' ? value : toCel(value);
+  if (typeof value === 'string') return toCelText(schema?.format, value);
+  if (Array.isArray(value)) return value.map((item) => toCelBy(schema?.items, item));
+  if (!isObject(value)) return value;
+  const object: JsonObject = {};
+  for (const [key, child] of Object.entries(value)) {
+    const declared = schema?.properties !== undefined && Object.hasOwn(schema.properties, key);
+    const at = memberSchema(schema, key);
+    if (at !== undefined) setMember(object, declared ? celName(key) : key, toCelBy(at, child, isResource(at)));
+  }
+  return resource ? { ...object, ...identity(value) } : object;
+}
+
+function isResource(schema: Schema): boolean {
+  return schema['x-kubernetes-embedded-resource'] === true;
+}
+
+function identity({ apiVersion, kind, metadata }: JsonObject): JsonObject {
+  const { name, generateName } = isObject(metadata) ? metadata : {};
+  return {
+    ...(apiVersion === undefined ? {} : { apiVersion }),
+    ...(kind === undefined ? {} : { kind }),
+    metadata: {
+      ...(name === undefined ? {} : { name }),
+      ...(generateName === undefined ? {} : { generateName }),
+    },
+  };
+}
+
+function toCelText(format: string | undefined, text: string): unknown {
+  if (format === undefined || !formatFits(format, text)) return text;
+  if (format === 'date-time' || format === 'date') return new Date(text);
+  if (format === 'byte') return new Uint8Array(Buffer.from(text, 'base64'));
+  return format === 'duration' ? toDuration({ text: plainDuration(text) }) : text;
+}
+
+const secondsOf: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
+
+/** go-openapi reads `2 days` too; CEL reads only Go's form. */
+function plainDuration(text: string): string {
+  const words = /^(\d+)\s*([a-zµ]+)$/.exec(text);
+  const unit = words?.[2] ?? '';
+  if (!words || /^(ns|us|µs|ms|micro|milli|nano)/.test(unit)) return text;
+  return `${Number(words[1]) * (secondsOf[unit.charAt(0)] ?? 1)}s`;
+}
+
+const reserved: ReadonlySet<string> = new Set(
+  'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(
+    ' ',
+  ),
+);
+
+/** The name by which CEL reaches a declared member. */
+export function celName(name: string): string {
+  if (reserved.has(name)) return `__${name}__`;
+  return name
+    .replaceAll('__', '__underscores__')
+    .replaceAll('.', '__dot__')
+    .replaceAll('-', '__dash__')
+    .replaceAll('/', '__slash__');
+}
