@@ -51,3 +51,8 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
 export function providerOf(name: string): Provider {
   return PROVIDERS.get(name.toLowerCase()) ?? OPENAI;
 }
+
+/** Whether the provider has a row of its own; admission warns of an override that has none. */
+export function knowsProvider(name: string): boolean {
+  return PROVIDERS.has(name.toLowerCase());
+}

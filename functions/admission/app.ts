@@ -1,0 +1,54 @@
+// Which routes does the admission function have?
+import { type Context, Hono } from 'hono';
+import { createHandle, type HandleDeps, type Hint, type Verb } from './handle.ts';
+import { createPathGuard } from './path-guard.ts';
+
+export type { Hint } from './handle.ts';
+
+export interface AdmissionDeps extends HandleDeps {
+  /** Tells reconcile where to look; called after the answer, never on dry run. Losing it costs nothing but time. */
+  readonly hint?: (hint: Hint) => Promise<void>;
+  /** Unguessable path segments, any of which may stand before /mutate and /validate; none: nothing stands there. Two while one replaces the other. */
+  readonly pathSecrets?: ReadonlyArray<string>;
+}
+
+export function createAdmission(deps: AdmissionDeps): Hono {
+  const handle = createHandle(deps);
+  const isSecret = createPathGuard(deps.pathSecrets ?? []);
+  const { hint: tell, log } = deps;
+
+  const review = async (context: Context, verb: Verb) => {
+    const { response, hint } = await handle(verb, context.req.raw);
+    if (hint !== undefined && tell !== undefined) {
+      afterAnswer(
+        context,
+        new Promise<void>((resolve) => deps.timer(0, resolve))
+          .then(() => tell(hint))
+          .catch((error: unknown) => log.warn('hint lost', { error: String(error) })),
+      );
+    }
+    return response;
+  };
+
+  const app = new Hono();
+  for (const verb of ['mutate', 'validate'] as const) {
+    if (deps.pathSecrets === undefined) app.post(`/${verb}`, (context) => review(context, verb));
+    else
+      app.post(`/:secret/${verb}`, (context) =>
+        isSecret(context.req.param('secret')) ? review(context, verb) : context.notFound(),
+      );
+  }
+  app.get('/healthz', (context) => context.text('ok'));
+  app.get('/readyz', (context) => context.text('ok'));
+  app.get('/metrics', (context) => context.text(deps.metrics.render()));
+  return app;
+}
+
+/** On Workers the platform waits for it; a Node process goes on anyway. */
+function afterAnswer(context: Context, work: Promise<void>): void {
+  try {
+    context.executionCtx.waitUntil(work);
+  } catch {
+    // No execution context: nothing ends the process after an answer.
+  }
+}

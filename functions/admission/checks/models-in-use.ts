@@ -1,0 +1,30 @@
+// Does this update take a model away that keys are restricted to?
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Check } from '../check.ts';
+import { MOST_KEYS } from '../lookup.ts';
+import { InstanceView, KeyView, toView } from '../spec-views.ts';
+import { keysOfInstance } from './keys-of-instance.ts';
+
+const MOST_NAMED = 5;
+
+export const modelsInUse: Check = async ({ object, old }, lookup) => {
+  const left = namesOf(object.spec);
+  const gone = [...namesOf(old?.spec)].filter((name) => !left.has(name));
+  if (gone.length === 0) return [];
+  const keys = await keysOfInstance(object, lookup);
+  return gone.flatMap((model) => {
+    const users = keys.filter(({ spec }) => toView(KeyView, spec).models.includes(model));
+    if (users.length === 0) return [];
+    const atLeast = keys.length >= MOST_KEYS ? 'at least ' : '';
+    const message = `${JSON.stringify(model)} is no longer served, and ${atLeast}${users.length} of the keys are restricted to it: ${listOf(users)}`;
+    return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' as const }];
+  });
+};
+
+const namesOf = (spec: unknown): ReadonlySet<string> =>
+  new Set(toView(InstanceView, spec).models.flatMap(({ modelName }) => (modelName === undefined ? [] : [modelName])));
+
+function listOf(keys: ReadonlyArray<KubeObject>): string {
+  const names = keys.slice(0, MOST_NAMED).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+  return names.join(', ') + (keys.length > MOST_NAMED ? `, and ${keys.length - MOST_NAMED} more` : '');
+}

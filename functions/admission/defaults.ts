@@ -1,0 +1,90 @@
+// What does /mutate fill in: only what no schema can default, because it depends on other fields or on who asks (DESIGN 5).
+
+import { parseDuration } from '#core/duration.ts';
+import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
+import { isMap } from './json-patch.ts';
+import type { Draft, Subject } from './subject.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+type Default = (object: Json, subject: Subject) => Json;
+
+const DEFAULTS: Readonly<Record<string, ReadonlyArray<Default>>> = {
+  GatewayInstance: [],
+  // Who asked for the key; how long a replaced value goes on working.
+  VirtualKey: [keyRequestedBy, rotationOverlap],
+  // What the user is called; who asked for the key that this user owns.
+  User: [userAlias, userRequestedBy],
+  Team: [],
+};
+
+/** The object with its defaults. Doing it twice changes nothing more. */
+export function withDefaults(subject: Subject): Json {
+  const defaults = DEFAULTS[subject.kind.kind] ?? [];
+  return defaults.reduce((object, next) => next(object, subject), subject.object.json);
+}
+
+/** On create always the review's user, whatever the file says; ever after what is stored, so nobody can forge it later. */
+function keyRequestedBy(object: Json, { old, user }: Subject): Json {
+  return withRequestedBy(object, old === undefined ? user.username : requestedBy(old));
+}
+
+/** A User's key copies the User's annotation: it names whoever switched `autoCreateKey` on. */
+function userRequestedBy(object: Json, { old, user }: Subject): Json {
+  const wantsKey = (spec: unknown) => isMap(spec) && spec.autoCreateKey === true;
+  if (old !== undefined && wantsKey(old.spec)) return withRequestedBy(object, requestedBy(old));
+  return withRequestedBy(object, wantsKey(object.spec) ? user.username : undefined);
+}
+
+const requestedBy = (draft: Draft): string | undefined => draft.metadata.annotations.get(REQUESTED_BY_ANNOTATION);
+
+function withRequestedBy(object: Json, username: string | undefined): Json {
+  const metadata = isMap(object.metadata) ? object.metadata : {};
+  const annotations = isMap(metadata.annotations) ? metadata.annotations : {};
+  if (annotations[REQUESTED_BY_ANNOTATION] === username) return object;
+  const { [REQUESTED_BY_ANNOTATION]: _forged, ...others } = annotations;
+  const wanted = username === undefined ? others : { ...others, [REQUESTED_BY_ANNOTATION]: username };
+  return { ...object, metadata: { ...metadata, annotations: wanted } };
+}
+
+/** What stands before the `@`. */
+function userAlias(object: Json): Json {
+  const { spec } = object;
+  if (!isMap(spec) || typeof spec.userEmail !== 'string' || (spec.userAlias ?? '') !== '') return object;
+  const alias = spec.userEmail.split('@')[0] ?? '';
+  return alias === '' ? object : { ...object, spec: { ...spec, userAlias: alias } };
+}
+
+/** A tenth of the period, at most a day. One that was defaulted follows a new period; one that was written stays. */
+function rotationOverlap(object: Json, { old }: Subject): Json {
+  const { spec } = object;
+  if (!isMap(spec) || !isMap(spec.rotation)) return object;
+  const { every, overlap } = spec.rotation;
+  const overlapWas = overlapOf(old?.spec);
+  const followed = overlapWas.defaulted && overlap === overlapWas.overlap;
+  if ((overlap ?? undefined) !== undefined && !followed) return object;
+  const wanted = defaultOverlap(every);
+  if (wanted === undefined || wanted === overlap) return object;
+  return { ...object, spec: { ...spec, rotation: { ...spec.rotation, overlap: wanted } } };
+}
+
+function overlapOf(spec: unknown): { readonly overlap: unknown; readonly defaulted: boolean } {
+  const rotation = isMap(spec) && isMap(spec.rotation) ? spec.rotation : {};
+  const { every, overlap } = rotation;
+  return { overlap, defaulted: overlap !== undefined && overlap === defaultOverlap(every) };
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+  ['s', 1],
+] as const;
+
+/** Undefined where nothing fits: a period that is no duration (the schema says so), or of less than two seconds. */
+function defaultOverlap(every: unknown): string | undefined {
+  const period = typeof every === 'string' ? parseDuration(every) : undefined;
+  if (period === undefined || period < 2000) return undefined;
+  const seconds = Math.max(1, Math.min(Math.floor(period / 10_000), 86_400));
+  const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ['s', 1];
+  return `${seconds / size}${unit}`;
+}

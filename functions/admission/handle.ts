@@ -1,0 +1,142 @@
+// How is one HTTP request with a review answered? Read, judge, answer; what happened is said in one line.
+import type { Clock, Log, Metrics } from '#core/ports/clock.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
+import type { Hash, Timer } from '#core/ports/platform.ts';
+import { LARGEST_BODY, readBody } from './body.ts';
+import { startCountdown, toTimeout } from './deadline.ts';
+import { type Decision, decide, decideAlone } from './decide.ts';
+import { withDefaults } from './defaults.ts';
+import { toPatch } from './json-patch.ts';
+import { createLookup } from './lookup.ts';
+import { type Answer, type ReviewRequest, readReview, toReview } from './review.ts';
+import { readSubject, type Subject, withObject } from './subject.ts';
+import { toMessage, toWarnings } from './words.ts';
+
+/** "Look here in two seconds": what reconcile is told after an object was let in. */
+export interface Hint {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface HandleDeps {
+  readonly cluster: Cluster;
+  readonly clock: Clock;
+  readonly timer: Timer;
+  readonly hash: Hash;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Users whose writes are not judged: our own reconcile identity. */
+  readonly own?: ReadonlyArray<string>;
+}
+
+export type Verb = 'mutate' | 'validate';
+
+export interface Handled {
+  readonly response: Response;
+  /** Present when the object was let in for good: not on dry run, not by /mutate. */
+  readonly hint?: Hint;
+}
+
+interface Judged {
+  readonly answer: Answer;
+  readonly decision?: Decision;
+  readonly hint?: Hint;
+}
+
+/**
+ * | what came | answer |
+ * |---|---|
+ * | a review of an object of ours | 200, `allowed` or not |
+ * | a review of anything else, a deletion, a status, our own write | 200, allowed |
+ * | no review | 400, what is wrong with the envelope |
+ * | more than 7 MiB | 413 |
+ * | a review, but the cluster cannot be asked in time, or we have a bug | 500: the cluster's `failurePolicy` decides |
+ */
+export function createHandle(deps: HandleDeps) {
+  const own = new Set(deps.own ?? []);
+  const { clock, log, metrics } = deps;
+
+  async function judge(verb: Verb, request: ReviewRequest, timeout: number): Promise<Judged> {
+    const read = readSubject(request, own);
+    if (read.outcome === 'pass') return { answer: LET_IN };
+    if (read.outcome === 'malformed') return { answer: { allowed: false, warnings: [], message: read.problem } };
+    if (verb === 'mutate') return mutate(read.subject);
+    const countdown = startCountdown(deps.timer, timeout);
+    try {
+      const decision = await decide(read.subject, createLookup(deps, read.subject.user), countdown.late);
+      return { decision, ...toHint(read.subject, decision), answer: toAnswer(read.subject, decision, []) };
+    } finally {
+      countdown.stop();
+    }
+  }
+
+  return async (verb: Verb, request: Request): Promise<Handled> => {
+    const startedAt = clock.now();
+    const body = await readBody(request);
+    if (body === undefined) return problem(413, `the body is larger than ${LARGEST_BODY} bytes`);
+    const review = readReview(body);
+    if (!review.ok) {
+      metrics.add('gateway_operator_admission_reviews_total', { verb, kind: '', result: 'malformed' });
+      return problem(400, review.problem);
+    }
+    const { uid, kind, namespace, name, operation, dryRun } = review.request;
+    const line = { verb, uid, kind: kind.kind, namespace, name, operation, dryRun: dryRun === true };
+    const ended = (result: string, ofOurs: string) => {
+      metrics.add('gateway_operator_admission_reviews_total', { verb, kind: ofOurs, result });
+      metrics.observe('gateway_operator_admission_seconds', (clock.now() - startedAt) / 1000, { verb });
+    };
+    try {
+      const timeout = toTimeout(new URL(request.url).searchParams.get('timeout'));
+      const { answer, decision, hint } = await judge(verb, review.request, timeout);
+      const rules = [...new Set((decision?.refused ?? []).map(({ rule }) => rule))];
+      for (const rule of rules) metrics.add('gateway_operator_admission_refusals_total', { rule });
+      ended(answer.allowed ? 'allowed' : 'refused', decision === undefined ? 'other' : kind.kind);
+      log.info('admission', { ...line, allowed: answer.allowed, rules, millis: clock.now() - startedAt });
+      const response = json(200, toReview(uid, answer));
+      return hint === undefined ? { response } : { response, hint };
+    } catch (error) {
+      ended('failed', 'other');
+      const why = error instanceof Error ? error.message : String(error);
+      log.error('admission failed', { ...line, error: why, millis: clock.now() - startedAt });
+      return problem(500, error instanceof Error && error.name === 'Undecided' ? why : 'admission failed: see its log');
+    }
+  };
+}
+
+const LET_IN: Answer = { allowed: true, warnings: [], patch: [] };
+
+/** Defaults first: what is filled in is judged too. */
+function mutate(subject: Subject): Judged {
+  const json = withDefaults(subject);
+  const decision = decideAlone(withObject(subject, json));
+  return { decision, answer: toAnswer(subject, decision, toPatch(subject.object.json, json)) };
+}
+
+function toAnswer(subject: Subject, { refused, warned }: Decision, patch: ReturnType<typeof toPatch>): Answer {
+  const warnings = toWarnings(warned);
+  if (refused.length === 0) return { allowed: true, warnings, patch };
+  return { allowed: false, warnings, message: toMessage(refused, subject) };
+}
+
+function toHint({ kind, object, dryRun }: Subject, { refused }: Decision): Pick<Judged, 'hint'> {
+  const { namespace, name } = object.metadata;
+  if (dryRun || refused.length > 0 || name === undefined) return {};
+  return { hint: { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name } };
+}
+
+const json = (status: number, body: unknown): Response =>
+  new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json' } });
+
+const REASONS: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  413: 'RequestEntityTooLarge',
+  500: 'InternalError',
+};
+
+/** A Status, which the API server and kubectl show in its own words. */
+function problem(code: number, message: string): Handled {
+  const status = { apiVersion: 'v1', kind: 'Status', status: 'Failure', reason: REASONS[code], code, message };
+  return { response: json(code, status) };
+}

@@ -1,0 +1,81 @@
+// What do the checks ask the cluster? Each thing once a request, by name or by selectable field, and Secrets only for who may read them.
+import { admitsNamespace, needsLabels } from '#core/allowed-namespaces.ts';
+import { keySecretName } from '#core/names.ts';
+import { type Cluster, type KubeObject, RESOURCES, type Requester, type Resource } from '#core/ports/cluster.ts';
+import type { Hash } from '#core/ports/platform.ts';
+import { toFieldSelector } from '#core/selector.ts';
+import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { isMap } from './json-patch.ts';
+
+/** No list of ours may cost more than one page. */
+export const MOST_KEYS = 500;
+
+export interface Lookup {
+  /** Undefined: not there, or the user may not read it; nobody can tell the two apart. */
+  secret(namespace: string, name: string): Promise<KubeObject | undefined>;
+  /** Undefined: not there, or it does not admit `from`; nobody can tell the two apart. */
+  instance(namespace: string, name: string, from: string): Promise<KubeObject | undefined>;
+  virtualKey(namespace: string, name: string): Promise<KubeObject | undefined>;
+  user(namespace: string, name: string): Promise<KubeObject | undefined>;
+  team(namespace: string, name: string): Promise<KubeObject | undefined>;
+  /** What the operator calls the Secret of a key. */
+  keySecretName(key: string, template: string | undefined): string;
+  /** At most `limit` objects with these selectable fields, in all namespaces; those being deleted are gone already. */
+  select(
+    resource: Resource,
+    fields: Readonly<Record<string, string>>,
+    limit?: number,
+  ): Promise<ReadonlyArray<KubeObject>>;
+}
+
+export interface LookupDeps {
+  readonly cluster: Cluster;
+  readonly hash: Hash;
+}
+
+/** For one request and one user: what was asked once is not asked again. */
+export function createLookup({ cluster, hash }: LookupDeps, requester: Requester): Lookup {
+  const answers = new Map<string, Promise<unknown>>();
+  function once<T>(question: ReadonlyArray<unknown>, ask: () => Promise<T>): Promise<T> {
+    const key = JSON.stringify(question);
+    const known = answers.get(key) as Promise<T> | undefined;
+    const answer = known ?? ask();
+    answers.set(key, answer);
+    return answer;
+  }
+  const get = (resource: Resource, namespace: string | undefined, name: string) =>
+    once(['get', resource.plural, namespace, name], () => cluster.get(resource, namespace, name));
+
+  return {
+    secret: async (namespace, name) => {
+      const question = ['may', namespace, name];
+      const may = await once(question, () => cluster.may(requester, 'get', RESOURCES.secrets, namespace, name));
+      return may ? get(RESOURCES.secrets, namespace, name) : undefined;
+    },
+    instance: async (namespace, name, from) => {
+      const instance = await get(gatewayInstances, namespace, name);
+      if (instance === undefined) return undefined;
+      const allowed = allowedNamespaces(instance);
+      const home = needsLabels(allowed) ? await get(RESOURCES.namespaces, undefined, from) : undefined;
+      const asking = { name: from, labels: home?.metadata.labels ?? {} };
+      return admitsNamespace(allowed, namespace, asking) ? instance : undefined;
+    },
+    virtualKey: (namespace, name) => get(virtualKeys, namespace, name),
+    user: (namespace, name) => get(users, namespace, name),
+    team: (namespace, name) => get(teams, namespace, name),
+    keySecretName: (key, template) => keySecretName(key, template, hash),
+    select: async (resource, fields, limit = MOST_KEYS) => {
+      const fieldSelector = toFieldSelector(fields);
+      const found = await once(['list', resource.plural, fieldSelector, limit], () =>
+        cluster.list(resource, { fieldSelector, limit }),
+      );
+      return found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    },
+  };
+}
+
+/** A stored instance was judged by the schema, so what stands there has its shape. */
+function allowedNamespaces({ spec }: KubeObject): GatewayInstanceSpec['allowedNamespaces'] | undefined {
+  return isMap(spec) ? (spec.allowedNamespaces as GatewayInstanceSpec['allowedNamespaces'] | undefined) : undefined;
+}

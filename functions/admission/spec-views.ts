@@ -1,0 +1,80 @@
+// What do the checks read of a spec, however broken the rest of it is?
+// An update may leave an old mistake where it was, so a check meets specs that the schema refuses: what has the wrong shape reads as absent.
+import * as z from 'zod';
+
+const maybe = <S extends z.ZodType>(schema: S) => schema.optional().catch(undefined);
+const text = maybe(z.string());
+const flag = maybe(z.boolean());
+const entries = z.record(z.string(), z.string()).catch({});
+const listOf = <S extends z.ZodType>(item: S) => z.array(item).catch([]);
+const ref = maybe(z.object({ name: text }));
+const refs = listOf(z.object({ name: text }).catch({ name: undefined }));
+const names = listOf(z.string().optional().catch(undefined));
+const secretRef = maybe(z.object({ nameRef: text, keys: entries }));
+const instanceRef = maybe(z.object({ name: text, namespace: text }));
+const connectionRef = maybe(z.object({ instanceRef }));
+
+const ModelEntryView = z.object({
+  modelName: text,
+  identifier: text,
+  requiresAuth: flag,
+  modelCredentials: secretRef,
+  gatewayParams: maybe(
+    z.object({
+      model: text,
+      customLLMProvider: text,
+      apiBase: text,
+      inputCostPerMillionTokens: text,
+      outputCostPerMillionTokens: text,
+    }),
+  ),
+});
+
+export const InstanceView = z.object({
+  databaseSecretRef: secretRef,
+  redisSecretRef: secretRef,
+  models: listOf(ModelEntryView.catch({} as z.output<typeof ModelEntryView>)),
+});
+export type InstanceView = z.output<typeof InstanceView>;
+export type ModelEntryView = z.output<typeof ModelEntryView>;
+
+export const KeyView = z.object({
+  keyAlias: text,
+  models: names,
+  modelMaxBudget: z.record(z.string(), z.unknown()).catch({}),
+  maxBudget: text,
+  connectionRef,
+  userRef: ref,
+  teamRef: ref,
+  secretTemplate: maybe(z.object({ name: text })),
+});
+export type KeyView = z.output<typeof KeyView>;
+
+export const UserView = z.object({
+  connectionRef,
+  userEmail: text,
+  autoCreateKey: flag,
+  keyAlias: text,
+  models: names,
+  maxBudget: text,
+  teamRefs: refs,
+});
+export type UserView = z.output<typeof UserView>;
+
+export const TeamView = z.object({
+  connectionRef,
+  teamAlias: text,
+  models: names,
+  maxBudget: text,
+  members: refs,
+});
+export type TeamView = z.output<typeof TeamView>;
+
+/** What keys, users and teams have in common. */
+export type MemberView = Pick<KeyView, 'connectionRef' | 'models' | 'maxBudget'>;
+
+/** Any JSON as a view: never fails. */
+export function toView<S extends z.ZodObject>(view: S, spec: unknown): z.output<S> {
+  const isMap = typeof spec === 'object' && spec !== null && !Array.isArray(spec);
+  return view.parse(isMap ? spec : {});
+}

@@ -1,0 +1,118 @@
+// What is judged: an object of one of our kinds, out of a review whose inside may be anything.
+import type { Requester } from '#core/ports/cluster.ts';
+import { type Kind, kinds } from '#crds/kinds.ts';
+import { isMap } from './json-patch.ts';
+import type { ReviewRequest } from './review.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** As much of an object as is sure: members of the right type or absent. `json` is all of it, as it came. */
+export interface Draft {
+  readonly json: Json;
+  readonly spec: unknown;
+  readonly metadata: {
+    /** Absent with `generateName` until the API server has made one. */
+    readonly name?: string | undefined;
+    readonly namespace: string;
+    readonly uid?: string | undefined;
+    readonly annotations: ReadonlyMap<string, string>;
+  };
+}
+
+export interface Subject {
+  readonly kind: Kind;
+  readonly object: Draft;
+  /** What is stored, on update. */
+  readonly old?: Draft | undefined;
+  readonly user: Requester;
+  readonly dryRun: boolean;
+}
+
+/** `pass`: nothing to judge. `malformed`: a denial in these words. */
+export type ReadSubject =
+  | { readonly outcome: 'judge'; readonly subject: Subject }
+  | { readonly outcome: 'pass' }
+  | { readonly outcome: 'malformed'; readonly problem: string };
+
+/** Deeper than any object of ours with its managed fields; what is deeper could overrun a stack. */
+const DEEPEST = 64;
+
+/** `own` are the users whose writes are ours: reconcile never has to ask admission. */
+export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): ReadSubject {
+  const { group, version, kind: name } = request.kind;
+  const kind = kinds.find((one) => one.group === group && one.version === version && one.kind === name);
+  const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
+  if (kind === undefined || !isWrite || (request.subResource ?? '') !== '') return { outcome: 'pass' };
+  if (own.has(request.userInfo?.username ?? '')) return { outcome: 'pass' };
+
+  if (!isMap(request.object)) return { outcome: 'malformed', problem: `object: is no ${kind.kind}: send it as a map` };
+  if (isDeeperThan(request.object, DEEPEST) || isDeeperThan(request.oldObject, DEEPEST)) {
+    return { outcome: 'malformed', problem: `object: is nested deeper than ${DEEPEST} levels` };
+  }
+  const object = toDraft(request.object, request);
+  if (isMap(request.object.metadata) && typeof request.object.metadata.deletionTimestamp === 'string') {
+    return { outcome: 'pass' };
+  }
+  const wrong = wrongShape(request.object, kind);
+  if (wrong !== undefined) return { outcome: 'malformed', problem: wrong };
+  const old =
+    request.operation === 'UPDATE' && isMap(request.oldObject) ? toDraft(request.oldObject, request) : undefined;
+  const user = toRequester(request.userInfo);
+  return { outcome: 'judge', subject: { kind, object, old, user, dryRun: request.dryRun === true } };
+}
+
+/** The same subject with the object changed, as /mutate does before it judges. */
+export function withObject(subject: Subject, json: Json): Subject {
+  const { name, namespace } = subject.object.metadata;
+  return { ...subject, object: toDraft(json, { name, namespace }) };
+}
+
+function toDraft(json: Json, request: { name?: string | undefined; namespace?: string | undefined }): Draft {
+  const metadata = isMap(json.metadata) ? json.metadata : {};
+  const annotations = isMap(metadata.annotations) ? Object.entries(metadata.annotations) : [];
+  return {
+    json,
+    spec: json.spec,
+    metadata: {
+      name: text(metadata.name) ?? text(request.name),
+      namespace: text(metadata.namespace) ?? request.namespace ?? '',
+      uid: text(metadata.uid),
+      annotations: new Map(annotations.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
+    },
+  };
+}
+
+const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+
+function wrongShape(object: Json, kind: Kind): string | undefined {
+  if (object.kind !== kind.kind) return `kind: ${JSON.stringify(object.kind)}: the review is about a ${kind.kind}`;
+  if (object.apiVersion !== kind.apiVersion) {
+    return `apiVersion: ${JSON.stringify(object.apiVersion)}: the review is about ${kind.apiVersion}`;
+  }
+  if (!isMap(object.metadata)) return 'metadata: is required: send it as a map';
+  const { annotations } = object.metadata;
+  if (annotations !== undefined && annotations !== null && !isMap(annotations))
+    return 'metadata.annotations: is no map';
+  if (object.spec === undefined || object.spec === null) return 'spec: is required: add it';
+  return isMap(object.spec) ? undefined : 'spec: is no map: write its fields below it, indented';
+}
+
+function toRequester(userInfo: ReviewRequest['userInfo']): Requester {
+  const { username = '', uid, groups, extra } = userInfo ?? {};
+  return {
+    username,
+    ...(uid === undefined ? {} : { uid }),
+    ...(groups === undefined ? {} : { groups }),
+    ...(extra === undefined ? {} : { extra }),
+  };
+}
+
+/** Without recursion: this is what protects everything that recurses. */
+function isDeeperThan(value: unknown, deepest: number): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > deepest) return true;
+    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
+  }
+  return false;
+}

@@ -1,0 +1,48 @@
+// May keys, users and teams of this namespace belong to that instance?
+import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+
+export interface NamespaceLabels {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+type Allowed = GatewayInstanceSpec['allowedNamespaces'];
+type Requirement = NonNullable<NonNullable<Allowed['selector']>['matchExpressions']>[number];
+
+/** `All` by default; `Selector` without a selector admits nobody. */
+export function admitsNamespace(
+  allowed: Allowed | undefined,
+  instanceNamespace: string,
+  asking: NamespaceLabels,
+): boolean {
+  if (allowed === undefined || allowed.from === 'All') return true;
+  if (allowed.from === 'Same') return asking.name === instanceNamespace;
+  const { selector } = allowed;
+  if (selector === undefined) return false;
+  const labels = Object.entries(selector.matchLabels ?? {});
+  return (
+    labels.every(([label, value]) => labelOf(asking, label) === value) &&
+    (selector.matchExpressions ?? []).every((requirement) => meets(requirement, asking))
+  );
+}
+
+/** Whether the answer depends on the labels of the asking namespace, so that they must be read. */
+export const needsLabels = (allowed: Allowed | undefined): boolean => allowed?.from === 'Selector';
+
+/** As label selectors work everywhere in Kubernetes: `NotIn` holds for a label that is not there. */
+function meets({ key, operator, values = [] }: Requirement, asking: NamespaceLabels): boolean {
+  const value = labelOf(asking, key);
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      return value === undefined || !values.includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+  }
+}
+
+const labelOf = ({ labels }: NamespaceLabels, label: string): string | undefined =>
+  Object.hasOwn(labels, label) ? labels[label] : undefined;
