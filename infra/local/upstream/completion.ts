@@ -1,0 +1,70 @@
+// What does the sample upstream say? The same to the same request, in countable tokens: a word is one.
+import { createHash } from 'node:crypto';
+import * as z from 'zod';
+import { BEHAVIOURS, type Behaviour, WELL_BEHAVED } from './behaviours.ts';
+
+const Limit = z.int().min(0).nullish();
+
+export const CompletionRequest = z.looseObject({
+  model: z.string().min(1),
+  messages: z.array(z.looseObject({ role: z.string(), content: z.unknown() })).min(1),
+  stream: z.boolean().nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
+  n: z.int().min(1).max(128).nullish(),
+  max_tokens: Limit,
+  max_completion_tokens: Limit,
+});
+export type CompletionRequest = z.infer<typeof CompletionRequest>;
+
+export interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens: number;
+}
+
+export interface Completion {
+  readonly behaviour: Behaviour;
+  readonly frame: { readonly id: string; readonly created: number; readonly model: string };
+  readonly tokens: ReadonlyArray<string>;
+  readonly finish: 'stop' | 'length';
+  readonly answers: number;
+  readonly usage: Usage;
+}
+
+/** `created` in seconds; it is the only thing that differs between two answers to the same request. */
+export function complete(request: CompletionRequest, created: number): Completion {
+  const behaviour = BEHAVIOURS.get(request.model) ?? WELL_BEHAVED;
+  const said = say(request, behaviour);
+  const limit = behaviour.chatter ?? request.max_completion_tokens ?? request.max_tokens ?? said.length;
+  const tokens = said.slice(0, limit);
+  const answers = request.n ?? 1;
+  const prompt = request.messages.reduce((sum, { content }) => sum + 4 + Math.ceil(textOf(content).length / 4), 3);
+  const completion = tokens.length * answers;
+  const id = `chatcmpl-${createHash('sha256').update(JSON.stringify(request)).digest('hex').slice(0, 24)}`;
+  return {
+    behaviour,
+    frame: { id, created, model: request.model },
+    tokens,
+    finish: tokens.length < said.length ? 'length' : 'stop',
+    answers,
+    usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+  };
+}
+
+function say(request: CompletionRequest, { chatter }: Behaviour): ReadonlyArray<string> {
+  if (chatter !== undefined) return Array.from({ length: chatter }, (_, index) => `${index === 0 ? '' : ' '}word`);
+  const last = textOf(request.messages.findLast(({ role }) => role === 'user')?.content);
+  const text = request.model === 'echo' ? last : `This is the sample upstream. You said: ${last}`;
+  return text.match(/\s*\S+/g) ?? ['(nothing)'];
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map((part: unknown) => textOfPart(part)).join(' ');
+}
+
+function textOfPart(part: unknown): string {
+  const text: unknown = typeof part === 'object' && part !== null ? Reflect.get(part, 'text') : undefined;
+  return typeof text === 'string' ? text : '';
+}

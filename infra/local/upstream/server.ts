@@ -1,0 +1,119 @@
+// What stands in for a provider on one machine? A small OpenAI-compatible server that streams, counts and misbehaves on request.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { BEHAVIOURS } from './behaviours.ts';
+import { type Completion, CompletionRequest, complete } from './completion.ts';
+import { guide } from './guide.ts';
+import { replyStream, replyWhole } from './reply.ts';
+import { createStats, type Stats } from './stats.ts';
+
+export interface SampleUpstreamOptions {
+  /** 0: any free port. */
+  readonly port: number;
+  /** The bearer key it asks for, so that credentials are really used. Absent: none. */
+  readonly key?: string;
+}
+
+export interface SampleUpstream {
+  /** Without `/v1`: that is where the API begins. */
+  readonly url: string;
+  readonly port: number;
+  readonly stats: Stats;
+  close(): Promise<void>;
+}
+
+/** Listens on the loopback only. */
+export async function createSampleUpstream({ port, key }: SampleUpstreamOptions): Promise<SampleUpstream> {
+  const stats = createStats();
+  const server = createServer((request, response) => {
+    handle(request, response, stats, key).catch((error: unknown) => {
+      if (!response.headersSent) refuse(response, 500, 'server_error', String(error));
+      else response.destroy();
+    });
+  });
+  await listen(server, port);
+  const address = server.address();
+  const taken = typeof address === 'object' && address !== null ? address.port : port;
+  return {
+    url: `http://127.0.0.1:${taken}`,
+    port: taken,
+    stats,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function handle(request: IncomingMessage, response: ServerResponse, stats: Stats, key?: string): Promise<void> {
+  const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
+  const route = `${request.method} ${path}`;
+  if (route === 'GET /') return send(response, 200, 'text/plain; charset=utf-8', guide(key !== undefined));
+  if (route === 'GET /stats') return send(response, 200, 'application/json', JSON.stringify(stats.read()));
+  if (key !== undefined && request.headers.authorization !== `Bearer ${key}`) {
+    return refuse(response, 401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
+  }
+  if (route === 'GET /models') return send(response, 200, 'application/json', JSON.stringify(modelList()));
+  if (route !== 'POST /chat/completions') return refuse(response, 404, 'not_found', `There is no ${route} here.`);
+  const parsed = CompletionRequest.safeParse(parseJson(await readBody(request)));
+  if (!parsed.success) return refuse(response, 400, 'invalid_request', parsed.error.issues[0]?.message ?? 'malformed');
+  stats.requested(parsed.data.model);
+  return answer(response, parsed.data, complete(parsed.data, Math.floor(Date.now() / 1000)), stats);
+}
+
+async function answer(
+  response: ServerResponse,
+  request: CompletionRequest,
+  completion: Completion,
+  stats: Stats,
+): Promise<void> {
+  const { behaviour } = completion;
+  response.setHeader('x-request-id', `req-${completion.frame.id}`);
+  if (behaviour.hang) return;
+  if (behaviour.refuse !== undefined) {
+    const { status, code, message } = behaviour.refuse;
+    if (behaviour.retryAfter !== undefined) response.setHeader('retry-after', behaviour.retryAfter);
+    return refuse(response, status, code, message);
+  }
+  if (request.stream !== true) return replyWhole(response, completion, stats);
+  return replyStream(response, completion, request.stream_options?.include_usage === true, stats);
+}
+
+function modelList(): object {
+  const data = [...BEHAVIOURS.keys()].map((id) => ({ id, object: 'model', created: 0, owned_by: 'sample' }));
+  return { object: 'list', data };
+}
+
+function refuse(response: ServerResponse, status: number, code: string, message: string): void {
+  const type = status >= 500 ? 'server_error' : 'invalid_request_error';
+  send(response, status, 'application/json', JSON.stringify({ error: { message, type, param: null, code } }));
+}
+
+function send(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
+  response.end(body);
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece);
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function listen(server: Server, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,69 @@
+// How does a fetch handler become an HTTP server in Node, and how does it stop without cutting anybody off?
+import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { createAdaptorServer } from '@hono/node-server';
+
+export interface ServeOptions {
+  fetch(request: Request): Response | Promise<Response>;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly host: string;
+  /** PEM. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+}
+
+export interface Served {
+  /** With the port that was really taken, without a slash at its end. */
+  readonly url: string;
+  readonly port: number;
+  /** Takes no new connections, lets open requests end for at most so long, then cuts what is left. Repeating it is harmless. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Longer than a load balancer keeps an idle connection, so that it is never we who close one that is just being used. */
+const KEEP_ALIVE = 65_000;
+
+/** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
+export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<Served> {
+  const server = createAdaptorServer({
+    fetch,
+    ...(tls === undefined ? { createServer } : { createServer: createTlsServer, serverOptions: tls }),
+  }) as Server; // HTTP/2 is the third thing it can make, and it is not asked to.
+  server.keepAliveTimeout = KEEP_ALIVE;
+  await listen(server, port, host);
+  const address = server.address();
+  const taken = typeof address === 'object' && address !== null ? address.port : port;
+  let closing: Promise<void> | undefined;
+  return {
+    url: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
+    port: taken,
+    close: (graceMs) => {
+      closing ??= close(server, graceMs);
+      return closing;
+    },
+  };
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function close(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    // A connection that is idle, or becomes so, has nobody to disappoint.
+    const sweep = setInterval(() => server.closeIdleConnections(), 100);
+    server.close(() => {
+      clearTimeout(cut);
+      clearInterval(sweep);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}
