@@ -131,7 +131,9 @@ function verdict(
   } catch (error) {
     return invalid(node.path, type, failure(rule, message(error)));
   }
-  return worded(rule.reason, `${node.path}${plainPath(rule.fieldPath ?? '')}`, type, say(rule, words, variables));
+  // At the root there is nothing before the path: `metadata.name`.
+  const field = `${node.path}${plainPath(rule.fieldPath ?? '')}`.replace(/^\./, '');
+  return worded(rule.reason, field, type, say(rule, words, variables));
 }
 
 /** `['foo.bar']` is `.foo.bar` where causes name it. */
