@@ -1,0 +1,14 @@
+// What is being attempted, as admission sees it?
+import type { KubeObject } from '../object.ts';
+import type { ApiRequest } from '../serve/request.ts';
+
+export type Attempt = {
+  readonly request: ApiRequest;
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  /** Absent on DELETE. */
+  readonly object: KubeObject | undefined;
+  /** Absent on CREATE. */
+  readonly old: KubeObject | undefined;
+  /** DeleteOptions as they were sent, on DELETE. */
+  readonly options?: object;
+};

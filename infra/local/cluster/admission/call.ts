@@ -1,0 +1,123 @@
+// How is a webhook reached?
+import { Agent, request } from 'node:https';
+import { quote } from '../schema/go-words.ts';
+import type { Store } from '../store/store.ts';
+import type { Hook } from './hooks.ts';
+
+/** The decoded body of a 200, or why there is none, in the words of the real server. */
+export type Called = { readonly body: unknown } | { readonly failed: string };
+
+export type Call = (hook: Hook, review: object, signal: AbortSignal) => Promise<Called>;
+
+type Target = {
+  readonly url: URL;
+  readonly connect: { readonly host?: string; readonly port?: number; readonly servername?: string };
+};
+
+const maxAnswerBytes = 7 * 1024 * 1024;
+
+/** POSTs reviews over HTTPS with the CA of the configuration; connections are kept, one pool per CA. */
+export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): void } {
+  const agents = new Map<string, Agent>();
+
+  function agentFor(ca: string | undefined): Agent {
+    const key = ca ?? '';
+    const agent = agents.get(key) ?? new Agent({ keepAlive: true, ...(ca && { ca: Buffer.from(ca, 'base64') }) });
+    agents.set(key, agent);
+    return agent;
+  }
+
+  return {
+    async call(hook, review, signal) {
+      const target = targetOf(hook, store);
+      if (typeof target === 'string') return { failed: target };
+      target.url.searchParams.set('timeout', `${hook.timeoutSeconds}s`);
+      const options = { agent: agentFor(hook.clientConfig.caBundle), ...target.connect };
+      return post(target.url, options, { review, signal, timeout: hook.timeoutSeconds * 1000 });
+    },
+    close() {
+      for (const agent of agents.values()) agent.destroy();
+    },
+  };
+}
+
+/** A Service has no network behind it here; only one of type ExternalName says where it leads. */
+function targetOf({ clientConfig }: Hook, store: Pick<Store, 'get'>): Target | string {
+  const { url, service } = clientConfig;
+  if (url !== undefined) return { url: new URL(url), connect: {} };
+  if (service === undefined) return 'the webhook has neither url nor service';
+  const { namespace, name, port = 443, path = '/' } = service;
+  const found = store.get({ resource: '/services', namespace, name });
+  if (found === undefined) return `service ${quote(name)} not found`;
+  const { type, externalName } = found.spec as { type?: string; externalName?: string };
+  if (type !== 'ExternalName' || externalName === undefined) {
+    return `the embedded cluster has no Service network: use clientConfig.url, or make ${namespace}/${name} a Service of type ExternalName`;
+  }
+  const servername = `${name}.${namespace}.svc`;
+  return { url: new URL(`https://${servername}:${port}${path}`), connect: { host: externalName, port, servername } };
+}
+
+type Sending = { readonly review: object; readonly signal: AbortSignal; readonly timeout: number };
+
+function post(url: URL, options: object, { review, signal, timeout }: Sending): Promise<Called> {
+  const deadline = AbortSignal.timeout(timeout);
+  const body = Buffer.from(JSON.stringify(review));
+  return new Promise((resolve) => {
+    const fail = (error: Error) => {
+      const why = deadline.aborted ? 'context deadline exceeded' : errorWords(error);
+      resolve({ failed: `Post ${quote(url.href)}: ${why}` });
+    };
+    const sent = request(
+      url,
+      {
+        ...options,
+        method: 'POST',
+        signal: AbortSignal.any([signal, deadline]),
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json, */*',
+          'content-length': body.length,
+          'user-agent': 'kube-apiserver-admission',
+        },
+      },
+      (answer) => {
+        const chunks: Buffer[] = [];
+        let size = 0;
+        answer.on('data', (chunk: Buffer) => {
+          size += chunk.length;
+          if (size > maxAnswerBytes) answer.destroy(new Error('the response is larger than 7 MiB'));
+          else chunks.push(chunk);
+        });
+        answer.on('error', fail);
+        answer.on('end', () => resolve(readBody(answer.statusCode ?? 0, Buffer.concat(chunks).toString('utf8'))));
+      },
+    );
+    sent.on('error', fail);
+    sent.end(body);
+  });
+}
+
+function readBody(status: number, text: string): Called {
+  if (status === 404) return { failed: 'the server could not find the requested resource' };
+  if (status >= 500) {
+    return {
+      failed: `an error on the server (${quote(text.slice(0, 2048))}) has prevented the request from succeeding`,
+    };
+  }
+  if (status < 200 || status > 299)
+    return { failed: `the server responded with the status code ${status}: ${text.slice(0, 2048)}` };
+  try {
+    return { body: JSON.parse(text) };
+  } catch (error) {
+    return { failed: `the response is not JSON: ${(error as Error).message}` };
+  }
+}
+
+function errorWords(error: Error & { code?: string; address?: string; port?: number; hostname?: string }): string {
+  if (error.code === 'ECONNREFUSED') return `dial tcp ${error.address}:${error.port}: connect: connection refused`;
+  if (error.code === 'ENOTFOUND') return `dial tcp: lookup ${error.hostname}: no such host`;
+  if (/certificate|CERT|SIGNATURE|ALTNAME/.test(`${error.code} ${error.message}`)) {
+    return `tls: failed to verify certificate: x509: ${error.message}`;
+  }
+  return error.message;
+}

@@ -1,0 +1,112 @@
+// What does the cluster ask a webhook, and is the answer one it may give?
+import { gvk, gvr } from '../resources/resource.ts';
+import { quote } from '../schema/go-words.ts';
+import { isObject, type JsonObject } from '../schema/json.ts';
+import type { Attempt } from './attempt.ts';
+import type { HookKind } from './hooks.ts';
+
+export type Review = JsonObject & { readonly request: JsonObject & { readonly uid: string } };
+
+/** `admission.k8s.io/v1` AdmissionReview. */
+export function toReview({ request, operation, object, old, options }: Attempt, uid: string): Review {
+  const { resource, subresource, namespace, name, user, dryRun } = request;
+  const sub = subresource === undefined ? {} : { subResource: subresource, requestSubResource: subresource };
+  const called = name ?? object?.metadata.name;
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: 'admission.k8s.io/v1',
+    request: {
+      uid,
+      kind: gvk(resource),
+      resource: gvr(resource),
+      requestKind: gvk(resource),
+      requestResource: gvr(resource),
+      ...sub,
+      ...(called !== undefined && { name: called }),
+      ...(nameOfNamespace(request) !== undefined && { namespace: namespace ?? called }),
+      operation,
+      userInfo: user,
+      object: object ?? null,
+      oldObject: old ?? null,
+      dryRun,
+      options: optionsOf(request, operation, options),
+    },
+  };
+}
+
+/** The real server gives a Namespace its own name as namespace. */
+function nameOfNamespace({ resource, namespace }: Attempt['request']): string | undefined {
+  return resource.group === '' && resource.plural === 'namespaces' ? 'namespaces' : namespace;
+}
+
+function optionsOf(
+  { query, dryRun, verb }: Attempt['request'],
+  operation: string,
+  options: object | undefined,
+): JsonObject {
+  const kind =
+    operation === 'DELETE'
+      ? 'DeleteOptions'
+      : verb === 'patch' && operation === 'UPDATE'
+        ? 'PatchOptions'
+        : `${operation === 'CREATE' ? 'Create' : 'Update'}Options`;
+  const named = (name: string) => (query.get(name) ? { [name]: query.get(name) } : {});
+  return {
+    kind,
+    apiVersion: 'meta.k8s.io/v1',
+    ...(dryRun && { dryRun: ['All'] }),
+    ...named('fieldManager'),
+    ...named('fieldValidation'),
+    ...options,
+  };
+}
+
+export type Answer = {
+  readonly allowed: boolean;
+  readonly status: JsonObject | undefined;
+  readonly warnings: readonly string[];
+  /** The decoded JSON patch, of a mutating webhook. */
+  readonly patch: unknown;
+};
+
+/** Reads a response as strictly as the real server; a string is what is wrong with it. */
+export function readAnswer(body: unknown, uid: string, kind: HookKind): Answer | string {
+  if (!isObject(body)) return 'the response is not a JSON object';
+  const { response } = body;
+  if (!isObject(response)) return 'webhook response was absent';
+  if (response.uid !== uid) return `expected response.uid=${quote(uid)}, got ${quote(String(response.uid ?? ''))}`;
+  if (body.apiVersion !== 'admission.k8s.io/v1' || body.kind !== 'AdmissionReview') {
+    const [group, version] = String(body.apiVersion ?? '').split('/');
+    const got = `${group}/${version ?? ''}, Kind=${body.kind ?? ''}`;
+    return `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${got}`;
+  }
+  const patch = kind === 'mutating' ? patchOf(response) : noPatch(response);
+  if (typeof patch === 'string') return patch;
+  return {
+    allowed: response.allowed === true,
+    status: isObject(response.status) ? response.status : undefined,
+    warnings: Array.isArray(response.warnings) ? response.warnings.map(String) : [],
+    patch: patch?.operations,
+  };
+}
+
+function noPatch({ patch, patchType }: JsonObject): string | undefined {
+  if (patch !== undefined && patch !== null && patch !== '') return 'validating webhook may not return response.patch';
+  return patchType === undefined || patchType === null
+    ? undefined
+    : 'validating webhook may not return response.patchType';
+}
+
+function patchOf({ patch, patchType }: JsonObject): { readonly operations: unknown } | string | undefined {
+  const hasPatch = typeof patch === 'string' && patch !== '';
+  const hasType = patchType !== undefined && patchType !== null;
+  if (hasPatch && !hasType) return 'webhook returned response.patch but not response.patchType';
+  if (!hasPatch && hasType) return 'webhook returned response.patchType but not response.patch';
+  if (!hasPatch) return undefined;
+  if (patchType !== 'JSONPatch') return `webhook returned invalid response.patchType of ${quote(String(patchType))}`;
+  try {
+    return { operations: JSON.parse(Buffer.from(patch, 'base64').toString('utf8')) };
+  } catch (error) {
+    return `the patch is not JSON: ${(error as Error).message}`;
+  }
+}

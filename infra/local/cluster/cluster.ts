@@ -1,0 +1,78 @@
+// What is the embedded cluster? A small Kubernetes API server in this process, kept in PostgreSQL, for trying and testing only.
+import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
+import type { Log } from '#core/ports/clock.ts';
+import { createAdmission } from './admission/admission.ts';
+import { createCall } from './admission/call.ts';
+import { createCustomResourceCleanup } from './controllers/custom-resource-cleanup.ts';
+import { makeFirstNamespaces } from './controllers/first-namespaces.ts';
+import { createGarbageCollector } from './controllers/garbage-collector.ts';
+import { createNamespaceController } from './controllers/namespace-controller.ts';
+import type { Deps } from './deps.ts';
+import { createOpenApi } from './discovery/openapi.ts';
+import { createRegistry } from './resources/registry.ts';
+import { createAuthenticate } from './serve/authenticate.ts';
+import { type Listener, listen, type Tls } from './serve/listen.ts';
+import { createOwnership } from './store/ownership.ts';
+import { createStore } from './store/store.ts';
+
+export type ClusterOptions = {
+  /** A database (or a schema on its search_path) of the cluster's own; tables are made when they are missing. */
+  readonly pool: pg.Pool;
+  /** On 127.0.0.1; 0 takes any free port. */
+  readonly port: number;
+  /** PEM. */
+  readonly tls: Tls;
+  /** The one bearer token. Whoever has it may do everything. */
+  readonly token: string;
+  readonly log: Log;
+  readonly now?: () => number;
+  /** How many changes watches can resume over. */
+  readonly historyLength?: number;
+};
+
+export type Cluster = {
+  /** `https://127.0.0.1:PORT`; the port is known once it has started. */
+  readonly url: string;
+  /** Resolves when requests are served. Throws one sentence when another process runs on the same database, or the port is taken. */
+  start(): Promise<void>;
+  /** Ends watches, lets requests finish, gives the database back. */
+  stop(): Promise<void>;
+};
+
+export function createCluster({ pool, port, tls, token, log, now = Date.now, historyLength }: ClusterOptions): Cluster {
+  const store = createStore(createOwnership(pool), historyLength);
+  const registry = createRegistry(store);
+  const webhooks = createCall(store);
+  const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID });
+  const deps: Deps = { store, registry, admission, now, newUid: randomUUID };
+  const controllers = [
+    createGarbageCollector(deps, log),
+    createNamespaceController(deps, log),
+    createCustomResourceCleanup(deps, log),
+  ];
+  const serving = { deps, openApi: createOpenApi(registry.all), authenticate: createAuthenticate(token) };
+  let listener: Listener | undefined;
+  return {
+    get url() {
+      return `https://127.0.0.1:${listener?.port ?? port}`;
+    },
+    async start() {
+      await store.start();
+      try {
+        await makeFirstNamespaces(deps);
+        for (const controller of controllers) controller.start();
+        listener = await listen(serving, { port, tls, log });
+      } catch (cause) {
+        await this.stop();
+        throw cause;
+      }
+    },
+    async stop() {
+      await listener?.close();
+      await Promise.all(controllers.map((controller) => controller.stop()));
+      webhooks.close();
+      await store.stop();
+    },
+  };
+}

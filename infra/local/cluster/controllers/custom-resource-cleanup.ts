@@ -1,0 +1,70 @@
+// What happens to the objects of a CustomResourceDefinition that is deleted?
+import type { Log } from '#core/ports/clock.ts';
+import type { Deps } from '../deps.ts';
+import { crdFinalizer } from '../kinds/custom-resource-definition.ts';
+import { type KubeObject, withMeta } from '../object.ts';
+import { crdSpec } from '../resources/custom-resources.ts';
+import { crdKey } from '../resources/registry.ts';
+import type { StoredEvent } from '../store/history.ts';
+import { remove } from '../write/delete.ts';
+import { update } from '../write/update.ts';
+import { done, requestOf } from './act-as.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+const as = 'customresourcecleanup';
+
+/** They are deleted first, with their finalizers respected; the definition goes when none is left. */
+export function createCustomResourceCleanup(deps: Deps, log: Log): { start(): void; stop(): Promise<void> } {
+  const { store, registry } = deps;
+  const queue = createWorkQueue<string>({
+    name: 'deleting a CustomResourceDefinition',
+    log,
+    keyOf: (name) => name,
+    work,
+  });
+
+  async function work(name: string): Promise<void> {
+    const crd = store.get({ resource: crdKey, namespace: '', name });
+    if (crd?.metadata.deletionTimestamp === undefined) return;
+    const storedAs = storageOf(crd);
+    const resource = registry.byStorage(storedAs);
+    for (const object of store.list(storedAs)) {
+      if (resource === undefined || object.metadata.deletionTimestamp !== undefined) continue;
+      done(
+        await remove(deps, requestOf({ as, verb: 'delete', resource, object }), { propagationPolicy: 'Background' }),
+      );
+    }
+    if (store.list(storedAs).length === 0) await release(crd);
+  }
+
+  async function release(crd: KubeObject): Promise<void> {
+    const resource = registry.byStorage(crdKey);
+    if (resource === undefined) return;
+    const next = (now: KubeObject) => {
+      const finalizers = (now.metadata.finalizers ?? []).filter((one) => one !== crdFinalizer);
+      return withMeta(now, { finalizers: finalizers.length > 0 ? finalizers : undefined });
+    };
+    done(await update(deps, requestOf({ as, verb: 'patch', resource, object: crd }), { isPut: false, next }));
+  }
+
+  function follow({ resource, type, object, name }: StoredEvent): void {
+    if (resource === crdKey && object.metadata.deletionTimestamp !== undefined) queue.add(name);
+    if (type !== 'DELETED' || resource === crdKey) return;
+    const [group, plural] = resource.split('/');
+    const crd = store.get({ resource: crdKey, namespace: '', name: `${plural}.${group}` });
+    if (crd?.metadata.deletionTimestamp !== undefined) queue.add(`${plural}.${group}`);
+  }
+
+  return {
+    start() {
+      store.subscribe(follow);
+      for (const { metadata } of store.list(crdKey)) queue.add(metadata.name ?? '');
+    },
+    stop: queue.stop,
+  };
+}
+
+function storageOf(crd: KubeObject): string {
+  const { group, names } = crdSpec(crd);
+  return `${group}/${names.plural}`;
+}

@@ -1,0 +1,138 @@
+// What happens in a namespace when it is made, and when it is deleted?
+import type { Log } from '#core/ports/clock.ts';
+import type { Deps } from '../deps.ts';
+import { objectAt } from '../kinds/member-of.ts';
+import { namespaceFinalizer, namespaceFinalizers } from '../kinds/namespace.ts';
+import { type KubeObject, timestamp, withMember } from '../object.ts';
+import { qualified } from '../refusal.ts';
+import type { Resource } from '../resources/resource.ts';
+import type { JsonObject } from '../schema/json.ts';
+import type { StoredEvent } from '../store/history.ts';
+import { create } from '../write/create.ts';
+import { remove } from '../write/delete.ts';
+import { update } from '../write/update.ts';
+import { done, requestOf } from './act-as.ts';
+import { createWorkQueue } from './work-queue.ts';
+
+const as = 'namespace-controller';
+const stored = '/namespaces';
+
+/** Gives every namespace its `default` service account; empties one that is being deleted, then lets it go. */
+export function createNamespaceController(deps: Deps, log: Log): { start(): void; stop(): Promise<void> } {
+  const { store, registry } = deps;
+  const queue = createWorkQueue<string>({ name: 'namespace deletion', log, keyOf: (name) => name, work });
+
+  async function work(name: string): Promise<void> {
+    const namespace = store.get({ resource: stored, namespace: '', name });
+    if (namespace === undefined) return;
+    if (namespace.metadata.deletionTimestamp === undefined) return serviceAccount(name);
+    for (const { resource, object } of contentOf(name)) {
+      if (object.metadata.deletionTimestamp !== undefined) continue;
+      const { uid = '' } = object.metadata;
+      done(
+        await remove(deps, requestOf({ as, verb: 'delete', resource, object }), {
+          propagationPolicy: 'Background',
+          preconditions: { uid },
+        }),
+      );
+    }
+    const left = contentOf(name);
+    if (left.length > 0) return report(namespace, left);
+    await finalize(namespace);
+  }
+
+  async function serviceAccount(namespace: string): Promise<void> {
+    const resource = registry.find('', 'v1', 'serviceaccounts');
+    if (resource === undefined || store.get({ resource: resource.storedAs, namespace, name: 'default' })) return;
+    const object: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace } };
+    const refusal = await create(
+      deps,
+      requestOf({ as: 'service-account-controller', verb: 'create', resource, object }),
+      object,
+    );
+    done(refusal);
+  }
+
+  function contentOf(namespace: string): Array<{ resource: Resource; object: KubeObject }> {
+    return store.resources().flatMap((key) => {
+      const resource = registry.byStorage(key);
+      if (!resource?.namespaced) return [];
+      return store.list(key, namespace).map((object) => ({ resource, object }));
+    });
+  }
+
+  async function report(
+    namespace: KubeObject,
+    left: ReadonlyArray<{ resource: Resource; object: KubeObject }>,
+  ): Promise<void> {
+    const resource = registry.find('', 'v1', 'namespaces');
+    if (resource === undefined) return;
+    const conditions = remaining(left, objectAt(namespace, 'status').conditions, timestamp(deps.now()));
+    const next = (now: KubeObject) => withMember(now, 'status', { ...objectAt(now, 'status'), conditions });
+    const request = requestOf({ as, verb: 'patch', resource, object: namespace, subresource: 'status' });
+    done(await update(deps, request, { isPut: false, next }));
+  }
+
+  async function finalize(namespace: KubeObject): Promise<void> {
+    const resource = registry.find('', 'v1', 'namespaces');
+    if (resource === undefined) return;
+    const request = requestOf({ as, verb: 'update', resource, object: namespace, subresource: 'finalize' });
+    const finalizers = namespaceFinalizers(namespace).filter((one) => one !== namespaceFinalizer);
+    const next = (now: KubeObject) => withMember(now, 'spec', finalizers.length > 0 ? { finalizers } : {});
+    done(await update(deps, request, { isPut: false, next }));
+  }
+
+  function follow({ resource, namespace, name, type }: StoredEvent): void {
+    if (resource === stored) queue.add(name);
+    else if (type === 'DELETED' && namespace !== '') {
+      const inside = store.get({ resource: stored, namespace: '', name: namespace });
+      if (inside?.metadata.deletionTimestamp !== undefined) queue.add(namespace);
+    }
+  }
+
+  return {
+    start() {
+      store.subscribe(follow);
+      for (const { metadata } of store.list(stored)) queue.add(metadata.name ?? '');
+    },
+    stop: queue.stop,
+  };
+}
+
+type Left = ReadonlyArray<{ resource: Resource; object: KubeObject }>;
+
+/** The two conditions people look at when a namespace does not go away. */
+function remaining(left: Left, before: unknown, now: string): JsonObject[] {
+  const kinds = count(left.map(({ resource }) => `${qualified(resource)}`));
+  const finalizers = count(left.flatMap(({ object }) => object.metadata.finalizers ?? []));
+  const content = kinds.map(([kind, n]) => `${kind} has ${n} resource instances`).join(', ');
+  const holding = finalizers.map(([finalizer, n]) => `${finalizer} in ${n} resource instances`).join(', ');
+  const made = [
+    {
+      type: 'NamespaceContentRemaining',
+      status: 'True',
+      reason: 'SomeResourcesRemain',
+      message: `Some resources are remaining: ${content}`,
+    },
+    {
+      type: 'NamespaceFinalizersRemaining',
+      status: holding === '' ? 'False' : 'True',
+      reason: holding === '' ? 'ContentHasNoFinalizers' : 'SomeFinalizersRemain',
+      message:
+        holding === ''
+          ? 'All content-preserving finalizers finished'
+          : `Some content in the namespace has finalizers remaining: ${holding}`,
+    },
+  ];
+  const known = Array.isArray(before) ? (before as JsonObject[]) : [];
+  return made.map((one) => {
+    const same = known.find(
+      ({ type, status, message }) => type === one.type && status === one.status && message === one.message,
+    );
+    return same ?? { ...one, lastTransitionTime: now };
+  });
+}
+
+function count(names: readonly string[]): Array<[name: string, count: number]> {
+  return [...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]);
+}

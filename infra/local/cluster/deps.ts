@@ -1,0 +1,13 @@
+// What do the parts of the cluster work with?
+import type { Admission } from './admission/admission.ts';
+import type { Registry } from './resources/registry.ts';
+import type { Store } from './store/store.ts';
+
+export type Deps = {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly admission: Admission;
+  /** Milliseconds since 1970. */
+  now(): number;
+  newUid(): string;
+};

@@ -1,0 +1,143 @@
+// Which groups, versions and kinds are there?
+import type { Resource, Subresource } from '../resources/resource.ts';
+import type { JsonObject } from '../schema/json.ts';
+import { reviewKinds } from './reviews.ts';
+
+/** One kind as discovery tells of it; reviews have no Resource, for nothing of them is stored. */
+type Entry = {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly verbs: readonly string[];
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly subresources: readonly Subresource[];
+};
+
+const reviews: readonly Entry[] = reviewKinds.map(({ group, plural, kind, namespaced }) => ({
+  group,
+  version: 'v1',
+  plural,
+  singular: kind.toLowerCase(),
+  kind,
+  namespaced,
+  verbs: ['create'],
+  shortNames: [],
+  categories: [],
+  subresources: [],
+}));
+
+export const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
+
+/** `/api` or `/apis` in one document, as kubectl asks for it since 1.27. */
+export function aggregatedDiscovery(resources: readonly Resource[], core: boolean): JsonObject {
+  const groups = byGroup(resources).filter(([group]) => (group === '') === core);
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: 'apidiscovery.k8s.io/v2',
+    metadata: {},
+    items: groups.map(([group, versions]) => ({
+      metadata: { ...(group && { name: group }), creationTimestamp: null },
+      versions: versions.map(([version, entries]) => ({
+        version,
+        freshness: 'Current',
+        resources: entries.map(aggregatedEntry),
+      })),
+    })),
+  };
+}
+
+/** `/apis` for older clients. */
+export function groupList(resources: readonly Resource[]): JsonObject {
+  const groups = byGroup(resources).filter(([group]) => group !== '');
+  return {
+    kind: 'APIGroupList',
+    apiVersion: 'v1',
+    groups: groups.map(([group, versions]) => toGroup(group, versions)),
+  };
+}
+
+/** `/apis/GROUP`. */
+export function groupOf(resources: readonly Resource[], name: string): JsonObject | undefined {
+  const found = byGroup(resources).find(([group]) => group === name && group !== '');
+  return found && { kind: 'APIGroup', apiVersion: 'v1', ...toGroup(found[0], found[1]) };
+}
+
+/** `/api/v1` or `/apis/GROUP/VERSION`. */
+export function resourceList(resources: readonly Resource[], group: string, version: string): JsonObject | undefined {
+  const entries = [...resources, ...reviews].filter((one) => one.group === group && one.version === version);
+  if (entries.length === 0) return undefined;
+  const groupVersion = group === '' ? version : `${group}/${version}`;
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: entries.flatMap(legacyEntries) };
+}
+
+type Versions = ReadonlyArray<readonly [version: string, entries: readonly Entry[]]>;
+
+function byGroup(resources: readonly Resource[]): ReadonlyArray<readonly [group: string, versions: Versions]> {
+  const groups = Map.groupBy<string, Entry>([...resources, ...reviews], ({ group }) => group);
+  return [...groups].map(([group, entries]) => {
+    const versions = [...Map.groupBy(entries, ({ version }) => version)];
+    return [group, versions.sort(([left], [right]) => priority(right) - priority(left))] as const;
+  });
+}
+
+/** v1 before v1beta1 before v1alpha1; higher numbers first. */
+function priority(version: string): number {
+  const [, major = '0', stage, minor = '0'] = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version) ?? [];
+  return (stage === undefined ? 2 : stage === 'beta' ? 1 : 0) * 1e6 + Number(major) * 1e3 + Number(minor);
+}
+
+function toGroup(name: string, versions: Versions): JsonObject {
+  const all = versions.map(([version]) => ({ groupVersion: `${name}/${version}`, version }));
+  return { name, versions: all, preferredVersion: all[0] };
+}
+
+function aggregatedEntry(entry: Entry): JsonObject {
+  const { group, version, plural, singular, kind, namespaced, verbs, shortNames, categories, subresources } = entry;
+  const responseKind = { group, version, kind };
+  return {
+    resource: plural,
+    responseKind,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: singular,
+    verbs,
+    ...(shortNames.length > 0 && { shortNames }),
+    ...(categories.length > 0 && { categories }),
+    ...(subresources.length > 0 && {
+      subresources: subresources.map((subresource) => ({
+        subresource,
+        responseKind: subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : responseKind,
+        verbs: subresourceVerbs(subresource),
+      })),
+    }),
+  };
+}
+
+function legacyEntries(entry: Entry): JsonObject[] {
+  const { plural, singular, kind, namespaced, verbs, shortNames, categories, subresources } = entry;
+  return [
+    {
+      name: plural,
+      singularName: singular,
+      namespaced,
+      kind,
+      verbs,
+      ...(shortNames.length > 0 && { shortNames }),
+      ...(categories.length > 0 && { categories }),
+    },
+    ...subresources.map((subresource) => ({
+      name: `${plural}/${subresource}`,
+      singularName: '',
+      namespaced,
+      ...(subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : { kind }),
+      verbs: subresourceVerbs(subresource),
+    })),
+  ];
+}
+
+function subresourceVerbs(subresource: Subresource): string[] {
+  return subresource === 'finalize' ? ['update'] : ['get', 'patch', 'update'];
+}

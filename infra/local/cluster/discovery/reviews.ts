@@ -1,0 +1,64 @@
+// Who may do what? Here the holder of the token may do everything, and everybody is told so.
+import { timestamp } from '../object.ts';
+import { isObject, type JsonObject } from '../schema/json.ts';
+import type { User } from '../serve/request.ts';
+
+export type ReviewKind = {
+  readonly group: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  answer(review: JsonObject, user: User, now: number): JsonObject;
+};
+
+const everything = 'the embedded cluster does not enforce RBAC: it allows everything to the holder of its token';
+const allowed = () => ({ allowed: true, reason: everything });
+
+const authorization = { group: 'authorization.k8s.io', namespaced: false };
+
+/** Kinds that are only ever created, answered at once and never stored. */
+export const reviewKinds: readonly ReviewKind[] = [
+  { ...authorization, plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview', answer: allowed },
+  { ...authorization, plural: 'subjectaccessreviews', kind: 'SubjectAccessReview', answer: allowed },
+  {
+    ...authorization,
+    plural: 'localsubjectaccessreviews',
+    kind: 'LocalSubjectAccessReview',
+    namespaced: true,
+    answer: allowed,
+  },
+  {
+    ...authorization,
+    plural: 'selfsubjectrulesreviews',
+    kind: 'SelfSubjectRulesReview',
+    answer: () => ({
+      resourceRules: [{ verbs: ['*'], apiGroups: ['*'], resources: ['*'] }],
+      nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
+      incomplete: false,
+    }),
+  },
+  {
+    group: 'authentication.k8s.io',
+    plural: 'selfsubjectreviews',
+    kind: 'SelfSubjectReview',
+    namespaced: false,
+    answer: (_, user) => ({ userInfo: user }),
+  },
+];
+
+export function findReview(group: string, version: string, plural: string): ReviewKind | undefined {
+  if (version !== 'v1') return undefined;
+  return reviewKinds.find((one) => one.group === group && one.plural === plural);
+}
+
+/** The review as it was sent, with its status. */
+export function answerReview(kind: ReviewKind, review: JsonObject, asker: { user: User; now: number }): JsonObject {
+  const metadata = isObject(review.metadata) ? review.metadata : {};
+  return {
+    kind: kind.kind,
+    apiVersion: `${kind.group}/v1`,
+    metadata: { creationTimestamp: timestamp(asker.now), ...metadata },
+    ...(review.spec !== undefined && { spec: review.spec }),
+    status: kind.answer(review, asker.user, asker.now),
+  };
+}

@@ -1,0 +1,26 @@
+// What is stored under this name?
+import type { Deps } from '../deps.ts';
+import type { KubeObject } from '../object.ts';
+import { notFound, type Outcome } from '../refusal.ts';
+import { keyOf, type Resource, shown } from '../resources/resource.ts';
+import type { JsonObject } from '../schema/json.ts';
+import type { ApiRequest } from '../serve/request.ts';
+import { type Form, partialMetadata, tableOf } from './represent.ts';
+
+export function get({ store }: Deps, { resource, namespace, name = '' }: ApiRequest): Outcome<KubeObject> {
+  const stored = store.get(keyOf(resource, namespace, name));
+  return stored === undefined ? notFound(resource, name) : shown(resource, stored);
+}
+
+/** One object in the form that was asked for. */
+export function present(resource: Resource, object: KubeObject, form: Form, now: number): JsonObject {
+  if (form.shape === 'metadata') return partialMetadata(object);
+  if (form.shape === 'object') return object;
+  const listMeta = { resourceVersion: object.metadata.resourceVersion };
+  return tableOf({ objects: [columnSource(resource, object)], columns: resource.columns, now, listMeta }, form);
+}
+
+/** Columns read an object as it is stored: events have the same columns whichever way they are read. */
+export function columnSource(resource: Resource, object: KubeObject): KubeObject {
+  return resource.strategy.view?.store(object) ?? object;
+}

@@ -1,0 +1,109 @@
+// Which objects are there, a page at a time?
+import type { Deps } from '../deps.ts';
+import type { KubeObject } from '../object.ts';
+import { badRequest, expired, isRefusal, type Outcome, refuse } from '../refusal.ts';
+import { apiVersionOf, type Resource, shown } from '../resources/resource.ts';
+import type { JsonObject } from '../schema/json.ts';
+import type { ApiRequest } from '../serve/request.ts';
+import { columnSource } from './get.ts';
+import { type Form, partialMetadata, tableOf } from './represent.ts';
+import { type Selection, selectionOf } from './selection.ts';
+
+export type Page = { readonly objects: readonly KubeObject[]; readonly metadata: JsonObject };
+
+/** Where the next page begins: after `after`, in the state of revision `at`. */
+type Continue = { readonly at: number; readonly after: string };
+
+const tooOld =
+  'The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.';
+
+/** All pages of a list show the same revision, as long as the history reaches back to it; after that 410. */
+export function list({ store }: Deps, request: ApiRequest): Outcome<Page> {
+  const { resource, namespace, query } = request;
+  const selection = selectionOf(resource, query);
+  if (isRefusal(selection)) return selection;
+  const start = startOf(query, store.revision());
+  if (isRefusal(start)) return start;
+  const all = store.listAt(start.at, resource.storedAs, resource.namespaced ? namespace : undefined);
+  if (all === undefined) return expired(tooOld);
+  const rest = start.after === '' ? all : all.filter((object) => pathOf(object) > start.after);
+  return page(
+    rest,
+    { selection, limit: Number(query.get('limit') ?? 0), at: start.at, selective: isSelective(query) },
+    resource,
+  );
+}
+
+function startOf(query: URLSearchParams, revision: number): Outcome<Continue> {
+  const token = query.get('continue');
+  if (token) return readToken(token);
+  const wanted = query.get('resourceVersion') ?? '';
+  if (wanted === '' || wanted === '0') return { at: revision, after: '' };
+  if (!/^\d+$/.test(wanted))
+    return badRequest(`resourceVersion: Invalid value: ${JSON.stringify(wanted)}: must be a number`);
+  if (Number(wanted) > revision) {
+    const message = `Timeout: Too large resource version: ${wanted}, current: ${revision}`;
+    const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
+    return refuse(504, 'Timeout', message, { causes, retryAfterSeconds: 1 });
+  }
+  return { at: query.get('resourceVersionMatch') === 'Exact' ? Number(wanted) : revision, after: '' };
+}
+
+function readToken(token: string): Outcome<Continue> {
+  try {
+    const { at, after } = JSON.parse(Buffer.from(token, 'base64url').toString('utf8'));
+    if (Number.isSafeInteger(at) && typeof after === 'string') return { at, after };
+  } catch {} // whatever it was, it was not ours
+  return badRequest('continue key is not valid');
+}
+
+function isSelective(query: URLSearchParams): boolean {
+  return Boolean(query.get('labelSelector') || query.get('fieldSelector'));
+}
+
+type Paging = {
+  readonly selection: Selection;
+  readonly limit: number;
+  readonly at: number;
+  readonly selective: boolean;
+};
+
+function page(all: readonly KubeObject[], { selection, limit, at, selective }: Paging, resource: Resource): Page {
+  const chosen = all.filter(selection);
+  const resourceVersion = String(at);
+  if (!(limit > 0) || chosen.length <= limit) {
+    return { objects: chosen.map((object) => shown(resource, object)), metadata: { resourceVersion } };
+  }
+  const objects = chosen.slice(0, limit);
+  const last = objects.at(-1);
+  const token = Buffer.from(JSON.stringify({ at, after: last === undefined ? '' : pathOf(last) })).toString(
+    'base64url',
+  );
+  const remaining = selective ? {} : { remainingItemCount: chosen.length - limit };
+  return {
+    objects: objects.map((object) => shown(resource, object)),
+    metadata: { resourceVersion, continue: token, ...remaining },
+  };
+}
+
+function pathOf({ metadata }: KubeObject): string {
+  return `${metadata.namespace ?? ''}/${metadata.name ?? ''}`;
+}
+
+/** A page as a List, a Table, or a list of metadata. */
+export function presentList(resource: Resource, { objects, metadata }: Page, form: Form, now: number): JsonObject {
+  if (form.shape === 'table') {
+    const rows = { objects: objects.map((object) => columnSource(resource, object)), columns: resource.columns, now };
+    return tableOf({ ...rows, listMeta: metadata }, form);
+  }
+  if (form.shape === 'metadata') {
+    return {
+      kind: 'PartialObjectMetadataList',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata,
+      items: objects.map(partialMetadata),
+    };
+  }
+  const items = resource.custom ? objects : objects.map(({ kind: _, apiVersion: __, ...rest }) => rest);
+  return { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata, items };
+}

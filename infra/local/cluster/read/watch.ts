@@ -1,0 +1,120 @@
+// What happens to the objects from here on?
+import type { Deps } from '../deps.ts';
+import { type KubeObject, withMeta } from '../object.ts';
+import { expired, isRefusal, type Outcome, type Status } from '../refusal.ts';
+import { apiVersionOf, type Resource, shown } from '../resources/resource.ts';
+import type { JsonObject } from '../schema/json.ts';
+import type { ApiRequest } from '../serve/request.ts';
+import type { StoredEvent } from '../store/history.ts';
+import { columnSource } from './get.ts';
+import { type Form, partialMetadata, tableOf } from './represent.ts';
+import { type Selection, selectionOf } from './selection.ts';
+
+export type WatchEvent = { readonly type: string; readonly object: JsonObject | Status };
+
+export type Watch = {
+  /** Sends events until the returned way to stop is taken; `end` is called when the watch is over by itself. */
+  run(send: (event: WatchEvent) => void, end: () => void): () => void;
+};
+
+const bookmarkEvery = 60_000;
+
+/** A watch of one kind: from now, or from a resourceVersion on, also over a restart of the cluster; too old is 410 in the stream. */
+export function watch(deps: Deps, request: ApiRequest, form: Form): Outcome<Watch> {
+  const selection = selectionOf(request.resource, request.query);
+  if (isRefusal(selection)) return selection;
+  return { run: (send, end) => run(deps, { request, selection, show: shower(deps, request, form), send, end }) };
+}
+
+type Running = {
+  readonly request: ApiRequest;
+  readonly selection: Selection;
+  readonly show: (object: KubeObject) => JsonObject;
+  readonly send: (event: WatchEvent) => void;
+  readonly end: () => void;
+};
+
+function run({ store }: Deps, { request, selection, show, send, end }: Running): () => void {
+  const { resource, namespace, query } = request;
+  const wanted = query.get('resourceVersion') ?? '';
+  const initial = query.get('sendInitialEvents') === 'true' || wanted === '' || wanted === '0';
+  const bookmarks = query.get('allowWatchBookmarks') === 'true';
+  const past = initial ? [] : pastEvents(store, wanted);
+  if (past === undefined) {
+    const known = `too old resource version: ${wanted} (${store.floor() + 1})`;
+    send({ type: 'ERROR', object: expired(known).refusal });
+    end();
+    return () => {};
+  }
+  const bookmark = (annotations?: Record<string, string>) =>
+    send({ type: 'BOOKMARK', object: show(markOf(resource, store.revision(), annotations)) });
+  if (initial)
+    for (const object of store.list(resource.storedAs, namespace).filter(selection))
+      send({ type: 'ADDED', object: show(object) });
+  if (query.get('sendInitialEvents') === 'true') bookmark({ 'k8s.io/initial-events-end': 'true' });
+  const pass = (event: StoredEvent) => {
+    if (event.resource !== resource.storedAs || (namespace !== undefined && event.namespace !== namespace)) return;
+    const seen = seenAs(event, selection);
+    if (seen !== undefined) send({ type: seen.type, object: show(seen.object) });
+  };
+  for (const event of past) pass(event);
+  const unsubscribe = store.subscribe(pass);
+  const ticking = bookmarks ? setInterval(() => bookmark(), bookmarkEvery) : undefined;
+  const ending = setTimeout(() => {
+    if (bookmarks) bookmark();
+    stop();
+    end();
+  }, secondsOf(query) * 1000);
+  const stop = () => {
+    unsubscribe();
+    clearInterval(ticking);
+    clearTimeout(ending);
+  };
+  return stop;
+}
+
+/** A revision that is still to come can only be another cluster's: as unknown as one that is too old. */
+function pastEvents(store: Deps['store'], wanted: string): readonly StoredEvent[] | undefined {
+  const revision = Number(wanted);
+  return Number.isSafeInteger(revision) && revision <= store.revision() ? store.since(revision) : undefined;
+}
+
+/** An object that begins to fit the selection is ADDED, one that ceases to is DELETED. */
+function seenAs(
+  { type, object, previous, revision }: StoredEvent,
+  fits: Selection,
+): { type: string; object: KubeObject } | undefined {
+  const before = previous !== undefined && fits(previous);
+  if (type === 'DELETED') return before ? { type, object } : undefined;
+  if (fits(object)) return { type: before ? 'MODIFIED' : 'ADDED', object };
+  return before ? { type: 'DELETED', object: withMeta(previous, { resourceVersion: String(revision) }) } : undefined;
+}
+
+/** As asked, else between half an hour and an hour, so that not all clients come back at once. */
+function secondsOf(query: URLSearchParams): number {
+  const asked = Number(query.get('timeoutSeconds'));
+  return asked > 0 ? Math.min(asked, 86_400) : 1800 * (1 + Math.random());
+}
+
+function markOf(resource: Resource, revision: number, annotations: Record<string, string> | undefined): KubeObject {
+  return {
+    kind: resource.kind,
+    apiVersion: apiVersionOf(resource),
+    metadata: { resourceVersion: String(revision), creationTimestamp: null, ...(annotations && { annotations }) },
+  };
+}
+
+/** The first table of a watch has the column definitions, the others rely on them. */
+function shower({ now }: Deps, { resource }: ApiRequest, form: Form): (object: KubeObject) => JsonObject {
+  let first = true;
+  return (stored) => {
+    const object = shown(resource, stored);
+    if (form.shape === 'object') return object;
+    if (form.shape === 'metadata') return partialMetadata(object);
+    const objects = stored.metadata.uid === undefined ? [] : [columnSource(resource, object)];
+    const listMeta = { resourceVersion: stored.metadata.resourceVersion };
+    const table = tableOf({ objects, columns: resource.columns, now: now(), listMeta, definitions: first }, form);
+    first = false;
+    return table;
+  };
+}

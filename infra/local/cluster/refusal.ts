@@ -1,0 +1,101 @@
+// What does the cluster answer when it does not do what was asked?
+import { type Cause, joinCauses } from './schema/cause.ts';
+
+export type StatusCause = { readonly reason?: string; readonly message?: string; readonly field?: string };
+
+export type Status = {
+  readonly kind: 'Status';
+  readonly apiVersion: 'v1';
+  readonly metadata: Record<string, never>;
+  readonly status: 'Failure' | 'Success';
+  readonly message?: string;
+  readonly reason?: string;
+  readonly details?: {
+    readonly name?: string;
+    readonly group?: string;
+    readonly kind?: string;
+    readonly uid?: string;
+    readonly causes?: readonly StatusCause[];
+    readonly retryAfterSeconds?: number;
+  };
+  readonly code?: number;
+};
+
+/** An expected failure. Steps return it instead of their result; `isRefusal` tells the two apart. */
+export type Refusal = { readonly refusal: Status };
+export type Outcome<T> = T | Refusal;
+
+export function isRefusal(outcome: unknown): outcome is Refusal {
+  return typeof outcome === 'object' && outcome !== null && Object.hasOwn(outcome, 'refusal');
+}
+
+type Named = { readonly group: string; readonly plural: string; readonly kind: string };
+
+export function refuse(code: number, reason: string, message: string, details: Status['details'] = {}): Refusal {
+  return {
+    refusal: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, details, code },
+  };
+}
+
+/** `widgets.example.com`, or `secrets` for the core group. */
+export function qualified(resource: Named): string {
+  return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
+}
+
+function detailsOf({ group, plural }: Named, name: string): NonNullable<Status['details']> {
+  return { ...(name && { name }), ...(group && { group }), kind: plural };
+}
+
+export function notFound(resource: Named, name: string): Refusal {
+  return refuse(404, 'NotFound', `${qualified(resource)} "${name}" not found`, detailsOf(resource, name));
+}
+
+export function noSuchPath(hint?: string): Refusal {
+  const words = 'the server could not find the requested resource';
+  return refuse(404, 'NotFound', hint === undefined ? words : `${words}: ${hint}`);
+}
+
+export function alreadyExists(resource: Named, name: string): Refusal {
+  return refuse(409, 'AlreadyExists', `${qualified(resource)} "${name}" already exists`, detailsOf(resource, name));
+}
+
+export const objectModified =
+  'the object has been modified; please apply your changes to the latest version and try again';
+
+export function conflict(resource: Named, name: string, why: string): Refusal {
+  const message = `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`;
+  return refuse(409, 'Conflict', message, detailsOf(resource, name));
+}
+
+export function invalid({ group, kind }: Named, name: string, causes: readonly Cause[]): Refusal {
+  const what = group === '' ? kind : `${kind}.${group}`;
+  return refuse(422, 'Invalid', `${what} "${name}" is invalid: ${joinCauses(causes)}`, {
+    ...(name && { name }),
+    ...(group && { group }),
+    kind,
+    causes: causes.map(({ field, reason, message }) => ({ reason, message, field })),
+  });
+}
+
+export function forbidden(resource: Named, name: string, why: string, causes?: readonly StatusCause[]): Refusal {
+  const what = name === '' ? qualified(resource) : `${qualified(resource)} "${name}"`;
+  const details = { ...detailsOf(resource, name), ...(causes && { causes }) };
+  return refuse(403, 'Forbidden', `${what} is forbidden: ${why}`, details);
+}
+
+export function badRequest(message: string): Refusal {
+  return refuse(400, 'BadRequest', message);
+}
+
+export function methodNotAllowed(resource: Named | undefined, message: string): Refusal {
+  return refuse(405, 'MethodNotAllowed', message, resource === undefined ? {} : detailsOf(resource, ''));
+}
+
+export function internalError(message: string): Refusal {
+  return refuse(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message }] });
+}
+
+/** 410: the caller must list anew. */
+export function expired(message: string): Refusal {
+  return refuse(410, 'Expired', message);
+}

@@ -1,0 +1,128 @@
+// Which kinds does the cluster serve before anybody applies a CRD?
+import { coreSchema } from '../codec/core-kinds.ts';
+import { columnsOf } from '../codec/table.ts';
+import { coreStrategies } from '../kinds/core-strategies.ts';
+import { prune } from '../schema/prune.ts';
+import { apiVersionOf, type Resource, type Subresource } from './resource.ts';
+
+const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+
+type Row = {
+  readonly group: string;
+  readonly plural: string;
+  readonly kind: string;
+  readonly scope?: 'Cluster';
+  readonly short?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly subresources?: readonly Subresource[];
+  readonly verbs?: readonly string[];
+  readonly generations?: true;
+  readonly nameRule?: Resource['nameRule'];
+  readonly storedAs?: string;
+};
+
+const apiExtension = { scope: 'Cluster', categories: ['api-extensions'], generations: true } as const;
+const workload = { categories: ['all'], generations: true } as const;
+const rbac = { group: 'rbac.authorization.k8s.io', nameRule: 'path' } as const;
+
+const rows: readonly Row[] = [
+  { group: '', plural: 'configmaps', kind: 'ConfigMap', short: ['cm'] },
+  { group: '', plural: 'events', kind: 'Event', short: ['ev'] },
+  {
+    group: '',
+    plural: 'namespaces',
+    kind: 'Namespace',
+    scope: 'Cluster',
+    short: ['ns'],
+    subresources: ['finalize', 'status'],
+    verbs: allVerbs.filter((verb) => verb !== 'deletecollection'),
+    nameRule: 'label',
+  },
+  // Nothing runs here, so no Pod can be made: there are none, and they can be listed.
+  { group: '', plural: 'pods', kind: 'Pod', short: ['po'], categories: ['all'], verbs: ['get', 'list', 'watch'] },
+  { group: '', plural: 'secrets', kind: 'Secret' },
+  { group: '', plural: 'serviceaccounts', kind: 'ServiceAccount', short: ['sa'] },
+  {
+    group: '',
+    plural: 'services',
+    kind: 'Service',
+    short: ['svc'],
+    categories: ['all'],
+    subresources: ['status'],
+    nameRule: 'label',
+  },
+  {
+    group: 'apps',
+    plural: 'deployments',
+    kind: 'Deployment',
+    short: ['deploy'],
+    subresources: ['scale', 'status'],
+    ...workload,
+  },
+  { group: 'events.k8s.io', plural: 'events', kind: 'Event', short: ['ev'], storedAs: '/events' },
+  { group: 'batch', plural: 'cronjobs', kind: 'CronJob', short: ['cj'], subresources: ['status'], ...workload },
+  { group: 'batch', plural: 'jobs', kind: 'Job', subresources: ['status'], ...workload },
+  { group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' },
+  {
+    group: 'policy',
+    plural: 'poddisruptionbudgets',
+    kind: 'PodDisruptionBudget',
+    short: ['pdb'],
+    subresources: ['status'],
+    generations: true,
+  },
+  { ...rbac, plural: 'clusterrolebindings', kind: 'ClusterRoleBinding', scope: 'Cluster' },
+  { ...rbac, plural: 'clusterroles', kind: 'ClusterRole', scope: 'Cluster' },
+  { ...rbac, plural: 'rolebindings', kind: 'RoleBinding' },
+  { ...rbac, plural: 'roles', kind: 'Role' },
+  {
+    group: 'apiextensions.k8s.io',
+    plural: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+    short: ['crd', 'crds'],
+    subresources: ['status'],
+    ...apiExtension,
+  },
+  {
+    group: 'admissionregistration.k8s.io',
+    plural: 'mutatingwebhookconfigurations',
+    kind: 'MutatingWebhookConfiguration',
+    ...apiExtension,
+  },
+  {
+    group: 'admissionregistration.k8s.io',
+    plural: 'validatingwebhookconfigurations',
+    kind: 'ValidatingWebhookConfiguration',
+    ...apiExtension,
+  },
+];
+
+/** The built-in kinds, all in version v1, with the real server's names, short names and categories. */
+export const coreResources: readonly Resource[] = rows.map(toResource);
+
+function toResource(row: Row): Resource {
+  const { group, plural, kind, scope, short = [], categories = [], subresources = [], verbs = allVerbs } = row;
+  const schema = coreSchema(apiVersionOf({ group, version: 'v1' }), kind) ?? {};
+  return {
+    group,
+    version: 'v1',
+    plural,
+    singular: kind.toLowerCase(),
+    kind,
+    listKind: `${kind}List`,
+    namespaced: scope !== 'Cluster',
+    shortNames: short,
+    categories,
+    verbs,
+    subresources,
+    storedAs: row.storedAs ?? `${group}/${plural}`,
+    custom: false,
+    generations: row.generations ?? false,
+    unconditionalUpdate: kind !== 'CustomResourceDefinition' && kind !== 'Lease',
+    nameRule: row.nameRule ?? 'subdomain',
+    columns: columnsOf(apiVersionOf({ group: group === 'events.k8s.io' ? '' : group, version: 'v1' }), kind),
+    strategy: coreStrategies[`${group}/${kind}`] ?? {},
+    schema,
+    prune: (object) => prune(schema, object),
+  };
+}

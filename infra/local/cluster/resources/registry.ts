@@ -1,0 +1,63 @@
+// Which kinds does the cluster serve right now?
+import type { KubeObject } from '../object.ts';
+import type { Store } from '../store/store.ts';
+import { coreResources } from './core-resources.ts';
+import { crdSpec, customResources } from './custom-resources.ts';
+import type { Resource } from './resource.ts';
+
+export const crdKey = 'apiextensions.k8s.io/customresourcedefinitions';
+
+export type Registry = {
+  all(): readonly Resource[];
+  find(group: string, version: string, plural: string): Resource | undefined;
+  /** The resource of an owner reference or a manifest. */
+  byKind(apiVersion: string, kind: string): Resource | undefined;
+  /** Any served version of what is stored under this key. */
+  byStorage(storedAs: string): Resource | undefined;
+  /** The CRD that a custom resource came from. */
+  definition(resource: Resource): KubeObject | undefined;
+};
+
+/** The built-in kinds, and those of the CRDs in the store; follows the store as it changes. */
+export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>): Registry {
+  const made = new WeakMap<KubeObject, readonly Resource[]>();
+  let known: readonly Resource[] | undefined;
+  store.subscribe(({ resource }) => {
+    if (resource === crdKey) known = undefined;
+  });
+
+  function resourcesOf(crd: KubeObject): readonly Resource[] {
+    const found = made.get(crd) ?? customResources(crd);
+    made.set(crd, found);
+    return found;
+  }
+
+  function all(): readonly Resource[] {
+    known ??= [...coreResources, ...store.list(crdKey).filter(established).flatMap(resourcesOf)];
+    return known;
+  }
+
+  return {
+    all,
+    find: (group, version, plural) =>
+      all().find((one) => one.group === group && one.version === version && one.plural === plural),
+    byKind(apiVersion, kind) {
+      const [group, version] = splitApiVersion(apiVersion);
+      return all().find((one) => one.group === group && one.version === version && one.kind === kind);
+    },
+    byStorage: (storedAs) => all().find((one) => one.storedAs === storedAs),
+    definition: ({ group, plural }) => store.get({ resource: crdKey, namespace: '', name: `${plural}.${group}` }),
+  };
+}
+
+export function splitApiVersion(apiVersion: string): [group: string, version: string] {
+  const [first = '', second] = apiVersion.split('/');
+  return second === undefined ? ['', first] : [first, second];
+}
+
+function established(crd: KubeObject): boolean {
+  const { conditions = [] } = (crd.status ?? {}) as { conditions?: ReadonlyArray<{ type: string; status: string }> };
+  return (
+    crdSpec(crd) !== undefined && conditions.some(({ type, status }) => type === 'Established' && status === 'True')
+  );
+}

@@ -1,0 +1,75 @@
+// What does the cluster know about one kind it serves?
+import type { Column } from '../codec/table.ts';
+import type { KubeObject } from '../object.ts';
+import type { Cause } from '../schema/cause.ts';
+import type { JsonObject } from '../schema/json.ts';
+import type { Schema } from '../schema/schema.ts';
+import type { Structural } from '../schema/structural.ts';
+
+export type Subresource = 'status' | 'finalize' | 'scale';
+
+/** What is special about a kind beyond its schema. Every member is pure. */
+export type Strategy = {
+  /** What code fills in or rewrites before the schema judges: defaults, `stringData`, what an update may not touch. */
+  prepare?(object: KubeObject, old?: KubeObject): KubeObject;
+  /** What no schema can say. */
+  check?(object: KubeObject, old?: KubeObject): readonly Cause[];
+  /** What the server itself reports about the object, e.g. a CRD's conditions. */
+  observe?(object: KubeObject, now: string): KubeObject;
+  /** Fields a list can be filtered by, beyond metadata.name and metadata.namespace. */
+  readonly selectable?: Readonly<Record<string, (object: KubeObject) => string>>;
+  /** The object of this version from the stored one, and back (events have two faces). */
+  readonly view?: { show(stored: KubeObject): KubeObject; store(shown: KubeObject): KubeObject };
+};
+
+export type Resource = {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly kind: string;
+  readonly listKind: string;
+  readonly namespaced: boolean;
+  readonly shortNames: readonly string[];
+  readonly categories: readonly string[];
+  readonly verbs: readonly string[];
+  readonly subresources: readonly Subresource[];
+  /** `group/plural` of what is stored: the same for all versions. */
+  readonly storedAs: string;
+  readonly custom: boolean;
+  /** Whether `metadata.generation` counts changes of this kind. */
+  readonly generations: boolean;
+  /** Whether a PUT may leave out the resourceVersion. */
+  readonly unconditionalUpdate: boolean;
+  readonly nameRule: 'subdomain' | 'label' | 'path';
+  readonly columns: readonly Column[];
+  readonly strategy: Strategy;
+  readonly schema: Schema;
+  /** Drops what the kind does not know, and says what that was. */
+  prune: Structural['prune'];
+  /** A custom resource's schema with its rules, compiled on first use. */
+  structural?(): Structural;
+};
+
+export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'version'>): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+/** A stored object as this version shows it. */
+export function shown(resource: Resource, stored: KubeObject): KubeObject {
+  if (resource.strategy.view !== undefined) return resource.strategy.view.show(stored);
+  const apiVersion = apiVersionOf(resource);
+  return stored.apiVersion === apiVersion ? stored : { ...stored, apiVersion };
+}
+
+export function keyOf(resource: Resource, namespace: string | undefined, name: string) {
+  return { resource: resource.storedAs, namespace: resource.namespaced ? (namespace ?? '') : '', name };
+}
+
+export function gvk({ group, version, kind }: Resource): JsonObject {
+  return { group, version, kind };
+}
+
+export function gvr({ group, version, plural }: Resource): JsonObject {
+  return { group, version, resource: plural };
+}

@@ -1,0 +1,30 @@
+// What does the cluster say about itself?
+import type { JsonObject } from '../schema/json.ts';
+
+export const notForProduction =
+  'This is the embedded cluster of the gateway operator: an API server for trying and testing only. It runs no Pods, enforces no RBAC and has one token. Never use it in production.';
+
+/** `/version`. The number is that of the API it follows. */
+export function version(): JsonObject {
+  return {
+    major: '1',
+    minor: '34',
+    gitVersion: 'v1.34.0+gateway-operator-embedded',
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: `node-${process.version}`,
+    compiler: 'node',
+    platform: `${process.platform}/${process.arch}`,
+    note: notForProduction,
+  };
+}
+
+/** `/`: what there is to ask, and what this is. */
+export function root(groupVersions: readonly string[]): JsonObject {
+  const groups = groupVersions.filter((one) => one.includes('/')).map((one) => `/apis/${one}`);
+  return {
+    note: notForProduction,
+    paths: ['/api', '/api/v1', '/apis', ...groups, '/healthz', '/livez', '/openapi/v3', '/readyz', '/version'],
+  };
+}

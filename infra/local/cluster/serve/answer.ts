@@ -1,0 +1,130 @@
+// How does a request become an answer?
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Deps } from '../deps.ts';
+import type { OpenApi } from '../discovery/openapi.ts';
+import { answerReview, findReview } from '../discovery/reviews.ts';
+import { encode } from '../read/represent.ts';
+import {
+  badRequest,
+  isRefusal,
+  methodNotAllowed,
+  noSuchPath,
+  type Outcome,
+  type Refusal,
+  refuse,
+  type Status,
+} from '../refusal.ts';
+import type { JsonObject } from '../schema/json.ts';
+import { decodeBody } from './body.ts';
+import { handle, type Reply } from './handle.ts';
+import { type Plain, plainAnswer, publicAnswer } from './plain.ts';
+import { readBody } from './read-body.ts';
+import { type ApiRequest, type User, writeOptions } from './request.ts';
+import { type Place, placeOf, routeOf } from './route.ts';
+
+export type Serving = {
+  readonly deps: Deps;
+  readonly openApi: OpenApi;
+  authenticate(headers: IncomingMessage['headers']): Outcome<User>;
+};
+
+export type Answered = Refusal | Reply | Plain;
+
+/** Everything but the writing of the response. `warn` collects Warning headers. */
+export async function answer(
+  serving: Serving,
+  message: IncomingMessage,
+  context: { warn: ApiRequest['warn']; signal: AbortSignal },
+): Promise<Answered> {
+  const { deps, openApi } = serving;
+  const url = new URL(message.url ?? '/', 'https://cluster');
+  const open = publicAnswer(url.pathname);
+  if (open !== undefined) return open;
+  const user = serving.authenticate(message.headers);
+  if (isRefusal(user)) return user;
+  const accept = message.headers.accept ?? '';
+  const plain = message.method === 'GET' ? plainAnswer({ ...deps, openApi }, url.pathname, accept) : undefined;
+  if (plain !== undefined) return plain;
+  const place = placeOf(url.pathname);
+  if (place === undefined) return noSuchPath();
+  const body = await readBody(message);
+  if (isRefusal(body)) return body;
+  const contentType = message.headers['content-type'] ?? '';
+  const review = message.method === 'POST' ? reviewed(place, { body, contentType, user, now: deps.now() }) : undefined;
+  if (review !== undefined) return review;
+  const route = routeOf(deps.registry, message.method ?? '', place, url.searchParams);
+  if (route === undefined) return noSuchPath();
+  if (route === 'method') return wrongMethod(place);
+  const options = writeOptions(url.searchParams);
+  if (isRefusal(options)) return options;
+  const userAgent = message.headers['user-agent'] ?? '';
+  return handle(deps, {
+    ...route,
+    ...options,
+    ...context,
+    query: url.searchParams,
+    contentType,
+    accept,
+    body,
+    user,
+    userAgent,
+  });
+}
+
+type Reviewing = { readonly body: Buffer; readonly contentType: string; readonly user: User; readonly now: number };
+
+function reviewed(
+  { group, version, plural }: Place,
+  { body, contentType, user, now }: Reviewing,
+): Plain | Refusal | undefined {
+  const kind = findReview(group, version, plural);
+  if (kind === undefined) return undefined;
+  const review: JsonObject | Refusal = decodeBody(body, contentType);
+  if (isRefusal(review)) return review;
+  if (review.kind !== undefined && review.kind !== kind.kind) return badRequest(`the kind must be ${kind.kind}`);
+  return { body: answerReview(kind, review, { user, now }) };
+}
+
+function wrongMethod({ plural, subresource, name }: Place): Refusal {
+  const words = 'the server does not allow this method on the requested resource';
+  if (plural === 'pods')
+    return methodNotAllowed(
+      undefined,
+      `${words}: the embedded cluster runs no Pods; for that use a real cluster (--cluster envtest, or a kubeconfig)`,
+    );
+  if (name !== undefined && subresource !== undefined)
+    return noSuchPath(
+      `the embedded cluster has no ${plural}/${subresource}; for that use a real cluster (--cluster envtest)`,
+    );
+  return methodNotAllowed(undefined, words);
+}
+
+/** Writes an answer that is no watch. */
+export function write(
+  response: ServerResponse,
+  answered: Exclude<Answered, { watch: unknown }>,
+  warnings: readonly string[],
+): void {
+  for (const warning of warnings) response.appendHeader('warning', `299 - ${JSON.stringify(warning)}`);
+  response.setHeader('cache-control', 'no-cache, private');
+  if (isRefusal(answered))
+    return send(response, answered.refusal.code ?? 500, JSON.stringify(answered.refusal), 'application/json');
+  if ('form' in answered) {
+    return send(response, answered.code, encode(answered.body, answered.form), answered.form.encoding);
+  }
+  for (const [name, value] of Object.entries(answered.headers ?? {})) response.setHeader(name, value);
+  const text = typeof answered.body === 'string' ? answered.body : JSON.stringify(answered.body);
+  send(response, 200, text, answered.contentType ?? 'application/json');
+}
+
+function send(response: ServerResponse, code: number, text: string, contentType: string): void {
+  const body = Buffer.from(text);
+  response.writeHead(code, { 'content-type': contentType, 'content-length': body.length });
+  response.end(body);
+}
+
+/** Our own fault, as a Status: the log has the rest. */
+export function brokenStatus(error: Error): Refusal & { readonly refusal: Status } {
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
+  return refuse(500, 'InternalError', `Internal error occurred: ${error.message}${cause}`);
+}

@@ -1,0 +1,41 @@
+// Who is asking?
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Outcome, refuse } from '../refusal.ts';
+import type { User } from './request.ts';
+
+const holder: User = { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
+
+/** The holder of the token, or whom he acts as (`kubectl --as`). Everybody else is 401. */
+export function createAuthenticate(token: string): (headers: IncomingHttpHeaders) => Outcome<User> {
+  const wanted = digest(token);
+  return (headers) => {
+    const [scheme = '', given = ''] = (headers.authorization ?? '').split(/\s+/);
+    if (scheme.toLowerCase() !== 'bearer' || !timingSafeEqual(digest(given), wanted)) {
+      return refuse(401, 'Unauthorized', 'Unauthorized');
+    }
+    return impersonated(headers) ?? holder;
+  };
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+function impersonated(headers: IncomingHttpHeaders): User | undefined {
+  const username = headers['impersonate-user'];
+  if (typeof username !== 'string' || username === '') return undefined;
+  const groups = headers['impersonate-group'];
+  const listed = typeof groups === 'string' ? groups.split(/,\s*/) : (groups ?? []);
+  const uid = headers['impersonate-uid'];
+  const extra = Object.entries(headers).flatMap(([header, value]) => {
+    const [, key] = /^impersonate-extra-(.+)$/.exec(header) ?? [];
+    return key === undefined ? [] : [[decodeURIComponent(key), [String(value)]] as const];
+  });
+  return {
+    username,
+    groups: [...new Set([...listed, 'system:authenticated'])],
+    ...(typeof uid === 'string' && { uid }),
+    ...(extra.length > 0 && { extra: Object.fromEntries(extra) }),
+  };
+}

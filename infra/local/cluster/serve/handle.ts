@@ -1,0 +1,116 @@
+// How does each verb answer?
+import type { Deps } from '../deps.ts';
+import type { KubeObject } from '../object.ts';
+import { get, present } from '../read/get.ts';
+import { list, presentList } from '../read/list.ts';
+import { type Form, formOf } from '../read/represent.ts';
+import { type Watch, watch } from '../read/watch.ts';
+import { isRefusal, noSuchPath, type Outcome, type Status } from '../refusal.ts';
+import type { JsonObject } from '../schema/json.ts';
+import { create } from '../write/create.ts';
+import { decodeObject } from '../write/decode.ts';
+import { deleteOptions, remove } from '../write/delete.ts';
+import { removeAll } from '../write/delete-collection.ts';
+import { patch } from '../write/patch.ts';
+import { readScale, writeScale } from '../write/scale.ts';
+import { update } from '../write/update.ts';
+import { decodeBody } from './body.ts';
+import type { ApiRequest } from './request.ts';
+
+export type Reply =
+  | { readonly code: number; readonly body: JsonObject | Status; readonly form: Form }
+  | { readonly watch: Watch; readonly form: Form };
+
+/** Serves one request on one resource. */
+export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<Reply>> {
+  const form = formOf(request.accept, request.query);
+  if (isRefusal(form)) return form;
+  const { resource, subresource } = request;
+  if (subresource === 'scale' && resource.subresources.includes('scale')) return scale(deps, request, form);
+  if (subresource !== undefined && !resource.subresources.some((one) => one === subresource)) {
+    return noSuchPath(
+      `the embedded cluster has no ${resource.plural}/${subresource}; for that use a real cluster (--cluster envtest)`,
+    );
+  }
+  const show = (object: KubeObject, code = 200): Reply => ({
+    code,
+    form,
+    body: present(resource, object, form, deps.now()),
+  });
+  switch (request.verb) {
+    case 'get':
+      return map(get(deps, request), show);
+    case 'list':
+      return map(list(deps, request), (page) => ({
+        code: 200,
+        form,
+        body: presentList(resource, page, form, deps.now()),
+      }));
+    case 'watch':
+      return map(watch(deps, request, form), (watching) => ({ watch: watching, form }));
+    case 'create':
+      return map(await createFrom(deps, request), (object) => show(object, 201));
+    case 'update':
+      return map(await updateFrom(deps, request), show);
+    case 'patch':
+      return map(await patch(deps, request), ({ object, created }) => show(object, created ? 201 : 200));
+    case 'delete':
+      return deleteOne(deps, request, form);
+    case 'deletecollection':
+      return map(await removeAll(deps, request), (page) => ({
+        code: 200,
+        form,
+        body: presentList(resource, page, form, deps.now()),
+      }));
+  }
+}
+
+function map<T>(outcome: Outcome<T>, make: (value: T) => Reply): Outcome<Reply> {
+  return isRefusal(outcome) ? outcome : make(outcome);
+}
+
+async function createFrom(deps: Deps, request: ApiRequest): Promise<Outcome<KubeObject>> {
+  const object = decoded(request);
+  return isRefusal(object) ? object : create(deps, request, object);
+}
+
+async function updateFrom(deps: Deps, request: ApiRequest): Promise<Outcome<KubeObject>> {
+  const object = decoded(request);
+  return isRefusal(object) ? object : update(deps, request, { isPut: true, next: () => object });
+}
+
+function decoded(request: ApiRequest): Outcome<KubeObject> {
+  const body = decodeBody(request.body, request.contentType);
+  return isRefusal(body) ? body : decodeObject(request.resource, body, request);
+}
+
+async function deleteOne(deps: Deps, request: ApiRequest, form: Form): Promise<Outcome<Reply>> {
+  const body = request.body.length === 0 ? undefined : decodeBody(request.body, request.contentType);
+  if (isRefusal(body)) return body;
+  const options = deleteOptions(body, request.query);
+  if (isRefusal(options)) return options;
+  const dryRun = request.dryRun || (Array.isArray(body?.dryRun) && body.dryRun.includes('All'));
+  const deleted = await remove(deps, { ...request, dryRun }, options);
+  if (isRefusal(deleted)) return deleted;
+  const { object, gone } = deleted;
+  return {
+    code: 200,
+    form,
+    body: gone ? success(request, object) : present(request.resource, object, form, deps.now()),
+  };
+}
+
+function success({ resource }: ApiRequest, { metadata }: KubeObject): Status {
+  const details = {
+    name: metadata.name ?? '',
+    ...(resource.group && { group: resource.group }),
+    kind: resource.plural,
+    ...(metadata.uid && { uid: metadata.uid }),
+  };
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
+}
+
+async function scale(deps: Deps, request: ApiRequest, form: Form): Promise<Outcome<Reply>> {
+  const scaled = request.verb === 'get' ? readScale(deps, request) : await writeScale(deps, request);
+  return map(scaled, (body) => ({ code: 200, form, body }));
+}

@@ -1,0 +1,64 @@
+// How does the cluster listen, and how does it stop without leaving anybody hanging?
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Log } from '#core/ports/clock.ts';
+import { internalError } from '../refusal.ts';
+import { type Answered, answer, brokenStatus, type Serving, write } from './answer.ts';
+import { stream } from './stream.ts';
+
+export type Listener = { readonly port: number; close(): Promise<void> };
+
+export type Tls = { readonly key: string; readonly cert: string };
+
+/** Listens on 127.0.0.1 over HTTPS. Throws one sentence when the port is taken. */
+export async function listen(
+  serving: Serving,
+  { port, tls, log }: { port: number; tls: Tls; log: Log },
+): Promise<Listener> {
+  const stopping = new AbortController();
+  const server = createServer({ ...tls, ALPNProtocols: ['http/1.1'] }, (message, response) => {
+    void serve(serving, { message, response, log, stopping: stopping.signal });
+  });
+  server.requestTimeout = 0;
+  server.keepAliveTimeout = 90_000;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === 'EADDRINUSE' ? `port ${port} is taken` : cause.message;
+      reject(new Error(`the embedded cluster cannot listen on 127.0.0.1: ${why}`, { cause }));
+    });
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      stopping.abort();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      const impatient = setTimeout(() => server.closeAllConnections(), 2_000);
+      await closed;
+      clearTimeout(impatient);
+    },
+  };
+}
+
+type Exchange = {
+  readonly message: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly log: Log;
+  readonly stopping: AbortSignal;
+};
+
+async function serve(serving: Serving, { message, response, log, stopping }: Exchange): Promise<void> {
+  const left = new AbortController();
+  response.once('close', () => left.abort());
+  const warnings: string[] = [];
+  const warn = (text: string) => void warnings.push(text.replaceAll(/[\r\n]+/g, ' '));
+  const answered = await answer(serving, message, { warn, signal: left.signal }).catch((error: Error): Answered => {
+    log.error('embedded cluster: a request failed', { method: message.method, path: message.url, error });
+    return error instanceof URIError ? internalError(error.message) : brokenStatus(error);
+  });
+  if (response.destroyed) return;
+  if ('watch' in answered) stream(response, answered, AbortSignal.any([left.signal, stopping]));
+  else write(response, answered, warnings);
+}

@@ -1,0 +1,64 @@
+// What is answered on the paths that are no resources: health, version, discovery, OpenAPI?
+import { aggregatedDiscovery, aggregatedType, groupList, groupOf, resourceList } from '../discovery/discovery.ts';
+import type { OpenApi } from '../discovery/openapi.ts';
+import type { Registry } from '../resources/registry.ts';
+import { apiVersionOf } from '../resources/resource.ts';
+import type { JsonObject } from '../schema/json.ts';
+import { root, version } from './about.ts';
+
+export type Plain = {
+  readonly body: JsonObject | string;
+  readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+type Deps = { readonly registry: Registry; readonly openApi: OpenApi };
+
+/** Anybody may ask these: probes and `kubectl version` do so before they have a token. */
+export function publicAnswer(path: string): Plain | undefined {
+  if (/^\/(healthz|livez|readyz)(\/.*)?$/.test(path)) return { body: 'ok', contentType: 'text/plain; charset=utf-8' };
+  return path === '/version' || path === '/version/' ? { body: version() } : undefined;
+}
+
+export function plainAnswer({ registry, openApi }: Deps, path: string, accept: string): Plain | undefined {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  const [first, second, third] = segments;
+  const resources = registry.all();
+  if (first === undefined) return { body: root([...new Set(resources.map(apiVersionOf))]) };
+  if (first === 'openapi' && second === 'v3') return openApiAnswer(openApi, segments.slice(2).join('/'));
+  if (segments.length === 1 && (first === 'api' || first === 'apis')) {
+    if (wantsAggregated(accept)) {
+      return { body: aggregatedDiscovery(resources, first === 'api'), contentType: aggregatedType };
+    }
+    return {
+      body:
+        first === 'apis'
+          ? groupList(resources)
+          : { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
+    };
+  }
+  if (first === 'api' && segments.length === 2) return found(resourceList(resources, '', second ?? ''));
+  if (first === 'apis' && segments.length === 2) return found(groupOf(resources, second ?? ''));
+  if (first === 'apis' && segments.length === 3) return found(resourceList(resources, second ?? '', third ?? ''));
+  return undefined;
+}
+
+/** kubectl asks for v2 first, older ones for v2beta1, which they also get from the legacy lists. */
+function wantsAggregated(accept: string): boolean {
+  return accept.split(',').some((entry) => {
+    const parts = entry.split(';').map((part) => part.trim());
+    return (
+      parts.includes('as=APIGroupDiscoveryList') && parts.includes('v=v2') && parts.includes('g=apidiscovery.k8s.io')
+    );
+  });
+}
+
+function openApiAnswer(openApi: OpenApi, path: string): Plain | undefined {
+  if (path === '') return { body: openApi.index() };
+  const document = openApi.document(path);
+  return document && { body: document.body, headers: { etag: `"${document.hash}"` } };
+}
+
+function found(body: JsonObject | undefined): Plain | undefined {
+  return body && { body };
+}

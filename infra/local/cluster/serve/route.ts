@@ -1,0 +1,78 @@
+// Which resource does a path name, and what is to be done with it?
+import type { Registry } from '../resources/registry.ts';
+import type { Resource } from '../resources/resource.ts';
+import type { Verb } from './request.ts';
+
+export type Route = {
+  readonly verb: Verb;
+  readonly resource: Resource;
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  readonly subresource: string | undefined;
+};
+
+export type Place = {
+  readonly group: string;
+  readonly version: string;
+  readonly plural: string;
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly subresource?: string;
+};
+
+/** Splits `/api/v1/…` and `/apis/GROUP/VERSION/…`; undefined for every other path. */
+export function placeOf(path: string): Place | undefined {
+  const segments = path
+    .split('/')
+    .filter((segment) => segment !== '')
+    .map(decodeURIComponent);
+  const [root, ...rest] = segments;
+  if (root !== 'api' && root !== 'apis') return undefined;
+  const [group, version, ...below] = root === 'api' ? ['', ...rest] : rest;
+  if (group === undefined || version === undefined || below[0] === undefined) return undefined;
+  const inNamespace = below[0] === 'namespaces' && below[1] !== undefined && isInside(group, below);
+  const namespace = inNamespace ? below[1] : undefined;
+  const [plural, name, ...subresource] = inNamespace ? below.slice(2) : below;
+  if (plural === undefined) return undefined;
+  return {
+    group,
+    version,
+    plural,
+    ...(namespace !== undefined && { namespace }),
+    ...(name !== undefined && { name }),
+    ...(subresource.length > 0 && { subresource: subresource.join('/') }),
+  };
+}
+
+/** `/api/v1/namespaces/NAME/status` is a namespace's subresource, not a kind named status. */
+function isInside(group: string, below: readonly string[]): boolean {
+  if (below.length < 3) return false;
+  return !(group === '' && below.length === 3 && (below[2] === 'status' || below[2] === 'finalize'));
+}
+
+/** The route of a method on a place; undefined where the registry knows no such resource. */
+export function routeOf(
+  registry: Registry,
+  method: string,
+  place: Place,
+  query: URLSearchParams,
+): Route | 'method' | undefined {
+  const resource = registry.find(place.group, place.version, place.plural);
+  if (resource === undefined) return undefined;
+  if (!resource.namespaced && place.namespace !== undefined) return undefined;
+  if (resource.namespaced && place.name !== undefined && place.namespace === undefined) return undefined;
+  const verb = verbOf(method, place, query);
+  if (verb === undefined || !resource.verbs.includes(verb)) return 'method';
+  if (verb === 'create' && resource.namespaced && place.namespace === undefined) return 'method';
+  const { namespace, name, subresource } = place;
+  return { verb, resource, namespace, name, subresource };
+}
+
+function verbOf(method: string, { name }: Place, query: URLSearchParams): Verb | undefined {
+  const watching = ['true', '1'].includes(query.get('watch') ?? '');
+  if (method === 'GET') return name !== undefined ? 'get' : watching ? 'watch' : 'list';
+  if (method === 'POST') return name === undefined ? 'create' : undefined;
+  if (method === 'DELETE') return name === undefined ? 'deletecollection' : 'delete';
+  if (name === undefined) return undefined;
+  return method === 'PUT' ? 'update' : method === 'PATCH' ? 'patch' : undefined;
+}

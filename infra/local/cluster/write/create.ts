@@ -1,0 +1,107 @@
+// How does an object come to be?
+import { trackUpdate } from '../codec/server-side-apply.ts';
+import type { Deps } from '../deps.ts';
+import { type KubeObject, timestamp, withMember, withMeta } from '../object.ts';
+import {
+  alreadyExists,
+  badRequest,
+  forbidden,
+  isRefusal,
+  methodNotAllowed,
+  type Outcome,
+  type Refusal,
+} from '../refusal.ts';
+import { keyOf, shown } from '../resources/resource.ts';
+import { type ApiRequest, fieldManagerOf } from '../serve/request.ts';
+import { judge } from './judge.ts';
+import { namespaceGate } from './namespace-gate.ts';
+import { ignoredFields } from './tracking.ts';
+
+/** Creates a decoded object; `tracked` says that its managedFields are already right (server-side apply). */
+export async function create(
+  deps: Deps,
+  request: ApiRequest,
+  given: KubeObject,
+  tracked = false,
+): Promise<Outcome<KubeObject>> {
+  const placed = place(request, given);
+  if (isRefusal(placed)) return placed;
+  const refusal = mayCreate(deps, request, placed);
+  if (refusal !== undefined) return refusal;
+  const { resource } = request;
+  const system = {
+    uid: deps.newUid(),
+    creationTimestamp: timestamp(deps.now()),
+    ...(resource.generations && { generation: 1 }),
+  };
+  const carry = (object: KubeObject) => {
+    const born = withMeta(object, { ...system, namespace: placed.metadata.namespace });
+    return resource.subresources.includes('status') ? withMember(born, 'status', undefined) : born;
+  };
+  const prepared = resource.strategy.prepare?.(placed) ?? placed;
+  const fresh = tracked ? prepared : track(deps, request, prepared);
+  for (let attempt = 0; ; attempt++) {
+    const judged = await judge(deps, { request, object: fresh, carry });
+    if (isRefusal(judged)) return judged;
+    const name = judged.metadata.name ?? '';
+    const key = keyOf(resource, judged.metadata.namespace, name);
+    const stored = resource.strategy.view?.store(judged) ?? judged;
+    if (deps.store.get(key) !== undefined) {
+      if (placed.metadata.name === undefined && attempt < 7) continue;
+      return alreadyExists(resource, name);
+    }
+    if (request.dryRun) return judged;
+    const written = await deps.store.write({ do: 'create', ...key, object: stored });
+    if (typeof written === 'object') return shown(resource, written.object);
+  }
+}
+
+/** The object where the request says it belongs, without what only the server may set. */
+function place({ resource, namespace, name }: ApiRequest, object: KubeObject): Outcome<KubeObject> {
+  const given = object.metadata;
+  if (name !== undefined && given.name !== undefined && given.name !== name) {
+    return badRequest(`the name of the object (${given.name}) does not match the name on the URL (${name})`);
+  }
+  if (resource.namespaced && given.namespace !== undefined && given.namespace !== namespace) {
+    return badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  if (given.resourceVersion !== undefined && given.resourceVersion !== '0') {
+    return badRequest('resourceVersion should not be set on objects to be created');
+  }
+  return withMeta(object, {
+    name: given.name ?? name,
+    namespace: resource.namespaced ? namespace : undefined,
+    uid: undefined,
+    resourceVersion: undefined,
+    generation: undefined,
+    creationTimestamp: undefined,
+    deletionTimestamp: undefined,
+    deletionGracePeriodSeconds: undefined,
+    selfLink: undefined,
+  });
+}
+
+function mayCreate({ store, registry }: Deps, { resource }: ApiRequest, { metadata }: KubeObject): Refusal | undefined {
+  if (resource.namespaced) {
+    const place = { namespace: metadata.namespace ?? '', name: metadata.name ?? '' };
+    const refusal = namespaceGate(store, resource, place);
+    if (refusal !== undefined) return refusal;
+  }
+  if (!resource.custom) return undefined;
+  const definition = registry.definition(resource);
+  if (definition === undefined) return forbidden(resource, '', 'its custom resource definition is gone');
+  if (definition.metadata.deletionTimestamp === undefined) return undefined;
+  return methodNotAllowed(resource, 'create not allowed while custom resource definition is terminating');
+}
+
+function track(deps: Deps, request: ApiRequest, object: KubeObject): KubeObject {
+  const { resource } = request;
+  return trackUpdate({
+    before: undefined,
+    after: object,
+    manager: fieldManagerOf(request),
+    schema: resource.schema,
+    time: timestamp(deps.now()),
+    ignored: ignoredFields(resource, undefined),
+  }) as KubeObject; // trackUpdate changes managedFields only
+}

@@ -1,0 +1,84 @@
+// Is a body an object of this kind, and what of it does the kind not know?
+import { type KubeObject, type ObjectMeta, withMeta } from '../object.ts';
+import { badRequest, type Outcome } from '../refusal.ts';
+import { apiVersionOf, type Resource } from '../resources/resource.ts';
+import { isObject, type JsonObject } from '../schema/json.ts';
+import { objectMeta } from '../schema/object-meta.ts';
+import { violations } from '../schema/violations.ts';
+import type { ApiRequest } from '../serve/request.ts';
+
+/** The typed object: of the right kind and types, unknown fields dropped (and refused or warned about), defaults filled in. */
+export function decodeObject(
+  resource: Resource,
+  body: JsonObject,
+  { fieldValidation, warn }: Pick<ApiRequest, 'fieldValidation' | 'warn'>,
+): Outcome<KubeObject> {
+  const refusal = wrongKind(resource, body);
+  if (refusal !== undefined) return refusal;
+  const named = { ...body, apiVersion: apiVersionOf(resource), kind: resource.kind };
+  const { object, unknown } = resource.prune(resource.custom ? named : dropNulls(named));
+  const handled = `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}`;
+  const mistyped = typeErrors(resource, object);
+  if (mistyped !== undefined) return badRequest(`${handled}: ${mistyped}`);
+  const words = unknown.map((path) => `unknown field "${path}"`);
+  if (words.length > 0 && fieldValidation === 'Strict') {
+    return badRequest(`${handled}: strict decoding error: ${words.join(', ')}`);
+  }
+  if (fieldValidation === 'Warn') for (const word of words) warn(word);
+  return complete(resource, object);
+}
+
+function complete(resource: Resource, object: JsonObject): KubeObject {
+  const defaulted = resource.structural?.().applyDefaults(object) ?? object;
+  const metadata = dropNulls(isObject(defaulted.metadata) ? defaulted.metadata : {}) as ObjectMeta;
+  // typeErrors saw to it that metadata is ObjectMeta
+  return withMeta({ ...defaulted, metadata } as KubeObject, emptied(metadata));
+}
+
+/** What Go leaves out when it is empty. */
+function emptied(metadata: ObjectMeta): { [K in keyof ObjectMeta]?: undefined } {
+  const empty = Object.entries(metadata).filter(([, value]) => {
+    return (
+      value === '' ||
+      (Array.isArray(value) && value.length === 0) ||
+      (isObject(value) && Object.keys(value).length === 0)
+    );
+  });
+  return Object.fromEntries(empty.map(([key]) => [key, undefined]));
+}
+
+function wrongKind(resource: Resource, { apiVersion, kind }: JsonObject) {
+  const expected = apiVersionOf(resource);
+  if ((apiVersion ?? '') !== '' && apiVersion !== expected) {
+    return badRequest(
+      `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
+    );
+  }
+  if ((kind ?? '') !== '' && kind !== resource.kind) {
+    return badRequest(
+      `${kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: the kind must be ${resource.kind}`,
+    );
+  }
+  return undefined;
+}
+
+/** A typed decoder refuses these before anything else is judged; of a custom resource only its metadata is typed. */
+function typeErrors(resource: Resource, object: JsonObject): string | undefined {
+  const metadata = dropNulls(isObject(object.metadata) ? object.metadata : {});
+  const causes = resource.custom ? [] : violations(object, resource.schema, { path: '', correlation: undefined });
+  if (object.metadata !== undefined && object.metadata !== null && !isObject(object.metadata))
+    return 'metadata must be an object';
+  causes.push(...violations(metadata, objectMeta, { path: 'metadata', correlation: undefined }));
+  const [first] = causes.filter(
+    ({ reason, message }) => reason === 'FieldValueTypeInvalid' || message.includes('must be of type'),
+  );
+  return first && `json: cannot unmarshal the value of ${first.field}: ${first.message}`;
+}
+
+/** Null means absent to a typed decoder. */
+function dropNulls<T>(value: T): T {
+  if (Array.isArray(value)) return value.map(dropNulls) as T;
+  if (!isObject(value)) return value;
+  const kept = Object.entries(value).filter(([, member]) => member !== null);
+  return Object.fromEntries(kept.map(([key, member]) => [key, dropNulls(member)])) as T;
+}

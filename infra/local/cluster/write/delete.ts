@@ -1,0 +1,128 @@
+// When does a deleted object really go?
+import type { Deps } from '../deps.ts';
+import { namespaceFinalizers } from '../kinds/namespace.ts';
+import { type KubeObject, timestamp, withMeta } from '../object.ts';
+import { badRequest, conflict, isRefusal, notFound, type Outcome, objectModified, type Refusal } from '../refusal.ts';
+import { keyOf, shown } from '../resources/resource.ts';
+import { isObject, type JsonObject } from '../schema/json.ts';
+import type { ApiRequest } from '../serve/request.ts';
+
+export type DeleteOptions = {
+  readonly propagationPolicy?: string;
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+  readonly orphanDependents?: boolean;
+};
+
+/** `object` is the object as it is now, or was last; `gone` tells which. */
+export type Deleted = { readonly object: KubeObject; readonly gone: boolean };
+
+export const foregroundFinalizer = 'foregroundDeletion';
+export const orphanFinalizer = 'orphan';
+
+/** Deletes, or marks as being deleted what finalizers (or a namespace's content) still hold. Repeating it changes nothing. */
+export async function remove(deps: Deps, request: ApiRequest, options: DeleteOptions): Promise<Outcome<Deleted>> {
+  const { resource, namespace, name = '' } = request;
+  const key = keyOf(resource, namespace, name);
+  for (let attempt = 0; ; attempt++) {
+    const stored = deps.store.get(key);
+    if (stored === undefined) return notFound(resource, name);
+    const refusal = (await admit(deps, request, stored, options)) ?? preconditions(request, stored, options);
+    if (refusal !== undefined) return refusal;
+    const from = stored.metadata.resourceVersion ?? '';
+    const marked = mark(request, stored, { options, now: deps.now() });
+    const gone = isFree(marked);
+    if (!gone && marked === stored) return { object: shown(resource, stored), gone: false };
+    if (request.dryRun) return { object: shown(resource, marked), gone };
+    const written = await deps.store.write({
+      do: gone ? 'delete' : 'update',
+      ...key,
+      object: gone ? stored : marked,
+      from,
+    });
+    if (typeof written === 'object') return { object: shown(resource, written.object), gone };
+    if (written === 'missing') return notFound(resource, name);
+    if (attempt === 5) return conflict(resource, name, objectModified);
+  }
+}
+
+/** Reads DeleteOptions from the body or, as curl users do, from the query. */
+export function deleteOptions(body: JsonObject | undefined, query: URLSearchParams): Outcome<DeleteOptions> {
+  const policy = body?.propagationPolicy ?? query.get('propagationPolicy') ?? undefined;
+  if (policy !== undefined && !['Orphan', 'Background', 'Foreground'].includes(String(policy))) {
+    const words = 'supported values: "Foreground", "Background", "Orphan", "nil"';
+    return badRequest(
+      `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: ${words}`,
+    );
+  }
+  const { preconditions, orphanDependents } = body ?? {};
+  return {
+    ...(policy !== undefined && { propagationPolicy: String(policy) }),
+    ...(isObject(preconditions) && { preconditions }),
+    ...(typeof orphanDependents === 'boolean' && { orphanDependents }),
+  };
+}
+
+async function admit(
+  deps: Deps,
+  request: ApiRequest,
+  stored: KubeObject,
+  options: DeleteOptions,
+): Promise<Refusal | undefined> {
+  const old = shown(request.resource, stored);
+  const attempt = { request, operation: 'DELETE', object: undefined, old, options } as const;
+  const mutated = await deps.admission.mutate(attempt, old, () => old);
+  return isRefusal(mutated) ? mutated : deps.admission.validate(attempt);
+}
+
+function preconditions(
+  { resource, name = '' }: ApiRequest,
+  stored: KubeObject,
+  options: DeleteOptions,
+): Refusal | undefined {
+  const { uid, resourceVersion } = options.preconditions ?? {};
+  const { metadata } = stored;
+  if (uid !== undefined && uid !== metadata.uid) {
+    return conflict(
+      resource,
+      name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`,
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+    const words = `ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${metadata.resourceVersion}`;
+    return conflict(resource, name, `Precondition failed: ${words}`);
+  }
+  return undefined;
+}
+
+type Marking = { readonly options: DeleteOptions; readonly now: number };
+
+function mark({ resource }: ApiRequest, stored: KubeObject, { options, now }: Marking): KubeObject {
+  const { deletionTimestamp, generation } = stored.metadata;
+  const finalizers = propagated(stored.metadata.finalizers ?? [], options);
+  const change = {
+    ...(finalizers !== stored.metadata.finalizers && { finalizers: finalizers.length > 0 ? finalizers : undefined }),
+    ...(deletionTimestamp === undefined && {
+      deletionTimestamp: timestamp(now),
+      deletionGracePeriodSeconds: resource.plural === 'namespaces' && resource.group === '' ? undefined : 0,
+      generation: generation === undefined ? undefined : generation + 1,
+    }),
+  };
+  const unchanged = deletionTimestamp !== undefined && finalizers.join() === (stored.metadata.finalizers ?? []).join();
+  if (unchanged) return stored;
+  const marked = withMeta(stored, change);
+  return resource.strategy.observe?.(marked, timestamp(now)) ?? marked;
+}
+
+function propagated(finalizers: readonly string[], { propagationPolicy, orphanDependents }: DeleteOptions): string[] {
+  const policy = propagationPolicy ?? (orphanDependents === true ? 'Orphan' : undefined);
+  if (policy === undefined) return [...finalizers];
+  const others = finalizers.filter((one) => one !== foregroundFinalizer && one !== orphanFinalizer);
+  if (policy === 'Foreground') return [...others, foregroundFinalizer];
+  return policy === 'Orphan' ? [...others, orphanFinalizer] : others;
+}
+
+function isFree(object: KubeObject): boolean {
+  const isNamespace = object.kind === 'Namespace' && object.apiVersion === 'v1';
+  return (object.metadata.finalizers ?? []).length === 0 && (!isNamespace || namespaceFinalizers(object).length === 0);
+}

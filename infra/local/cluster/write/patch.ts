@@ -1,0 +1,137 @@
+// What does a patch make of an object?
+
+import { parse as parseYaml } from 'yaml';
+import { jsonPatch, PatchError } from '../codec/json-patch.ts';
+import { mergePatch } from '../codec/merge-patch.ts';
+import { applyServerSide, type Conflict, conflictMessage } from '../codec/server-side-apply.ts';
+import { strategicMerge } from '../codec/strategic-merge.ts';
+import type { Deps } from '../deps.ts';
+import { type KubeObject, timestamp } from '../object.ts';
+import { badRequest, isRefusal, type Outcome, refuse } from '../refusal.ts';
+import { keyOf, type Resource } from '../resources/resource.ts';
+import { isObject, type JsonObject } from '../schema/json.ts';
+import { mediaType, unsupportedMedia } from '../serve/body.ts';
+import type { ApiRequest } from '../serve/request.ts';
+import { create } from './create.ts';
+import { decodeObject } from './decode.ts';
+import { ignoredFields } from './tracking.ts';
+import { update } from './update.ts';
+
+export type Patched = { readonly object: KubeObject; readonly created: boolean };
+
+/** JSON patch, merge patch, strategic merge patch (core kinds) or server-side apply, by content type. */
+export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
+  const type = mediaType(request.contentType);
+  if (type === 'application/apply-patch+yaml') return apply(deps, request);
+  const change = changeOf(request.resource, type);
+  if (isRefusal(change)) return change;
+  const document = parsed(request);
+  if (isRefusal(document)) return document;
+  const object = await update(deps, request, {
+    isPut: false,
+    next: (old) => {
+      const changed = attempt(() => change(old, document.value));
+      return isRefusal(changed) ? changed : decodeObject(request.resource, changed, request);
+    },
+  });
+  return isRefusal(object) ? object : { object, created: false };
+}
+
+type Change = (old: JsonObject, patch: unknown) => JsonObject;
+
+function changeOf({ custom, schema }: Resource, type: string): Outcome<Change> {
+  if (type === 'application/json-patch+json') return jsonPatch;
+  if (type === 'application/merge-patch+json') return (old, patch) => mergePatch(old, asObject(patch));
+  if (type === 'application/strategic-merge-patch+json' && !custom) {
+    return (old, patch) => strategicMerge(schema, old, asObject(patch));
+  }
+  const known = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml'];
+  const supported = custom ? known : [...known, 'application/strategic-merge-patch+json'];
+  const words = 'the body of the request was in an unknown format - accepted media types include';
+  return unsupportedMedia(`${words}: ${supported.join(', ')}`);
+}
+
+function asObject(patch: unknown): JsonObject {
+  if (isObject(patch)) return patch;
+  throw new PatchError(400, 'the patch must be an object');
+}
+
+function attempt(change: () => JsonObject): Outcome<JsonObject> {
+  try {
+    return change() as Outcome<JsonObject>;
+  } catch (error) {
+    if (!(error instanceof PatchError)) throw error;
+    return error.code === 400 ? badRequest(error.message) : refuse(422, 'Invalid', error.message);
+  }
+}
+
+function parsed({ body }: ApiRequest): Outcome<{ readonly value: unknown }> {
+  try {
+    return { value: JSON.parse(body.toString('utf8')) };
+  } catch (error) {
+    return badRequest(`error decoding patch: ${(error as Error).message}`);
+  }
+}
+
+/** Server-side apply: creates what is not there, else merges what the manager says into what is. */
+async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
+  const { resource, query, subresource, name = '' } = request;
+  const manager = query.get('fieldManager');
+  if (!manager)
+    return badRequest(
+      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+    );
+  const applied = appliedBody(request);
+  if (isRefusal(applied)) return applied;
+  const merge = (live: KubeObject | undefined): Outcome<KubeObject> => {
+    const result = applyServerSide({
+      live,
+      applied,
+      force: query.get('force') === 'true',
+      manager,
+      schema: resource.schema,
+      time: timestamp(deps.now()),
+      ...(subresource === undefined ? {} : { subresource }),
+      ignored: ignoredFields(resource, subresource),
+    });
+    if (result.conflicts !== undefined) return applyConflict(result.conflicts);
+    if (result.invalid !== undefined)
+      return badRequest(`failed to create typed patch object (${pathOf(request)}): ${result.invalid}`);
+    return decodeObject(resource, result.object, request);
+  };
+  const exists = deps.store.get(keyOf(resource, request.namespace, name)) !== undefined;
+  if (exists || subresource !== undefined) {
+    const object = await update(deps, request, { isPut: false, tracked: true, next: merge });
+    return isRefusal(object) ? object : { object, created: false };
+  }
+  const fresh = merge(undefined);
+  if (isRefusal(fresh)) return fresh;
+  const object = await create(deps, request, fresh, true);
+  return isRefusal(object) ? object : { object, created: true };
+}
+
+function appliedBody({ body, resource, name, namespace }: ApiRequest): Outcome<JsonObject> {
+  let value: unknown;
+  try {
+    value = parseYaml(body.toString('utf8'));
+  } catch (error) {
+    return badRequest(`error decoding YAML: ${(error as Error).message}`);
+  }
+  if (!isObject(value)) return badRequest('the applied configuration must be an object');
+  const metadata = isObject(value.metadata) ? value.metadata : {};
+  if (metadata.managedFields !== undefined) return badRequest('metadata.managedFields must be nil');
+  if (value.kind !== resource.kind) return badRequest(`the kind must be ${resource.kind}`);
+  const place = resource.namespaced ? { namespace: metadata.namespace ?? namespace } : {};
+  return { ...value, metadata: { ...metadata, name: metadata.name ?? name, ...place } };
+}
+
+function applyConflict(conflicts: readonly Conflict[]): Outcome<never> {
+  return refuse(409, 'Conflict', conflictMessage(conflicts), {
+    causes: conflicts.map(({ field, message }) => ({ reason: 'FieldManagerConflict', message, field })),
+  });
+}
+
+function pathOf({ resource, namespace, name }: ApiRequest): string {
+  const version = resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
+  return `${namespace === undefined ? '' : `${namespace}/`}${name}; ${version}, Kind=${resource.kind}`;
+}

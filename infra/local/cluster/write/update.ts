@@ -1,0 +1,126 @@
+// How does an object change without losing what somebody else wrote meanwhile?
+import { trackUpdate } from '../codec/server-side-apply.ts';
+import type { Deps } from '../deps.ts';
+import { namespaceFinalizers } from '../kinds/namespace.ts';
+import { type KubeObject, timestamp, withMeta } from '../object.ts';
+import {
+  badRequest,
+  conflict,
+  invalid,
+  isRefusal,
+  notFound,
+  type Outcome,
+  objectModified,
+  type Refusal,
+} from '../refusal.ts';
+import { keyOf, shown } from '../resources/resource.ts';
+import { sameJson } from '../schema/json.ts';
+import { invalid as invalidField } from '../schema/refusals.ts';
+import { type ApiRequest, fieldManagerOf } from '../serve/request.ts';
+import { carry } from './carry.ts';
+import { judge } from './judge.ts';
+import { ignoredFields } from './tracking.ts';
+
+export type Edit = {
+  /** The wanted object, made from the present one; called again when somebody was faster. */
+  next(old: KubeObject): Outcome<KubeObject>;
+  /** A PUT says which version it saw; a patch is made on whatever is there. */
+  readonly isPut: boolean;
+  /** managedFields are already right (server-side apply). */
+  readonly tracked?: boolean;
+};
+
+/** Applies an edit. A write that changes nothing is none: no revision, no event. */
+export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promise<Outcome<KubeObject>> {
+  const { resource, namespace, name = '' } = request;
+  const key = keyOf(resource, namespace, name);
+  for (let attempt = 0; ; attempt++) {
+    const stored = deps.store.get(key);
+    if (stored === undefined) return notFound(resource, name);
+    const old = shown(resource, stored);
+    const judged = await judgeEdit(deps, { request, old, edit });
+    if (isRefusal(judged)) return judged;
+    if (sameButFor(judged, old)) return old;
+    if (request.dryRun) return judged;
+    const object = resource.strategy.view?.store(judged) ?? judged;
+    const gone = isDone(object);
+    const from = stored.metadata.resourceVersion ?? '';
+    const written = await deps.store.write({ do: gone ? 'delete' : 'update', ...key, object, from });
+    if (typeof written === 'object') return shown(resource, written.object);
+    if (written === 'missing') return notFound(resource, name);
+    if (attempt === 5) return conflict(resource, name, objectModified);
+  }
+}
+
+async function judgeEdit(
+  deps: Deps,
+  step: { request: ApiRequest; old: KubeObject; edit: Edit },
+): Promise<Outcome<KubeObject>> {
+  const { request, old, edit } = step;
+  const { resource, subresource } = request;
+  const wanted = edit.next(old);
+  if (isRefusal(wanted)) return wanted;
+  const refusal = preconditions(request, wanted, old, edit.isPut);
+  if (refusal !== undefined) return refusal;
+  const keep = carry(resource, old, subresource);
+  const prepared = subresource === undefined ? (resource.strategy.prepare?.(wanted, old) ?? wanted) : wanted;
+  const carried = keep(withMeta(prepared, { resourceVersion: old.metadata.resourceVersion }));
+  const tracked = edit.tracked ? carried : track(deps, request, carried, old);
+  return judge(deps, { request, object: tracked, old, carry: keep });
+}
+
+function preconditions(
+  { resource, name = '' }: ApiRequest,
+  wanted: KubeObject,
+  old: KubeObject,
+  isPut: boolean,
+): Refusal | undefined {
+  const { name: given, namespace, uid, resourceVersion } = wanted.metadata;
+  if (given !== old.metadata.name) {
+    return badRequest(`the name of the object (${given ?? ''}) does not match the name on the URL (${name})`);
+  }
+  if (resource.namespaced && namespace !== undefined && namespace !== old.metadata.namespace) {
+    return badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  if (uid !== undefined && uid !== old.metadata.uid) {
+    return conflict(
+      resource,
+      name,
+      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${old.metadata.uid}`,
+    );
+  }
+  if (resourceVersion === undefined || resourceVersion === '0') {
+    if (!isPut || resource.unconditionalUpdate) return undefined;
+    return invalid(resource, name, [invalidField('metadata.resourceVersion', 0, 'must be specified for an update')]);
+  }
+  return resourceVersion === old.metadata.resourceVersion ? undefined : conflict(resource, name, objectModified);
+}
+
+function track(deps: Deps, request: ApiRequest, after: KubeObject, before: KubeObject): KubeObject {
+  const { resource, subresource } = request;
+  return trackUpdate({
+    before,
+    after,
+    manager: fieldManagerOf(request),
+    schema: resource.schema,
+    time: timestamp(deps.now()),
+    ...(subresource === undefined ? {} : { subresource }),
+    ignored: ignoredFields(resource, subresource),
+  }) as KubeObject; // trackUpdate changes managedFields only
+}
+
+/** The times in managedFields alone are no change. */
+function sameButFor(next: KubeObject, old: KubeObject): boolean {
+  const bare = (object: KubeObject) => {
+    const { managedFields = [], ...metadata } = object.metadata;
+    return { ...object, metadata, managedFields: managedFields.map(({ time: _, ...entry }) => entry) };
+  };
+  return sameJson(bare(next), bare(old));
+}
+
+/** An object being deleted goes with its last finalizer. */
+function isDone(object: KubeObject): boolean {
+  const { deletionTimestamp, finalizers = [] } = object.metadata;
+  if (deletionTimestamp === undefined || finalizers.length > 0) return false;
+  return object.kind !== 'Namespace' || object.apiVersion !== 'v1' || namespaceFinalizers(object).length === 0;
+}
