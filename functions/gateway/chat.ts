@@ -54,7 +54,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     model,
     stream: stream === true,
     streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
-    includeUsage: isRecord(options) && options['include_usage'] === true,
+    includeUsage: isRecord(options) && options.include_usage === true,
     n: isCount(n, 1) ? n : 1,
     limits: limitsOf(body),
     input: measure(bytes.length, messages),

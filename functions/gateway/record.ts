@@ -35,8 +35,8 @@ export function openLine({ clock, log, metrics }: LineDeps, requestId: string, r
   return {
     requestId,
     caller: ({ key }) => {
-      fields['alias'] = key.name;
-      fields['key'] = `${key.object.namespace}/${key.object.name}`;
+      fields.alias = key.name;
+      fields.key = `${key.object.namespace}/${key.object.name}`;
     },
     model: (name, stream) => {
       Object.assign(fields, { model: name, stream });
@@ -46,8 +46,8 @@ export function openLine({ clock, log, metrics }: LineDeps, requestId: string, r
       attempts += 1;
       const { identifier } = target.entry;
       Object.assign(fields, { identifier, attempts });
-      if (failed?.status !== undefined) fields['upstreamStatus'] = failed.status;
-      if (failed?.upstreamCode !== undefined) fields['upstreamCode'] = failed.upstreamCode;
+      if (failed?.status !== undefined) fields.upstreamStatus = failed.status;
+      if (failed?.upstreamCode !== undefined) fields.upstreamCode = failed.upstreamCode;
       const outcome = failed?.failure.code ?? 'answered';
       metrics.add('gateway_operator_upstream_attempts_total', { identifier, outcome });
     },

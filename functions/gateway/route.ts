@@ -58,7 +58,7 @@ export function createRoute(
     if (dialect === undefined) return err(`the dialect of ${entry.provider} is not spoken yet`);
     const credentials = readCredentials(entry, deps.credentials);
     if (!credentials.ok) return credentials;
-    const base = credentials.value['apiBase'] ?? entry.apiBase ?? provider.base;
+    const base = credentials.value.apiBase ?? entry.apiBase ?? provider.base;
     if (base === undefined) return err(`no address: give ${entry.provider} an apiBase`);
     if (!/^https?:\/\/[^\s/]/.test(base)) return err('apiBase is not an http address');
     return ok({

@@ -44,14 +44,14 @@ function limits({ limits }: Chat, { limit, provider }: Target): ReadonlyArray<re
 }
 
 function urlOf({ base, credentials }: Target): string {
-  const version = credentials['apiVersion'];
+  const version = credentials.apiVersion;
   const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
   return `${base}/chat/completions${query}`;
 }
 
 function headersOf(chat: Chat, { provider, credentials }: Target): Readonly<Record<string, string>> {
-  const key = credentials['apiKey'];
-  const organization = credentials['organization'];
+  const key = credentials.apiKey;
+  const organization = credentials.organization;
   return {
     'content-type': 'application/json',
     accept: chat.stream ? 'text/event-stream' : 'application/json',

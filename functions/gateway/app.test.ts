@@ -1,0 +1,323 @@
+import { describe, expect, test } from 'vitest';
+import {
+  completion,
+  entry,
+  KEY,
+  keyRecord,
+  MESSAGES,
+  NOW,
+  scope,
+  settleDown,
+  snapshotOf,
+  stage,
+} from './gateway.fixture.ts';
+
+const CHAT = { model: 'gpt', messages: MESSAGES };
+
+async function codeOf(response: Response): Promise<readonly [number, string]> {
+  const body = await response.json();
+  expect(body).toEqual({
+    error: { message: expect.any(String), type: expect.any(String), param: body.error.param, code: expect.any(String) },
+  });
+  return [response.status, body.error.code];
+}
+
+describe('a chat completion', () => {
+  test('reaches the upstream with the real model and the real key, and comes back untouched', async () => {
+    const body = `${completion('hello')}\n `;
+    const { chat, fake } = stage({
+      script: () => ({
+        headers: { 'content-type': 'application/json; charset=utf-8', 'x-request-id': 'up-1', 'set-cookie': 'a=b' },
+        body,
+      }),
+    });
+    const response = await chat(CHAT);
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe(body);
+    expect(Object.fromEntries(response.headers)).toEqual({
+      'content-type': 'application/json; charset=utf-8',
+      'x-request-id': 'request-1',
+      'x-upstream-request-id': 'up-1',
+    });
+    expect(fake.requests[0]?.url).toBe('https://api.openai.com/v1/chat/completions');
+    expect(fake.requests[0]?.headers).toMatchObject({
+      authorization: 'Bearer value-of-gpt-secret-key',
+      'accept-encoding': 'identity',
+    });
+    expect(fake.sent()).toMatchObject({ model: 'real-gpt', messages: MESSAGES });
+  });
+
+  test('is charged by its usage, to a nano-dollar', async () => {
+    const { chat, ledger } = stage();
+    await chat(CHAT);
+    expect(ledger.settled).toEqual([
+      {
+        hold: 'hold-1',
+        cost: 20_000n,
+        tokens: { input: 10, output: 5, cachedInput: 0, cacheWrite: 0 },
+        model: 'gpt',
+        identifier: 'gpt',
+        estimated: false,
+      },
+    ]);
+    expect(ledger.held()).toBe(0);
+  });
+
+  test('is served under /v1 as well, whatever the case of the scheme and the blanks around the key', async () => {
+    const { app } = stage();
+    for (const authorization of [`bearer ${KEY}`, `BEARER   ${KEY}  `, `Bearer\t${KEY}`]) {
+      const response = await app.request('/v1/chat/completions', {
+        method: 'POST',
+        headers: { authorization },
+        body: JSON.stringify(CHAT),
+      });
+      expect(response.status).toBe(200);
+    }
+  });
+});
+
+describe('a key', () => {
+  test.each([
+    ['no header', null],
+    ['another scheme', `Basic ${KEY}`],
+    ['nothing behind the scheme', 'Bearer '],
+    ['two words', `Bearer ${KEY} ${KEY}`],
+    ['an unknown key', 'Bearer sk-unknown'],
+    ['a key without the scheme', KEY],
+  ])('that is not one is refused with 401: %s', async (_, authorization) => {
+    const { app, ledger, fake } = stage();
+    const headers: Record<string, string> = authorization === null ? {} : { authorization };
+    const response = await app.request('/chat/completions', { method: 'POST', headers, body: '{"model":' });
+    expect(await codeOf(response)).toEqual([401, 'invalid_api_key']);
+    expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
+  });
+
+  test.each([
+    ['expired', keyRecord({ expiresAt: NOW }), 401, 'expired_api_key'],
+    ['blocked', keyRecord({ blocked: true }), 403, 'key_blocked'],
+    ['of a blocked user', keyRecord({}, [scope('user', { blocked: true })]), 403, 'key_blocked'],
+    ['of a blocked team', keyRecord({}, [scope('team', { blocked: true })]), 403, 'key_blocked'],
+  ])('that is %s does not work, whatever the body', async (_, record, status, code) => {
+    const { chat, get } = stage({ keys: { [KEY]: record } });
+    expect(await codeOf(await chat('not json'))).toEqual([status, code]);
+    expect(await codeOf(await get('/models'))).toEqual([status, code]);
+    expect(await codeOf(await get('/key'))).toEqual([status, code]);
+  });
+});
+
+describe('a model', () => {
+  const models = snapshotOf([entry('gpt'), entry('other')]);
+  test.each([
+    ['outside the list of the key', keyRecord({ models: ['other'] }), 'gpt', 403, 'model_access_denied'],
+    [
+      'outside the list of the key and served by nobody',
+      keyRecord({ models: ['other'] }),
+      'none',
+      403,
+      'model_access_denied',
+    ],
+    [
+      'outside the list of the user',
+      keyRecord({}, [scope('user', { models: ['other'] })]),
+      'gpt',
+      403,
+      'model_access_denied',
+    ],
+    [
+      'outside the list of a team',
+      keyRecord({}, [scope('team', { models: ['other'] })]),
+      'gpt',
+      403,
+      'model_access_denied',
+    ],
+    ['that nobody serves', keyRecord(), 'none', 404, 'model_not_found'],
+    [
+      'in the list of the key that the instance has dropped',
+      keyRecord({ models: ['gone'] }),
+      'gone',
+      404,
+      'model_not_found',
+    ],
+    ['that differs in case', keyRecord(), 'GPT', 404, 'model_not_found'],
+  ])('%s is refused, and nothing is held', async (_, record, model, status, code) => {
+    const { chat, ledger } = stage({ snapshot: models, keys: { [KEY]: record } });
+    expect(await codeOf(await chat({ ...CHAT, model }))).toEqual([status, code]);
+    expect(ledger.asked).toEqual([]);
+  });
+
+  test('without a price is refused to a budgeted key and free to one without a budget', async () => {
+    const snapshot = snapshotOf([entry('gpt', { price: undefined })]);
+    const budgeted = stage({ snapshot });
+    expect(await codeOf(await budgeted.chat(CHAT))).toEqual([403, 'model_not_priced']);
+    const user = keyRecord({ limit: undefined }, [
+      scope('user', { budget: { limit: '5', duration: '1d', alignment: 'Rolling' } }),
+    ]);
+    const byUser = stage({ snapshot, keys: { [KEY]: user } });
+    expect(await codeOf(await byUser.chat(CHAT))).toEqual([403, 'model_not_priced']);
+    const { budget: _, ...unlimited } = keyRecord().key;
+    const free = stage({ snapshot, keys: { [KEY]: { key: unlimited, scopes: [unlimited] } } });
+    expect((await free.chat(CHAT)).status).toBe(200);
+    expect(free.ledger.settled[0]).toMatchObject({ cost: 0n, tokens: { input: 10, output: 5 } });
+  });
+
+  test("is listed in OpenAI's shape for those who may use it, once, and nothing is said of who serves it", async () => {
+    const snapshot = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'second' }), entry('other'), entry('third')]);
+    const record = keyRecord({ models: ['other', 'gpt', 'gone'] }, [scope('team', { models: ['gpt', 'third'] })]);
+    const { get } = stage({ snapshot, keys: { [KEY]: record } });
+    for (const path of ['/models', '/v1/models']) {
+      const response = await get(path);
+      expect(await response.json()).toEqual({
+        object: 'list',
+        data: [{ id: 'gpt', object: 'model', created: 0, owned_by: 'gateway-operator' }],
+      });
+    }
+  });
+});
+
+describe('the budget', () => {
+  test('that is spent refuses with the scope, its limit and when it resets', async () => {
+    const team = scope('team', { budget: { limit: '2500000000', duration: '7d', alignment: 'Rolling' } });
+    const { chat, ledger, fake } = stage({ keys: { [KEY]: keyRecord({}, [team]) } });
+    ledger.spendNow('team-scope', '2.5');
+    const response = await chat(CHAT);
+    expect(response.headers.get('retry-after')).toBe(String(7 * 86_400));
+    expect(response.headers.get('x-should-retry')).toBe('false');
+    const { error } = await response.json();
+    expect(error).toMatchObject({ type: 'insufficient_quota', code: 'budget_exceeded' });
+    expect(error.message).toContain('team "a team"');
+    expect(error.message).toContain('2.5 dollars per 7d');
+    expect(error.message).toContain('2026-11-28T12:00:00.000Z');
+    expect([response.status, fake.requests.length]).toEqual([429, 0]);
+  });
+
+  test('that is free but held says so, to be tried again in a second', async () => {
+    const { chat, ledger } = stage({ script: () => new Promise(() => {}) });
+    void chat({ ...CHAT, max_tokens: 400_000 });
+    await expect.poll(() => ledger.held()).toBe(1);
+    const response = await chat({ ...CHAT, max_tokens: 400_000 });
+    expect(response.headers.get('retry-after')).toBe('1');
+    expect(response.headers.get('x-should-retry')).toBeNull();
+    expect(await codeOf(response)).toEqual([429, 'budget_held']);
+  });
+
+  test('that cannot be asked refuses with 503, never with 401, and never admits', async () => {
+    const { chat, get, ledger, fake } = stage();
+    ledger.fail('hold');
+    expect(await codeOf(await chat(CHAT))).toEqual([503, 'ledger_unavailable']);
+    expect(await codeOf(await get('/key'))).toEqual([503, 'ledger_unavailable']);
+    expect(fake.requests).toEqual([]);
+  });
+
+  test('is told to the bearer of the key, in decimal dollars and dates', async () => {
+    const user = scope('user', { name: 'alice@example.com' });
+    const record = keyRecord({ limit: '12.5', models: ['gpt'], expiresAt: NOW + 1000 }, [user]);
+    const { get, ledger } = stage({ keys: { [KEY]: record } });
+    ledger.spendNow('key-scope', '0.000000001');
+    const budget = {
+      maxBudget: '12.5',
+      currentSpend: '0.000000001',
+      remaining: '12.499999999',
+      budgetResetDate: '2026-12-20T12:00:00.000Z',
+    };
+    expect(await (await get('/v1/key')).json()).toEqual({
+      alias: 'billing',
+      models: ['gpt'],
+      budgetDuration: '30d',
+      ...budget,
+      expiryDate: '2026-11-21T12:00:01.000Z',
+      isActive: true,
+      scopes: [
+        { kind: 'key', name: 'billing', ...budget },
+        {
+          kind: 'user',
+          name: 'alice@example.com',
+          maxBudget: null,
+          currentSpend: '0',
+          remaining: null,
+          budgetResetDate: null,
+        },
+      ],
+    });
+    ledger.spendNow('key-scope', '20');
+    expect(await (await get('/key')).json()).toMatchObject({ remaining: '0', isActive: false });
+  });
+});
+
+describe('the routes', () => {
+  test.each([
+    ['GET', '/chat/completions', 405, 'method_not_allowed'],
+    ['POST', '/models', 405, 'method_not_allowed'],
+    ['DELETE', '/v1/key', 405, 'method_not_allowed'],
+    ['POST', '/v1/embeddings', 404, 'not_found'],
+    ['GET', '/', 404, 'not_found'],
+    ['POST', '/key/generate', 404, 'not_found'],
+  ])('%s %s is answered in the same envelope', async (method, path, status, code) => {
+    const { app } = stage();
+    const response = await app.request(path, { method });
+    expect(response.headers.get('x-request-id')).toMatch(/^request-/);
+    expect(response.headers.get('allow') !== null).toBe(status === 405);
+    expect(await codeOf(response)).toEqual([status, code]);
+  });
+
+  test('a gateway without its configuration is alive, not ready, and refuses with 503', async () => {
+    const { app, chat } = stage({ snapshot: undefined });
+    expect((await app.request('/healthz')).status).toBe(200);
+    expect((await app.request('/readyz')).status).toBe(503);
+    expect(await codeOf(await chat(CHAT))).toEqual([503, 'no_healthy_target']);
+    expect((await stage().app.request('/readyz')).status).toBe(200);
+    expect(await (await stage().app.request('/metrics')).text()).toBe('metrics\n');
+  });
+
+  test('a fault of ours is a 500 that gives nothing away', async () => {
+    const { chat, lines } = stage({
+      deps: {
+        hash: () => {
+          throw new Error('secret detail');
+        },
+      },
+    });
+    const response = await chat(CHAT);
+    expect(await response.clone().text()).not.toContain('secret detail');
+    expect(await codeOf(response)).toEqual([500, 'internal_error']);
+    expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { why: 'secret detail' } });
+  });
+});
+
+describe('the log', () => {
+  test("says one line of a request, at its end, without its prompt, its key or the upstream's words", async () => {
+    const { chat, lines, clock } = stage({
+      script: (_, call) =>
+        call === 1
+          ? { status: 500, body: '{"error":{"message":"you said: Say hello.","code":"boom"}}' }
+          : { body: completion('a reply') },
+    });
+    const response = chat(CHAT);
+    await settleDown();
+    await clock.pass(100);
+    await response;
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toEqual({
+      level: 'info',
+      message: 'request',
+      fields: {
+        requestId: 'request-1',
+        route: 'chat',
+        alias: 'billing',
+        key: 'default/billing',
+        model: 'gpt',
+        stream: false,
+        identifier: 'gpt',
+        attempts: 2,
+        upstreamStatus: 500,
+        upstreamCode: 'boom',
+        tokens: { input: 10, output: 5, cachedInput: 0, cacheWrite: 0 },
+        cost: '0.00002',
+        estimated: false,
+        status: 200,
+        end: 'complete',
+        ms: 100,
+      },
+    });
+    expect(JSON.stringify(lines)).not.toMatch(/hello|sk-test|value-of|a reply/i);
+  });
+});
