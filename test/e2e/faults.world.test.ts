@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterEach, expect, test } from 'vitest';
+import type { SampleUpstream } from '../../infra/local/upstream/server.ts';
 import { eventually, runStack, startTestStack, type TestStack, temporaryFolder } from '../stack.ts';
 
 const running: TestStack[] = [];
@@ -26,10 +27,11 @@ const clientOf = async (stack: TestStack) =>
   });
 const sweep = async (stack: TestStack) => (await fetch(stack.endpoints.reconcile, { method: 'POST' })).json();
 const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
+type Stats = ReturnType<SampleUpstream['stats']['read']>;
 /** Nano-dollars that the sample upstream's reported usage costs at the sample's prices. */
 const owed = async (stack: TestStack) => {
-  const stats = await (await fetch(`${stack.endpoints.upstream}/stats`)).json();
-  const { promptTokens, completionTokens } = stats.models['sample-small'];
+  const stats = (await (await fetch(`${stack.endpoints.upstream}/stats`)).json()) as Stats;
+  const { promptTokens, completionTokens } = stats.models['sample-small'] ?? { promptTokens: 0, completionTokens: 0 };
   return BigInt(promptTokens) * 150n + BigInt(completionTokens) * 600n;
 };
 const nano = (dollars: string) => {
