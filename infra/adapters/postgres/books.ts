@@ -2,16 +2,16 @@
 import pg from 'pg';
 import type { Books, Entry, EntryKind } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
-import type { Millis } from '#core/ports/money.ts';
 import { book } from './book.ts';
+import { BACKGROUND_LIMIT, GATEWAY_LIMIT } from './limits.ts';
 import type { Months } from './months.ts';
 import type { Session } from './session.ts';
 
-/** The gateway waits for a sum, so it may not take longer than the client's 2 s; a batch may take what reconcile may. */
-const READ_LIMIT: Millis = 1800;
-const BOOK_LIMIT: Millis = 4800;
 /** Statements stay small enough for the limit, whatever a caller has collected. */
 const LARGEST_BATCH = 5000;
+
+/** SQLSTATE of a row without a partition (and of other checks, which are refused again). */
+const NO_PARTITION = '23514';
 
 interface Deps {
   readonly session: Session;
@@ -27,7 +27,7 @@ export function createBooks({ session, months, log }: Deps): Books {
       instance: instanceUid,
       reason,
     });
-    await session.run(BOOK_LIMIT, (query) =>
+    await session.run(BACKGROUND_LIMIT, (query) =>
       query(
         `insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason) values ($1, $2, $3, $4, $5)
          on conflict (id, kind) do nothing`,
@@ -38,9 +38,13 @@ export function createBooks({ session, months, log }: Deps): Books {
 
   /** Answers the ids that were refused. A refused batch is halved until the bad rows stand alone. */
   const bookBatch = async (instanceUid: string, entries: ReadonlyArray<Entry>): Promise<ReadonlyArray<string>> => {
-    const refusal = await refusalOf(() =>
-      session.transaction(BOOK_LIMIT, (query) => book(query, instanceUid, entries)),
-    );
+    const attempt = () => session.transaction(BACKGROUND_LIMIT, (query) => book(query, instanceUid, entries));
+    let refusal = await refusalOf(attempt);
+    if (refusal?.startsWith(NO_PARTITION)) {
+      months.forget();
+      await months.ensure(entries.map(({ id }) => id));
+      refusal = await refusalOf(attempt);
+    }
     if (refusal === undefined) return [];
     const [first, ...others] = entries;
     if (first === undefined) return [];
@@ -64,7 +68,7 @@ export function createBooks({ session, months, log }: Deps): Books {
     },
 
     sums: (of) =>
-      session.run(READ_LIMIT, async (query) => {
+      session.run(GATEWAY_LIMIT, async (query) => {
         const rows = await query<{ amount: string }>(SUMS, [
           of.map(({ scopeId }) => scopeId),
           of.map(({ window }) => window.start),
@@ -74,7 +78,7 @@ export function createBooks({ session, months, log }: Deps): Books {
       }),
 
     kindsOf: (ids) =>
-      session.run(BOOK_LIMIT, async (query) => {
+      session.run(BACKGROUND_LIMIT, async (query) => {
         const rows = await query<{ id: string; kinds: EntryKind[] }>(KINDS, [ids]);
         return new Map(rows.map(({ id, kinds }) => [id, kinds]));
       }),

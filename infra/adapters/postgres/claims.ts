@@ -2,9 +2,8 @@
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy, ScopeId, ScopeKind, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, ClaimOutcome, Holder, LiveValue, Registry } from '#core/ports/registry.ts';
+import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import type { Query, Session } from './session.ts';
-
-const LIMIT: Millis = 4500;
 
 type Claims = Pick<
   Registry,

@@ -1,37 +1,35 @@
 // How does a database get our schema, whoever else tries at the same time?
-import type { Millis } from '#core/ports/money.ts';
+import { hasSchema, hasTable } from './catalog.ts';
+import { BACKGROUND_LIMIT } from './limits.ts';
 import { MIGRATIONS, type Migration } from './migrations.ts';
 import type { Query, Session } from './session.ts';
 
 /** Any number that nobody else uses: what all our processes lock while they migrate. */
 const LOCK = 7_203_418_865;
-const LOOK: Millis = 5000;
-/** A later version may build an index over ten million rows. */
-const STEP: Millis = 120_000;
 
 /** Brings the schema to the newest of `migrations`, one transaction per version. A newer schema is left alone. */
 export async function migrate(
   session: Session,
   migrations: ReadonlyArray<Migration> = MIGRATIONS,
 ): Promise<{ readonly from: number; readonly to: number }> {
-  const newest = migrations.at(-1)?.version ?? 0;
-  const from = await session.run(LOOK, readVersion);
+  const from = await session.run(BACKGROUND_LIMIT, readVersion);
   let to = from;
-  while (to < newest) to = await session.transaction(STEP, (query) => step(query, migrations));
+  for (const { version, limit = BACKGROUND_LIMIT } of migrations) {
+    if (version > to) to = await session.transaction(limit, (query) => step(query, migrations));
+  }
   return { from, to };
 }
 
 /** Applies the next version that is missing once the lock is ours; answers where the schema now stands. */
 async function step(query: Query, migrations: ReadonlyArray<Migration>): Promise<number> {
-  await query(`set local lock_timeout = ${LOOK - 500}`);
+  await query(`set local lock_timeout = ${BACKGROUND_LIMIT - 500}`);
   await query(`select pg_advisory_xact_lock(${LOCK})`);
   const version = await readVersion(query);
   const next = migrations.find((migration) => migration.version > version);
   if (next === undefined) return version;
   if (version === 0) {
     // `create schema if not exists` asks for the right to create one even where it is there.
-    const [schema] = await query<{ there: boolean }>(`select to_regnamespace('gateway_operator') is not null as there`);
-    if (schema?.there !== true) await query('create schema gateway_operator');
+    if (!(await hasSchema(query))) await query('create schema gateway_operator');
     await query(`create table if not exists gateway_operator.migration (
       version integer primary key, name text not null, applied_at timestamptz(3) not null default now())`);
   }
@@ -41,10 +39,7 @@ async function step(query: Query, migrations: ReadonlyArray<Migration>): Promise
 }
 
 async function readVersion(query: Query): Promise<number> {
-  const [table] = await query<{ there: boolean }>(
-    `select to_regclass('gateway_operator.migration') is not null as there`,
-  );
-  if (table?.there !== true) return 0;
+  if (!(await hasTable(query, 'migration'))) return 0;
   const [row] = await query<{ version: number }>(
     'select coalesce(max(version), 0) as version from gateway_operator.migration',
   );

@@ -1,9 +1,12 @@
 // Which tables are there, and how did they come about? Versions are only ever appended.
+import type { Millis } from '#core/ports/money.ts';
 
 export interface Migration {
   readonly version: number;
   readonly name: string;
   readonly sql: string;
+  /** How long it may take: an index over ten million rows needs more than the usual silence. */
+  readonly limit?: Millis;
 }
 
 /**

@@ -1,9 +1,10 @@
 // Which monthly partitions must exist before an entry can be written? (LEDGER 2)
 import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../ids.ts';
+import { hasTable } from './catalog.ts';
+import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import type { Query, Session } from './session.ts';
 
-const LIMIT: Millis = 4500;
 const LOCK = 7_203_418_866;
 
 /** Months since January 1970, UTC. */
@@ -25,6 +26,8 @@ export interface Months {
   ensure(ids: ReadonlyArray<string>): Promise<void>;
   /** This month and the next two, by the database's clock. */
   ahead(): Promise<void>;
+  /** What was there may be gone: a database restored from a backup, a month that somebody dropped. */
+  forget(): void;
 }
 
 export function createMonths(session: Session): Months {
@@ -57,6 +60,7 @@ export function createMonths(session: Session): Months {
       const month = monthOf(Number(row?.now));
       await make([month, month + 1, month + 2]);
     },
+    forget: () => known.clear(),
   };
 }
 
@@ -71,9 +75,8 @@ async function makeMonth(query: Query, month: Month): Promise<void> {
   const suffix = start.toISOString().slice(0, 7).replace('-', '_');
   const range = `from ('${leastId(start.getTime())}') to ('${leastId(Date.UTC(1970, month + 1, 1))}')`;
   for (const table of ['entry', 'charge']) {
+    if (await hasTable(query, `${table}_${suffix}`)) continue;
     const name = `gateway_operator.${table}_${suffix}`;
-    const [row] = await query<{ there: boolean }>('select to_regclass($1) is not null as there', [name]);
-    if (row?.there === true) continue;
     await query(`create table ${name} (like gateway_operator.${table} including all);
       alter table gateway_operator.${table} attach partition ${name} for values ${range}`);
   }

@@ -1,10 +1,7 @@
 // Whose key is this hash, and who pays? One prepared statement by index, whatever the number of keys.
-import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopePolicy } from '#core/ports/policy.ts';
+import { GATEWAY_LIMIT } from './limits.ts';
 import type { Session } from './session.ts';
-
-/** DESIGN 10, Time: a frozen database answers 503 within 2 s. */
-const LIMIT: Millis = 1800;
 
 /**
  * A value that lives, of a claim that lives, in an open instance. A charged scope that was retired still counts, by its
@@ -33,7 +30,7 @@ interface FoundRow {
 export function createPolicies(session: Session, instanceUid: string): Policies {
   return {
     find: (hash) =>
-      session.run(LIMIT, async (query) => {
+      session.run(GATEWAY_LIMIT, async (query) => {
         const [row] = await query<FoundRow>(FIND, [hash, instanceUid]);
         return row === undefined ? undefined : toRecord(row);
       }),

@@ -1,16 +1,14 @@
 // How does reconcile tell the gateways what holds now? Policies, and recounted windows, in one transaction.
-import type { Millis } from '#core/ports/money.ts';
 import type { PolicyWrite, Registry } from '#core/ports/registry.ts';
+import { BACKGROUND_LIMIT } from './limits.ts';
 import { recount } from './recount.ts';
 import type { Session } from './session.ts';
-
-const LIMIT: Millis = 4800;
 
 export function createPolicyWrites(session: Session): Pick<Registry, 'writePolicies'> {
   return {
     writePolicies: async (instanceUid, writes) => {
       if (writes.length === 0) return;
-      await session.transaction(LIMIT, async (query) => {
+      await session.transaction(BACKGROUND_LIMIT, async (query) => {
         const recounts = writes.flatMap(({ policy, recount: window }) =>
           window === undefined ? [] : [{ scopeId: policy.scopeId, window }],
         );

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { entryOf } from '#core/ports/books.promises.ts';
+import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { createMemoryLog } from '../memory/log.ts';
+import { createDatabase, type Database } from './database.ts';
+import { migrate } from './migrate.ts';
+import { MIGRATIONS } from './migrations.ts';
+import { createSession } from './session.ts';
+
+type Connection = TestPostgres['connection'];
+
+let server: TestPostgres;
+let connection: Connection;
+const open: Array<{ close(): Promise<void> }> = [];
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+
+afterAll(async () => {
+  await Promise.all(open.map((each) => each.close()));
+  await server.stop();
+});
+
+beforeEach(async () => {
+  connection = await server.createDatabase();
+});
+
+const newest = MIGRATIONS.at(-1)?.version ?? 0;
+
+function databaseAt(at: Connection): Database {
+  const database = createDatabase(at, { log: createMemoryLog() });
+  open.push(database);
+  return database;
+}
+
+function sessionAt(at: Connection) {
+  const session = createSession(at, { log: createMemoryLog() });
+  open.push(session);
+  return session;
+}
+
+const tables = (at: Connection) =>
+  server.query<{ name: string }>(
+    at,
+    `select table_name as name from information_schema.tables where table_schema = 'gateway_operator'`,
+  );
+const applied = (at: Connection) =>
+  server.query<{ version: number; name: string }>(
+    at,
+    'select version, name from gateway_operator.migration order by version',
+  );
+
+test('versions are numbered without gaps and have names', () => {
+  expect(MIGRATIONS.map(({ version }) => version)).toEqual(MIGRATIONS.map((_, place) => place + 1));
+  expect(MIGRATIONS.every(({ name }) => name.length > 5)).toBe(true);
+});
+
+test('an empty database gets the newest schema, and is told so; the second time nothing is left to do', async () => {
+  const database = databaseAt(connection);
+  expect(await database.migrate()).toEqual({ from: 0, to: newest });
+  expect(await database.migrate()).toEqual({ from: newest, to: newest });
+  expect(await applied(connection)).toEqual(MIGRATIONS.map(({ version, name }) => ({ version, name })));
+});
+
+test('everything lives in one schema: nothing else in the database is touched', async () => {
+  await server.query(connection, 'create table public.entry (mine text)');
+  await databaseAt(connection).migrate();
+  const elsewhere = await server.query(
+    connection,
+    `select table_schema, table_name from information_schema.tables
+     where table_schema not in ('gateway_operator', 'pg_catalog', 'information_schema')`,
+  );
+  expect(elsewhere).toEqual([{ table_schema: 'public', table_name: 'entry' }]);
+});
+
+test('ten processes that migrate at the same time end with one schema, and all can work', async () => {
+  for (let round = 0; round < 5; round += 1) {
+    const fresh = await server.createDatabase();
+    const databases = Array.from({ length: 10 }, () => databaseAt(fresh));
+    const versions = await Promise.all(databases.map((database) => database.migrate()));
+    expect(versions.map(({ to }) => to)).toEqual(versions.map(() => newest));
+    expect(await applied(fresh)).toHaveLength(MIGRATIONS.length);
+    await Promise.all(databases.map((database) => database.book('instance-1', [entryOf()])));
+    await Promise.all(databases.map((database) => database.close()));
+  }
+});
+
+test('a newer schema is left alone, and this version goes on working on it', async () => {
+  const session = sessionAt(connection);
+  const next = {
+    version: newest + 1,
+    name: 'a column that only the next version knows',
+    sql: `
+    alter table gateway_operator.claim add column colour text not null default 'green';
+    alter table gateway_operator.entry add column weight bigint;
+    create table gateway_operator.later (id text)`,
+  };
+  expect(await migrate(session, [...MIGRATIONS, next])).toEqual({ from: 0, to: newest + 1 });
+  const database = databaseAt(connection);
+  expect(await database.migrate()).toEqual({ from: newest + 1, to: newest + 1 });
+  await database.openInstance({ uid: 'i', namespace: 'n', name: 'm' });
+  expect(await database.claim('i', 'key', 'billing', { uid: 'u', namespace: 'n', name: 'k' })).toMatchObject({
+    won: true,
+  });
+  expect(await database.book('i', [entryOf()])).toEqual({ rejected: [] });
+});
+
+test('a schema one version behind is brought forward with its rows', async () => {
+  const session = sessionAt(connection);
+  const database = databaseAt(connection);
+  await database.migrate();
+  const entry = entryOf();
+  await database.book('i', [entry]);
+  const next = {
+    version: newest + 1,
+    name: 'one more column',
+    sql: 'alter table gateway_operator.entry add column weight bigint',
+  };
+  expect(await migrate(session, [...MIGRATIONS, next])).toEqual({ from: newest, to: newest + 1 });
+  expect((await database.kindsOf([entry.id])).get(entry.id)).toEqual(['settled']);
+});
+
+test('a step that fails leaves the version before it whole', async () => {
+  const session = sessionAt(connection);
+  const broken = {
+    version: newest + 1,
+    name: 'half of this works',
+    sql: 'create table gateway_operator.half (id text); select no_such_thing',
+  };
+  await expect(migrate(session, [...MIGRATIONS, broken])).rejects.toThrow(/no_such_thing/);
+  expect((await applied(connection)).at(-1)?.version).toBe(newest);
+  expect((await tables(connection)).map(({ name }) => name)).not.toContain('half');
+  expect(await databaseAt(connection).migrate()).toEqual({ from: newest, to: newest });
+});
+
+describe('a role', () => {
+  const role = async (rights: (name: string) => string): Promise<Connection> => {
+    const name = `role_${Math.random().toString(36).slice(2)}`;
+    await server.query(connection, `create role ${name} login password 'secret-of-role'`);
+    await server.query(connection, rights(name));
+    return { ...connection, username: name, password: 'secret-of-role' };
+  };
+
+  test('that may not create a schema is told what to grant, without its password', async () => {
+    const limited = await role(() => 'select 1');
+    const error = await databaseAt(limited)
+      .migrate()
+      .catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(DatabaseUnreachable);
+    expect(String(error)).toMatch(
+      new RegExp(`does not let "${limited.username}".*grant create on database "${limited.dbname}"`),
+    );
+    expect(String(error)).not.toContain('secret-of-role');
+  });
+
+  test('that may create in the database needs no more than that', async () => {
+    const plain = await role((name) => `grant create on database ${connection.dbname} to ${name}`);
+    const database = databaseAt(plain);
+    expect(await database.migrate()).toEqual({ from: 0, to: newest });
+    expect(await database.book('i', [entryOf()])).toEqual({ rejected: [] });
+  });
+
+  test('that owns the schema already needs no right on the database', async () => {
+    const owner = await role((name) => `create schema gateway_operator authorization ${name}`);
+    expect(await databaseAt(owner).migrate()).toEqual({ from: 0, to: newest });
+  });
+});

@@ -1,0 +1,210 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { inspect } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { entryOf } from '#core/ports/books.promises.ts';
+import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { createMemoryLog } from '../memory/log.ts';
+import { createDatabase, type Database } from './database.ts';
+
+let server: TestPostgres;
+const open: Database[] = [];
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+
+afterAll(async () => {
+  await Promise.all(open.map((database) => database.close()));
+  await server.stop();
+});
+
+function databaseAt(connection: Parameters<typeof createDatabase>[0]): Database {
+  const database = createDatabase(connection, { log: createMemoryLog() });
+  open.push(database);
+  return database;
+}
+
+const entry = entryOf();
+const WINDOW = { scopeId: '00000000-0000-4000-8000-000000000001', window: { start: 0, end: 1 } };
+
+/** What the gateway waits for, and what it does in the background. */
+const gatewayReads = {
+  find: (database: Database) => database.policies('instance-1').find('a'.repeat(64)),
+  sums: (database: Database) => database.sums([WINDOW]),
+};
+const otherCalls = {
+  migrate: (database: Database) => database.migrate(),
+  claims: (database: Database) => database.claims('instance-1'),
+  claim: (database: Database) =>
+    database.claim('instance-1', 'key', 'billing', { uid: 'u', namespace: 'n', name: 'k' }),
+  retire: (database: Database) => database.retire([WINDOW.scopeId]),
+  book: (database: Database) => database.book('instance-1', [entry]),
+  kindsOf: (database: Database) => database.kindsOf([entry.id]),
+};
+
+/** How long the call took to say that the database is away, and in which words. */
+async function outageOf(call: () => Promise<unknown>): Promise<{ millis: number; error: DatabaseUnreachable }> {
+  const start = performance.now();
+  const error = await call().then(
+    (value) => new Error(`answered ${inspect(value)}`),
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof DatabaseUnreachable)) throw error;
+  return { millis: performance.now() - start, error };
+}
+
+async function expectOutageWithin(limit: { reads: number; others: number }, database: Database): Promise<void> {
+  const timed = (calls: Record<string, (of: Database) => Promise<unknown>>, within: number) =>
+    Object.entries(calls).map(async ([name, call]) => {
+      const { millis } = await outageOf(() => call(database));
+      expect(millis, name).toBeLessThan(within);
+    });
+  await Promise.all([...timed(gatewayReads, limit.reads), ...timed(otherCalls, limit.others)]);
+}
+
+test('an address where nobody listens is told within a second, by every call', async () => {
+  const listener = await listen(() => undefined);
+  await listener.close();
+  const database = databaseAt({ ...server.connection, port: listener.port });
+  await expectOutageWithin({ reads: 1000, others: 1000 }, database);
+  const { error } = await outageOf(() => database.migrate());
+  expect(error.message).toContain(`127.0.0.1:${listener.port}`);
+});
+
+test('an address that takes the connection and never speaks is told within 2 s to the gateway, within 5 s to reconcile', async () => {
+  const listener = await listen(() => undefined);
+  await expectOutageWithin({ reads: 2000, others: 5000 }, databaseAt({ ...server.connection, port: listener.port }));
+  await listener.close();
+});
+
+test('a name that does not exist is an outage, not a crash', async () => {
+  const { error } = await outageOf(() => databaseAt({ ...server.connection, host: 'nowhere.invalid' }).claims('i'));
+  expect(error.message).toMatch(/nowhere\.invalid/);
+});
+
+describe.each<[string, (connection: TestPostgres['connection']) => TestPostgres['connection'], RegExp]>([
+  [
+    'a wrong password',
+    (right) => ({ ...right, password: 'wr0ng-passw0rd' }),
+    /refused the user "postgres".*check username and password/,
+  ],
+  ['an empty password where one is needed', (right) => ({ ...right, password: '' }), /password/],
+  ['an unknown user', (right) => ({ ...right, username: 'nobody-here' }), /refused the user "nobody-here"/],
+  ['a database that is not there', (right) => ({ ...right, dbname: 'absent' }), /has no database "absent": create it/],
+])('%s', (_, wrong, words) => {
+  test('is told within a second, in words that say what to check', async () => {
+    const { millis, error } = await outageOf(() => databaseAt(wrong(server.connection)).migrate());
+    expect(error.message).toMatch(words);
+    expect(millis).toBeLessThan(1000);
+  });
+
+  test('never shows a password, however deep one looks into the error', async () => {
+    const connection = wrong(server.connection);
+    const { error } = await outageOf(() => databaseAt(connection).migrate());
+    const shown = inspect(error, { depth: 20, showHidden: true, getters: true });
+    if (connection.password !== '') expect(shown).not.toContain(connection.password);
+  });
+});
+
+test('a database without our schema yet is an outage that says who makes it', async () => {
+  const database = databaseAt(await server.createDatabase());
+  for (const call of Object.values({ ...gatewayReads, claims: otherCalls.claims })) {
+    const { error } = await outageOf(() => call(database));
+    expect(error.message).toMatch(/no schema of ours yet/);
+  }
+});
+
+test('a closed database is an outage', async () => {
+  const database = databaseAt(await server.createDatabase());
+  await database.migrate();
+  await database.close();
+  await outageOf(() => database.claims('instance-1'));
+});
+
+test('calls on connections that were open when the server froze give up in time, and it works again when it thaws', async () => {
+  const database = databaseAt(await server.createDatabase());
+  await database.migrate();
+  await database.book('instance-1', [entry]);
+  const thaw = server.freeze();
+  try {
+    await expectOutageWithin({ reads: 2000, others: 5000 }, database);
+    await expectOutageWithin({ reads: 2000, others: 5000 }, database);
+  } finally {
+    thaw();
+  }
+  expect(await database.book('instance-1', [entry])).toEqual({ rejected: [] });
+  expect((await database.kindsOf([entry.id])).get(entry.id)).toEqual(['settled']);
+  expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([entry.cost]);
+});
+
+test('after kill -9 of PostgreSQL calls are refused within a second; started again, it has everything and calls work by themselves', async () => {
+  const database = databaseAt(await server.createDatabase());
+  await database.migrate();
+  const entries = Array.from({ length: 50 }, () => entryOf());
+  await database.book('instance-1', entries.slice(0, 49));
+  const underWay = [database.book('instance-1', entries), database.sums(entry.charges)].map((call) =>
+    call.then(
+      () => 'answered',
+      (error: unknown) => (error instanceof DatabaseUnreachable ? 'unreachable' : error),
+    ),
+  );
+  await server.kill();
+  for (const outcome of await Promise.all(underWay)) expect(['answered', 'unreachable']).toContain(outcome);
+  await expectOutageWithin({ reads: 1000, others: 1000 }, database);
+  await server.start();
+  await database.book('instance-1', entries);
+  expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([5000n]);
+  expect((await database.kindsOf(entries.map(({ id }) => id))).size).toBe(50);
+});
+
+test('bookings repeated over kills of PostgreSQL count every entry exactly once', async () => {
+  const database = databaseAt(await server.createDatabase());
+  await database.migrate();
+  const batches = Array.from({ length: 40 }, () => Array.from({ length: 25 }, () => entryOf({ cost: 1n })));
+  let done = false;
+  const writer = async (own: typeof batches) => {
+    for (const batch of own) {
+      for (let booked = false; !booked; ) {
+        booked = await database.book('instance-1', batch).then(
+          () => true,
+          (error: unknown) => {
+            if (!(error instanceof DatabaseUnreachable)) throw error;
+            return new Promise<boolean>((resolve) => setTimeout(resolve, 20, false));
+          },
+        );
+      }
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+  };
+  const killer = async () => {
+    while (!done) {
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      await server.kill();
+      await server.start();
+    }
+  };
+  const killing = killer();
+  await Promise.all([0, 1, 2].map((turn) => writer(batches.filter((_, place) => place % 3 === turn))));
+  done = true;
+  await killing;
+  expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([1000n]);
+});
+
+async function listen(onSocket: (socket: Socket) => void): Promise<{ port: number; close: () => Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const listener: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    onSocket(socket);
+  });
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const address = listener.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    close: () => {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => listener.close(() => resolve()));
+    },
+  };
+}
