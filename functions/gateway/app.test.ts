@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
 import {
   completion,
   entry,
@@ -14,12 +15,13 @@ import {
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 
+/** Every refusal has this envelope, and nothing else in it. */
+const Envelope = z.strictObject({
+  error: z.strictObject({ message: z.string(), type: z.string(), param: z.string().nullable(), code: z.string() }),
+});
+
 async function codeOf(response: Response): Promise<readonly [number, string]> {
-  const body = await response.json();
-  expect(body).toEqual({
-    error: { message: expect.any(String), type: expect.any(String), param: body.error.param, code: expect.any(String) },
-  });
-  return [response.status, body.error.code];
+  return [response.status, Envelope.parse(await response.json()).error.code];
 }
 
 describe('a chat completion', () => {
@@ -182,7 +184,7 @@ describe('the budget', () => {
     const response = await chat(CHAT);
     expect(response.headers.get('retry-after')).toBe(String(7 * 86_400));
     expect(response.headers.get('x-should-retry')).toBe('false');
-    const { error } = await response.json();
+    const { error } = Envelope.parse(await response.json());
     expect(error).toMatchObject({ type: 'insufficient_quota', code: 'budget_exceeded' });
     expect(error.message).toContain('team "a team"');
     expect(error.message).toContain('2.5 dollars per 7d');

@@ -30,7 +30,7 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
         deadline.onEnd((why) => background(why === 'left' ? leave() : finish('timeout')));
       },
       pull: () => pump(),
-      cancel: () => leave(),
+      cancel: () => background(leave()),
     });
 
     /** Moves pieces until the client has got something, or the reply has ended. */
