@@ -1,5 +1,5 @@
 // How do many requests share one call to the store? Holds of a tick go together, settlements ride along, 5 ms at the latest (LEDGER 11).
-import type { Clock, Log, Metrics } from '../ports/clock.ts';
+import type { Clock, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type {
@@ -41,7 +41,6 @@ export interface BatchDependencies {
   readonly storeClock: StoreClock;
   readonly timer: Timer;
   readonly tick: (callback: () => void) => void;
-  readonly log: Log;
   readonly metrics: Metrics;
   /** Holds ended: somebody who waits for headroom may try again. */
   readonly onFreed: () => void;

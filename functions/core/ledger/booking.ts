@@ -6,6 +6,7 @@ import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { Store } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
+import { createLane } from './lane.ts';
 import { within } from './within.ts';
 
 export interface Booking {
@@ -17,6 +18,8 @@ export interface Booking {
   oldest(): Millis | undefined;
   /** Books what is here now; throws when PostgreSQL does not take it. */
   flush(): Promise<void>;
+  /** Does the work while nothing is being booked, and every batch so far is known to be in PostgreSQL or not. */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
   close(): void;
 }
 
@@ -34,13 +37,17 @@ export interface BookingDependencies {
 }
 
 const GATHER: Millis = 100;
-const SILENCE: Millis = 10_000;
+const SILENCE: Millis = 5000;
 const MOST = 1000;
 
 export function createBooking(deps: BookingDependencies): Booking {
+  const { instanceUid, clock, timer, metrics } = deps;
   /** In the order in which they came, so the first is the oldest. */
   const waiting = new Map<string, { readonly entry: Entry; readonly since: Millis }>();
-  const backOff = createBackOff(deps.timer, GATHER, 5000);
+  const lane = createLane();
+  const backOff = createBackOff(timer, GATHER, 5000);
+  /** The last batch failed: PostgreSQL may have it all the same. */
+  let inDoubt = false;
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let closed = false;
@@ -48,43 +55,48 @@ export function createBooking(deps: BookingDependencies): Booking {
   const gather = (): void => {
     if (closed || running !== undefined || cancelGather !== undefined || backOff.isPending()) return;
     if (waiting.size === 0) return;
-    cancelGather = deps.timer(GATHER, () => {
+    cancelGather = timer(GATHER, () => {
       cancelGather = undefined;
       run().catch(() => undefined);
     });
   };
 
-  /** One batch after the other, never two at once; what comes meanwhile is for the next run. */
+  /** One run at a time; what comes meanwhile is for the next one. */
   const run = (): Promise<void> => {
     running ??= bookAll().finally(() => {
       running = undefined;
-      deps.metrics.set('gateway_operator_ledger_unbooked', waiting.size, { instance: deps.instanceUid });
+      metrics.set('gateway_operator_ledger_unbooked', waiting.size, { instance: instanceUid });
       gather();
     });
     return running;
   };
 
   const bookAll = async (): Promise<void> => {
-    let left = waiting.size;
-    while (left > 0) {
-      const batch = firstOf(waiting, Math.min(MOST, left));
-      left -= batch.length;
-      try {
-        await bookBatch(deps, batch);
-      } catch (cause) {
-        deps.metrics.add('gateway_operator_ledger_booking_failures_total');
-        if (!closed) backOff.failed(() => run().catch(() => undefined));
-        throw new Error('booking entries in PostgreSQL', { cause });
-      }
+    try {
+      for (let left = waiting.size; left > 0; ) left -= await lane(bookNext);
       backOff.succeeded();
-      for (const entry of batch) waiting.delete(keyOf(entry));
+    } catch (cause) {
+      metrics.add('gateway_operator_ledger_booking_failures_total');
+      if (!closed) backOff.failed(() => run().catch(() => undefined));
+      throw new Error('booking entries in PostgreSQL', { cause });
     }
+  };
+
+  /** The oldest entries first, so a batch in doubt is part of the next one. Answers how many. */
+  const bookNext = async (): Promise<number> => {
+    const batch = firstOf(waiting);
+    if (batch.length === 0) return Number.POSITIVE_INFINITY;
+    inDoubt = true;
+    await bookBatch(deps, batch);
+    inDoubt = false;
+    for (const entry of batch) waiting.delete(keyOf(entry));
+    return batch.length;
   };
 
   return {
     add(entry) {
       const key = keyOf(entry);
-      if (!waiting.has(key)) waiting.set(key, { entry, since: deps.clock.now() });
+      if (!waiting.has(key)) waiting.set(key, { entry, since: clock.now() });
       gather();
     },
     has: (entry) => waiting.has(keyOf(entry)),
@@ -94,6 +106,11 @@ export function createBooking(deps: BookingDependencies): Booking {
       const there = [...waiting.keys()];
       while (there.some((key) => waiting.has(key))) await run();
     },
+    exclusively: (work) =>
+      lane(async () => {
+        if (inDoubt) await bookNext();
+        return work();
+      }),
     close() {
       closed = true;
       cancelGather?.();
@@ -103,24 +120,24 @@ export function createBooking(deps: BookingDependencies): Booking {
 }
 
 async function bookBatch(deps: BookingDependencies, entries: ReadonlyArray<Entry>): Promise<void> {
-  const { instanceUid, books, timer } = deps;
+  const { instanceUid, books, store, timer } = deps;
   const { rejected } = await within(timer, SILENCE, 'PostgreSQL', books.book(instanceUid, entries));
   if (rejected.length > 0) {
     deps.metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
     deps.log.error('PostgreSQL put entries aside in entry_rejected', { ids: rejected });
   }
   const ids = [...new Set(entries.map(({ id }) => id))];
-  // Not awaited: a record that stays in the store is told again, booked again as the same entry, and forgotten then.
-  deps.store.forget(ids).catch((error) => deps.log.warn('the store keeps booked records', { error: String(error) }));
+  // A store that keeps them would count them again with the next load: the batch is repeated, PostgreSQL has it once.
+  await within(timer, SILENCE, 'the store', store.forget(ids));
   deps.outbox.done(ids.filter((id) => !deps.isLive(id)));
 }
 
 const keyOf = ({ id, kind }: Entry): string => `${kind}/${id}`;
 
-function firstOf(waiting: ReadonlyMap<string, { readonly entry: Entry }>, most: number): Entry[] {
+function firstOf(waiting: ReadonlyMap<string, { readonly entry: Entry }>): Entry[] {
   const first: Entry[] = [];
   for (const { entry } of waiting.values()) {
-    if (first.length === most) break;
+    if (first.length === MOST) break;
     first.push(entry);
   }
   return first;

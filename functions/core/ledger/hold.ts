@@ -22,15 +22,18 @@ export interface HoldDependencies {
   readonly metrics: Metrics;
 }
 
+/** `written`: the outbox may have it. */
+type WrittenAttempt = Attempt & { written: boolean };
+
+const UNTRIED = { over: false, asked: undefined, written: false } as const;
+
 /** Frozen parts: the client has its 503 within 2 s (DESIGN 10, Time). */
 const PATIENCE: Millis = 1800;
 
 export function createHold(deps: HoldDependencies): (request: HoldRequest) => Promise<Result<Hold, HoldRefusal>> {
   return async (request) => {
     const patientUntil = deps.clock.now() + PATIENCE;
-    const attempt: Attempt & { written: boolean } = {
-      ...{ id: deps.ids.next(), request, patientUntil, over: false, asked: undefined, written: false },
-    };
+    const attempt: WrittenAttempt = { ...UNTRIED, id: deps.ids.next(), request, patientUntil };
     let result: Result<Hold, HoldRefusal>;
     try {
       result = await within(deps.timer, PATIENCE, 'store or database', holdOnce(deps, attempt));
@@ -46,10 +49,7 @@ export function createHold(deps: HoldDependencies): (request: HoldRequest) => Pr
   };
 }
 
-async function holdOnce(
-  deps: HoldDependencies,
-  attempt: Attempt & { written: boolean },
-): Promise<Result<Hold, HoldRefusal>> {
+async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promise<Result<Hold, HoldRefusal>> {
   const taken = await deps.take.take(attempt);
   if (!taken.ok) return taken;
   if (attempt.over) throw new Error('patience ended');
@@ -59,10 +59,8 @@ async function holdOnce(
   attempt.written = true;
   await deps.outbox.append({ type: 'hold', id, amount, ...note });
   if (attempt.over) throw new Error('patience ended');
-  deps.lives.set(id, {
-    ...{ id, amount, note, counters, since: deps.clock.now() },
-    ...{ known: undefined, written: undefined, ending: undefined },
-  });
+  const since = deps.clock.now();
+  deps.lives.set(id, { id, amount, note, counters, since, known: undefined, written: undefined, ending: undefined });
   return ok({ id, amount, charges: note.charges });
 }
 

@@ -5,7 +5,7 @@ import type { HoldRefusal, Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox, OutboxRecord } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { Store } from '../ports/store.ts';
+import type { Expired, Store } from '../ports/store.ts';
 import { err } from '../result.ts';
 import { createBatch } from './batch.ts';
 import { createBooking } from './booking.ts';
@@ -52,15 +52,14 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   const tick = deps.tick ?? afterPromises;
   const lives: Lives = new Map();
   const storeClock = createStoreClock(clock);
-  const batch = createBatch({
-    ...{ store, clock, storeClock, timer, tick, log, metrics, epoch: deps.epoch ?? 1 },
-    onFreed: () => take.freed(),
-    onExpired: (expired) => ending.expired(expired),
-  });
-  const loads = createLoads({ books, batch, timer, tick });
-  const take = createTake({ batch, loads, clock, storeClock, timer });
+  const onFreed = (): void => take.freed();
+  const onExpired = (expired: ReadonlyArray<Expired>): void => ending.expired(expired);
+  const epoch = deps.epoch ?? 1;
+  const batch = createBatch({ store, epoch, clock, storeClock, timer, tick, metrics, onFreed, onExpired });
   const isLive = (id: string): boolean => lives.has(id);
   const booking = createBooking({ ...deps, isLive });
+  const loads = createLoads({ books, batch, exclusively: booking.exclusively, timer, tick });
+  const take = createTake({ batch, loads, clock, storeClock, timer });
   const ending = createEnding({ lives, outbox, batch, loads, booking, clock, storeClock, timer, log, metrics });
   const hold = createHold({ ...deps, lives, take, ending });
   const spend = createSpend({ store, batch, loads, storeClock, timer });

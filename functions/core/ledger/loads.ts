@@ -3,6 +3,7 @@ import type { Books } from '../ports/books.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import type { Batch } from './batch.ts';
+import type { Booking } from './booking.ts';
 import { within } from './within.ts';
 
 export interface Loads {
@@ -16,6 +17,7 @@ export interface Loads {
 export interface LoadsDependencies {
   readonly books: Books;
   readonly batch: Batch;
+  readonly exclusively: Booking['exclusively'];
   readonly timer: Timer;
   readonly tick: (callback: () => void) => void;
 }
@@ -28,16 +30,23 @@ interface Wanted {
 
 const SILENCE = 2000;
 
-export function createLoads({ books, batch, timer, tick }: LoadsDependencies): Loads {
+export function createLoads({ books, batch, exclusively, timer, tick }: LoadsDependencies): Loads {
   const underWay = new Map<string, Wanted>();
   let wanted: Wanted[] = [];
 
   const read = (): void => {
     const asked = wanted;
     wanted = [];
-    const reading = within(timer, SILENCE, 'PostgreSQL', books.sums(asked.map(({ counter }) => counter)));
+    const counters = asked.map(({ counter }) => counter);
+    // A sum that is read before a booking and set after it would miss what was booked, or count it twice.
+    const reading = exclusively(async () => {
+      const sums = await within(timer, SILENCE, 'PostgreSQL', books.sums(counters));
+      if (sums.length !== counters.length) throw new Error('PostgreSQL left a sum out');
+      await Promise.all(sums.map((sum) => batch.load(sum)));
+      return sums;
+    });
     asked.forEach(({ counter, resolve }, index) => {
-      const loading = reading.then((sums) => set(batch, sums[index]));
+      const loading = reading.then((sums) => sums[index] ?? Promise.reject(new Error('PostgreSQL left a sum out')));
       const over = (): unknown => underWay.delete(keyOf(counter));
       loading.then(over, over);
       resolve(loading);
@@ -55,12 +64,6 @@ export function createLoads({ books, batch, timer, tick }: LoadsDependencies): L
   };
 
   return { load: (counters) => Promise.all(counters.map(want)) };
-}
-
-async function set(batch: Batch, sum: ScopeSpend | undefined): Promise<ScopeSpend> {
-  if (sum === undefined) throw new Error('PostgreSQL left a sum out');
-  await batch.load(sum);
-  return sum;
 }
 
 const keyOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;

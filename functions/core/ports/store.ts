@@ -122,8 +122,13 @@ export interface StaleEpoch {
  * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (store.promises.ts). Throws when the store cannot be
  * asked or its answer is lost: then nobody knows whether the call was done, and every call may be repeated.
  *
+ * A hold counts in every loaded counter of its scopes (`note.charges`) whose window holds the instant it was taken, not
+ * only in those it was judged by: after a `budgetDuration` edit a scope has more than one, and policies of both ages are
+ * in use for some seconds. So a counter always shows what PostgreSQL's sum of that window will show.
+ *
  * Two rules make loading exact: an entry is booked in PostgreSQL only after its cost was counted here, and a counter is
- * dropped only when its window is long over. So a sum read from PostgreSQL never misses what the counter already showed.
+ * dropped only when its window is long over. A counter that is loaded takes in what is held, or settled and not
+ * forgotten, and falls into its window: a sum must therefore be read and loaded while nothing is being booked.
  */
 export interface Store {
   call(call: StoreCall): Promise<StoreReply | StaleEpoch>;

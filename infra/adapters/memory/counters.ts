@@ -1,19 +1,22 @@
 // How much has each scope spent in each window, and how much of the rest is set aside?
-import type { Millis, Nano } from '#core/ports/money.ts';
-import type { ScopeWindow } from '#core/ports/policy.ts';
+import type { Millis, Nano, Window } from '#core/ports/money.ts';
+import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 
 export interface CounterState {
+  readonly scopeId: ScopeId;
+  readonly window: Window;
   spent: Nano;
   held: Nano;
   /** Live holds; a counter is not dropped under them. */
   holds: number;
-  readonly end: Millis;
 }
 
 export interface Counters {
   find(counter: ScopeWindow): CounterState | undefined;
-  /** Sets a counter that is absent; one that is there knows better. */
-  load(counter: ScopeWindow & { readonly spent: Nano }): void;
+  /** Every loaded counter of the scope whose window holds this instant: more than one after a budget's duration was edited. */
+  at(scopeId: ScopeId, instant: Millis): CounterState[];
+  /** Sets a counter that is absent and answers it; one that is there knows better: undefined. */
+  load(counter: ScopeWindow & { readonly spent: Nano }): CounterState | undefined;
   /** Drops counters whose window has long ended. */
   sweep(now: Millis): void;
 }
@@ -22,22 +25,34 @@ export interface Counters {
 const KEEP: Millis = 600_000;
 
 export function createCounters(): Counters {
-  const states = new Map<string, CounterState>();
+  const scopes = new Map<ScopeId, CounterState[]>();
   let nextSweep = 0;
+
+  const find = ({ scopeId, window }: ScopeWindow): CounterState | undefined =>
+    scopes.get(scopeId)?.find((state) => state.window.start === window.start && state.window.end === window.end);
+
   return {
-    find: (counter) => states.get(keyOf(counter)),
+    find,
+    at: (scopeId, instant) => (scopes.get(scopeId) ?? []).filter(({ window }) => isInside(instant, window)),
     load(counter) {
-      const key = keyOf(counter);
-      if (!states.has(key)) states.set(key, { spent: counter.spent, held: 0n, holds: 0, end: counter.window.end });
+      if (find(counter) !== undefined) return undefined;
+      const { scopeId, window, spent } = counter;
+      const state = { scopeId, window, spent, held: 0n, holds: 0 };
+      const states = scopes.get(scopeId);
+      if (states === undefined) scopes.set(scopeId, [state]);
+      else states.push(state);
+      return state;
     },
     sweep(now) {
       if (now < nextSweep) return;
       nextSweep = now + KEEP / 10;
-      for (const [key, state] of states) {
-        if (state.holds === 0 && state.end + KEEP <= now) states.delete(key);
+      for (const [scopeId, states] of scopes) {
+        const kept = states.filter(({ holds, window }) => holds > 0 || window.end + KEEP > now);
+        if (kept.length === 0) scopes.delete(scopeId);
+        else if (kept.length < states.length) scopes.set(scopeId, kept);
       }
     },
   };
 }
 
-const keyOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
+export const isInside = (instant: Millis, { start, end }: Window): boolean => start <= instant && instant < end;

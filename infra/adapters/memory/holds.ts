@@ -1,9 +1,9 @@
-// What became of each hold: held, settled, released or expired, and what did that do to the counters?
+// What became of each hold: held, settled, released or expired, and how does each go on from there?
 import type { Millis, Nano } from '#core/ports/money.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
 import type {
-  Expired,
+  Expired as ExpiredHold,
   HoldAnswer,
-  HoldNote,
   HoldOperation,
   ReleaseAnswer,
   SettleAnswer,
@@ -11,53 +11,34 @@ import type {
   StoreCall,
 } from '#core/ports/store.ts';
 import type { CounterState, Counters } from './counters.ts';
+import { charge, type Expired, type Held, type HoldState, join, occupy, vacate } from './hold-state.ts';
 import { judge } from './judge.ts';
 
 type Renewal = StoreCall['renewals'][number];
 type Release = StoreCall['releases'][number];
-
-type HoldState =
-  | {
-      state: 'held';
-      readonly amount: Nano;
-      readonly counters: ReadonlyArray<CounterState>;
-      readonly note: HoldNote;
-      known: Nano | undefined;
-      until: Millis;
-    }
-  | { state: 'settled'; readonly amount: Nano }
-  /** `until`: when the id may be forgotten. */
-  | { state: 'released'; readonly until: Millis }
-  | {
-      state: 'expired';
-      readonly charged: Nano;
-      readonly counters: ReadonlyArray<CounterState>;
-      readonly note: HoldNote;
-      /** What came after the lease had ended: a repeat changes nothing. */
-      late: 'settled' | 'released' | undefined;
-      /** Set when it was booked. */
-      until: Millis | undefined;
-    };
-
-type Held = Extract<HoldState, { state: 'held' }>;
 
 export interface Holds {
   take(operation: HoldOperation, now: Millis): HoldAnswer;
   settle(operation: SettleOperation, now: Millis): SettleAnswer;
   release(operation: Release, now: Millis): ReleaseAnswer;
   renew(renewal: Renewal, now: Millis): void;
+  /** This counter was just loaded. */
+  join(counter: CounterState): void;
   /** Ends leases and forgets what may be forgotten. */
   sweep(now: Millis): void;
   /** Leases that ended and are not acknowledged. */
-  expired(): ReadonlyArray<Expired>;
+  expired(): ReadonlyArray<ExpiredHold>;
   forget(id: string, now: Millis): void;
 }
 
 const DAY: Millis = 86_400_000;
+const UNTOUCHED = { late: undefined, until: undefined } as const;
 
 export function createHolds(counters: Counters): Holds {
   const states = new Map<string, HoldState>();
-  const unacknowledged = new Map<string, Expired>();
+  /** Ids that a counter of this scope may have to count when it is loaded. */
+  const byScope = new Map<ScopeId, Set<string>>();
+  const unacknowledged = new Map<string, ExpiredHold>();
   /** No lease ends and nothing is forgotten before this. */
   let nextSweep = Number.POSITIVE_INFINITY;
 
@@ -65,75 +46,86 @@ export function createHolds(counters: Counters): Holds {
     nextSweep = Math.min(nextSweep, until);
   };
 
+  const index = (id: string, hold: Held): void => {
+    for (const { scopeId } of hold.note.charges) {
+      const ids = byScope.get(scopeId);
+      if (ids === undefined) byScope.set(scopeId, new Set([id]));
+      else ids.add(id);
+    }
+  };
+
+  const drop = (id: string, state: HoldState): void => {
+    states.delete(id);
+    if (state.state === 'released') return;
+    for (const { scopeId } of state.note.charges) {
+      const ids = byScope.get(scopeId);
+      ids?.delete(id);
+      if (ids?.size === 0) byScope.delete(scopeId);
+    }
+  };
+
   const expire = (id: string, hold: Held): void => {
     const charged = hold.known ?? hold.amount;
-    end(hold, charged);
-    states.set(id, {
-      state: 'expired',
-      charged,
-      counters: hold.counters,
-      note: hold.note,
-      late: undefined,
-      until: undefined,
-    });
-    unacknowledged.set(id, { id, charged, note: hold.note });
+    vacate(hold, charged);
+    const { at, amount, note } = hold;
+    const expired: Expired = { state: 'expired', at, amount, note, counters: hold.counters, charged, ...UNTOUCHED };
+    states.set(id, expired);
+    unacknowledged.set(id, { id, charged, note });
+  };
+
+  const settleUnknown = ({ id, cost, counted, counters: of }: SettleOperation, now: Millis): SettleAnswer => {
+    if (of === undefined) return { outcome: 'unknown' };
+    const found = of.map((counter) => counters.find(counter));
+    // A window that is over needs no counter any more.
+    const absent = of.flatMap(({ window }, at) => (found[at] === undefined && window.end > now ? [at] : []));
+    if (absent.length > 0) return { outcome: 'absent', counters: absent };
+    const there = found.filter((counter) => counter !== undefined);
+    charge(there, cost - (counted ?? 0n));
+    const note = { charges: [], model: '', identifier: '' };
+    states.set(id, { state: 'settled', at: now, amount: cost, cost, note, counters: there });
+    return { outcome: 'settled' };
   };
 
   return {
     take(operation, now) {
-      const before = states.get(operation.id);
+      const { id, note, lease, deadline } = operation;
+      const before = states.get(id);
       if (before?.state === 'held' || before?.state === 'settled') return { outcome: 'held', amount: before.amount };
-      if (before !== undefined || now > operation.deadline) return { outcome: 'late' };
+      if (before !== undefined || now > deadline) return { outcome: 'late' };
       const found = operation.counters.map((counter) => counters.find(counter));
       const answer = judge(operation, found, now);
       if (answer.outcome !== 'held') return answer;
-      const taken = found.filter((counter) => counter !== undefined);
-      for (const counter of taken) {
-        counter.held += answer.amount;
-        counter.holds += 1;
-      }
-      const until = now + operation.lease;
-      const { note } = operation;
-      states.set(operation.id, {
-        state: 'held',
-        amount: answer.amount,
-        counters: taken,
-        note,
-        known: undefined,
-        until,
-      });
-      watch(until);
+      const taken = note.charges.flatMap(({ scopeId }) => counters.at(scopeId, now));
+      const { amount } = answer;
+      const until = now + lease;
+      const hold: Held = { state: 'held', at: now, amount, note, counters: taken, known: undefined, until };
+      for (const counter of taken) occupy(hold, counter);
+      states.set(id, hold);
+      index(id, hold);
+      watch(hold.until);
       return answer;
     },
 
-    settle({ id, cost, counters: of, counted }, now) {
+    settle(operation, now) {
+      const { id, cost } = operation;
       const before = states.get(id);
-      if (before === undefined) return settleUnknown(id, cost - (counted ?? 0n), of, now);
-      if (before.state === 'settled') return { outcome: 'settled' };
-      if (before.state === 'released' || (before.state === 'expired' && before.late === 'released')) {
-        return { outcome: 'released' };
-      }
-      if (before.state === 'held') {
-        end(before, cost);
-        states.set(id, { state: 'settled', amount: before.amount });
-        return { outcome: 'settled' };
-      }
-      if (before.late === undefined) charge(before.counters, cost - before.charged);
-      before.late = 'settled';
-      return { outcome: 'expired', charged: before.charged };
+      if (before === undefined) return settleUnknown(operation, now);
+      if (before.state === 'expired') return settleLate(before, cost);
+      if (before.state !== 'held') return { outcome: before.state };
+      vacate(before, cost);
+      const { at, amount, note } = before;
+      states.set(id, { state: 'settled', at, amount, cost, note, counters: before.counters });
+      return { outcome: 'settled' };
     },
 
     release({ id, lease }, now) {
       const before = states.get(id);
-      if (before?.state === 'settled' || (before?.state === 'expired' && before.late === 'settled')) {
-        return { outcome: 'settled' };
+      if (before?.state === 'settled') return { outcome: 'settled' };
+      if (before?.state === 'expired') return releaseLate(before);
+      if (before?.state === 'held') {
+        vacate(before, 0n);
+        drop(id, before);
       }
-      if (before?.state === 'expired') {
-        if (before.late === undefined) charge(before.counters, -before.charged);
-        before.late = 'released';
-        return { outcome: 'expired', charged: before.charged };
-      }
-      if (before?.state === 'held') end(before, 0n);
       states.set(id, { state: 'released', until: now + lease });
       watch(now + lease);
       return { outcome: 'released' };
@@ -146,6 +138,13 @@ export function createHolds(counters: Counters): Holds {
       if (known !== undefined) hold.known = known;
     },
 
+    join(counter) {
+      for (const id of byScope.get(counter.scopeId) ?? []) {
+        const hold = states.get(id);
+        if (hold !== undefined) join(hold, counter);
+      }
+    },
+
     sweep(now) {
       if (now < nextSweep) return;
       nextSweep = Number.POSITIVE_INFINITY;
@@ -153,7 +152,7 @@ export function createHolds(counters: Counters): Holds {
         if (state.state === 'settled' || state.until === undefined) continue;
         if (now < state.until) watch(state.until);
         else if (state.state === 'held') expire(id, state);
-        else states.delete(id);
+        else drop(id, state);
       }
     },
 
@@ -161,40 +160,28 @@ export function createHolds(counters: Counters): Holds {
 
     forget(id, now) {
       const state = states.get(id);
-      if (state?.state === 'settled') states.delete(id);
+      if (state?.state === 'settled') drop(id, state);
       if (state?.state !== 'expired' || state.until !== undefined) return;
       unacknowledged.delete(id);
       state.until = now + DAY;
       watch(state.until);
     },
   };
-
-  /** A hold from before this store began. A window that is over needs no counter any more. */
-  function settleUnknown(id: string, cost: Nano, of: SettleOperation['counters'], now: Millis): SettleAnswer {
-    if (of === undefined) return { outcome: 'unknown' };
-    const found = of.map((counter) => counters.find(counter));
-    const absent = of.flatMap((counter, index) =>
-      found[index] === undefined && counter.window.end > now ? [index] : [],
-    );
-    if (absent.length > 0) return { outcome: 'absent', counters: absent };
-    charge(
-      found.filter((counter) => counter !== undefined),
-      cost,
-    );
-    states.set(id, { state: 'settled', amount: cost });
-    return { outcome: 'settled' };
-  }
 }
 
-/** Frees what was set aside, in the windows it was taken in, and counts what it cost. */
-function end(hold: Held, cost: Nano): void {
-  for (const counter of hold.counters) {
-    counter.held -= hold.amount;
-    counter.holds -= 1;
-  }
-  charge(hold.counters, cost);
+function settleLate(hold: Expired, cost: Nano): SettleAnswer {
+  if (hold.late?.outcome === 'released') return { outcome: 'released' };
+  if (hold.late === undefined) change(hold, 'settled', cost);
+  return { outcome: 'expired', charged: hold.charged };
 }
 
-function charge(counters: ReadonlyArray<CounterState>, cost: Nano): void {
-  for (const counter of counters) counter.spent += cost;
+function releaseLate(hold: Expired): ReleaseAnswer {
+  if (hold.late?.outcome === 'settled') return { outcome: 'settled' };
+  if (hold.late === undefined) change(hold, 'released', 0n);
+  return { outcome: 'expired', charged: hold.charged };
+}
+
+function change(hold: Expired, outcome: 'settled' | 'released', cost: Nano): void {
+  charge(hold.counters, cost - hold.charged);
+  hold.late = { outcome, cost };
 }

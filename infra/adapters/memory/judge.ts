@@ -27,7 +27,8 @@ function judgeLoaded(
   const exceeded = counters.findIndex(({ limit, spent }) => spent >= limit || limit - spent < least);
   if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: counters[exceeded]?.spent ?? 0n };
   // Spend that leaves less than was asked clamps; all scopes give the same.
-  const amount = counters.reduce((most, { limit, spent }) => (limit - spent < most ? limit - spent : most), asked);
+  let amount = asked;
+  for (const { limit, spent } of counters) if (limit - spent < amount) amount = limit - spent;
   // Holds of others are only in the way of what costs something.
   const busy = amount === 0n ? -1 : counters.findIndex(({ limit, spent, held }) => spent + held + amount > limit);
   if (busy >= 0) return { outcome: 'busy', counter: busy };

@@ -36,7 +36,10 @@ function run(call: StoreCall, now: Millis, counters: Counters, holds: Holds): St
   for (const renewal of call.renewals) holds.renew(renewal, now);
   holds.sweep(now);
   counters.sweep(now);
-  for (const load of call.loads) counters.load(load);
+  for (const load of call.loads) {
+    const loaded = counters.load(load);
+    if (loaded !== undefined) holds.join(loaded);
+  }
   const answers = call.holds.map((operation) => holds.take(operation, now));
   const expired: ReadonlyArray<Expired> = holds.expired();
   return { outcome: 'done', now, settles, releases, holds: answers, expired };
