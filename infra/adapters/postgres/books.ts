@@ -79,7 +79,8 @@ export function createBooks({ session, months, log }: Deps): Books {
 
     kindsOf: (ids) =>
       session.run(BACKGROUND_LIMIT, async (query) => {
-        const rows = await query<{ id: string; kinds: EntryKind[] }>(KINDS, [ids]);
+        const sorted = ids.toSorted();
+        const rows = await query<{ id: string; kinds: EntryKind[] }>(KINDS, [sorted, sorted[0], sorted.at(-1)]);
         return new Map(rows.map(({ id, kinds }) => [id, kinds]));
       }),
   };
@@ -94,10 +95,11 @@ from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_
 order by t.place`,
 };
 
+/** The bounds of the ids leave out the months that cannot have them. */
 export const KINDS = {
   name: 'gateway-operator-kinds',
   text: `
-select id, array_agg(kind order by kind) as kinds from gateway_operator.entry where id = any($1::uuid[]) group by id`,
+select id, array_agg(kind order by kind) as kinds from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`,
 };
 
 /** Why PostgreSQL does not take these rows, or undefined when it took them. Throws when it could not be asked. */

@@ -41,7 +41,7 @@ export async function recount(
 }
 
 /** First and last whole hour, and the ids that end the first edge and begin the last. */
-function edgesOf({ start, end }: Window): ReadonlyArray<unknown> {
+export function edgesOf({ start, end }: Window): ReadonlyArray<unknown> {
   const first = Math.ceil(start / HOUR);
   const last = Math.floor(end / HOUR);
   const [from, until] = [leastId(start), leastId(end)];
