@@ -17,8 +17,8 @@ export async function replyWhole(response: ServerResponse, completion: Completio
   const body = JSON.stringify({ ...frame, object: 'chat.completion', choices, ...reported });
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
   if (behaviour.cutAfter !== undefined) {
-    response.write(body.slice(0, body.length / 2), () => response.destroy());
-    return;
+    response.write(body.slice(0, body.length / 2));
+    return hangUp(response);
   }
   if (!behaviour.withoutUsage) stats.reported(frame.model, usage);
   response.end(body);
@@ -43,7 +43,7 @@ export async function replyStream(
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
   send({ role: 'assistant', content: '' }, null);
   for (const [index, token] of tokens.entries()) {
-    if (index === behaviour.cutAfter) return void response.destroy();
+    if (index === behaviour.cutAfter) return hangUp(response);
     await wait(pace.token);
     if (response.destroyed) return stats.abandoned(frame.model);
     send({ content: token }, null);
@@ -55,6 +55,11 @@ export async function replyStream(
   }
   event(response, '[DONE]');
   response.end();
+}
+
+/** What was written still arrives; the end of the body never does. */
+function hangUp(response: ServerResponse): void {
+  response.socket?.end();
 }
 
 function event(response: ServerResponse, data: string): void {

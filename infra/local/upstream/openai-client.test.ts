@@ -1,0 +1,212 @@
+// Real servers, real sockets, the unmodified OpenAI client: what a user has, with only the ledger and the database left out.
+
+import OpenAI, { APIError } from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createUpstream } from '#adapters/upstream/undici.ts';
+import { createGateway } from '../../../functions/gateway/app.ts';
+import { createLedgerFake, entry, keyRecord, snapshotOf } from '../../../functions/gateway/gateway.fixture.ts';
+import { nodeDependencies } from '../../node.ts';
+import { type Served, serve } from '../../serve.ts';
+import { createSampleUpstream, type SampleUpstream } from './server.ts';
+
+const PRICE = { input: '0.15', output: '0.60' };
+const MODELS = [
+  'sample-small',
+  'echo',
+  'slow',
+  'error-500',
+  'rate-limited',
+  'refuse-400',
+  'cut',
+  'no-usage',
+  'hang',
+  'chatterbox',
+];
+
+let sample: SampleUpstream;
+let gateway: Served;
+let client: OpenAI;
+let closeUpstream: () => Promise<void>;
+const ledger = createLedgerFake(Date.now);
+const lines: Array<Readonly<Record<string, unknown>>> = [];
+
+beforeAll(async () => {
+  sample = await createSampleUpstream({ port: 0, key: 'upstream-key' });
+  const upstream = createUpstream();
+  closeUpstream = upstream.close;
+  const note = (_: string, fields: Readonly<Record<string, unknown>> = {}) => void lines.push(fields);
+  const node = nodeDependencies();
+  const entries = MODELS.map((name) => entry(name, { model: name, price: PRICE, maxOutputTokens: 4096 }));
+  const wrongKey = entry('wrong-key', { model: 'echo', credentials: { apiKey: { secret: 's', entry: 'wrong' } } });
+  const snapshot = snapshotOf(
+    [...entries, wrongKey].map((one) => ({ ...one, apiBase: `${sample.url}/v1` })),
+    { retries: 1 },
+  );
+  const record = keyRecord({ limit: '1000', anchor: Date.now() });
+  const app = createGateway({
+    ...node,
+    snapshots: { current: () => snapshot },
+    credentials: { read: (_, name) => (name === 'wrong' ? 'not-the-key' : 'upstream-key') },
+    policies: { find: async (hash) => (hash === node.hash('sk-mine') ? record : undefined) },
+    ledger,
+    upstream,
+    log: { info: note, warn: note, error: note },
+    metrics: { add: () => {}, set: () => {}, observe: () => {}, render: () => '' },
+  });
+  gateway = await serve({ fetch: (request) => app.fetch(request), port: 0, host: '127.0.0.1' });
+  client = new OpenAI({ apiKey: 'sk-mine', baseURL: gateway.url, maxRetries: 0 });
+});
+
+afterAll(async () => {
+  await gateway.close(0);
+  await closeUpstream();
+  await sample.close();
+});
+
+const messages = [{ role: 'user', content: 'one two three' }] as const;
+const settledNow = () => ledger.settled.length;
+
+async function refusal(asked: Promise<unknown>): Promise<APIError> {
+  const error: unknown = await asked.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof APIError) return error;
+  throw new Error('not refused');
+}
+
+describe('the OpenAI client', () => {
+  test('gets a reply, and what the upstream reported is what was booked', async () => {
+    const before = settledNow();
+    const reply = await client.chat.completions.create({ model: 'echo', messages: [...messages] });
+    expect(reply.choices[0]?.message.content).toBe('one two three');
+    const { promptTokens, completionTokens } = sample.stats.read().models.echo ?? {};
+    expect(ledger.settled.slice(before)).toMatchObject([
+      { tokens: { input: promptTokens, output: completionTokens }, estimated: false, identifier: 'echo' },
+    ]);
+  });
+
+  test('streams, with usage when it asks for it and without when it does not', async () => {
+    for (const include_usage of [true, false]) {
+      const before = settledNow();
+      const stream = await client.chat.completions.create({
+        model: 'sample-small',
+        messages: [...messages],
+        stream: true,
+        stream_options: { include_usage },
+      });
+      let text = '';
+      let usage = 0;
+      for await (const chunk of stream) {
+        text += chunk.choices[0]?.delta.content ?? '';
+        usage += chunk.usage?.completion_tokens ?? 0;
+      }
+      expect(text).toBe('This is the sample upstream. You said: one two three');
+      expect(usage).toBe(include_usage ? 10 : 0);
+      expect(ledger.settled.slice(before)).toMatchObject([{ tokens: { output: 10 }, estimated: false }]);
+    }
+  });
+
+  test('that aborts a stream stops the upstream, and pays for what it got', async () => {
+    const before = settledNow();
+    const stream = await client.chat.completions.create({ model: 'chatterbox', messages: [...messages], stream: true });
+    let chunks = 0;
+    for await (const _ of stream) {
+      chunks += 1;
+      if (chunks === 10) stream.controller.abort();
+    }
+    await expect.poll(() => sample.stats.read().models.chatterbox?.abandoned).toBe(1);
+    await expect.poll(settledNow).toBe(before + 1);
+    expect(ledger.settled.at(-1)).toMatchObject({ estimated: true });
+    expect(ledger.settled.at(-1)?.tokens.output).toBeGreaterThanOrEqual(8);
+    expect(ledger.held()).toBe(0);
+  });
+
+  test('that aborts before the first byte stops the upstream and pays for the prompt', async () => {
+    const before = settledNow();
+    const abort = new AbortController();
+    const asked = client.chat.completions.create(
+      { model: 'hang', messages: [...messages], stream: true },
+      { signal: abort.signal },
+    );
+    await expect.poll(() => sample.stats.read().models.hang?.requests).toBe(1);
+    abort.abort();
+    await expect(asked).rejects.toThrow();
+    await expect.poll(settledNow).toBe(before + 1);
+    expect(ledger.settled.at(-1)).toMatchObject({ estimated: true, tokens: { output: 0 } });
+  });
+
+  test('that leaves a plain request pays in full: the upstream is read to its end', async () => {
+    const before = settledNow();
+    const abort = new AbortController();
+    const asked = client.chat.completions.create(
+      { model: 'echo', messages: [...messages], n: 2 },
+      { signal: abort.signal },
+    );
+    await expect.poll(() => ledger.held() + settledNow() - before).toBe(1);
+    abort.abort();
+    await asked.catch(() => {});
+    await expect.poll(settledNow).toBe(before + 1);
+    expect(ledger.settled.at(-1)).toMatchObject({ estimated: false, tokens: { output: 6 } });
+  });
+
+  test.each([
+    ['error-500', 502, 'upstream_error'],
+    ['rate-limited', 429, 'upstream_rate_limited'],
+    ['refuse-400', 400, 'upstream_refused'],
+    ['wrong-key', 502, 'upstream_error'],
+    ['cut', 502, 'upstream_error'],
+  ])('meets %s as %d %s, and is charged nothing', async (model, status, code) => {
+    const before = settledNow();
+    const error = await refusal(client.chat.completions.create({ model, messages: [...messages] }));
+    expect([error.status, error.code]).toEqual([status, code]);
+    expect([settledNow() - before, ledger.held()]).toEqual([0, 0]);
+    if (code === 'upstream_rate_limited') expect(error.headers?.get('retry-after')).toBe('7');
+    if (code === 'upstream_refused') expect(error.message).toContain('does not like this request');
+  });
+
+  test('meets a stream that breaks as an error, after the words that came', async () => {
+    const before = settledNow();
+    const stream = await client.chat.completions.create({ model: 'cut', messages: [...messages], stream: true });
+    let text = '';
+    const error = await refusal(
+      (async () => {
+        for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? '';
+      })(),
+    );
+    expect([text, error.code]).toEqual(['This is the sample upstream.', 'upstream_error']);
+    expect(ledger.settled.slice(before)).toMatchObject([{ estimated: true }]);
+  });
+
+  test('lists the models and reads its own key', async () => {
+    const models: string[] = [];
+    for await (const model of client.models.list()) models.push(model.id);
+    expect(models).toEqual([...MODELS, 'wrong-key']);
+    expect(await client.get('/key')).toMatchObject({ alias: 'billing', maxBudget: '1000', isActive: true });
+  });
+
+  test('is told apart from one with another key', async () => {
+    const error = await refusal(new OpenAI({ apiKey: 'sk-other', baseURL: gateway.url }).models.list());
+    expect([error.status, error.code]).toEqual([401, 'invalid_api_key']);
+  });
+
+  test('is served by the same process after a hundred clients dropped their streams at once', async () => {
+    const before = settledNow();
+    await Promise.all(
+      [...Array(100).keys()].map(async () => {
+        const stream = await client.chat.completions.create({
+          model: 'chatterbox',
+          messages: [...messages],
+          stream: true,
+        });
+        for await (const _ of stream) break;
+        stream.controller.abort();
+      }),
+    );
+    await expect.poll(settledNow, { timeout: 5000 }).toBe(before + 100);
+    expect(ledger.held()).toBe(0);
+    expect((await client.chat.completions.create({ model: 'echo', messages: [...messages] })).object).toBe(
+      'chat.completion',
+    );
+  });
+});
