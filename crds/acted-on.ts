@@ -30,9 +30,8 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
     'tags',
     'metadata',
     'rotation',
-    'deletionPolicy=Retain',
   ],
-  User: ['rpmLimit', 'tpmLimit', 'maxParallelRequests'],
+  User: ['userAlias', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'],
   Team: ['rpmLimit', 'tpmLimit', 'maxParallelRequests'],
 };
 

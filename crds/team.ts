@@ -16,7 +16,9 @@ export const TeamSpec = z.object({
   maxBudget: Money.optional().describe(
     'The most that all keys of the team together may spend in one window, in dollars. Default: no limit.',
   ),
-  budgetDuration: Duration.optional().describe('Length of the budget window, e.g. `30d`.'),
+  budgetDuration: Duration.optional().describe(
+    'Length of the budget window, e.g. `30d`. Default: `maxBudget` is never whole again.',
+  ),
   blocked: z.boolean().default(false).describe('While true no key of the team works.'),
   ...limits,
   members: z

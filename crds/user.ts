@@ -39,7 +39,9 @@ const Fields = z.object({
   maxBudget: Money.optional().describe(
     'The most that all keys of the user together may spend in one window, in dollars. Default: no limit.',
   ),
-  budgetDuration: Duration.optional().describe('Length of the budget window, e.g. `30d`.'),
+  budgetDuration: Duration.optional().describe(
+    'Length of the budget window, e.g. `30d`. Default: `maxBudget` is never whole again.',
+  ),
   duration: Duration.optional().describe('How long the key of `autoCreateKey` lives. Default: for ever.'),
   blocked: z.boolean().default(false).describe('While true no key of the user works.'),
   ...limits,

@@ -1,0 +1,139 @@
+// Is every field of every spec either acted on or listed in docs/not-yet-acted-on.md, and none both?
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { notYetActedOn } from './acted-on.ts';
+import { fieldsOf } from './fields.ts';
+import { type Kind, kinds } from './kinds.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** Read these files what they will, it has no effect by itself: they copy specs, describe them, or check that they are well formed. */
+const INERT =
+  /^functions\/core\/(compile|snapshot)\.ts$|^functions\/reconcile\/observe\/objects\.ts$|\.(test|fixture|promises)\.ts$/;
+
+/** Where specs are acted on. Admission only judges; the embedded cluster knows no kind of ours. */
+const acting = sources('functions/{reconcile,core}/**/*.ts', 'infra/{adapters,knative,kubernetes,cloudflare}/**/*.ts');
+/** Where the compiled instance is acted on. */
+const serving = sources('functions/{gateway,core}/**/*.ts');
+
+function sources(...patterns: string[]): readonly string[] {
+  return globSync(patterns, { cwd: root })
+    .filter((file) => !INERT.test(file))
+    .map((file) => withoutHandedOn(file, withoutComments(readFileSync(join(root, file), 'utf8'))));
+}
+
+function withoutComments(source: string): string {
+  return source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1');
+}
+
+/** A user's limits are copied to the user's own key; whether they are acted on shows where keys are. */
+function withoutHandedOn(file: string, source: string): string {
+  return file.endsWith('/owned-key.ts') ? source.replace(/\b(rpmLimit|tpmLimit|maxParallelRequests)\b/g, '') : source;
+}
+
+const withoutStrings = (source: string) => source.replace(/'(?:[^'\\\n]|\\.)*'/g, "''");
+
+/** What the compiler calls a field of the instance that it passes on to the gateway, with what it stands in. */
+const PASSED_ON: ReadonlyArray<readonly [spec: RegExp, snapshot: string]> = [
+  [/^models\[\]\.gatewayParams\.inputCostPerMillionTokens$/, 'price.input'],
+  [/^models\[\]\.gatewayParams\.outputCostPerMillionTokens$/, 'price.output'],
+  [/^models\[\]\.gatewayParams\.cachedInputCostPerMillionTokens$/, 'price.cachedInput'],
+  [/^models\[\]\.gatewayParams\.cacheWriteCostPerMillionTokens$/, 'price.cacheWrite'],
+  [/^models\[\]\.gatewayParams\.customLLMProvider$/, 'entry.provider'],
+  [/^models\[\]\.gatewayParams\.(\w+)$/, 'entry.$1'],
+  [/^models\[\]\.modelCredentials\.keys$/, 'entry.credentials'],
+  [/^models\[\]\.(\w+)$/, 'entry.$1'],
+  [/^routing\.(\w+)$/, 'routing.$1'],
+  [/^routing\.(\w+\.\w+)$/, '$1'],
+];
+
+function isActedOn(path: string): boolean {
+  const passedOn = PASSED_ON.find(([spec]) => spec.test(path));
+  if (reads(acting, `spec.${path}`)) return true;
+  return passedOn !== undefined && reads(serving, path.replace(...passedOn));
+}
+
+/** Whether one of the files reads the last name of the path where the name before it stands. */
+function reads(files: readonly string[], path: string): boolean {
+  const [parent = '', name = ''] = path
+    .replaceAll(/\[\]|\{\}/g, '')
+    .split('.')
+    .slice(-2);
+  return files
+    .map(withoutStrings)
+    .some((file) => readsFrom(file, parent, name) || (parent !== 'spec' && mentions(file, parent, name)));
+}
+
+function readsFrom(file: string, parent: string, name: string): boolean {
+  return [
+    // spec.models, spec?.models
+    `\\b${parent}\\??\\.${name}\\b`,
+    // const { models } = key.spec;
+    `\\{[^{}]*\\b${name}\\b[^{}]*\\}\\s*=\\s*[\\w.?!]*\\b${parent}\\s*[;,)]`,
+    // ({ spec: { models } }) =>
+    `\\b${parent}\\s*:\\s*\\{[^{}]*\\b${name}\\b[^{}]*\\}\\s*[,}]`,
+  ].some((pattern) => new RegExp(pattern).test(file));
+}
+
+/** A part that was handed on under another name: the file knows the part, and takes the member out of something. */
+function mentions(file: string, parent: string, name: string): boolean {
+  if (!new RegExp(`\\b${parent}\\b`, 'i').test(file)) return false;
+  return [`\\.${name}\\b`, `\\{[^{}]*\\b${name}\\b[^{}]*\\}\\s*(=[^=>]|:\\s*[A-Z]|\\)\\s*(:[^=\\n]*)?=>)`].some(
+    (pattern) => new RegExp(pattern).test(file),
+  );
+}
+
+/** Fields that hold no other fields: what holds them is acted on when they are. */
+function leavesOf(kind: Kind): readonly string[] {
+  const paths = fieldsOf(kind, 'spec').map(({ path }) => path.slice('spec.'.length));
+  return paths.filter(
+    (path) => !paths.some((other) => other.startsWith(path) && /^(\[\]|\{\})?\./.test(other.slice(path.length))),
+  );
+}
+
+const covers = (entry: string, path: string) =>
+  path === entry || (path.startsWith(entry) && /^[.[{]/.test(path.slice(entry.length)));
+
+const everyLeaf = () =>
+  kinds.flatMap((kind) => {
+    const entries = notYetActedOn[kind.kind];
+    return leavesOf(kind).map((path) => ({ kind, path, isListed: entries.some((entry) => covers(entry, path)) }));
+  });
+
+const named = ({ kind, path }: { kind: Kind; path: string }) => `${kind.kind} spec.${path}`;
+
+test('a field of a spec is acted on, or listed as not yet acted on', () => {
+  const ignored = everyLeaf().filter(({ path, isListed }) => !isListed && !isActedOn(path));
+  expect(ignored.map(named), 'act on these, or list them in crds/acted-on.ts').toEqual([]);
+});
+
+test('a field that is listed as not yet acted on is not acted on', () => {
+  const stale = everyLeaf().filter(({ path, isListed }) => isListed && isActedOn(path));
+  expect(stale.map(named), 'these are acted on, take them out of crds/acted-on.ts').toEqual([]);
+});
+
+test('a value that is listed as not yet acted on is not acted on', () => {
+  const values = Object.values(notYetActedOn).flatMap((entries) =>
+    entries.flatMap((entry) => entry.split('=').slice(1)),
+  );
+  const stale = values.filter((value) => acting.some((file) => file.includes(`'${value}'`)));
+  expect(stale, 'these are acted on, take them out of crds/acted-on.ts').toEqual([]);
+});
+
+test.each([
+  ['spec.rotation.every', 'const { every } = key.spec.rotation;', true],
+  ['spec.rotation.every', 'due(key.spec.rotation?.every)', true],
+  ['spec.rotation.every', 'function due(rotation: Rotation) { return parse(rotation.every); }', true],
+  ['spec.rotation.every', 'function due({ every, overlap }: Rotation) {}', true],
+  ['spec.rotation.every', 'names.every((name) => name)', false],
+  ['spec.duration', 'function expiryOf({ spec: { duration } }: VirtualKey) {}', true],
+  ['spec.duration', 'windowAt(budget.duration)', false],
+  ['spec.duration', 'const spec = key.spec; const { duration } = budget;', false],
+  ['spec.metadata', 'const { metadata, spec } = key;', false],
+  ['spec.tags', 'key.spec.tagsOf', false],
+  ['models[].modelName', 'spec.models.map(({ modelName }) => modelName)', true],
+  ['spec.workload.scale.min', 'spec.scale; Math.min(1)', true],
+])('%s is looked for: %s', (path, source, found) => {
+  expect(reads([source], path)).toBe(found);
+});
