@@ -9,14 +9,9 @@ const MOST_LOOKED_UP = 50;
 export const membersExist: Check = async ({ object, old }, lookup) => {
   const before = new Set(toView(TeamView, old?.spec).members.map(({ name }) => name));
   const added = toView(TeamView, object.spec)
-    .members.map(({ name }, index) => ({ name, index }))
+    .members.map(({ name }, index) => ({ name, path: `spec.members[${index}].name` }))
     .filter(({ name }) => !before.has(name))
     .slice(0, MOST_LOOKED_UP);
-  const judgeMember = async ({ name, index }: { name: string | undefined; index: number }) => {
-    if (name === undefined) return [];
-    const found = await lookup.user(object.metadata.namespace, name);
-    const path = `spec.members[${index}].name`;
-    return referenceProblem({ object, kind: 'User', path, name, found, effect: 'warn' });
-  };
-  return (await Promise.all(added.map(judgeMember))).flat();
+  const problems = added.map((member) => referenceProblem({ object, kind: 'User', ...member, effect: 'warn' }, lookup));
+  return (await Promise.all(problems)).flat();
 };
