@@ -8,6 +8,13 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { freePort } from '../infra/local/ports.ts';
 
+export interface Answer {
+  readonly code: number;
+  readonly body: unknown;
+  /** The texts of its `Warning` headers. */
+  readonly warnings: readonly string[];
+}
+
 export interface TestControlPlane {
   readonly url: string;
   readonly token: string;
@@ -15,8 +22,8 @@ export interface TestControlPlane {
   readonly ca: string;
   /** A file for `kubectl`. */
   readonly kubeconfig: string;
-  /** One request as an administrator; the body of the answer is parsed JSON. */
-  call(method: string, path: string, body?: unknown): Promise<{ readonly code: number; readonly body: unknown }>;
+  /** One request as an administrator, as JSON where the headers say nothing else; the body of the answer is parsed JSON. */
+  call(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>;
   /** Ends it and removes its folder. */
   stop(): Promise<void>;
 }
@@ -99,22 +106,31 @@ async function certificate(path: string): Promise<string> {
 
 function caller(url: string, token: string, ca: string): TestControlPlane['call'] {
   const agent = new Agent({ ca, keepAlive: true, maxSockets: 8 });
-  return (method, path, body) =>
+  return (method, path, body, more) =>
     new Promise((resolve, reject) => {
       const headers = {
         authorization: `Bearer ${token}`,
         'content-type': 'application/json',
         accept: 'application/json',
+        ...more,
       };
       const sent = request(`${url}${path}`, { method, agent, headers }, (reply) => {
         const chunks: Buffer[] = [];
         reply.on('data', (chunk: Buffer) => chunks.push(chunk));
         reply.on('error', reject);
-        reply.on('end', () => resolve({ code: reply.statusCode ?? 0, body: parse(Buffer.concat(chunks).toString()) }));
+        reply.on('end', () => {
+          const text = Buffer.concat(chunks).toString();
+          resolve({ code: reply.statusCode ?? 0, body: parse(text), warnings: warningsOf(reply.headers.warning) });
+        });
       });
       sent.on('error', reject);
       sent.end(body === undefined ? undefined : JSON.stringify(body));
     });
+}
+
+/** `299 - "text", 299 - "text"` */
+function warningsOf(header: string | undefined): string[] {
+  return [...(header ?? '').matchAll(/299 - ("(?:[^"\\]|\\.)*")/g)].map(([, quoted = '""']) => JSON.parse(quoted));
 }
 
 function parse(text: string): unknown {

@@ -132,7 +132,7 @@ function verdict(
     return invalid(node.path, type, failure(rule, message(error)));
   }
   // At the root there is nothing before the path: `metadata.name`.
-  const field = `${node.path}${plainPath(rule.fieldPath ?? '')}`.replace(/^\./, '');
+  const field = `${node.path}${plainPath(rule.fieldPath ?? '')}`.replace(/^\./, '') || '<nil>';
   return worded(rule.reason, field, type, say(rule, words, variables));
 }
 

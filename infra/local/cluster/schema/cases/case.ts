@@ -40,11 +40,12 @@ export const sample = {
 
 /** The object of a case, as a client sends it. */
 export function objectOf({ metadata, root, spec }: SchemaCase, part: unknown = spec): JsonObject {
-  return {
+  const object = {
     apiVersion: `${sample.group}/${sample.version}`,
     kind: sample.kind,
     metadata: { name: 'a', namespace: 'default', ...metadata },
     ...(part === undefined ? {} : { spec: part }),
     ...root,
   };
+  return JSON.parse(JSON.stringify(object)); // without members that are undefined
 }

@@ -198,7 +198,20 @@ const fields: Readonly<Record<string, Schema>> = {
 
 export const rules: SchemaCases = {
   name: 'rules',
-  schema: { type: 'object', properties: { spec: { type: 'object', properties: fields } } },
+  schema: {
+    type: 'object',
+    properties: {
+      metadata: { type: 'object', properties: { name: { type: 'string', maxLength: 40 } } },
+      spec: { type: 'object', properties: fields },
+    },
+    'x-kubernetes-validations': [
+      { rule: "self.metadata.name != 'forbidden'", fieldPath: '.metadata.name', message: 'this name is taken' },
+      {
+        rule: "self.kind == 'Sample' && (!has(self.spec) || !has(self.spec.plain) || self.spec.plain != 'about')",
+        message: 'not about',
+      },
+    ],
+  },
   loose: { type: 'object', properties: { spec: loosen({ type: 'object', properties: fields }) } },
   cases: [
     ...broken('plain', 'b'),
@@ -236,6 +249,8 @@ export const rules: SchemaCases = {
     ...broken('reserved', { namespace: 'b' }),
     ...broken('functions', 'aa-12'),
     ...broken('functions', 'Nope'),
+    ...broken('plain', 'about'),
+    { name: 'a rule of the name', spec: {}, metadata: { name: 'forbidden' } },
     { name: 'a rule is not judged beside a wrong type', spec: { plain: 'b', count: 'x' } },
     { name: 'a rule is not judged beside a text that is too long', spec: { plain: 'b'.repeat(30) } },
     { name: 'a rule is judged beside a number out of bounds', spec: { plain: 'b', every: 'x' } },

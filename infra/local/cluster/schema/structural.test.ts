@@ -1,0 +1,50 @@
+// Does a schema judge as a real API server does? The golden files are its answers (structural.world.test.ts records them).
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { bounds } from './cases/bounds.ts';
+import { type Answer, objectOf, type SchemaCase, type SchemaCases } from './cases/case.ts';
+import { ratcheting } from './cases/ratcheting.ts';
+import { rules } from './cases/rules.ts';
+import type { JsonObject } from './json.ts';
+import { createStructural } from './structural.ts';
+
+describe.each([bounds, rules, ratcheting])('$name', (table) => {
+  const golden: Record<string, Answer> = JSON.parse(
+    readFileSync(join(import.meta.dirname, 'cases', `${table.name}.golden.json`), 'utf8'),
+  );
+  const decide = decider(table);
+
+  test.each(table.cases)('$name', (one) => {
+    const expected = golden[one.name];
+    expect(expected, 'recorded').toBeDefined();
+    if (expected?.refused === undefined) expect(decide(one)).toEqual(expected);
+  });
+
+  test('every recorded answer has a case', () => {
+    expect(Object.keys(golden).sort()).toEqual(table.cases.map(({ name }) => name).sort());
+  });
+});
+
+function decider({ schema }: SchemaCases): (one: SchemaCase) => Answer {
+  const structural = createStructural(schema);
+  const stored = (object: JsonObject) => structural.applyDefaults(structural.prune(object).object);
+  return (one) => {
+    const { unknown } = structural.prune(objectOf(one));
+    const object = stored(objectOf(one));
+    const { causes, warnings } = structural.judge(
+      object,
+      one.old === undefined ? undefined : stored(objectOf(one, one.old)),
+    );
+    return {
+      ...(unknown.length > 0 ? { unknown } : {}),
+      ...(warnings.length > 0 ? { warnings: warnings.map(({ field, message }) => `${field}: ${message}`) } : {}),
+      ...(causes.length > 0 ? { causes: sorted(causes) } : { stored: object.spec ?? null }),
+    };
+  };
+}
+
+/** A real API server walks Go's maps: the order of its causes is chance. */
+function sorted<T>(causes: readonly T[]): T[] {
+  return [...causes].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+}
