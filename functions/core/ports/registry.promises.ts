@@ -174,6 +174,16 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         expect(await find(hash('a'))).toBeDefined();
       });
 
+      test('a value that is added while its claim retires does not outlive it', async () => {
+        const heir = await claim('heir');
+        for (let round = 0; round < 20; round += 1) {
+          const { scopeId } = await claim('billing');
+          const value = `${round}`.padStart(64, '0');
+          await Promise.allSettled([registry.addValue(scopeId, value), registry.retire([scopeId])]);
+          expect(await registry.addValue(heir.scopeId, value)).toBe(true);
+        }
+      });
+
       test('no value is added to a retired claim', async () => {
         const { scopeId } = await claim('billing');
         await registry.retire([scopeId]);
