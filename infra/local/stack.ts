@@ -55,7 +55,7 @@ interface Coming {
 
 /** Brings everything up. When something on the way fails, what was started is stopped and the failure is thrown. */
 export async function startStack(options: Options, state: State, progress: Progress): Promise<Stack> {
-  const log = createLog({ write: (line) => appendFileSync(state.path('stack.log'), `${line}\n`) });
+  const log = createLog({ write: (line) => appendFileSync(state.path('stack.log'), line) });
   const coming: Coming = { options, state, progress, log, started: [] };
   try {
     return await bringUp(coming);

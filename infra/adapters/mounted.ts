@@ -1,0 +1,51 @@
+// What has the kubelet mounted? A snapshot, and folders of Secrets, read again when they change.
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Credentials } from '#core/ports/serving.ts';
+
+/** How long a mounted file is trusted without looking: the kubelet itself takes about a minute. */
+const LOOK_AGAIN_AFTER = 1_000;
+
+/** One file per Secret entry: `folder/secret/entry`. Names that would leave the folder are not there. */
+export function createMountedCredentials(folder: string, now: () => number): Credentials {
+  const seen = new Map<string, { readonly value: string | undefined; readonly at: number }>();
+  return {
+    read: (secret, entry) => {
+      if (!isName(secret) || !isName(entry)) return undefined;
+      const path = join(folder, secret, entry);
+      const known = seen.get(path);
+      if (known !== undefined && now() - known.at < LOOK_AGAIN_AFTER) return known.value;
+      const value = readIfThere(path);
+      seen.set(path, { value, at: now() });
+      return value;
+    },
+  };
+}
+
+/** What `parse` makes of a mounted file; kept as it was while the file is missing or `parse` refuses it. */
+export function createMountedFile<T>(path: string, now: () => number, parse: (text: string) => T | undefined) {
+  let value: T | undefined;
+  let modified = -1;
+  let at = Number.NEGATIVE_INFINITY;
+  return {
+    current: (): T | undefined => {
+      if (now() - at < LOOK_AGAIN_AFTER) return value;
+      at = now();
+      const changed = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+      if (changed === undefined || changed === modified) return value;
+      modified = changed;
+      value = parse(readIfThere(path) ?? '') ?? value;
+      return value;
+    },
+  };
+}
+
+const isName = (name: string) => /^[-._A-Za-z0-9]+$/.test(name) && !/^\.\.?$/.test(name);
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,41 @@
+// The reconcile function as a Node process: a server that is called (Knative), or `--once`, one sweep and done (CronJob).
+import { createBackends } from '#adapters/backends.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createReconcile } from '../../functions/reconcile/app.ts';
+import { openApi } from '../api-access.ts';
+import { ReconcileEnvironment, readEnvironment } from '../env.ts';
+import { nodeDependencies } from '../node.ts';
+import { main, processLog, runServer } from '../process.ts';
+
+main(async () => {
+  const environment = readEnvironment(ReconcileEnvironment, process.env);
+  const log = processLog('reconcile', environment.LOG_LEVEL);
+  const api = await openApi(environment);
+  const backends = createBackends({
+    openDatabase: (connection) => createDatabase(connection, { log }),
+    // Gateways in Pods of their own book for themselves, within a second.
+    flush: async () => undefined,
+  });
+  const platform = { servedAt: () => undefined, manyProcesses: environment.GATEWAY_PROCESSES === 'many' };
+  const app = createReconcile({
+    ...nodeDependencies(),
+    cluster: api.cluster,
+    backends,
+    platform,
+    log,
+    metrics: createMetrics(),
+  });
+  const close = async () => {
+    await backends.close();
+    await api.close();
+  };
+  if (!process.argv.includes('--once')) {
+    const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
+    return runServer({ name: 'reconcile', log, server, close });
+  }
+  const answer = await app.request('/', { method: 'POST' });
+  process.stdout.write(`${await answer.text()}\n`);
+  await close();
+  process.exitCode = answer.ok ? 0 : 1;
+});
