@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest';
+import { toTokens } from './usage.ts';
+
+const counted = (input: number, output: number, cachedInput = 0, cacheWrite = 0) => ({
+  input,
+  output,
+  cachedInput,
+  cacheWrite,
+});
+
+test.each([
+  ['OpenAI', { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }, counted(10, 5)],
+  ['zero is a count', { prompt_tokens: 0, completion_tokens: 0 }, counted(0, 0)],
+  [
+    'cached input is a part of the input, reasoning of the output',
+    {
+      prompt_tokens: 10,
+      completion_tokens: 50,
+      total_tokens: 60,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 40 },
+    },
+    counted(10, 50, 4),
+  ],
+  [
+    'a provider that adds reasoning on top is read by its total',
+    { prompt_tokens: 10, completion_tokens: 5, total_tokens: 55, completion_tokens_details: { reasoning_tokens: 40 } },
+    counted(10, 45),
+  ],
+  ['DeepSeek', { prompt_tokens: 10, completion_tokens: 5, prompt_cache_hit_tokens: 8 }, counted(10, 5, 8)],
+  [
+    'more cached than input is at most the input',
+    { prompt_tokens: 3, completion_tokens: 5, cached_tokens: 8 },
+    counted(3, 5, 3),
+  ],
+  [
+    'a cache that was written',
+    { prompt_tokens: 10, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 2, cache_write_tokens: 6 } },
+    counted(10, 5, 2, 6),
+  ],
+])('usage is read: %s', (_, usage, tokens) => {
+  expect(toTokens(usage)).toEqual(tokens);
+});
+
+test.each([
+  undefined,
+  null,
+  'many',
+  [],
+  {},
+  { prompt_tokens: 10 },
+  { completion_tokens: 10 },
+  { prompt_tokens: -1, completion_tokens: 1 },
+  { prompt_tokens: 1.5, completion_tokens: 1 },
+  { prompt_tokens: '1', completion_tokens: 1 },
+  { prompt_tokens: 1e300, completion_tokens: 1 },
+])('what is no count is not read as one: %j', (usage) => {
+  expect(toTokens(usage)).toBeUndefined();
+});

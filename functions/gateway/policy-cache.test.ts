@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest';
+import { createTime, keyRecord, settleDown } from './gateway.fixture.ts';
+import { createPolicyCache } from './policy-cache.ts';
+
+function open(find: (hash: string, call: number) => Promise<ReturnType<typeof keyRecord> | undefined>) {
+  const time = createTime();
+  const asked: string[] = [];
+  const findPolicy = createPolicyCache({
+    policies: {
+      find: (hash) => {
+        asked.push(hash);
+        return find(hash, asked.length);
+      },
+    },
+    clock: time,
+    timer: time.timer,
+  });
+  return { findPolicy, asked, time };
+}
+
+const known = keyRecord();
+const away = () => Promise.reject(new Error('connection refused'));
+
+describe('a key policy', () => {
+  test('is asked for once by everybody who asks at the same time', async () => {
+    const { findPolicy, asked } = open(async () => known);
+    const found = await Promise.all([1, 2, 3].map(() => findPolicy('a')));
+    expect(found).toEqual([1, 2, 3].map(() => ({ ok: true, value: known })));
+    expect(asked).toEqual(['a']);
+  });
+
+  test('is never older than five seconds', async () => {
+    const { findPolicy, asked, time } = open(async (_, call) => (call === 1 ? known : keyRecord({ blocked: true })));
+    await findPolicy('a');
+    await time.pass(2_999);
+    expect(await findPolicy('a')).toMatchObject({ value: { key: { blocked: false } } });
+    expect(asked).toHaveLength(1);
+    await time.pass(2_001);
+    expect(await findPolicy('a')).toMatchObject({ value: { key: { blocked: true } } });
+  });
+
+  test('is refreshed ahead of its end while the old one serves, so that nobody waits', async () => {
+    const { findPolicy, asked, time } = open((_, call) =>
+      call === 1 ? Promise.resolve(known) : new Promise(() => {}),
+    );
+    await findPolicy('a');
+    await time.pass(3_000);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(asked).toHaveLength(2);
+  });
+
+  test('serves for five seconds without the database, and then nobody knows', async () => {
+    const { findPolicy, time } = open((_, call) => (call === 1 ? Promise.resolve(known) : away()));
+    await findPolicy('a');
+    await time.pass(4_999);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    await time.pass(1);
+    expect(await findPolicy('a')).toEqual({ ok: false, failure: 'connection refused' });
+  });
+
+  test('that is unknown is remembered for a second only', async () => {
+    const { findPolicy, asked, time } = open(async (_, call) => (call === 1 ? undefined : known));
+    expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
+    await time.pass(999);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
+    expect(asked).toHaveLength(1);
+    await time.pass(1);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+  });
+
+  test('that was deleted is forgotten with its next answer', async () => {
+    const { findPolicy, time } = open(async (_, call) => (call === 1 ? known : undefined));
+    await findPolicy('a');
+    await time.pass(3_500);
+    await findPolicy('a');
+    await settleDown();
+    expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
+  });
+
+  test('is given up on after a second and a half of silence, and asked for anew by the next', async () => {
+    const { findPolicy, asked, time } = open((_, call) =>
+      call === 1 ? new Promise(() => {}) : Promise.resolve(known),
+    );
+    const first = findPolicy('a');
+    await time.pass(1_500);
+    expect(await first).toMatchObject({ ok: false });
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is asked for again when the clock was set back', async () => {
+    const { findPolicy, asked, time } = open(async () => known);
+    await findPolicy('a');
+    await time.pass(-10_000);
+    await findPolicy('a');
+    expect(asked).toHaveLength(2);
+  });
+
+  test('stays known through a flood of keys that nobody knows', async () => {
+    const { findPolicy, asked } = open(async (hash) => (hash === 'a' ? known : undefined));
+    await findPolicy('a');
+    for (let index = 0; index < 20_000; index += 1) await findPolicy(`made up ${index}`);
+    const before = asked.length;
+    await findPolicy('a');
+    expect(asked).toHaveLength(before);
+  });
+});

@@ -1,0 +1,284 @@
+import { describe, expect, test } from 'vitest';
+import {
+  completion,
+  entry,
+  KEY,
+  keyRecord,
+  MESSAGES,
+  SSE,
+  settleDown,
+  snapshotOf,
+  stage,
+  streamed,
+} from './gateway.fixture.ts';
+
+const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
+const ok = { body: completion('hello') };
+const failing = (status: number, body = '{"error":{"message":"no","code":"nope"}}', headers = {}) => ({
+  status,
+  body,
+  headers,
+});
+
+describe('the address of a target', () => {
+  test.each([
+    ['of a known provider', { provider: 'groq' }, 'https://api.groq.com/openai/v1/chat/completions'],
+    ['whatever the case of its name', { provider: 'Mistral' }, 'https://api.mistral.ai/v1/chat/completions'],
+    [
+      "of the entry, before the provider's",
+      { provider: 'openai', apiBase: 'http://own:8000/v1/' },
+      'http://own:8000/v1/chat/completions',
+    ],
+    [
+      'of an unknown provider with an apiBase',
+      { provider: 'inhouse', apiBase: 'http://own' },
+      'http://own/chat/completions',
+    ],
+    [
+      'of the credentials, before all others',
+      { apiBase: 'http://own', credentials: { apiBase: { secret: 'http:/', entry: '/vault/v1' } } },
+      'http://vault/v1/chat/completions',
+    ],
+    [
+      'with the version that Azure asks for',
+      {
+        provider: 'azure',
+        apiBase: 'https://r.openai.azure.com/openai/v1',
+        credentials: { apiVersion: { secret: '', entry: 'preview' } },
+      },
+      'https://r.openai.azure.com/openai/v1/chat/completions?api-version=preview',
+    ],
+  ])('is that %s', async (_, differences, url) => {
+    const { chat, fake } = stage({
+      snapshot: snapshotOf([entry('gpt', differences)]),
+      deps: { credentials: { read: (secret, name) => `${secret}${name}\n` } },
+    });
+    expect((await chat(CHAT)).status).toBe(200);
+    expect(fake.requests[0]?.url).toBe(url);
+  });
+
+  test('goes with the credentials that the provider wants, and none where there are none', async () => {
+    const models = (provider: string, credentials: object) =>
+      snapshotOf([entry('gpt', { provider, apiBase: 'http://own', credentials: { ...credentials } })]);
+    const key = { apiKey: { secret: 's', entry: 'k' } };
+    const sent = async (snapshot: ReturnType<typeof models>) => {
+      const { chat, fake } = stage({ snapshot });
+      await chat(CHAT);
+      return fake.requests[0]?.headers ?? {};
+    };
+    expect(await sent(models('azure', key))).toMatchObject({ 'api-key': 'value-of-s-k' });
+    expect(await sent(models('azure', key))).not.toHaveProperty('authorization');
+    expect(await sent(models('vllm', {}))).not.toHaveProperty('authorization');
+    expect(await sent(models('openai', { ...key, organization: { secret: 's', entry: 'o' } }))).toMatchObject({
+      authorization: 'Bearer value-of-s-k',
+      'openai-organization': 'value-of-s-o',
+    });
+  });
+
+  test.each([
+    ['an unknown provider without an apiBase', { provider: 'inhouse' }],
+    ['a dialect that is not spoken yet', { provider: 'anthropic' }],
+    ['an apiBase that is no address', { apiBase: 'ftp://own' }],
+    ['a credential that is not there', { credentials: { apiKey: { secret: 'missing', entry: 'key' } } }],
+    ['a credential that is empty', { credentials: { apiKey: { secret: 'empty', entry: 'key' } } }],
+  ])('cannot be found for %s: 503, and the hold is given back', async (_, differences) => {
+    const { chat, ledger, lines, fake } = stage({
+      snapshot: snapshotOf([entry('gpt', differences)]),
+      deps: {
+        credentials: { read: (secret) => (secret === 'missing' ? undefined : secret === 'empty' ? ' \n' : 'x') },
+      },
+    });
+    const response = await chat(CHAT);
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ error: { code: 'no_healthy_target' } });
+    expect([ledger.held(), ledger.released.length, fake.requests.length]).toEqual([0, 1, 0]);
+    expect(lines[0]).toMatchObject({ level: 'warn', fields: { identifier: 'gpt', why: expect.any(String) } });
+  });
+
+  test('of one entry missing leaves the work to the others', async () => {
+    const snapshot = snapshotOf([entry('gpt', { provider: 'inhouse' }), entry('gpt', { identifier: 'second' })]);
+    const { chat, ledger } = stage({ snapshot });
+    expect((await chat(CHAT)).status).toBe(200);
+    expect(ledger.settled[0]?.identifier).toBe('second');
+  });
+});
+
+describe('a provider with words of its own', () => {
+  test('that forbids stream_options and max_completion_tokens gets neither', async () => {
+    const snapshot = snapshotOf([entry('gpt', { provider: 'mistral' })]);
+    const { chat, fake } = stage({ snapshot, script: () => ({ headers: SSE, body: streamed(['x']) }) });
+    await (
+      await chat({ model: 'gpt', messages: MESSAGES, stream: true, stream_options: { include_usage: true } })
+    ).text();
+    expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, stream: true, max_tokens: 16_384 });
+  });
+});
+
+describe('entries that share a name', () => {
+  const three = ['a', 'b', 'c'].map((identifier, index) =>
+    entry('gpt', { identifier, model: identifier, weight: [1, 3, 4][index] ?? 0 }),
+  );
+
+  test('are chosen by their share of the weights', async () => {
+    const chosen: Record<string, number> = {};
+    for (let dice = 0; dice < 256; dice += 1) {
+      const { chat, fake } = stage({
+        snapshot: snapshotOf(three),
+        deps: { random: (count) => new Uint8Array(count).fill(dice) },
+      });
+      await chat(CHAT);
+      const { model } = fake.sent();
+      chosen[String(model)] = (chosen[String(model)] ?? 0) + 1;
+    }
+    expect(chosen).toEqual({ a: 32, b: 96, c: 128 });
+  });
+
+  test.each([
+    ['500', failing(500)],
+    ['429', failing(429)],
+    ["401: our key is wrong, not the client's", failing(401)],
+    ['404', failing(404)],
+    ['a redirect', failing(302, '')],
+    ['a page in place of a reply', { body: '<html>' }],
+    ['an error in place of a reply', { body: '{"error":{"message":"overloaded","code":503}}' }],
+  ])('stand in for one that answers %s', async (_, reply) => {
+    const { chat, fake, ledger } = stage({
+      snapshot: snapshotOf(three),
+      script: (__, call) => (call === 1 ? reply : ok),
+    });
+    expect((await chat(CHAT)).status).toBe(200);
+    expect(fake.requests.map((request) => JSON.parse(new TextDecoder().decode(request.body)).model)).toEqual([
+      'a',
+      'b',
+    ]);
+    expect(ledger.settled).toMatchObject([{ identifier: 'b' }]);
+  });
+
+  test.each([400, 413, 422])('do not stand in for a refusal of the request itself: %d', async (status) => {
+    const body = '{"error":{"message":"temperature is too high for value-of-gpt-secret-key","param":"temperature"}}';
+    const { chat, fake, ledger } = stage({ snapshot: snapshotOf(three), script: () => failing(status, body) });
+    const response = await chat(CHAT);
+    expect(response.status).toBe(status);
+    expect(await response.json()).toEqual({
+      error: {
+        message: 'temperature is too high for …',
+        type: 'invalid_request_error',
+        param: 'temperature',
+        code: 'upstream_refused',
+      },
+    });
+    expect([fake.requests.length, ledger.released.length, ledger.settled.length]).toEqual([1, 1, 0]);
+  });
+
+  test('stand in for a stream that fails before its first event, never after it', async () => {
+    const { chat, fake } = stage({
+      snapshot: snapshotOf(three),
+      script: (_, call) => {
+        if (call === 1) return { headers: SSE, body: [] };
+        if (call === 2) return { headers: SSE, body: ['data: {"error":{"message":"overloaded"}}\n\n'] };
+        return { headers: SSE, body: streamed(['x']) };
+      },
+    });
+    const response = await chat({ ...CHAT, stream: true });
+    expect(await response.text()).toContain('[DONE]');
+    expect(fake.requests).toHaveLength(3);
+  });
+});
+
+describe('attempts', () => {
+  const outcome = async (response: Response) => [response.status, await response.json()];
+
+  test('end after the retries of the instance, and the last one decides', async () => {
+    const { chat, fake, clock, ledger } = stage({ script: (_, call) => failing(call === 3 ? 503 : 500) });
+    const response = chat(CHAT);
+    for (const pause of [100, 200]) {
+      await settleDown();
+      await clock.pass(pause);
+    }
+    expect(await outcome(await response)).toMatchObject([502, { error: { code: 'upstream_error' } }]);
+    expect([fake.requests.length, ledger.released.length, ledger.held()]).toEqual([3, 1, 0]);
+  });
+
+  test('are not repeated where the same target would say the same', async () => {
+    const { chat, fake } = stage({ script: () => failing(429, '{}', { 'retry-after': '2.5' }) });
+    const response = await chat(CHAT);
+    expect(response.headers.get('retry-after')).toBe('3');
+    expect(await outcome(response)).toMatchObject([429, { error: { code: 'upstream_rate_limited' } }]);
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  test('take no longer than the entry allows for one, and the instance for all', async () => {
+    const slow = snapshotOf([entry('gpt', { timeout: 300 }), entry('gpt', { identifier: 'second' })]);
+    const { chat, fake, clock, ledger } = stage({ snapshot: slow, script: () => new Promise(() => {}) });
+    const response = chat(CHAT);
+    await settleDown();
+    await clock.pass(300);
+    expect(fake.requests).toHaveLength(2);
+    await clock.pass(4_700);
+    expect(await outcome(await response)).toMatchObject([504, { error: { code: 'upstream_timeout' } }]);
+    expect([ledger.released.length, clock.waiting()]).toEqual([1, 0]);
+  });
+
+  test('of a plain request go on when its client leaves, and it pays in full', async () => {
+    let answer: () => void = () => {};
+    const client = new AbortController();
+    const { chat, fake, ledger } = stage({
+      script: () =>
+        new Promise((resolve) => {
+          answer = () => resolve(ok);
+        }),
+    });
+    const response = chat(CHAT, { signal: client.signal });
+    await expect.poll(() => fake.requests.length).toBe(1);
+    client.abort();
+    answer();
+    await response;
+    expect(fake.requests[0]?.signal.aborted).toBe(false);
+    expect(ledger.settled).toMatchObject([{ cost: 20_000n, estimated: false }]);
+  });
+});
+
+describe('a plain reply', () => {
+  test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
+    const { chat, ledger } = stage({ script: () => ({ body: completion('four words of reply', null) }) });
+    await chat(CHAT);
+    expect(ledger.settled).toMatchObject([{ estimated: true }]);
+    expect(ledger.settled[0]?.cost).toBeGreaterThan(0n);
+    expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
+  });
+
+  test('whose provider bills more than the hold is booked as it is, and counted', async () => {
+    const { chat, ledger, counted } = stage({
+      script: () => ({ body: completion('x', { prompt_tokens: 9, completion_tokens: 99_999 }) }),
+    });
+    expect((await chat(CHAT)).status).toBe(200);
+    expect(ledger.settled[0]?.cost).toBe(9_000n + 99_999n * 2_000n);
+    expect(counted.map(([name]) => name)).toContain('gateway_operator_replies_above_hold_total');
+  });
+
+  test('that cannot be booked is not given away', async () => {
+    const { chat, ledger, lines } = stage();
+    ledger.fail('settle');
+    const response = await chat(CHAT);
+    expect(response.status).toBe(503);
+    expect(await response.text()).not.toContain('hello');
+    expect(lines[0]).toMatchObject({ level: 'error', fields: { why: 'the disk is full' } });
+  });
+
+  test('to a key with little left is clamped to what spend leaves, for every answer of it', async () => {
+    const body = { model: 'gpt', messages: MESSAGES, max_tokens: 1000, n: 2 };
+    const prompt = JSON.stringify(body).length;
+    const keys = { [KEY]: keyRecord({ limit: ((prompt + 2 * 2 * 7) / 1_000_000).toFixed(9) }) };
+    const { chat, fake } = stage({ keys });
+    const response = await chat(body);
+    expect(response.headers.get('x-gateway-clamped-to')).toBe('7');
+    expect(fake.sent()).toMatchObject({ max_tokens: 7 });
+    expect(fake.sent()).not.toHaveProperty('max_completion_tokens');
+  });
+
+  test('to a key that cannot pay the prompt and a token is refused', async () => {
+    const body = { model: 'gpt', messages: MESSAGES };
+    const keys = { [KEY]: keyRecord({ limit: ((JSON.stringify(body).length + 1) / 1_000_000).toFixed(9) }) };
+    expect((await stage({ keys }).chat(body)).status).toBe(429);
+  });
+});

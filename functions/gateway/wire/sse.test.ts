@@ -1,0 +1,74 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { concat } from '../members.ts';
+import { createSplitter, type SseEvent } from './sse.ts';
+
+const encoder = new TextEncoder();
+
+/** Events with any data, any line ends, fields we do not know, and characters of several bytes. */
+const lineEnd = fc.constantFrom('\n', '\r\n', '\r');
+const field = fc.oneof(
+  fc
+    .string({ unit: fc.constantFrom('a', '"', '{', 'é', '漢', '😀', ' ') })
+    .map((text) => ({ line: `data: ${text}`, data: text })),
+  fc.constantFrom(': comment', 'event: message', 'id: 7', 'retry: 10').map((line) => ({ line, data: undefined })),
+  fc.constant({ line: 'data:tight', data: 'tight' }),
+);
+const event = fc.tuple(fc.array(field, { minLength: 1, maxLength: 3 }), lineEnd).map(([fields, end]) => {
+  const data = fields.flatMap((one) => (one.data === undefined ? [] : [one.data]));
+  return {
+    text: fields.map(({ line }) => line + end).join('') + end,
+    data: data.length === 0 ? undefined : data.join('\n'),
+  };
+});
+const cuts = fc.array(fc.nat({ max: 4 }), { minLength: 1, maxLength: 200 });
+
+function play(bytes: Uint8Array, sizes: ReadonlyArray<number>): SseEvent[] {
+  const splitter = createSplitter();
+  const events: SseEvent[] = [];
+  let at = 0;
+  for (let turn = 0; at < bytes.length; turn += 1) {
+    const size = (sizes[turn % sizes.length] ?? 0) + (turn % sizes.length === 0 ? 1 : 0);
+    events.push(...splitter.push(bytes.subarray(at, at + size)));
+    at += size;
+  }
+  return [...events, ...splitter.end()];
+}
+
+test('events are the same however their bytes are cut into packets, in the middle of a character too', () => {
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 6 }), cuts, (events, sizes) => {
+      const bytes = encoder.encode(events.map(({ text }) => text).join(''));
+      const played = play(bytes, sizes).filter(({ data }) => data !== undefined);
+      expect(played.map(({ data }) => data)).toEqual(events.flatMap(({ data }) => (data === undefined ? [] : [data])));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('no byte is lost, added or moved, whatever the bytes are', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(fc.uint8Array({ maxLength: 300 }), fc.constant(encoder.encode('\r\n\r\n\n\ndata: x\r\r\n'))),
+      cuts,
+      (bytes, sizes) => {
+        expect(concat(play(bytes, sizes).map((one) => one.bytes))).toEqual(bytes);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('an event is handed on as soon as its blank line is there', () => {
+  const splitter = createSplitter();
+  expect(splitter.push(encoder.encode('data: a\r\n\r'))).toMatchObject([{ data: 'a' }]);
+  expect(splitter.push(encoder.encode('\ndata: b\n'))).toEqual([]);
+  expect(splitter.push(encoder.encode('\n'))).toMatchObject([{ data: 'b' }]);
+});
+
+test('a last event without its blank line still counts', () => {
+  const splitter = createSplitter();
+  expect(splitter.push(encoder.encode('data: [DONE]'))).toEqual([]);
+  expect(splitter.end()).toMatchObject([{ data: '[DONE]' }]);
+  expect(splitter.end()).toEqual([]);
+});
