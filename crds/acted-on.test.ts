@@ -2,9 +2,10 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { notYetActedOn } from './acted-on.ts';
+import { notYetActedOn, unactedIn } from './acted-on.ts';
+import { good } from './cases/case.ts';
 import { fieldsOf } from './fields.ts';
-import { type Kind, kinds } from './kinds.ts';
+import { gatewayInstances, type Kind, kinds } from './kinds.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -15,7 +16,7 @@ const INERT =
 /** Where specs are acted on. Admission only judges; the embedded cluster knows no kind of ours. */
 const acting = sources('functions/{reconcile,core}/**/*.ts', 'infra/{adapters,knative,kubernetes,cloudflare}/**/*.ts');
 /** Where the compiled instance is acted on. */
-const serving = sources('functions/{gateway,core}/**/*.ts');
+const serving = sources('functions/{gateway,core}/**/*.ts', 'infra/adapters/upstream/*.ts');
 
 function sources(...patterns: string[]): readonly string[] {
   return globSync(patterns, { cwd: root })
@@ -60,9 +61,17 @@ function reads(files: readonly string[], path: string): boolean {
     .replaceAll(/\[\]|\{\}/g, '')
     .split('.')
     .slice(-2);
-  return files
-    .map(withoutStrings)
-    .some((file) => readsFrom(file, parent, name) || (parent !== 'spec' && mentions(file, parent, name)));
+  return files.some((source) => {
+    const file = withoutStrings(source);
+    return (
+      readsFrom(file, parent, name) || (knowsParts(files, source) && parent !== 'spec' && mentions(file, parent, name))
+    );
+  });
+}
+
+/** Elsewhere `env` and `value` are anything: a part of a spec is met where our kinds are imported, or where only its copy is. */
+function knowsParts(files: readonly string[], source: string): boolean {
+  return files !== acting || source.includes("from '#crds/");
 }
 
 function readsFrom(file: string, parent: string, name: string): boolean {
@@ -136,4 +145,44 @@ test.each([
   ['spec.workload.scale.min', 'spec.scale; Math.min(1)', true],
 ])('%s is looked for: %s', (path, source, found) => {
   expect(reads([source], path)).toBe(found);
+});
+
+test('what a spec asks for in vain is found, and what it leaves at its default is not', () => {
+  for (const kind of kinds) expect(unactedIn(kind, kind.spec.parse(good[kind.kind].spec))).toEqual([]);
+  for (const kind of kinds) {
+    for (const odd of [
+      undefined,
+      null,
+      1,
+      'spec',
+      [],
+      { models: 1, routing: [], rotation: null },
+      { models: [null] },
+    ]) {
+      expect(unactedIn(kind, odd), JSON.stringify(odd)).toEqual([]);
+    }
+  }
+});
+
+test('what is found names the entry of the list, the value and nothing that is as usual', () => {
+  const spec = {
+    models: [{ gatewayParams: {} }, { gatewayParams: { priority: 2 } }],
+    routing: { strategy: 'LeastBusy', retries: 2, cooldown: { duration: '30s', within: '30s', failures: 4 } },
+    workload: { type: 'Auto', env: [], scale: { max: 3 } },
+    keyValueInStatus: 'Full',
+  };
+  const entries = [
+    'models[].gatewayParams.priority',
+    'routing',
+    'workload.env',
+    'workload.scale',
+    'workload.type',
+    'keyValueInStatus=Redacted',
+  ];
+  expect(unactedIn(gatewayInstances, spec, entries)).toEqual([
+    { path: 'spec.models[1].gatewayParams.priority', value: 2 },
+    { path: 'spec.routing', value: spec.routing },
+    { path: 'spec.workload.scale', value: { max: 3 } },
+  ]);
+  expect(unactedIn(gatewayInstances, { keyValueInStatus: 'Redacted' }, entries)).toHaveLength(1);
 });

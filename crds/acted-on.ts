@@ -1,6 +1,5 @@
 // Which fields are accepted but have no effect yet?
-import { fieldsOf } from './fields.ts';
-import { type KindName, kinds } from './kinds.ts';
+import type { Kind, KindName } from './kinds.ts';
 
 /**
  * Fields below `spec` that nothing acts on; a field stands for everything below it, `field=Value` for one value of it.
@@ -35,25 +34,42 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
   Team: ['rpmLimit', 'tpmLimit', 'maxParallelRequests'],
 };
 
-/** `docs/not-yet-acted-on.md`. Throws on an entry that is no field, so the list cannot go stale. */
-export function toNotYetActedOn(): string {
-  const rows = kinds.flatMap(({ kind }) => notYetActedOn[kind].map((entry) => row(kind, entry)));
-  return `${HEAD}\n| kind | field | meaning, once it is acted on |\n|---|---|---|\n${rows.join('\n')}\n`;
+export interface Unacted {
+  /** `spec.models[0].gatewayParams.rpm`. */
+  readonly path: string;
+  readonly value: unknown;
 }
 
-const HEAD = `# Accepted, not yet acted on
+/** What a spec asks for in vain: listed fields that are there and not at their default. Total: any JSON may be passed. */
+export function unactedIn(kind: Kind, spec: unknown, entries = notYetActedOn[kind.kind]): readonly Unacted[] {
+  return entries.flatMap((entry) => {
+    const [path = '', value] = entry.split('=');
+    const [top = '', ...below] = path.replaceAll('[]', '.*').split('.');
+    const usual = kind.spec.shape[top]?.safeParse(undefined).data;
+    return find({ value: member(spec, top), usual, path: `spec.${top}` }, below).filter(
+      (one) => value === undefined || one.value === value,
+    );
+  });
+}
 
-Generated from \`crds/acted-on.ts\` by \`npm run generate\`. These fields are checked and stored, and do nothing yet. A test holds this list
-against the code: a field of a spec is either read by the functions or stands here.
-`;
+interface Place extends Unacted {
+  readonly usual: unknown;
+}
 
-function row(name: KindName, entry: string): string {
-  const [path = '', value] = entry.split('=');
-  const kind = kinds.find((one) => one.kind === name);
-  const field = kind && fieldsOf(kind, 'spec').find((one) => one.path === `spec.${path}`);
-  if (field === undefined) throw new Error(`crds/acted-on.ts: ${name} has no field spec.${path}`);
-  if (value !== undefined && !field.schema.enum?.includes(value))
-    throw new Error(`crds/acted-on.ts: ${path} is never ${value}`);
-  const written = value === undefined ? `spec.${path}` : `spec.${path}: ${value}`;
-  return `| ${name} | \`${written}\` | ${(field.schema.description ?? '').replaceAll('|', '\\|')} |`;
+function find({ value, usual, path }: Place, [step, ...rest]: readonly string[]): readonly Unacted[] {
+  if (value === undefined || value === null) return [];
+  if (step === undefined) return isSame(value, usual) ? [] : [{ path, value }];
+  if (step !== '*')
+    return find({ value: member(value, step), usual: member(usual, step), path: `${path}.${step}` }, rest);
+  const entries: readonly unknown[] = Array.isArray(value) ? value : [];
+  return entries.flatMap((entry, index) => find({ value: entry, usual: undefined, path: `${path}[${index}]` }, rest));
+}
+
+const member = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
+
+/** Whether every member of the value is as usual; an empty map or list asks for nothing. */
+function isSame(value: unknown, usual: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return value === usual;
+  return Object.entries(value).every(([name, child]) => isSame(child, member(usual, name)));
 }

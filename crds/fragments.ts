@@ -11,7 +11,7 @@ const FREE_TEXT = /^[^\p{Z}\p{C}]([^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Z}\p{C}])?$/u;
 export const text = (max: number) =>
   z
     .string()
-    .refine((value) => [...value].length <= max, `is longer than ${max} characters`)
+    .refine((value) => value.length <= 2 * max && [...value].length <= max, `is longer than ${max} characters`)
     .meta({ maxLength: max });
 
 /** The name of an object: what Kubernetes lets most objects be called. */

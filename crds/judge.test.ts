@@ -63,3 +63,33 @@ test('any JSON can be judged', () => {
 test('an object of generateName has no name to judge', () => {
   for (const kind of kinds) expect(judge(kind, { metadata: {}, spec: good[kind.kind].spec })).toEqual([]);
 });
+
+/** What makes a careless pattern go back and forth: a pattern that does takes minutes for these, not milliseconds. */
+const LONG = ['a', 'a.', 'a-', '.', '-', ' ', '1', '1.', '/', '@', 'a@', 'a/', '\u2003', 'é'].map(
+  (text) => `a${text.repeat(50_000)}!\n`,
+);
+
+test('a long hostile text anywhere is judged at once', () => {
+  const full = cases.filter(({ what, findings }) => findings.length === 0 && /every|all the rest/.test(what));
+  expect(new Set(full.map(({ kind }) => kind)).size).toBeGreaterThan(2);
+  const start = performance.now();
+  for (const one of full) {
+    for (const long of LONG) {
+      for (const spec of withText(objectsOf(one).object.spec, long))
+        judge(kindOf(one.kind), { metadata: { name: long }, spec });
+    }
+  }
+  expect(performance.now() - start).toBeLessThan(10_000);
+}, 60_000);
+
+/** Copies of a value with one text, or the name of one more member, replaced by this one. */
+function* withText(value: unknown, long: string): Generator<unknown> {
+  if (typeof value === 'string') yield long;
+  if (typeof value !== 'object' || value === null) return;
+  if (!Array.isArray(value)) yield { ...value, [long]: 'x' };
+  for (const [name, child] of Object.entries(value)) {
+    for (const copy of withText(child, long)) {
+      yield Array.isArray(value) ? value.with(Number(name), copy) : { ...value, [name]: copy };
+    }
+  }
+}

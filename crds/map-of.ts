@@ -35,7 +35,8 @@ interface MapNames {
 }
 
 const QUALIFIED_NAME = {
-  pattern: /^([a-z0-9][-a-z0-9.]*[.][-a-z0-9.]*[a-z0-9][/])?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
+  pattern:
+    /^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[/])?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/,
   longest: 317,
   form: 'write it like "team" or "example.com/team"',
 };

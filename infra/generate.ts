@@ -2,9 +2,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
-import { toNotYetActedOn } from '#crds/acted-on.ts';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
+import { toNotYetActedOn } from '#crds/not-yet-acted-on.ts';
 import { toReference } from '#crds/reference.ts';
 
 const MANIFESTS = 'crds/manifests';
