@@ -6,9 +6,6 @@ import type { Schema } from '../schema/schema.ts';
 /** `leaf`: as a whole (scalars, atomic lists and maps). `map`: each member. `list`: each element, by its keys or its value. */
 export type Shape = 'leaf' | 'map' | 'list';
 
-/** An element of a list of type `map` that lacks one of its keys; the message is SMD's. */
-export class ListKeyError extends Error {}
-
 /** The shape of a value; where the schema says nothing, the value itself decides: objects by member, lists as a whole. */
 export function shapeOf(schema: Schema | undefined, ...values: readonly unknown[]): Shape {
   const untyped =
@@ -37,12 +34,7 @@ export function elementOf(schema: Schema | undefined, item: unknown): string {
   const names = [...(schema['x-kubernetes-list-map-keys'] ?? [])].sort();
   for (const name of names) {
     const value = isObject(item) && Object.hasOwn(item, name) ? item[name] : schema.items?.properties?.[name]?.default;
-    if (value === undefined) {
-      throw new ListKeyError(
-        `associative list with keys has an element that omits key field "${name}" (and doesn't have default value)`,
-      );
-    }
-    keys[name] = value;
+    keys[name] = value ?? null;
   }
   return `k:${JSON.stringify(keys)}`;
 }

@@ -3,7 +3,7 @@
 import { isObject } from '../schema/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { elementText } from './field-set.ts';
-import { elementOf, fieldSchema, ListKeyError, shapeOf } from './field-shape.ts';
+import { elementOf, fieldSchema, shapeOf } from './field-shape.ts';
 
 /** The first thing that does not fit, as structured-merge-diff words it (`.spec.foo: field not declared in schema`), or undefined. */
 export function typeErrors(value: unknown, schema: Schema | undefined, path = ''): string | undefined {
@@ -13,7 +13,7 @@ export function typeErrors(value: unknown, schema: Schema | undefined, path = ''
 function errorsOf(value: unknown, schema: Schema | undefined, path: string): string[] {
   if (value === null || schema === undefined) return [];
   const expected = mismatch(value, schema);
-  if (expected !== undefined) return [`${path}: expected ${expected}, got ${JSON.stringify(value)}`];
+  if (expected !== undefined) return [`${path}: expected ${expected}, got ${kindOf(value)}`];
   if (Array.isArray(value)) return ofList(value, schema, path);
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([key, child]) =>
@@ -26,17 +26,12 @@ function errorsOf(value: unknown, schema: Schema | undefined, path: string): str
 function ofList(list: readonly unknown[], schema: Schema, path: string): string[] {
   if (shapeOf(schema, list) !== 'list') return list.flatMap((item, i) => errorsOf(item, schema.items, `${path}[${i}]`));
   const seen = new Set<string>();
-  return list.flatMap((item, i) => {
-    try {
-      const element = elementOf(schema, item);
-      const at = `${path}${elementText(element)}`;
-      if (seen.has(element)) return [`${path}: duplicate entries for key ${elementText(element)}`];
-      seen.add(element);
-      return errorsOf(item, schema.items, at);
-    } catch (error) {
-      if (error instanceof ListKeyError) return [`${path}: element ${i}: ${error.message}`];
-      throw error;
-    }
+  return list.flatMap((item) => {
+    const element = elementOf(schema, item);
+    const at = elementText(element);
+    if (seen.has(element)) return [`${path}: duplicate entries for key ${at}`];
+    seen.add(element);
+    return errorsOf(item, schema.items, `${path}${at}`);
   });
 }
 
@@ -55,4 +50,9 @@ function mismatch(value: unknown, schema: Schema): string | undefined {
     return 'numeric (int or float)';
   if (schema.type === 'array' && !Array.isArray(value)) return 'list';
   return schema.type === 'object' && !isObject(value) ? 'map' : undefined;
+}
+
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'list';
+  return isObject(value) ? 'map' : typeof value;
 }
