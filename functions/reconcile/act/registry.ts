@@ -1,0 +1,107 @@
+// How are claims, values and policies written to an instance's database?
+import type { Link } from '../observe/links.ts';
+import { openedKey } from '../observe/links.ts';
+import { readClaims } from '../observe/instance.ts';
+import { readSums } from '../observe/sums.ts';
+import type { ActionName, ActionOf } from '../action.ts';
+import { membersOf } from '../plan/outlook.ts';
+import { claimKey, instancePathOf, type Member, sumKey } from '../world.ts';
+import { done, failed, type Hands, type Outcome, type Performer } from './hands.ts';
+import { objectOf } from './objects.ts';
+
+/** Runs `work` with the database of the action's instance. */
+async function on(
+  { instance }: { readonly instance: string },
+  { links }: Hands,
+  work: (link: Link) => Promise<Outcome>,
+): Promise<Outcome> {
+  const link = links.get(instance);
+  return link === undefined ? failed('its database cannot be reached') : work(link);
+}
+
+const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
+  on(action, hands, async ({ uid, registry }) => {
+    const { instance, namespace, name } = action;
+    const { from, to } = await registry.migrate();
+    if (from !== to) hands.deps.log.info('a database was migrated', { instance, from, to });
+    await registry.openInstance({ uid, namespace, name });
+    const claims = await readClaims(registry, uid);
+    const sums = await readSums(registry, membersOn(instance, hands), claims, hands.now);
+    hands.memory.opened.add(openedKey(uid, hands.world.instances.get(instance)?.database.message ?? ''));
+    return done({ fact: 'opened', instance, claims, sums });
+  });
+
+const closeInstance: Performer<'CloseInstance'> = (action, hands) =>
+  on(action, hands, async ({ uid, registry }) => {
+    const view = hands.world.instances.get(action.instance);
+    // A database that was never migrated holds nothing of it.
+    if (view?.database.ok === true && (view.database.opened || view.claims.size > 0)) await registry.closeInstance(uid);
+    hands.memory.databases.delete(uid);
+    return done({ fact: 'closed', instance: action.instance });
+  });
+
+const claimAlias: Performer<'ClaimAlias'> = (action, hands) =>
+  on(action, hands, async ({ uid, registry }) => {
+    const { instance, scope, alias, namespace, name, proof } = action;
+    const holder = { uid: objectOf(action, hands)?.metadata.uid ?? '', namespace, name };
+    const outcome = await registry.claim(uid, scope, alias, holder, proof);
+    const key = claimKey(scope, alias);
+    if (!outcome.won) return done({ fact: 'taken', instance, key, by: outcome.by });
+    const { claim } = outcome;
+    const found = done({ fact: 'claim', instance, key, claim });
+    // A claim that is older than this run has spent something: its sum was not asked for while it was somebody else's.
+    if (claim.policy === undefined) return found;
+    const sums = await readSums(registry, membersOn(instance, hands), new Map([[key, claim]]), hands.now);
+    return done({ fact: 'claim', instance, key, claim }, { fact: 'sums', instance, sums });
+  });
+
+const retireClaim: Performer<'RetireClaim'> = (action, hands) =>
+  on(action, hands, async ({ registry }) => {
+    await registry.retire([action.scopeId]);
+    return done({ fact: 'retired', instance: action.instance, key: action.claim });
+  });
+
+const addValue: Performer<'AddValue'> = (action, hands) =>
+  on(action, hands, async ({ registry }) => {
+    const { instance, claim: key, scopeId, hash, namespace, name } = action;
+    const added = await registry.addValue(scopeId, hash);
+    if (added) return done({ fact: 'values', instance, key, added: { hash, createdAt: hands.now } });
+    return done({ fact: 'valueRefused', key: `${namespace}/${name}`, hash });
+  });
+
+const retireValues: Performer<'RetireValues'> = (action, hands) =>
+  on(action, hands, async ({ registry }) => {
+    const { instance, claim: key, scopeId, hashes } = action;
+    await registry.retireValues(scopeId, hashes);
+    return done({ fact: 'values', instance, key, retired: hashes });
+  });
+
+/** All policies of an instance in one transaction; the sums of recounted windows are read again. */
+export function writePolicies(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: Hands): Promise<Outcome> {
+  const [first] = actions;
+  if (first === undefined) return Promise.resolve(done());
+  const { instance } = first;
+  return on(first, hands, async ({ uid, registry }) => {
+    const writes = actions.map(({ write }) => write);
+    await registry.writePolicies(uid, writes);
+    const recounted = writes.flatMap(({ policy: { scopeId }, recount }) => (recount === undefined ? [] : [{ scopeId, window: recount }]));
+    const sums = recounted.length === 0 ? [] : await registry.sums(recounted);
+    return done(
+      ...actions.map(({ claim: key, write: { policy } }) => ({ fact: 'policy', instance, key, policy }) as const),
+      { fact: 'sums', instance, sums: new Map(sums.map(({ scopeId, window, spent }) => [sumKey(scopeId, window), spent])) },
+    );
+  });
+}
+
+function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {
+  return membersOf(world).filter((member) => instancePathOf(member) === instance);
+}
+
+export const registryPerformers = {
+  OpenDatabase: openDatabase,
+  CloseInstance: closeInstance,
+  ClaimAlias: claimAlias,
+  RetireClaim: retireClaim,
+  AddValue: addValue,
+  RetireValues: retireValues,
+} satisfies { readonly [Name in ActionName]?: Performer<Name> };

@@ -1,0 +1,129 @@
+// What can a run do? Plain data: decided by plan, done by act, foreseen by a dry run.
+import type { PolicyWrite } from '#core/ports/registry.ts';
+import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
+import type { VirtualKeySpec } from '#crds/virtual-key.ts';
+import type { OwnKind, OwnerReference } from './world.ts';
+
+/** The object that an action is about, and why it is done: a sentence that never holds a key. */
+interface About {
+  readonly kind: OwnKind;
+  readonly namespace: string;
+  readonly name: string;
+  readonly why: string;
+}
+
+interface OnInstance extends About {
+  /** The instance whose database is written. */
+  readonly instance: string;
+}
+
+/** Labels, annotations, owners and entries of a key's Secret. `key` stands for the value in each entry's text. */
+export interface SecretShape {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly owners: ReadonlyArray<OwnerReference>;
+  /** Name to text, in which `${key}` stands for the value. */
+  readonly entries: Readonly<Record<string, string>>;
+}
+
+export type Action =
+  | (About & { readonly action: 'AddFinalizer' })
+  | (About & {
+      readonly action: 'RemoveFinalizer';
+      /** What could not be cleaned and is left behind. */ readonly letGo?: string;
+    })
+  | (OnInstance & { readonly action: 'OpenDatabase' })
+  | (OnInstance & { readonly action: 'CloseInstance' })
+  | (About & { readonly action: 'PublishSnapshot'; readonly snapshot: string })
+  | (About & { readonly action: 'DeleteSnapshot'; readonly snapshot: string; readonly uid: string })
+  | (OnInstance & {
+      readonly action: 'ClaimAlias';
+      readonly scope: ScopeKind;
+      readonly alias: string;
+      /** Hash of the value that proves an adoption. */
+      readonly proof?: string;
+    })
+  | (OnInstance & { readonly action: 'RetireClaim'; readonly claim: string; readonly scopeId: ScopeId })
+  | (OnInstance & { readonly action: 'WritePolicy'; readonly claim: string; readonly write: PolicyWrite })
+  | (OnInstance & {
+      readonly action: 'AddValue';
+      readonly claim: string;
+      readonly scopeId: ScopeId;
+      readonly hash: string;
+    })
+  | (OnInstance & {
+      readonly action: 'RetireValues';
+      readonly claim: string;
+      readonly scopeId: ScopeId;
+      readonly hashes: ReadonlyArray<string>;
+    })
+  /** With a new value, or with the one that another Secret of the key has. */
+  | (About & { readonly action: 'CreateSecret'; readonly shape: SecretShape; readonly value: 'new' | 'previous' })
+  /** Repairs it. `value`: the one that it has, or the one that the status still has (then only while these values live). */
+  | (OnInstance & {
+      readonly action: 'UpdateSecret';
+      readonly shape: SecretShape;
+      readonly value: 'same' | 'status';
+    })
+  | (OnInstance & {
+      readonly action: 'DeleteSecret';
+      readonly secret: string;
+      readonly uid: string;
+      /** Only if these are still the claim's live values: nobody minted meanwhile. */
+      readonly unless?: { readonly claim: string; readonly live: ReadonlyArray<string> };
+    })
+  | (About & {
+      readonly action: 'CreateKey';
+      readonly spec: OwnedKeySpec;
+      readonly key: string;
+      readonly owner: OwnerReference;
+      readonly requestedBy?: string;
+    })
+  | (About & { readonly action: 'UpdateKey'; readonly key: string; readonly spec: Readonly<Record<string, unknown>> })
+  | (About & { readonly action: 'DeleteKey'; readonly key: string; readonly uid: string })
+  | (About & { readonly action: 'WriteStatus'; readonly patch: StatusPatch })
+  | (About & {
+      readonly action: 'RecordEvent';
+      readonly type: 'Normal' | 'Warning';
+      readonly reason: string;
+      readonly message: string;
+      /** The same twice is one event. */
+      readonly once: string;
+    });
+
+/** What a User decides of its key. */
+export type OwnedKeySpec = Partial<VirtualKeySpec> &
+  Pick<VirtualKeySpec, 'keyAlias' | 'maxBudget' | 'budgetDuration' | 'connectionRef'>;
+
+/** Changed members, `null` for those that go. `keyValue` says what to write and never holds it. */
+export interface StatusPatch {
+  readonly members: Readonly<Record<string, unknown>>;
+  readonly keyValue?: 'full' | 'redacted';
+}
+
+export type ActionName = Action['action'];
+export type ActionOf<Name extends ActionName> = Extract<Action, { readonly action: Name }>;
+
+/** How a dry run draws each: something comes, changes or goes. */
+export const SIGNS: Readonly<Record<ActionName, '+' | '~' | '-'>> = {
+  AddFinalizer: '+',
+  RemoveFinalizer: '-',
+  OpenDatabase: '~',
+  CloseInstance: '-',
+  PublishSnapshot: '+',
+  DeleteSnapshot: '-',
+  ClaimAlias: '+',
+  RetireClaim: '-',
+  WritePolicy: '~',
+  AddValue: '+',
+  RetireValues: '-',
+  CreateSecret: '+',
+  UpdateSecret: '~',
+  DeleteSecret: '-',
+  CreateKey: '+',
+  UpdateKey: '~',
+  DeleteKey: '-',
+  WriteStatus: '~',
+  RecordEvent: '+',
+};

@@ -1,0 +1,35 @@
+// How is reconcile asked? An empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
+import { Hono } from 'hono';
+import { createMemory } from './observe/links.ts';
+import type { ReconcileDeps } from './deps.ts';
+import { toText } from './report.ts';
+import { dryRun, run } from './run.ts';
+import { toScope } from './scope.ts';
+
+export type { ReconcileDeps } from './deps.ts';
+
+/** Runs may overlap: each observes for itself, and writes of the slower are refused by what the faster wrote. */
+export function createReconcile(deps: ReconcileDeps): Hono {
+  const memory = createMemory();
+  const app = new Hono();
+  app.post('/', async (context) => {
+    const { req } = context;
+    const scope = toScope({ header: (name) => req.header(name), body: await req.text() });
+    if (!scope.ok) return context.json({ error: scope.failure }, 400);
+    const dry = req.query('dry-run');
+    if (dry !== undefined && dry !== 'true' && dry !== 'false') {
+      return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
+    }
+    if (dry !== 'true') return context.json(await run(deps, memory, scope.value));
+    const plan = await dryRun(deps, memory, scope.value);
+    return req.header('accept')?.includes('text/plain') === true ? context.text(toText(plan)) : context.json({ plan });
+  });
+  app.get('/healthz', (context) => context.text('ok'));
+  app.get('/readyz', (context) => context.text('ok'));
+  app.get('/metrics', (context) => context.text(deps.metrics.render()));
+  app.onError((error, context) => {
+    deps.log.error('a run ended early: the API server did not say what there is', { why: error.message });
+    return context.json({ error: `the cluster could not be read: ${error.message}` }, 503);
+  });
+  return app;
+}

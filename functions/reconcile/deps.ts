@@ -1,0 +1,17 @@
+// What does reconcile need of the world? Everything arrives from the platform; nothing is global.
+import type { Backends } from '#core/ports/backends.ts';
+import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
+import type { Hash, Platform, Random } from '#core/ports/platform.ts';
+
+export interface ReconcileDeps {
+  readonly cluster: Cluster;
+  readonly backends: Backends;
+  readonly platform: Platform;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly hash: Hash;
+  readonly random: Random;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}

@@ -1,0 +1,153 @@
+// What would an action lead to, if everything went well? A dry run learns this in place of what really happened.
+import type { Claim } from '#core/ports/registry.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';
+import { VirtualKeySpec } from '#crds/virtual-key.ts';
+import type { Action } from './action.ts';
+import type { Fact } from './learn.ts';
+import { dataOf, present } from './plan/key-secret.ts';
+import { claimKey, type KeyView, pathOf, type PresentSecret, sumKey, type World } from './world.ts';
+
+/** Stands for what only doing can know: ids, and the hash of a value that is not made. */
+const UNKNOWN = '(known after the run)';
+
+/** Pure. Facts about objects that the world holds. */
+export function foresee(action: Action, world: World, now: number): ReadonlyArray<Fact> {
+  const path = pathOf(action);
+  switch (action.action) {
+    case 'AddFinalizer':
+      return changed(action, world, (object) => withMetadata(object, { finalizers: [...(object.metadata.finalizers ?? []), FINALIZER] }));
+    case 'RemoveFinalizer':
+    case 'DeleteKey':
+      return foreseeDeletion(action, world);
+    case 'OpenDatabase': {
+      const view = world.instances.get(action.instance);
+      return view === undefined ? [] : [{ fact: 'opened', instance: action.instance, claims: view.claims, sums: view.sums }];
+    }
+    case 'CloseInstance':
+      return [{ fact: 'closed', instance: action.instance }];
+    case 'PublishSnapshot':
+      return [{ fact: 'published', instance: path }];
+    case 'DeleteSnapshot':
+      return [{ fact: 'unpublished', instance: path, snapshot: action.snapshot }];
+    case 'ClaimAlias':
+      return [{ fact: 'claim', instance: action.instance, key: claimKey(action.scope, action.alias), claim: foreseeClaim(action, world, now) }];
+    case 'RetireClaim':
+      return [{ fact: 'retired', instance: action.instance, key: action.claim }];
+    case 'WritePolicy': {
+      const { write: { policy, recount } } = action;
+      const sums = new Map(recount === undefined ? [] : [[sumKey(policy.scopeId, recount), 0n]]);
+      return [{ fact: 'policy', instance: action.instance, key: action.claim, policy }, { fact: 'sums', instance: action.instance, sums }];
+    }
+    case 'AddValue':
+      return [{ fact: 'values', instance: action.instance, key: action.claim, added: { hash: action.hash, createdAt: now } }];
+    case 'RetireValues':
+      return [{ fact: 'values', instance: action.instance, key: action.claim, retired: action.hashes }];
+    case 'CreateSecret':
+    case 'UpdateSecret':
+      return foreseeSecret(action, world.keys.get(path));
+    case 'DeleteSecret': {
+      const which = present(world.keys.get(path)?.previous)?.name === action.secret ? 'previous' : 'secret';
+      return [{ fact: 'secret', key: path, which, view: { state: 'absent' } }];
+    }
+    case 'CreateKey':
+      return [{ fact: 'key', view: foreseeKey(action, now) }];
+    case 'UpdateKey':
+      return changed({ kind: 'VirtualKey', namespace: action.namespace, name: action.key }, world, (object) => ({
+        ...object,
+        spec: Object.fromEntries(Object.entries({ ...(object.spec as object), ...action.spec }).filter(([, value]) => value !== null)),
+      }));
+    case 'WriteStatus':
+      return foreseeStatus(action, world);
+    case 'RecordEvent':
+      return [];
+  }
+}
+
+type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
+
+function objectAt({ kind, namespace, name }: At, world: World): KubeObject | undefined {
+  const path = pathOf({ namespace, name });
+  const found =
+    kind === 'VirtualKey'
+      ? world.keys.get(path)?.object
+      : kind === 'GatewayInstance'
+        ? world.instances.get(path)?.object
+        : kind === 'User'
+          ? world.users.get(path)
+          : world.teams.get(path);
+  return found === undefined ? undefined : { ...found };
+}
+
+function changed(at: At, world: World, change: (object: KubeObject) => KubeObject): ReadonlyArray<Fact> {
+  const object = objectAt(at, world);
+  return object === undefined ? [] : [{ fact: 'object', object: change(object) }];
+}
+
+const withMetadata = (object: KubeObject, metadata: Partial<KubeObject['metadata']>): KubeObject => ({
+  ...object,
+  metadata: { ...object.metadata, ...metadata },
+});
+
+function foreseeDeletion(action: Extract<Action, { action: 'RemoveFinalizer' | 'DeleteKey' }>, world: World): ReadonlyArray<Fact> {
+  const at: At = action.action === 'DeleteKey' ? { kind: 'VirtualKey', namespace: action.namespace, name: action.key } : action;
+  const object = objectAt(at, world);
+  const held = action.action === 'DeleteKey' && object?.metadata.finalizers?.includes(FINALIZER) === true;
+  if (object === undefined || !held) return [{ fact: 'gone', kind: at.kind, at }];
+  return [{ fact: 'object', object: withMetadata(object, { deletionTimestamp: object.metadata.creationTimestamp ?? '' }) }];
+}
+
+function foreseeClaim(action: Extract<Action, { action: 'ClaimAlias' }>, world: World, now: number): Claim {
+  const { instance, scope: kind, alias, namespace, name } = action;
+  const uid = objectAt(action, world)?.metadata.uid ?? '';
+  const adopted = world.instances.get(instance)?.claims.get(claimKey(kind, alias));
+  return { scopeId: `${kind} ${alias}`, kind, alias, anchor: now, values: [], ...adopted, holder: { uid, namespace, name } };
+}
+
+function foreseeSecret(action: Extract<Action, { action: 'CreateSecret' | 'UpdateSecret' }>, view: KeyView | undefined): ReadonlyArray<Fact> {
+  const { namespace, name, shape } = action;
+  const source = present(action.action === 'CreateSecret' ? view?.previous : view?.secret);
+  const keeps = action.value === 'previous' || action.value === 'same';
+  const hash = keeps ? source?.hash : action.value === 'status' ? view?.statusHash : `${UNKNOWN} ${namespace}/${name}`;
+  const secret: PresentSecret = {
+    state: 'present',
+    name: shape.name,
+    uid: present(view?.secret)?.uid ?? UNKNOWN,
+    resourceVersion: UNKNOWN,
+    labels: { ...present(view?.secret)?.labels, ...shape.labels },
+    annotations: { ...present(view?.secret)?.annotations, ...shape.annotations },
+    owners: shape.owners,
+    data: dataOf(shape, keeps ? (source?.data.get('key') ?? '') : UNKNOWN),
+    minted: action.value === 'new',
+    ...(hash === undefined ? {} : { hash }),
+  };
+  return [{ fact: 'secret', key: pathOf({ namespace, name }), which: 'secret', view: secret }];
+}
+
+function foreseeKey(action: Extract<Action, { action: 'CreateKey' }>, now: number): KeyView {
+  const { namespace, key: name, owner, spec } = action;
+  const metadata = {
+    name,
+    namespace,
+    uid: `${UNKNOWN} ${namespace}/${name}`,
+    resourceVersion: UNKNOWN,
+    generation: 1,
+    creationTimestamp: new Date(now).toISOString(),
+    ownerReferences: [owner],
+  };
+  return {
+    object: { apiVersion: AUTH_API_VERSION, kind: 'VirtualKey', metadata, spec: VirtualKeySpec.parse(spec) },
+    secretName: `${name}-key`,
+    secret: { state: 'absent' },
+  };
+}
+
+function foreseeStatus(action: Extract<Action, { action: 'WriteStatus' }>, world: World): ReadonlyArray<Fact> {
+  const view = world.keys.get(pathOf(action));
+  const value = present(view?.secret)?.data.get('key');
+  const { members, keyValue } = action.patch;
+  return changed(action, world, (object) => {
+    const status = { ...(object.status as object), ...members, ...(keyValue === undefined ? {} : { keyValue: value }) };
+    return { ...object, status: Object.fromEntries(Object.entries(status).filter(([, member]) => member !== null)) };
+  });
+}

@@ -1,0 +1,151 @@
+// What does the world look like after an action? Facts in, the same world changed: so one run converges without reading twice.
+import type { Nano } from '#core/money.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Claim, Holder, LiveValue } from '#core/ports/registry.ts';
+import { keep } from './observe/objects.ts';
+import { type Draft, idOf, type InstanceDraft, type KeyView, type OwnKind, type Path, pathOf, type SecretView } from './world.ts';
+
+export type Fact =
+  /** An object of ours as it is now. A key's Secrets stay as they were seen. */
+  | { readonly fact: 'object'; readonly object: KubeObject }
+  | { readonly fact: 'gone'; readonly kind: OwnKind; readonly at: { readonly namespace: string; readonly name: string } }
+  /** A key with its Secret, looked at anew. */
+  | { readonly fact: 'key'; readonly view: KeyView }
+  | { readonly fact: 'secret'; readonly key: Path; readonly which: 'secret' | 'previous'; readonly view: SecretView }
+  | {
+      readonly fact: 'opened';
+      readonly instance: Path;
+      readonly claims: ReadonlyMap<string, Claim>;
+      readonly sums: ReadonlyMap<string, Nano>;
+    }
+  | { readonly fact: 'closed'; readonly instance: Path }
+  | { readonly fact: 'unreachable'; readonly instance: Path; readonly reason: string; readonly message: string }
+  | { readonly fact: 'claim'; readonly instance: Path; readonly key: string; readonly claim: Claim }
+  | { readonly fact: 'taken'; readonly instance: Path; readonly key: string; readonly by: Holder }
+  | { readonly fact: 'retired'; readonly instance: Path; readonly key: string }
+  | {
+      readonly fact: 'values';
+      readonly instance: Path;
+      readonly key: string;
+      readonly added?: LiveValue;
+      readonly retired?: ReadonlyArray<string>;
+    }
+  /** All claims, read again because something was not as planned. */
+  | { readonly fact: 'claims'; readonly instance: Path; readonly claims: ReadonlyMap<string, Claim> }
+  | {
+      readonly fact: 'policy';
+      readonly instance: Path;
+      readonly key: string;
+      readonly policy: NonNullable<Claim['policy']>;
+    }
+  | { readonly fact: 'sums'; readonly instance: Path; readonly sums: ReadonlyMap<string, Nano> }
+  | { readonly fact: 'valueRefused'; readonly key: Path; readonly hash: string }
+  | { readonly fact: 'published'; readonly instance: Path }
+  | { readonly fact: 'unpublished'; readonly instance: Path; readonly snapshot: string };
+
+export function learn(world: Draft, facts: Iterable<Fact>): void {
+  for (const fact of facts) {
+    if ('instance' in fact) learnOfInstance(world, fact);
+    else learnOfObject(world, fact);
+  }
+}
+
+type InstanceFact = Extract<Fact, { readonly instance: Path }>;
+
+function learnOfObject(world: Draft, fact: Exclude<Fact, InstanceFact>): void {
+  switch (fact.fact) {
+    case 'object':
+      return learnObject(world, fact.object);
+    case 'gone':
+      return forget(world, fact.kind, pathOf(fact.at));
+    case 'key':
+      world.keys.set(pathOf(fact.view.object.metadata), fact.view);
+      return;
+    case 'secret':
+      return changeKey(world, fact.key, { [fact.which]: fact.view });
+    case 'valueRefused':
+      return changeKey(world, fact.key, { refusedHash: fact.hash });
+  }
+}
+
+function learnObject(world: Draft, object: KubeObject): void {
+  const read = { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map() };
+  keep(read, object);
+  for (const [path, instance] of read.instances) changeInstance(world, path, { object: instance });
+  for (const [path, key] of read.keys) changeKey(world, path, { object: key });
+  for (const [path, user] of read.users) world.users.set(path, user);
+  for (const [path, team] of read.teams) world.teams.set(path, team);
+  for (const [id, malformed] of read.malformed) world.malformed.set(id, malformed);
+}
+
+function forget(world: Draft, kind: OwnKind, path: Path): void {
+  const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
+  maps[kind].delete(path);
+  world.malformed.delete(`${kind}/${path}`);
+}
+
+function learnOfInstance(world: Draft, fact: InstanceFact): void {
+  const view = world.instances.get(fact.instance);
+  if (view === undefined) return;
+  const change = (changes: Partial<InstanceDraft>) => changeInstance(world, fact.instance, changes);
+  const claim = 'key' in fact ? view.claims.get(fact.key) : undefined;
+  switch (fact.fact) {
+    case 'opened':
+      return change({
+        database: { ok: true, message: view.database.message, opened: true },
+        claims: new Map(fact.claims),
+        sums: new Map(fact.sums),
+      });
+    case 'closed':
+      return change({ claims: new Map() });
+    case 'unreachable':
+      return change({ database: { ok: false, reason: fact.reason, message: fact.message } });
+    case 'claims':
+      return change({ claims: new Map(fact.claims) });
+    case 'claim':
+      view.claims.set(fact.key, fact.claim);
+      return;
+    case 'taken':
+      view.taken.set(fact.key, fact.by);
+      return;
+    case 'retired':
+      view.claims.delete(fact.key);
+      return;
+    case 'values':
+      if (claim !== undefined) view.claims.set(fact.key, { ...claim, values: valuesAfter(claim, fact) });
+      return;
+    case 'policy':
+      if (claim !== undefined) view.claims.set(fact.key, { ...claim, policy: fact.policy });
+      return;
+    case 'sums':
+      for (const [key, spent] of fact.sums) view.sums.set(key, spent);
+      return;
+    case 'published':
+      return change({ snapshot: { ...view.snapshot, published: true } });
+    case 'unpublished':
+      return change({ snapshot: { ...view.snapshot, older: view.snapshot.older.filter(({ name }) => name !== fact.snapshot) } });
+  }
+}
+
+function valuesAfter(
+  { values }: Claim,
+  { added, retired = [] }: Extract<Fact, { readonly fact: 'values' }>,
+): ReadonlyArray<LiveValue> {
+  const left = values.filter(({ hash }) => !retired.includes(hash) && hash !== added?.hash);
+  return added === undefined ? left : [...left, added];
+}
+
+function changeInstance(world: Draft, path: Path, changes: Partial<InstanceDraft>): void {
+  const view = world.instances.get(path);
+  if (view !== undefined) world.instances.set(path, { ...view, ...changes });
+}
+
+function changeKey(world: Draft, path: Path, changes: Partial<KeyView>): void {
+  const view = world.keys.get(path);
+  if (view !== undefined) world.keys.set(path, { ...view, ...changes });
+}
+
+/** Nothing more is tried for the object in this run; its status says why. */
+export function giveUp(world: Draft, action: { readonly kind: string; readonly namespace: string; readonly name: string }, why: string): void {
+  world.failures.set(idOf(action.kind, action), why);
+}

@@ -1,0 +1,77 @@
+// What is there? Scope in, World out: everything that a run reads before it plans is read from here.
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import { each } from './observe/each.ts';
+import { findGone } from './observe/gone.ts';
+import { type Look, observeInstance, reasonOf } from './observe/instance.ts';
+import { observeKey, type Reading } from './observe/key-secrets.ts';
+import type { Link, Links } from './observe/links.ts';
+import { loadObjects, namespaceLabels, type Objects } from './observe/objects.ts';
+import type { Scope } from './scope.ts';
+import { aliasOf, type Draft, type InstanceDraft, instancePathOf, type KeyView, type Member, type Path, pathOf } from './world.ts';
+
+export interface Observation {
+  readonly world: Draft;
+  readonly links: Links;
+}
+
+const INSTANCES = 16;
+const SECRETS = 32;
+
+/** Throws only when the API server cannot list our kinds: then nothing is known, and nothing is planned. */
+export async function observe(look: Look, scope: Scope): Promise<Observation> {
+  const objects = await loadObjects(look.deps.cluster, scope);
+  const members: ReadonlyArray<Member> = [...objects.keys.values(), ...objects.users.values(), ...objects.teams.values()];
+  const byInstance = Map.groupBy(members, instancePathOf);
+  const instances = new Map<Path, InstanceDraft>();
+  const links = new Map<Path, Link>();
+  const malformed = [...objects.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
+  const unobserved = new Map(malformed.map(({ metadata, problem }) => [pathOf(metadata), problem]));
+  await each(objects.instances, INSTANCES, async ([path, object]) => {
+    const own = byInstance.get(path) ?? [];
+    try {
+      const { view, link } = await observeInstance(look, object, own, isComplete(objects, path));
+      instances.set(path, { ...view, gone: await findGone(look.deps, view, own) });
+      if (link !== undefined) links.set(path, link);
+    } catch (error) {
+      look.deps.log.error('an instance could not be looked at', { instance: path, why: reasonOf(error) });
+      unobserved.set(path, reasonOf(error));
+    }
+  });
+  const reading = { ...look, sweep: scope.look === 'everywhere', count: objects.keys.size };
+  const world: Draft = {
+    instances,
+    keys: await observeKeys(reading, objects.keys, instances),
+    users: objects.users,
+    teams: objects.teams,
+    malformed: objects.malformed,
+    unobserved,
+    namespaces: await observeNamespaces(look, objects, members),
+    failures: new Map(),
+  };
+  return { world, links };
+}
+
+const isComplete = ({ complete }: Objects, path: Path): boolean => complete === 'all' || complete === path;
+
+/** After the claims: a value that was minted meanwhile is then newer than what its claim shows, and act looks again. */
+async function observeKeys(
+  reading: Reading,
+  keys: ReadonlyMap<Path, VirtualKey>,
+  instances: ReadonlyMap<Path, InstanceDraft>,
+): Promise<Map<Path, KeyView>> {
+  const views = await each(keys, SECRETS, async ([path, key]): Promise<[Path, KeyView]> => {
+    const claim = instances.get(instancePathOf(key))?.claims.get(aliasOf(key).key);
+    return [path, await observeKey(reading, key, claim)];
+  });
+  return new Map(views);
+}
+
+/** Only where an instance selects namespaces by label. */
+async function observeNamespaces({ deps }: Look, objects: Objects, members: ReadonlyArray<Member>) {
+  const selecting = members.filter(
+    (member) => objects.instances.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
+  );
+  const names = new Set(selecting.map(({ metadata }) => metadata.namespace));
+  const labels = await each(names, SECRETS, async (name) => [name, await namespaceLabels(deps.cluster, name)] as const);
+  return new Map(labels);
+}

@@ -1,0 +1,64 @@
+// Which keys' Secrets does a run read? All that may have changed, and a share of the published ones (DESIGN 6).
+import { keySecretName } from '#core/names.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
+import type { Claim } from '#core/ports/registry.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { ReconcileDeps } from '../deps.ts';
+import type { KeyView, SecretView } from '../world.ts';
+import { reasonOf } from './instance.ts';
+import { toSecretView } from './secrets.ts';
+
+/** Up to so many keys a sweep reads every Secret; beyond, an hour's sweeps together do. */
+const ALL = 500;
+const MINUTE: Millis = 60_000;
+
+export interface Reading {
+  readonly deps: ReconcileDeps;
+  readonly now: Millis;
+  readonly sweep: boolean;
+  /** Keys in the world. */
+  readonly count: number;
+}
+
+export async function observeKey(reading: Reading, object: VirtualKey, claim: Claim | undefined): Promise<KeyView> {
+  const { deps } = reading;
+  const { namespace } = object.metadata;
+  const wanted = keySecretName(object.metadata.name, object.spec.secretTemplate?.name, deps.hash);
+  const published = object.status?.keySecretRef;
+  const text = object.status?.keyValue;
+  const view = { object, secretName: wanted, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
+  if (!isWorthReading(reading, object, claim, wanted)) return { ...view, secret: { state: 'unread' } };
+  try {
+    const secret = await readSecret(deps, namespace, wanted);
+    if (published === undefined || published === wanted) return { ...view, secret };
+    return { ...view, secret, previous: await readSecret(deps, namespace, published) };
+  } catch (error) {
+    const key = `${namespace}/${object.metadata.name}`;
+    deps.log.warn('the Secret of a key could not be read', { key, why: reasonOf(error) });
+    return { ...view, secret: { state: 'unread' } };
+  }
+}
+
+export async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, name: string): Promise<SecretView> {
+  const secret = await cluster.get(RESOURCES.secrets, namespace, name);
+  return secret === undefined ? { state: 'absent' } : toSecretView(secret, hash);
+}
+
+function isWorthReading(reading: Reading, object: VirtualKey, claim: Claim | undefined, wanted: string): boolean {
+  const { metadata, status } = object;
+  if (!reading.sweep || reading.count <= ALL) return true;
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  const changed =
+    metadata.deletionTimestamp !== undefined ||
+    status?.observedGeneration !== metadata.generation ||
+    ready !== 'True' ||
+    status.keySecretRef !== wanted ||
+    claim?.values.some(({ hash }) => hash === status.keyID) !== true;
+  return changed || minuteOf(metadata.uid, reading.deps.hash) === Math.floor(reading.now / MINUTE) % 60;
+}
+
+function minuteOf(uid: string, hash: Hash): number {
+  return Number.parseInt(hash(uid).slice(0, 8), 16) % 60;
+}

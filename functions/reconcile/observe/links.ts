@@ -1,0 +1,27 @@
+// How does a run talk to each instance's database? The connections, which hold passwords, stay out of the world.
+import type { Books } from '#core/ports/books.ts';
+import type { Registry } from '#core/ports/registry.ts';
+import type { Path } from '../world.ts';
+
+export interface Link {
+  readonly uid: string;
+  readonly registry: Registry & Books;
+}
+
+/** By path of the instance. Absent: its database cannot be reached. */
+export type Links = ReadonlyMap<Path, Link>;
+
+/**
+ * What a process remembers between runs; correct when empty, lives as long as the process. `opened`: databases that it
+ * has migrated and recorded an instance in. `databases`: where a live instance's database last was, so that deleting an
+ * instance together with its Secrets can still retire its keys.
+ */
+export interface Memory {
+  readonly opened: Set<string>;
+  readonly databases: Map<string, { readonly registry: Registry & Books; readonly where: string }>;
+}
+
+export const createMemory = (): Memory => ({ opened: new Set(), databases: new Map() });
+
+export const openedKey = (uid: string, where: string): string => `${uid} ${where}`;
+

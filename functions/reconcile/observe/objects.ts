@@ -1,0 +1,178 @@
+// Which objects does a scope hold, and are they well-formed? Loads them whole: whatever is loaded can be planned for.
+import { type Cluster, type KubeObject, type Resource, type Selection, RESOURCES } from '#core/ports/cluster.ts';
+import { toFieldSelector } from '#core/selector.ts';
+import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import { parseDuration } from '#core/duration.ts';
+import { userKeyName } from '#core/names.ts';
+import type { Scope } from '../scope.ts';
+import { idOf, instancePathOf, type Malformed, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
+
+export interface Objects {
+  readonly instances: Map<Path, GatewayInstance>;
+  readonly keys: Map<Path, VirtualKey>;
+  readonly users: Map<Path, User>;
+  readonly teams: Map<Path, Team>;
+  readonly malformed: Map<ObjectId, Malformed>;
+  /** Instances of which every member is here. */
+  readonly complete: 'all' | Path | undefined;
+}
+
+/** The kinds, by the name that a CRD gives them. */
+export const OWN: Readonly<Record<OwnObject['kind'], Kind>> = {
+  GatewayInstance: gatewayInstances,
+  VirtualKey: virtualKeys,
+  User: users,
+  Team: teams,
+};
+
+type At = { readonly namespace: string; readonly name: string };
+
+export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objects> {
+  const found = collection(scope);
+  const take = (objects: ReadonlyArray<KubeObject | undefined>) => {
+    for (const object of objects) if (object !== undefined) keep(found, object);
+  };
+  const list = async (kind: Kind, selection: Selection = {}) => take(await cluster.list(kind, selection));
+  const get = async (kind: Kind, at: At) => take([await cluster.get(kind, at.namespace, at.name)]);
+  const load: Load = { found, list, get };
+
+  if (scope.look === 'everywhere') {
+    // Instances last: a key that is listed has its instance listed after it, unless that is really gone.
+    await Promise.all([list(virtualKeys), list(users), list(teams)]);
+    await list(gatewayInstances);
+  } else if (scope.look === 'at') {
+    await BY_KIND[scope.kind](load, scope);
+    await complete(load);
+  }
+  return found;
+}
+
+interface Load {
+  readonly found: Objects;
+  readonly list: (kind: Kind, selection?: Selection) => Promise<void>;
+  readonly get: (kind: Kind, at: At) => Promise<void>;
+}
+
+const BY_KIND: Readonly<Record<OwnObject['kind'], (load: Load, at: At) => Promise<void>>> = {
+  GatewayInstance: async ({ found, list, get }, at) => {
+    const fieldSelector = toFieldSelector({ 'spec.connectionRef.instanceRef.name': at.name });
+    await Promise.all([virtualKeys, users, teams].map((kind) => list(kind, { fieldSelector })));
+    for (const map of [found.keys, found.users, found.teams]) {
+      for (const [path, member] of [...map]) if (instancePathOf(member) !== pathOf(at)) map.delete(path);
+    }
+    await get(gatewayInstances, at);
+  },
+  VirtualKey: async (load, at) => {
+    await load.get(virtualKeys, at);
+    const owner = load.found.keys.get(pathOf(at))?.metadata.ownerReferences?.find(({ kind }) => kind === 'User');
+    await Promise.all([
+      load.list(teams, { namespace: at.namespace }),
+      // A key that is gone may be one that its User, of the same name, wants back.
+      load.get(users, { namespace: at.namespace, name: owner?.name ?? at.name }),
+    ]);
+  },
+  User: async ({ found, list, get }, at) => {
+    await get(users, at);
+    await Promise.all([virtualKeys, teams].map((kind) => list(kind, { namespace: at.namespace })));
+    for (const [path, key] of [...found.keys]) {
+      const isTheirs = key.spec.userRef?.name === at.name || key.metadata.name === userKeyName(at.name);
+      if (!isTheirs) found.keys.delete(path);
+    }
+  },
+  Team: async ({ list }, at) => {
+    await Promise.all([teams, users, virtualKeys].map((kind) => list(kind, { namespace: at.namespace })));
+  },
+};
+
+/** What planning the objects here needs beside them: users and teams of keys, the keys called like users, all instances. */
+async function complete({ found, get }: Load): Promise<void> {
+  const asked = new Set<ObjectId>();
+  const fetch = async (kind: Kind, at: At, have: ReadonlyMap<Path, unknown>) => {
+    const id = idOf(kind.kind, at);
+    if (have.has(pathOf(at)) || asked.has(id)) return;
+    asked.add(id);
+    await get(kind, at);
+  };
+  for (let before = -1; before !== asked.size; ) {
+    before = asked.size;
+    const ofKeys = [...found.keys.values()].flatMap(({ metadata: { namespace }, spec }) => [
+      ...(spec.userRef === undefined ? [] : [fetch(users, { namespace, name: spec.userRef.name }, found.users)]),
+      ...(spec.teamRef === undefined ? [] : [fetch(teams, { namespace, name: spec.teamRef.name }, found.teams)]),
+    ]);
+    const ofUsers = [...found.users.values()].map(({ metadata: { namespace, name } }) =>
+      fetch(virtualKeys, { namespace, name: userKeyName(name) }, found.keys),
+    );
+    await Promise.all([...ofKeys, ...ofUsers]);
+  }
+  const members: Member[] = [...found.keys.values(), ...found.users.values(), ...found.teams.values()];
+  await Promise.all(
+    members.map((member) => fetch(gatewayInstances, member.spec.connectionRef.instanceRef, found.instances)),
+  );
+}
+
+function collection(scope: Scope): Objects {
+  const complete = scope.look === 'everywhere' ? 'all' : scope.look === 'at' && scope.kind === 'GatewayInstance' ? pathOf(scope) : undefined;
+  return { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map(), complete };
+}
+
+/** Puts an object as the cluster has it where it belongs. What is not of our kinds is passed over. */
+export function keep(into: Pick<Objects, 'instances' | 'keys' | 'users' | 'teams' | 'malformed'>, object: KubeObject): void {
+  const read = toOwn(object);
+  if (read === undefined) return;
+  const id = idOf(read.kind, read.metadata);
+  if ('problem' in read) {
+    into.malformed.set(id, read);
+    return;
+  }
+  into.malformed.delete(id);
+  const path = pathOf(read.metadata);
+  if (read.kind === 'GatewayInstance') into.instances.set(path, read);
+  else if (read.kind === 'VirtualKey') into.keys.set(path, read);
+  else if (read.kind === 'User') into.users.set(path, read);
+  else into.teams.set(path, read);
+}
+
+/** An object of ours with its defaults, or what is wrong with it. A status that is none counts as absent: it is written anew. */
+export function toOwn(object: KubeObject): OwnObject | Malformed | undefined {
+  const kind = Object.values(OWN).find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
+  if (kind === undefined) return undefined;
+  const spec = kind.spec.safeParse(object.spec);
+  const status = kind.status.safeParse(object.status);
+  const metadata = object.metadata as OwnObject['metadata'];
+  const seen = status.success ? (status.data as OwnObject['status']) : undefined;
+  if (!spec.success) {
+    const [issue] = spec.error.issues;
+    const problem = `spec.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is malformed'}`;
+    return { kind: kind.kind, metadata, status: seen, problem };
+  }
+  const endless = durationsOf(spec.data as OwnObject['spec']).find((text) => parseDuration(text) === undefined);
+  if (endless !== undefined) {
+    return { kind: kind.kind, metadata, status: seen, problem: `spec: ${JSON.stringify(endless)} is not a duration of at most 36525 days` };
+  }
+  // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
+  return { apiVersion: kind.apiVersion, kind: kind.kind, metadata, spec: spec.data, status: seen } as OwnObject;
+}
+
+/** Whatever planning parses as a duration: their length is a rule that the schema alone does not know. */
+function durationsOf(spec: OwnObject['spec']): ReadonlyArray<string> {
+  const all =
+    'routing' in spec
+      ? [
+          ...Object.values(spec.routing.timeouts),
+          spec.routing.cooldown.within,
+          spec.routing.cooldown.duration,
+          ...spec.models.map(({ gatewayParams }) => gatewayParams.timeout),
+        ]
+      : [spec.budgetDuration, 'duration' in spec ? spec.duration : undefined];
+  return all.filter((text) => text !== undefined);
+}
+
+/** Labels of these namespaces; one that is not there has none. */
+export async function namespaceLabels(cluster: Cluster, name: string): Promise<Readonly<Record<string, string>>> {
+  const namespace = await cluster.get(RESOURCES.namespaces as Resource, undefined, name);
+  return { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name };
+}

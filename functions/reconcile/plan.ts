@@ -1,0 +1,52 @@
+// What is to be done? Pure and total: the same world and the same instant give the same actions.
+import { FINALIZER } from '#crds/group.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Action } from './action.ts';
+import { about } from './plan/about.ts';
+import { planLeftovers } from './plan/claims.ts';
+import { type Held, holdDeletes } from './plan/hold.ts';
+import { planInstance } from './plan/instance.ts';
+import { planKey, planTeam, planUser } from './plan/members.ts';
+import { createOutlook, membersOf, type Outlook } from './plan/outlook.ts';
+import { planInstanceStatus, planKeyStatus, planMalformedStatus, planScopeStatus } from './plan/status.ts';
+import { aliasOf, instancePathOf, type World } from './world.ts';
+
+export interface Plan {
+  /** Of one object in their order; of different objects at once. */
+  readonly actions: ReadonlyArray<Action>;
+  /** What it would remove and does not, because it is too much. */
+  readonly held: ReadonlyArray<Held>;
+}
+
+/** Steps while there are any that can be taken; after them what the statuses should say. Empty: everything is as it should be. */
+export function plan(world: World, now: Millis): Plan {
+  const outlook = createOutlook(world, now);
+  const screened = holdDeletes(planSteps(outlook), world);
+  return screened.actions.length > 0 ? screened : { actions: planStatuses(outlook), held: screened.held };
+}
+
+function planSteps(outlook: Outlook): Action[] {
+  const { world } = outlook;
+  const current = new Map(membersOf(world).map((member) => [member.metadata.uid, `${instancePathOf(member)} ${aliasOf(member).key}`]));
+  return [
+    ...[...world.instances.values()].flatMap((view) => planInstance(view, outlook)),
+    ...[...world.instances].flatMap(([path, view]) => planLeftovers(path, view, outlook, current)),
+    ...[...world.teams.values()].flatMap((team) => planTeam(team, outlook)),
+    ...[...world.users.values()].flatMap((user) => planUser(user, outlook)),
+    ...[...world.keys.values()].flatMap((key) => planKey(key, outlook)),
+    ...[...world.malformed.values()].filter(({ metadata }) => metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(FINALIZER)).map(
+      (object): Action => ({ action: 'RemoveFinalizer', ...about(object, 'it is deleted'), letGo: 'what it claimed is found by a sweep' }),
+    ),
+  ];
+}
+
+function planStatuses(outlook: Outlook): Action[] {
+  const { world } = outlook;
+  return [
+    ...[...world.instances.values()].flatMap((view) => planInstanceStatus(view, outlook)),
+    ...[...world.teams.values()].flatMap((team) => planScopeStatus(team, outlook)),
+    ...[...world.users.values()].flatMap((user) => planScopeStatus(user, outlook)),
+    ...[...world.keys.values()].flatMap((key) => planKeyStatus(key, outlook)),
+    ...[...world.malformed.values()].flatMap((object) => planMalformedStatus(object, outlook)),
+  ];
+}

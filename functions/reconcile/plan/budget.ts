@@ -1,0 +1,24 @@
+// Which budget does a spec give its scope, and which window of it holds this instant?
+import { parseMoney } from '#core/money.ts';
+import type { Millis, Window } from '#core/ports/money.ts';
+import type { Budget } from '#core/ports/policy.ts';
+import { windowAt } from '#core/window.ts';
+import type { Member } from '../world.ts';
+
+/** A budget without `budgetDuration` is never whole again: its one window is the longest that there is. */
+export const NEVER_RESETS = '36525d';
+
+export function budgetOf(member: Member): Budget | undefined {
+  const { maxBudget, budgetDuration } = member.spec;
+  const limit = maxBudget === undefined ? undefined : parseMoney(maxBudget);
+  if (limit === undefined) return undefined;
+  return {
+    limit: limit.toString(),
+    duration: budgetDuration ?? NEVER_RESETS,
+    alignment: member.kind === 'VirtualKey' ? member.spec.budgetWindow : 'Rolling',
+  };
+}
+
+export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
+  return windowAt({ duration: budget.duration, alignment: budget.alignment, anchor }, now);
+}

@@ -1,0 +1,75 @@
+// Does a member have its alias to itself, and whose claims are left over?
+import type { Action } from '../action.ts';
+import { aliasOf, idOf, type InstanceView, instancePathOf, type KeyView, type Member, pathOf } from '../world.ts';
+import { about } from './about.ts';
+import { isOurs, present } from './key-secret.ts';
+import type { Outlook } from './outlook.ts';
+
+/** First claim wins. An orphaned claim is taken over by who proves its value, else it is open once a sweep has retired it. */
+export function planClaim(member: Member, instance: InstanceView, outlook: Outlook, view?: KeyView): Action[] {
+  const state = outlook.claim(member, instance);
+  const { kind: scope, alias, key } = aliasOf(member);
+  const on = { ...about(member, ''), instance: instancePathOf(member), scope, alias };
+  if (state.state === 'open') {
+    const rivals = olderRivals(member, outlook);
+    return rivals ? [] : [{ action: 'ClaimAlias', ...on, why: `nobody has the ${scope} alias "${alias}" yet` }];
+  }
+  if (state.state !== 'orphaned') return [];
+  const proof = view === undefined ? undefined : proofOf(view, state.claim.values.map(({ hash }) => hash));
+  if (proof !== undefined) {
+    return [{ action: 'ClaimAlias', ...on, why: 'its Secret holds the key of the claim: it is adopted', proof }];
+  }
+  if (state.retained !== undefined && !instance.gone.has(state.claim.scopeId)) return [];
+  if (instance.complete) return [];
+  const why = `the ${state.claim.holder.namespace}/${state.claim.holder.name} that had its alias is gone`;
+  return [{ action: 'RetireClaim', ...about(member, why), instance: instancePathOf(member), claim: key, scopeId: state.claim.scopeId }];
+}
+
+/** The hash of the value in the Secret that the member brings along, if it is one of the claim's. */
+export function proofOf(view: KeyView, live: ReadonlyArray<string>): string | undefined {
+  const secret = present(view.secret);
+  const proven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
+  return proven ? secret?.hash : undefined;
+}
+
+/** Of several members here that could claim the same alias now the oldest asks first. */
+function olderRivals(member: Member, outlook: Outlook): boolean {
+  return outlook
+    .wanting(instancePathOf(member), aliasOf(member).key)
+    .some(
+      (other) =>
+        other.metadata.uid !== member.metadata.uid &&
+        isOlder(other, member) &&
+        other.metadata.deletionTimestamp === undefined &&
+        outlook.standing(other).at === 'admitted' &&
+        !outlook.world.failures.has(idOf(other.kind, other.metadata)),
+    );
+}
+
+function isOlder(a: Member, b: Member): boolean {
+  const [left, right] = [a, b].map(({ metadata }) => `${metadata.creationTimestamp} ${pathOf(metadata)}`);
+  return (left ?? '') < (right ?? '');
+}
+
+/** A sweep retires claims whose object is gone, or claims something else by now: another alias, another instance. */
+export function planLeftovers(path: string, instance: InstanceView, outlook: Outlook, current: ReadonlyMap<string, string>): Action[] {
+  if (!instance.complete || !instance.database.ok || instance.object.spec.paused) return [];
+  return [...instance.claims].flatMap(([key, claim]): Action[] => {
+    const { holder, kind: scope, alias, scopeId } = claim;
+    const now = current.get(holder.uid);
+    const moved = now !== undefined && now !== `${path} ${key}`;
+    if (!moved && !instance.gone.has(scopeId)) return [];
+    if (!moved && isAdopted(path, key, claim.values.map(({ hash }) => hash), outlook)) return [];
+    const kind = scope === 'key' ? 'VirtualKey' : scope === 'user' ? 'User' : 'Team';
+    const why = moved ? `it claims something else by now than the ${scope} alias "${alias}"` : `it is gone, and still had the ${scope} alias "${alias}"`;
+    return [{ action: 'RetireClaim', kind, namespace: holder.namespace, name: holder.name, why, instance: path, claim: key, scopeId }];
+  });
+}
+
+/** Whether a key here proves the value of the claim. */
+function isAdopted(path: string, key: string, live: ReadonlyArray<string>, { world, wanting }: Outlook): boolean {
+  return wanting(path, key).some((member) => {
+    const view = member.kind === 'VirtualKey' ? world.keys.get(pathOf(member.metadata)) : undefined;
+    return view !== undefined && proofOf(view, live) !== undefined;
+  });
+}

@@ -1,0 +1,124 @@
+// What must be cleaned before a deleted object may go, and when is it let go all the same? Deletion never sticks (DESIGN 6, law 3).
+import type { Millis } from '#core/ports/money.ts';
+import type { Claim } from '#core/ports/registry.ts';
+import { FINALIZER } from '#crds/group.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { Action } from '../action.ts';
+import { aliasOf, type InstanceView, instancePathOf, type KeyView, type Member, type OwnObject, type PresentSecret } from '../world.ts';
+import { about } from './about.ts';
+import { isOurs, ownersAfter, present, shapeOf } from './key-secret.ts';
+import type { Outlook } from './outlook.ts';
+
+/** So long the database is tried; the first run after that lets go. */
+export const PATIENCE: Millis = 20_000;
+
+export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean => metadata.deletionTimestamp !== undefined;
+export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
+  metadata.finalizers?.includes(FINALIZER) === true;
+
+/** Whether the time to try is over. */
+export function isPatienceOver({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
+  return metadata.deletionTimestamp !== undefined && now >= Date.parse(metadata.deletionTimestamp) + PATIENCE;
+}
+
+/** Its keys stop working with it: their claims are retired in one go. */
+export function planInstanceDeletion(view: InstanceView, { now, world }: Outlook): Action[] {
+  const { object, database } = view;
+  if (!hasFinalizer(object)) return [];
+  const { namespace, name } = object.metadata;
+  const instance = `${namespace}/${name}`;
+  const failed = world.failures.get(`GatewayInstance/${instance}`);
+  if (database.ok && failed === undefined) {
+    return [
+      { action: 'CloseInstance', ...about(object, 'it is deleted: none of its keys works any more'), instance },
+      removeFinalizer(object),
+    ];
+  }
+  const why = failed ?? (database.ok ? '' : database.message);
+  return isPatienceOver(object, now) ? [letGo(object, `keys in its database still count as live: ${why}`)] : [];
+}
+
+/** A user or team: its claim is retired; keys that name it say so. */
+export function planScopeDeletion(member: Member, outlook: Outlook, first: ReadonlyArray<Action> = []): Action[] {
+  if (!hasFinalizer(member)) return [...first];
+  const retirement = planRetirement(member, outlook);
+  return retirement === undefined ? [...first] : [...first, ...retirement];
+}
+
+/** `Delete`: claim, value and Secret go. `Retain`: claim and Secret stay and work on until a VirtualKey adopts them. */
+export function planKeyDeletion(view: KeyView, outlook: Outlook): Action[] {
+  const key = view.object;
+  if (!hasFinalizer(key)) return [];
+  const { instance } = outlook.standing(key);
+  const claim = instance?.claims.get(aliasOf(key).key);
+  const mine = claim?.holder.uid === key.metadata.uid ? claim : undefined;
+  const proven = mine?.values.map(({ hash }) => hash) ?? [];
+  const secret = present(view.secret);
+  const ours = secret !== undefined && isOurs(secret, key, proven) ? secret : undefined;
+  const keeps = key.spec.deletionPolicy === 'Retain' && ours?.hash !== undefined && proven.includes(ours.hash);
+  if (keeps && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
+    return planRetention(key, ours, mine, outlook.judge(instance).workload.url);
+  }
+  const retirement = planRetirement(key, outlook);
+  if (retirement === undefined) return [];
+  const previous = present(view.previous);
+  const secrets = [ours, previous !== undefined && isOurs(previous, key, proven) ? previous : undefined];
+  const deletes = secrets.flatMap((one): Action[] => (one === undefined ? [] : [deleteSecret(key, one)]));
+  return [...retirement.slice(0, -1), ...deletes, ...retirement.slice(-1)];
+}
+
+/** The claim remembers the Secret before the object goes; an owner reference would take the Secret along. */
+function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url: string | undefined): Action[] {
+  const { policy } = claim;
+  if (policy === undefined || !('object' in policy)) return [];
+  const on = {
+    ...about(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it'),
+    instance: instancePathOf(key),
+  };
+  const shape = { ...shapeOf(key, secret.name, url), owners: [] };
+  const isOwned = ownersAfter(secret.owners, shape).length !== secret.owners.length;
+  const release: Action[] = isOwned ? [{ action: 'UpdateSecret', ...on, shape, value: 'same' }] : [];
+  const write = { policy: { ...policy, retained: secret.name } };
+  const remember: Action[] =
+    policy.retained === secret.name ? [] : [{ action: 'WritePolicy', ...on, claim: aliasOf(key).key, write }];
+  return release.length + remember.length > 0 ? [...release, ...remember] : [removeFinalizer(key)];
+}
+
+/** Ends with the removal of the finalizer. Undefined: the database is to be tried again. */
+function planRetirement(member: Member, outlook: Outlook): Action[] | undefined {
+  const { instance } = outlook.standing(member);
+  const held = instance?.claims.get(aliasOf(member).key);
+  const failed = outlook.world.failures.get(`${member.kind}/${member.metadata.namespace}/${member.metadata.name}`);
+  const over = isPatienceOver(member, outlook.now);
+  if (instance === undefined) {
+    const unknown = outlook.world.unobserved.get(instancePathOf(member));
+    if (unknown !== undefined) return over ? [letGo(member, `its claim is left behind: ${unknown}`)] : undefined;
+    return [removeFinalizer(member)];
+  }
+  if (!instance.database.ok || failed !== undefined) {
+    const why = failed ?? (instance.database.ok ? '' : instance.database.message);
+    return over ? [letGo(member, `its claim is left behind until a sweep finds it: ${why}`)] : undefined;
+  }
+  if (held?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
+  const on = { ...about(member, 'it is deleted'), instance: instancePathOf(member) };
+  return [
+    { action: 'RetireClaim', ...on, claim: aliasOf(member).key, scopeId: held.scopeId },
+    removeFinalizer(member),
+  ];
+}
+
+function deleteSecret(key: VirtualKey, secret: PresentSecret): Action {
+  const on = { ...about(key, 'its key is deleted'), instance: instancePathOf(key) };
+  return { action: 'DeleteSecret', ...on, secret: secret.name, uid: secret.uid };
+}
+
+const removeFinalizer = (object: OwnObject): Action => ({
+  action: 'RemoveFinalizer',
+  ...about(object, 'nothing of it is left to clean'),
+});
+
+const letGo = (object: OwnObject, left: string): Action => ({
+  action: 'RemoveFinalizer',
+  ...about(object, 'it was tried for 20 seconds'),
+  letGo: left,
+});

@@ -1,0 +1,39 @@
+// What happened to an object that people should be told? Read off the change of its status, so that nothing is told twice.
+import type { Condition } from '#crds/fragments.ts';
+import type { Action } from '../action.ts';
+import type { OwnObject } from '../world.ts';
+import { about } from './about.ts';
+
+interface Told {
+  readonly conditions?: ReadonlyArray<Condition> | undefined;
+  readonly keyID?: string | undefined;
+  readonly keySecretRef?: string | undefined;
+}
+
+/** One event for a new key, one whenever Ready turns or has another reason. Their names make a second run tell nothing more. */
+export function planEvents(object: Pick<OwnObject, 'kind' | 'metadata' | 'status'>, status: object): Action[] {
+  const [before, after]: [Told, Told] = [object.status ?? {}, status];
+  const [was, is] = [readyOf(before), readyOf(after)];
+  const events: Action[] = [];
+  if (after.keyID !== undefined && after.keyID !== before.keyID) {
+    const message = before.keyID === undefined ? `the key is in Secret "${after.keySecretRef}"` : `a new key is in Secret "${after.keySecretRef}": the one before works no more`;
+    events.push(event(object, 'Normal', 'KeyCreated', message, `KeyCreated/${after.keyID}`));
+  }
+  if (is !== undefined && (was?.status !== is.status || was.reason !== is.reason)) {
+    const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;
+    events.push(event(object, is.status === 'True' ? 'Normal' : 'Warning', is.reason, is.message, once));
+  }
+  return events;
+}
+
+const readyOf = ({ conditions }: Told) => conditions?.find(({ type }) => type === 'Ready');
+
+function event(
+  object: Pick<OwnObject, 'kind' | 'metadata'>,
+  type: 'Normal' | 'Warning',
+  reason: string,
+  message: string,
+  once: string,
+): Action {
+  return { action: 'RecordEvent', ...about(object, `it is told: ${reason}`), type, reason, message, once };
+}

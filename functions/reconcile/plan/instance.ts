@@ -1,0 +1,36 @@
+// What brings an instance to what its spec says? Finalizer, database, snapshot.
+import { LARGEST_SNAPSHOT } from '#core/compile.ts';
+import type { Action } from '../action.ts';
+import { idOf, type InstanceView, pathOf } from '../world.ts';
+import { about } from './about.ts';
+import { hasFinalizer, isDeleted, planInstanceDeletion } from './deletion.ts';
+import type { Outlook } from './outlook.ts';
+
+/** Beside the one that is published: what pods and revisions that still run may have mounted. */
+const KEPT = 2;
+
+export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
+  const { object, database } = view;
+  if (isDeleted(object)) return planInstanceDeletion(view, outlook);
+  if (object.spec.paused || outlook.world.failures.has(idOf(object.kind, object.metadata))) return [];
+  const finalizer: Action[] = hasFinalizer(object)
+    ? []
+    : [{ action: 'AddFinalizer', ...about(object, 'it will be recorded in its database') }];
+  const opens = database.ok && !database.opened;
+  const open: Action[] = opens
+    ? [{ action: 'OpenDatabase', ...about(object, `${database.message} was not opened by this process yet: it is migrated where it is due`), instance: pathOf(object.metadata) }]
+    : [];
+  return [...finalizer, ...open, ...planSnapshot(view)];
+}
+
+function planSnapshot({ object, snapshot }: InstanceView): Action[] {
+  if (snapshot.bytes > LARGEST_SNAPSHOT) return [];
+  if (!snapshot.published) {
+    return [{ action: 'PublishSnapshot', ...about(object, `its compiled models are ${snapshot.name}`), snapshot: snapshot.name }];
+  }
+  const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;
+  return snapshot.older
+    .slice(KEPT - 1)
+    .filter(({ name }) => name !== inUse)
+    .map(({ name, uid }) => ({ action: 'DeleteSnapshot', ...about(object, `${snapshot.name} took its place`), snapshot: name, uid }));
+}

@@ -1,0 +1,83 @@
+// What should a key's Secret look like, is the one that is there ours, and does it look like that?
+import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { SecretShape } from '../action.ts';
+import type { OwnerReference, PresentSecret, SecretView } from '../world.ts';
+
+/** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
+export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
+
+/** `url`: the instance's base address. An entry that wants it is left out until it is known. */
+export function shapeOf(key: VirtualKey, name: string, url: string | undefined): SecretShape {
+  const template = key.spec.secretTemplate;
+  const further = Object.entries(template?.entries ?? {}).filter(([, text]) => url !== undefined || !text.includes('${baseURL}'));
+  return {
+    name,
+    labels: { ...template?.labels, [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED },
+    annotations: { ...template?.annotations, [KEY_UID_ANNOTATION]: key.metadata.uid },
+    owners: key.spec.deletionPolicy === 'Retain' ? [] : [ownerOf(key)],
+    entries: {
+      ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll('${baseURL}', url ?? '')])),
+      ...(template?.entry === undefined ? {} : { [template.entry]: '${key}' }),
+      key: '${key}',
+    },
+  };
+}
+
+const ownerOf = ({ apiVersion, kind, metadata: { name, uid } }: VirtualKey): OwnerReference => ({
+  apiVersion,
+  kind,
+  name,
+  uid,
+  controller: true,
+  blockOwnerDeletion: true,
+});
+
+/** The data that a shape makes of a value. */
+export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, string> {
+  return new Map(Object.entries(shape.entries).map(([name, text]) => [name, text.replaceAll('${key}', value)]));
+}
+
+/**
+ * Ours: it has our label, and was made for this very key (owner reference or annotation) or holds one of `proven`, the
+ * hashes of values that live in the key's claim. Anything else is never written and never deleted.
+ */
+export function isOurs(secret: PresentSecret, key: VirtualKey, proven: ReadonlyArray<string>): boolean {
+  if (secret.labels[OWNED_LABEL] !== OWNED) return false;
+  const { uid } = key.metadata;
+  if (secret.owners.some((owner) => owner.uid === uid) || secret.annotations[KEY_UID_ANNOTATION] === uid) return true;
+  return secret.hash !== undefined && proven.includes(secret.hash);
+}
+
+/** What differs between the Secret and its shape, in words; undefined when nothing does. Labels and annotations of others stay. */
+export function driftOf(secret: PresentSecret, shape: SecretShape): string | undefined {
+  const value = secret.data.get('key') ?? '';
+  const wanted = dataOf(shape, value);
+  const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string>>) =>
+    Object.entries(want).some(([name, text]) => have[name] !== text);
+  const differing = [
+    lacks(secret.labels, shape.labels) ? 'labels' : undefined,
+    lacks(secret.annotations, shape.annotations) ? 'annotations' : undefined,
+    sameOwners(ownersAfter(secret.owners, shape), secret.owners) ? undefined : 'owners',
+    sameEntries(wanted, secret.data) ? undefined : 'entries',
+  ].filter((part) => part !== undefined);
+  return differing.length === 0 ? undefined : differing.join(', ');
+}
+
+/** The shape's owners in place of every VirtualKey that is one; owners of other kinds stay. */
+export function ownersAfter(owners: ReadonlyArray<OwnerReference>, shape: SecretShape): ReadonlyArray<OwnerReference> {
+  return [...owners.filter(({ kind }) => kind !== 'VirtualKey'), ...shape.owners];
+}
+
+const sameOwners = (a: ReadonlyArray<OwnerReference>, b: ReadonlyArray<OwnerReference>): boolean =>
+  a.length === b.length && a.every(({ uid }) => b.some((other) => other.uid === uid));
+
+const sameEntries = (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean =>
+  a.size === b.size && [...a].every(([name, text]) => b.get(name) === text);
+
+export const present = (view: SecretView | undefined): PresentSecret | undefined =>
+  view?.state === 'present' ? view : undefined;
+
+/** How a key is named where it must not stand: its first three and last four characters. */
+export const displayOf = (value: string): string =>
+  value.includes('...') ? value : `${value.slice(0, 3)}...${value.slice(-4)}`;

@@ -1,0 +1,119 @@
+// Does the gateway act on what the specs say? The policy of each claimed member, written when it differs from the stored one.
+import { parseDuration } from '#core/duration.ts';
+import type { Budget, KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
+import type { Claim, PolicyWrite } from '#core/ports/registry.ts';
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { Action } from '../action.ts';
+import type { InstanceView, Member } from '../world.ts';
+import { aliasOf, instancePathOf } from '../world.ts';
+import { about } from './about.ts';
+import { budgetOf, windowOf } from './budget.ts';
+import type { Outlook } from './outlook.ts';
+
+/** Nothing when the stored policy says the same already, or when a scope that pays beside a key is not claimed yet. */
+export function planPolicy(member: Member, claim: Claim, instance: InstanceView, outlook: Outlook): Action[] {
+  const policy = policyOf(member, claim, outlook);
+  if (policy === undefined || sameJson(policy, claim.policy)) return [];
+  const write: PolicyWrite = { policy, ...recount(policy, claim, outlook.now) };
+  const why = claim.policy === undefined ? 'the gateway does not know it yet' : `its ${differences(policy, claim.policy)} changed`;
+  return [
+    {
+      action: 'WritePolicy',
+      ...about(member, why),
+      instance: instancePathOf(member),
+      claim: aliasOf(member).key,
+      write,
+    },
+  ];
+}
+
+export function policyOf(member: Member, claim: Claim, outlook: Outlook): ScopePolicy | KeyPolicy | undefined {
+  return member.kind === 'VirtualKey' ? keyPolicy(member, claim, outlook) : scopePolicy(member, claim);
+}
+
+function scopePolicy(member: User | Team, claim: Claim): ScopePolicy {
+  return { ...shared(member, claim), kind: claim.kind, blocked: member.spec.blocked };
+}
+
+/** A key that names a user or team which is not there is refused by the gateway as blocked: somebody should pay and nobody would. */
+function keyPolicy(key: VirtualKey, claim: Claim, outlook: Outlook): KeyPolicy | undefined {
+  const payers = payersOf(key, outlook);
+  if (payers.waiting) return undefined;
+  const { namespace, name } = key.metadata;
+  const expiresAt = expiryOf(key, claim);
+  return {
+    ...shared(key, claim),
+    kind: 'key',
+    blocked: key.spec.blocked || payers.missing !== undefined,
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    object: { namespace, name },
+    charges: payers.claims.map(({ scopeId }) => scopeId),
+  };
+}
+
+function shared(member: Member, claim: Claim) {
+  const budget = budgetOf(member);
+  return {
+    scopeId: claim.scopeId,
+    name: claim.alias,
+    models: member.spec.models,
+    ...(budget === undefined ? {} : { budget }),
+    anchor: claim.anchor,
+  };
+}
+
+/** Lifetime counts from the creation of the claim: it never slides, and is lengthened or cleared by an edit. */
+export function expiryOf({ spec: { duration } }: VirtualKey, claim: Claim): number | undefined {
+  const lifetime = duration === undefined ? undefined : parseDuration(duration);
+  return lifetime === undefined ? undefined : claim.anchor + lifetime;
+}
+
+export interface Payers {
+  readonly claims: ReadonlyArray<Claim>;
+  readonly members: ReadonlyArray<{ readonly object: User | Team; readonly claim: Claim }>;
+  readonly waiting: boolean;
+  readonly missing: { readonly reason: 'UserNotFound' | 'TeamNotFound'; readonly message: string } | undefined;
+}
+
+/** Who pays beside the key itself. A team that the key does not name itself and that has no claim simply does not pay. */
+export function payersOf(key: VirtualKey, outlook: Outlook): Payers {
+  const user = outlook.user(key);
+  const teams = outlook.teams(key);
+  const all = user === undefined ? teams : [user, ...teams];
+  const paying = all.flatMap((payer) => (payer.state === 'paying' ? [{ object: payer.object as User | Team, claim: payer.claim }] : []));
+  const [team] = key.spec.teamRef === undefined ? [] : teams;
+  const missing =
+    user?.state === 'unusable'
+      ? ({ reason: 'UserNotFound', message: `${user.why}: create it, or change spec.userRef` } as const)
+      : team?.state === 'unusable'
+        ? ({ reason: 'TeamNotFound', message: `${team.why}: create it, or change spec.teamRef` } as const)
+        : undefined;
+  return { claims: paying.map(({ claim }) => claim), members: paying, waiting: all.some(({ state }) => state === 'waiting'), missing };
+}
+
+/** Another window than the one that was counted: its sum is made anew from the entries inside it (LEDGER 4). */
+function recount(policy: ScopePolicy, claim: Claim, now: number): Pick<PolicyWrite, 'recount'> {
+  if (policy.budget === undefined || claim.policy === undefined || sameWindows(policy.budget, claim.policy.budget)) return {};
+  return { recount: windowOf(policy.budget, claim.anchor, now) };
+}
+
+const sameWindows = (a: Budget, b: Budget | undefined): boolean =>
+  a.duration === b?.duration && a.alignment === b.alignment;
+
+function differences(wanted: object, stored: object): string {
+  const names = [...new Set([...Object.keys(wanted), ...Object.keys(stored)])];
+  const member = (of: object, name: string): unknown => (of as Readonly<Record<string, unknown>>)[name];
+  return names.filter((name) => !sameJson(member(wanted, name), member(stored, name))).join(', ');
+}
+
+/** PostgreSQL gives JSON back with its members in another order. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const [left, right] = [Object.entries(a), Object.entries(b)].map((entries) => entries.filter(([, value]) => value !== undefined));
+  if (left?.length !== right?.length) return false;
+  return (left ?? []).every(([name, value]) => sameJson(value, (b as Readonly<Record<string, unknown>>)[name]));
+}

@@ -1,0 +1,176 @@
+// What does one run know? Everything that was observed, and what the run's own actions have changed since.
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { Nano } from '#core/money.ts';
+import type { Window } from '#core/ports/money.ts';
+import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
+import type { Claim, Holder } from '#core/ports/registry.ts';
+
+export type OwnKind = 'GatewayInstance' | 'VirtualKey' | 'User' | 'Team';
+export type OwnObject = GatewayInstance | VirtualKey | User | Team;
+export type Member = VirtualKey | User | Team;
+
+/** `namespace/name`. */
+export type Path = string;
+/** `kind/namespace/name`. */
+export type ObjectId = string;
+
+/** Plan reads it, only `learn` writes it. Whatever is in it is planned for: what it does not hold was not looked at. */
+export interface World {
+  readonly instances: ReadonlyMap<Path, InstanceView>;
+  readonly keys: ReadonlyMap<Path, KeyView>;
+  readonly users: ReadonlyMap<Path, User>;
+  readonly teams: ReadonlyMap<Path, Team>;
+  /** Objects whose spec is none: an older CRD let them in. */
+  readonly malformed: ReadonlyMap<ObjectId, Malformed>;
+  /** Instances that could not be looked at: neither they nor their members are planned for. */
+  readonly unobserved: ReadonlyMap<Path, string>;
+  /** Labels of the namespaces that a selector asks about. */
+  readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  /** Objects of which an action failed in this run, and how: nothing more is tried for them but their status. */
+  readonly failures: ReadonlyMap<ObjectId, string>;
+}
+
+export interface InstanceView {
+  readonly object: GatewayInstance;
+  /** Whether every key, user and team of the instance is in the world. */
+  readonly complete: boolean;
+  readonly database: DatabaseView;
+  readonly store: Reached;
+  /** Per `identifier` what keeps the entry from serving; absent: it can serve. */
+  readonly entryProblems: ReadonlyMap<string, Problem>;
+  readonly snapshot: SnapshotView;
+  /** Where the platform itself serves the instance. */
+  readonly servedAt: string | undefined;
+  /** By `claimKey`. */
+  readonly claims: ReadonlyMap<string, Claim>;
+  /** Aliases that somebody else won while this run asked for them. */
+  readonly taken: ReadonlyMap<string, Holder>;
+  /** By `sumKey`. Absent: nothing was spent. */
+  readonly sums: ReadonlyMap<string, Nano>;
+  /** Claims whose holder, asked for by name, is not there any more. */
+  readonly gone: ReadonlySet<ScopeId>;
+}
+
+/** `reason` is the CamelCase word of conditions and events. */
+export interface Problem {
+  readonly reason: string;
+  readonly message: string;
+}
+
+export type Reached = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
+
+/** `opened`: this process has migrated it and recorded the instance there. */
+export type DatabaseView =
+  | { readonly ok: true; readonly message: string; readonly opened: boolean }
+  | ({ readonly ok: false } & Problem);
+
+export interface SnapshotView {
+  readonly hash: string;
+  readonly name: string;
+  readonly text: string;
+  readonly bytes: number;
+  /** A ConfigMap of ours with this name is there. */
+  readonly published: boolean;
+  /** Earlier ones of this instance, newest first; read only when another snapshot is due. */
+  readonly older: ReadonlyArray<{ readonly name: string; readonly uid: string }>;
+}
+
+export interface KeyView {
+  readonly object: VirtualKey;
+  /** What its Secret should be called. */
+  readonly secretName: string;
+  /** Under that name. */
+  readonly secret: SecretView;
+  /** Under the name that `status.keySecretRef` says, where that is another. */
+  readonly previous?: SecretView;
+  /** Hash of `status.keyValue`: tells whether status still has the true value of an edited Secret. */
+  readonly statusHash?: string;
+  /** Hash of a value that another live scope has: it cannot become ours. */
+  readonly refusedHash?: string;
+}
+
+export type SecretView =
+  /** Not looked at: published, unchanged, and not in this minute's share. */
+  | { readonly state: 'unread' }
+  | { readonly state: 'absent' }
+  | PresentSecret;
+
+export interface PresentSecret {
+  readonly state: 'present';
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly owners: ReadonlyArray<OwnerReference>;
+  /** Decoded. A Map, so that no JSON ever holds a key. */
+  readonly data: ReadonlyMap<string, string>;
+  /** Hash of the entry `key`. */
+  readonly hash?: string;
+  /** Written by this run with a new value. */
+  readonly minted?: boolean;
+}
+
+export interface OwnerReference {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly controller?: boolean;
+  readonly blockOwnerDeletion?: boolean;
+}
+
+export interface Malformed {
+  readonly kind: OwnKind;
+  readonly metadata: OwnObject['metadata'];
+  readonly status: OwnObject['status'];
+  readonly problem: string;
+}
+
+/** The same world for the one who learns. */
+export interface Draft extends World {
+  readonly instances: Map<Path, InstanceDraft>;
+  readonly keys: Map<Path, KeyView>;
+  readonly users: Map<Path, User>;
+  readonly teams: Map<Path, Team>;
+  readonly malformed: Map<ObjectId, Malformed>;
+  readonly failures: Map<ObjectId, string>;
+}
+
+export interface InstanceDraft extends InstanceView {
+  readonly claims: Map<string, Claim>;
+  readonly taken: Map<string, Holder>;
+  readonly sums: Map<string, Nano>;
+}
+
+export const pathOf = (at: { readonly namespace: string; readonly name: string }): Path => `${at.namespace}/${at.name}`;
+
+export const idOf = (kind: string, at: { readonly namespace: string; readonly name: string }): ObjectId =>
+  `${kind}/${at.namespace}/${at.name}`;
+
+export const claimKey = (kind: ScopeKind, alias: string): string => `${kind} ${alias}`;
+
+export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${scopeId} ${start} ${end}`;
+
+export const instancePathOf = (member: Member): Path => pathOf(member.spec.connectionRef.instanceRef);
+
+const SCOPES = {
+  VirtualKey: 'key',
+  User: 'user',
+  Team: 'team',
+} as const satisfies Record<Member['kind'], ScopeKind>;
+
+/** What a member claims on its instance. */
+export function aliasOf(member: Member): { readonly kind: ScopeKind; readonly alias: string; readonly key: string } {
+  const kind = SCOPES[member.kind];
+  const alias =
+    member.kind === 'VirtualKey'
+      ? member.spec.keyAlias
+      : member.kind === 'User'
+        ? member.spec.userEmail
+        : member.spec.teamAlias;
+  return { kind, alias, key: claimKey(kind, alias) };
+}
