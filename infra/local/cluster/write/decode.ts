@@ -70,7 +70,9 @@ function typeErrors(resource: Resource, object: JsonObject): string | undefined 
     return 'metadata must be an object';
   causes.push(...violations(metadata, objectMeta, { path: 'metadata', correlation: undefined }));
   const [first] = causes.filter(
-    ({ reason, message }) => reason === 'FieldValueTypeInvalid' || message.includes('must be of type'),
+    ({ reason, message }) =>
+      // To a decoder no text is no bytes; only a schema's `format: byte` wants some.
+      (reason === 'FieldValueTypeInvalid' || message.includes('must be of type')) && !message.endsWith('byte: ""'),
   );
   return first && `json: cannot unmarshal the value of ${first.field}: ${first.message}`;
 }
