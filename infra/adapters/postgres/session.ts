@@ -37,13 +37,9 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
     try {
       return await used.connect();
     } catch (error) {
-      const lacksTls = error instanceof Error && error.message === NO_TLS;
-      if (!lacksTls) throw error;
-      // Many calls may learn it at once: one makes the new pool.
-      if (used === pool) {
-        pool = createPool(connection, false, deps.log);
-        void used.end().catch(() => undefined);
-      }
+      if (!(error instanceof Error && error.message === NO_TLS)) throw error;
+      // Many calls learn it at once, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
+      if (used === pool) pool = createPool(connection, false, deps.log);
       return pool.connect();
     }
   };
