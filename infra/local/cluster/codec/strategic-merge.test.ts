@@ -1,0 +1,53 @@
+// Does a strategic merge do what a real API server does? The golden file is its answers (strategic-merge.world.test.ts).
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { isObject } from '../schema/json.ts';
+import { type StrategicAnswer, strategicCases } from './cases/strategic.ts';
+import { coreSchema } from './core-kinds.ts';
+import { PatchError } from './json-patch.ts';
+import { strategicMerge } from './strategic-merge.ts';
+
+const golden: Record<string, StrategicAnswer> = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'cases/strategic.golden.json'), 'utf8'),
+);
+
+// Refused by what the patched object is, which is judged after the merge.
+const judgedLater = [
+  '$patch: replace inside a container',
+  'an object for a list',
+  'a list for an object',
+  'text for an object',
+];
+
+describe('strategic merge', () => {
+  test.each(strategicCases)('$name', ({ name, apiVersion, kind, patch }) => {
+    const answer = golden[name];
+    if (answer === undefined) throw new Error('not recorded');
+    const merge = () => strategicMerge(coreSchema(apiVersion, kind), answer.live, patch);
+    if (answer.patched) expect(undefaulted(merge())).toEqual(undefaulted(answer.patched));
+    else if (judgedLater.includes(name)) expect(merge).not.toThrow();
+    else expect(merge).toThrow(PatchError);
+  });
+
+  test('the target is not changed', () => {
+    const target = { data: { a: '1' }, metadata: { finalizers: ['a'] } };
+    strategicMerge(coreSchema('v1', 'ConfigMap'), target, {
+      data: { a: null, b: '2' },
+      metadata: { finalizers: ['b'] },
+    });
+    expect(target).toEqual({ data: { a: '1' }, metadata: { finalizers: ['a'] } });
+  });
+});
+
+const defaulted = /^(protocol|targetPort|defaultMode|imagePullPolicy|terminationMessagePath|terminationMessagePolicy)$/;
+
+/** Without what a kind fills in by itself, and without what is empty. */
+function undefaulted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(undefaulted);
+  if (!isObject(value)) return value;
+  const kept = Object.entries(value).map(([key, child]) => [key, undefaulted(child)] as const);
+  return Object.fromEntries(
+    kept.filter(([key, child]) => !defaulted.test(key) && !(isObject(child) && Object.keys(child).length === 0)),
+  );
+}
