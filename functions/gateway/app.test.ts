@@ -245,6 +245,20 @@ describe('the budget', () => {
   });
 });
 
+describe('a request', () => {
+  test('has an id of ours; what its client calls it is only echoed', async () => {
+    const { app } = stage();
+    const ask = (headers: Record<string, string>) => app.request('/models', { headers });
+    const named = await ask({ 'x-request-id': 'mine-1' });
+    expect([named.headers.get('x-request-id'), named.headers.get('x-client-request-id')]).toEqual([
+      'request-1',
+      'mine-1',
+    ]);
+    const odd = await ask({ 'x-client-request-id': 'ü'.repeat(9) });
+    expect(odd.headers.get('x-client-request-id')).toBeNull();
+  });
+});
+
 describe('the routes', () => {
   test.each([
     ['GET', '/chat/completions', 405, 'method_not_allowed'],

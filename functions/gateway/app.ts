@@ -9,7 +9,7 @@ import { createHandle } from './handle.ts';
 import { createListModels } from './models.ts';
 import { createOwnKey } from './own-key.ts';
 import { createPolicyCache } from './policy-cache.ts';
-import { toJson, toRefusal } from './respond.ts';
+import { nameHeaders, namesOf, toJson, toRefusal } from './respond.ts';
 import { dialects } from './wire/dialects.ts';
 
 export function createGateway(deps: GatewayDeps): Hono {
@@ -23,28 +23,28 @@ export function createGateway(deps: GatewayDeps): Hono {
     app.post(`${base}/chat/completions`, (c) => kept(c, (background) => handle(c.req.raw, background)));
     app.get(`${base}/models`, (c) => tell(c, listModels));
     app.get(`${base}/key`, (c) => tell(c, ownKey));
-    app.all(`${base}/chat/completions`, () => refuse({ code: 'method_not_allowed', allow: 'POST' }));
-    app.all(`${base}/models`, () => refuse({ code: 'method_not_allowed', allow: 'GET' }));
-    app.all(`${base}/key`, () => refuse({ code: 'method_not_allowed', allow: 'GET' }));
+    app.all(`${base}/chat/completions`, (c) => refuse({ code: 'method_not_allowed', allow: 'POST' }, c));
+    app.all(`${base}/models`, (c) => refuse({ code: 'method_not_allowed', allow: 'GET' }, c));
+    app.all(`${base}/key`, (c) => refuse({ code: 'method_not_allowed', allow: 'GET' }, c));
   }
   app.get('/healthz', (c) => c.text('ok'));
   app.get('/readyz', (c) => (deps.snapshots.current() ? c.text('ok') : c.text('no configuration yet', 503)));
   app.get('/metrics', (c) => c.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
-  app.all('*', (c) => refuse({ code: 'not_found', path: c.req.path }));
-  app.onError((error) => {
+  app.all('*', (c) => refuse({ code: 'not_found', path: c.req.path }, c));
+  app.onError((error, c) => {
     deps.log.error('a request failed for a reason of ours', { why: error.message, stack: error.stack });
-    return refuse({ code: 'internal_error' });
+    return refuse({ code: 'internal_error' }, c);
   });
   return app;
 
   async function tell(c: Context, answer: (caller: Caller) => Promise<Result<unknown, Failure>>): Promise<Response> {
     const caller = await authenticate(c.req.raw);
     const told = caller.ok ? await answer(caller.value) : caller;
-    return told.ok ? toJson(200, told.value, { 'x-request-id': deps.ids.next() }) : refuse(told.failure);
+    return told.ok ? toJson(200, told.value, nameHeaders(namesOf(c.req.raw, deps.ids))) : refuse(told.failure, c);
   }
 
-  function refuse(failure: Failure): Response {
-    return toRefusal(failure, deps.ids.next()).response;
+  function refuse(failure: Failure, c: Context): Response {
+    return toRefusal(failure, namesOf(c.req.raw, deps.ids)).response;
   }
 }
 

@@ -17,7 +17,7 @@ export function createBook({ ledger, log }: Pick<GatewayDeps, 'ledger' | 'log'>)
       await ledger.settle(reservation.hold, settlement);
     } catch (error) {
       log.error('a reply could not be settled', {
-        requestId: line.requestId,
+        requestId: line.names.requestId,
         hold: reservation.hold.id,
         why: error instanceof Error ? error.message : 'unknown',
       });

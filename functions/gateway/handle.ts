@@ -8,7 +8,7 @@ import { toChat } from './chat.ts';
 import type { Background, GatewayDeps } from './deps.ts';
 import { type Line, openLine } from './record.ts';
 import { createReserve } from './reserve.ts';
-import { toRefusal } from './respond.ts';
+import { namesOf, toRefusal } from './respond.ts';
 import { createRoute } from './route.ts';
 import { createSettle } from './settle.ts';
 import { createCallUpstream } from './upstream.ts';
@@ -28,7 +28,7 @@ export function createHandle(
   const settle = createSettle(deps);
 
   return async function handle(request, background) {
-    const line = openLine(deps, deps.ids.next(), 'chat');
+    const line = openLine(deps, namesOf(request, deps.ids), 'chat');
     const caller = await authenticate(request);
     if (!caller.ok) return refuse(caller.failure, line);
     line.caller(caller.value);
@@ -59,7 +59,7 @@ export function createHandle(
 }
 
 function refuse(failure: Failure, line: Line): Response {
-  const { response, reply } = toRefusal(failure, line.requestId);
+  const { response, reply } = toRefusal(failure, line.names);
   line.refused(failure, reply);
   return response;
 }

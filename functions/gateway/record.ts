@@ -10,7 +10,7 @@ import type { Target } from './route.ts';
 
 /** What becomes known of one request on its way; written once, at its end. */
 export interface Line {
-  readonly requestId: string;
+  readonly names: RequestNames;
   caller(caller: Caller): void;
   /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
   model(name: string, stream: boolean): void;
@@ -24,16 +24,26 @@ export interface Line {
 
 export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
 
+/** A refused model may be any text. */
+const LONGEST_NAME = 256;
+
 type LineDeps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
 
-export function openLine({ clock, log, metrics }: LineDeps, requestId: string, route: string): Line {
+/** Our id, never the client's: what it calls the request is only echoed and logged. */
+export interface RequestNames {
+  readonly requestId: string;
+  readonly clientRequestId: string | undefined;
+}
+
+export function openLine({ clock, log, metrics }: LineDeps, names: RequestNames, route: string): Line {
   const began = clock.now();
-  const fields: Record<string, unknown> = { requestId, route };
+  const fields: Record<string, unknown> = { requestId: names.requestId, route };
+  if (names.clientRequestId !== undefined) fields.clientRequestId = names.clientRequestId;
   let labels: Readonly<Record<string, string>> = { route, model: '' };
   let attempts = 0;
 
   return {
-    requestId,
+    names,
     caller: ({ key }) => {
       fields.alias = key.name;
       fields.key = `${key.object.namespace}/${key.object.name}`;
@@ -80,6 +90,7 @@ export function openLine({ clock, log, metrics }: LineDeps, requestId: string, r
 /** What the log may know and the client may not. */
 function aside(failure: Failure): Readonly<Record<string, unknown>> {
   if (failure.code === 'ledger_unavailable') return { why: failure.why };
+  if ('model' in failure) return { model: failure.model.slice(0, LONGEST_NAME) };
   if (failure.code === 'budget_exceeded' || failure.code === 'budget_held') {
     return { scope: `${failure.kind}/${failure.name}` };
   }

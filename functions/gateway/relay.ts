@@ -63,6 +63,8 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
     function forward(pieces: ReadonlyArray<Piece>): boolean {
       const shown: Uint8Array[] = [];
       for (const piece of pieces) {
+        // The provider's own words about its failure stay with us: they may name its account.
+        if (piece.error !== undefined) return end('broken', shown);
         if (meter.exceeds(piece)) return end('cut', shown);
         if (piece.done) return end('complete', [...shown, piece.bytes]);
         meter.count(piece);

@@ -1,5 +1,7 @@
 // What does the client get? Our own headers, a few of the provider's, and errors in one envelope.
 import { type Failure, type FailureReply, toReply } from '#core/failure.ts';
+import type { Ids } from '#core/ports/clock.ts';
+import type { RequestNames } from './record.ts';
 import type { Target } from './route.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
@@ -7,11 +9,26 @@ type HeaderRecord = Readonly<Record<string, string>>;
 /** A refusal, and what it became. */
 export function toRefusal(
   failure: Failure,
-  requestId: string,
+  names: RequestNames,
 ): { readonly response: Response; readonly reply: FailureReply } {
   const reply = toReply(failure);
-  const response = toJson(reply.status, { error: reply.error }, { ...reply.headers, 'x-request-id': requestId });
+  const response = toJson(reply.status, { error: reply.error }, { ...reply.headers, ...nameHeaders(names) });
   return { response, reply };
+}
+
+/** What a client may call its request: printable, and short enough for a header. */
+const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
+
+export function namesOf(request: Request, ids: Ids): RequestNames {
+  const client = request.headers.get('x-client-request-id') ?? request.headers.get('x-request-id');
+  return { requestId: ids.next(), clientRequestId: client !== null && CLIENT_NAME.test(client) ? client : undefined };
+}
+
+export function nameHeaders({ requestId, clientRequestId }: RequestNames): HeaderRecord {
+  return {
+    'x-request-id': requestId,
+    ...(clientRequestId === undefined ? {} : { 'x-client-request-id': clientRequestId }),
+  };
 }
 
 export function toJson(status: number, body: unknown, headers: HeaderRecord): Response {
@@ -19,13 +36,13 @@ export function toJson(status: number, body: unknown, headers: HeaderRecord): Re
 }
 
 /** Headers of an answer: everything of the provider's stays behind but its content type and its request id. */
-export function answerHeaders(upstream: HeaderRecord, target: Target, requestId: string): Record<string, string> {
+export function answerHeaders(upstream: HeaderRecord, target: Target, names: RequestNames): Record<string, string> {
   const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
   const retryAfter = upstream['retry-after'];
   const { clamped, send } = target.limit;
   return {
     'content-type': upstream['content-type'] ?? 'application/json',
-    'x-request-id': requestId,
+    ...nameHeaders(names),
     ...(upstreamId === undefined ? {} : { 'x-upstream-request-id': upstreamId }),
     ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
     ...(clamped ? { 'x-gateway-clamped-to': String(send) } : {}),

@@ -25,7 +25,7 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
   return {
     answer: async (exchange, line, background) => {
       const { reservation, target } = exchange;
-      const headers = answerHeaders(exchange.headers, target, line.requestId);
+      const headers = answerHeaders(exchange.headers, target, line.names);
       if (exchange.type === 'stream') {
         const body = relay(exchange, line, background);
         return ok(new Response(body, { headers: { ...headers, 'cache-control': 'no-cache' } }));
