@@ -236,6 +236,6 @@ export const strategicCases: readonly StrategicCase[] = [
     apiVersion: 'v1',
     kind: 'ServiceAccount',
     target: { secrets: [{ name: 'a' }] },
-    patch: { secrets: [{ name: 'b' }, { name: 'a', namespace: 'x' }] },
+    patch: { secrets: [{ name: 'b' }, { name: 'a' }] },
   },
 ];
