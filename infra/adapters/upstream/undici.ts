@@ -14,8 +14,8 @@ export function createUpstream(): UndiciUpstream {
   const pools = new Map<string, Pool>();
 
   const upstream = async (request: UpstreamRequest) => {
-    const url = new URL(request.url);
     try {
+      const url = new URL(request.url);
       const { statusCode, headers, body } = await poolFor(url.origin, request.timeouts.connect).request({
         method: 'POST',
         path: url.pathname + url.search,
@@ -94,6 +94,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'EHOSTUNREACH',
   'ENETUNREACH',
   'UND_ERR_INVALID_ARG',
+  'ERR_INVALID_URL',
 ]);
 
 function broke(error: unknown): UpstreamBroke {

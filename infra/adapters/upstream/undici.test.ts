@@ -1,0 +1,4 @@
+import { createUpstream } from './undici.ts';
+import { promisesOfUpstream } from './upstream.promises.ts';
+
+promisesOfUpstream('undici', createUpstream());

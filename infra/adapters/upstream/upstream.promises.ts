@@ -1,0 +1,175 @@
+// What does the gateway rely on, whichever library speaks HTTP? Stated as tests against real servers.
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+
+const TIMEOUTS = { connect: 1000, firstByte: 2000, idle: 2000 };
+
+export function promisesOfUpstream(name: string, upstream: Upstream): void {
+  const servers: Server[] = [];
+
+  async function serve(listener: RequestListener): Promise<string> {
+    const server = createServer(listener);
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const address = server.address();
+    return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1/chat`;
+  }
+
+  const ask = (url: string, more: Partial<UpstreamRequest> = {}) =>
+    upstream({
+      url,
+      headers: { 'content-type': 'application/json', authorization: 'Bearer key' },
+      body: new TextEncoder().encode('{"é":1}'),
+      timeouts: TIMEOUTS,
+      signal: new AbortController().signal,
+      ...more,
+    });
+
+  async function failure(asked: Promise<unknown>): Promise<UpstreamBroke> {
+    const error: unknown = await asked.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    if (error instanceof UpstreamBroke) return error;
+    throw new Error('did not break', { cause: error });
+  }
+
+  async function text(body: AsyncIterable<Uint8Array>): Promise<string> {
+    const pieces: Uint8Array[] = [];
+    for await (const piece of body) pieces.push(piece);
+    return Buffer.concat(pieces).toString('utf8');
+  }
+
+  afterEach(async () => {
+    for (const server of servers.splice(0)) {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    }
+  });
+
+  describe(`an upstream over ${name}`, () => {
+    test('is sent the bytes and headers it was given, and its answer comes back as it is', async () => {
+      const url = await serve(async (request, response) => {
+        let body = '';
+        for await (const piece of request) body += piece;
+        const { method, url: path, headers } = request;
+        response.writeHead(418, { 'Content-Type': 'application/json', 'X-Request-Id': 'r1' });
+        response.end(
+          JSON.stringify({ method, path, body, key: headers.authorization, length: headers['content-length'] }),
+        );
+      });
+      const reply = await ask(`${url}?api-version=1`);
+      expect(reply).toMatchObject({
+        status: 418,
+        headers: { 'content-type': 'application/json', 'x-request-id': 'r1' },
+      });
+      expect(JSON.parse(await text(reply.body))).toEqual({
+        method: 'POST',
+        path: '/v1/chat?api-version=1',
+        body: '{"é":1}',
+        key: 'Bearer key',
+        length: '8',
+      });
+    });
+
+    test('is read as it speaks, piece by piece', async () => {
+      let speak: () => void = () => {};
+      const url = await serve((_, response) => {
+        response.write('one');
+        speak = () => response.end('two');
+      });
+      const { body } = await ask(url);
+      const iterator = body[Symbol.asyncIterator]();
+      expect(Buffer.from((await iterator.next()).value).toString()).toBe('one');
+      speak();
+      expect(Buffer.from((await iterator.next()).value).toString()).toBe('two');
+      expect((await iterator.next()).done).toBe(true);
+    });
+
+    test('that compresses although nobody asked is understood', async () => {
+      const url = await serve((_, response) => {
+        response.writeHead(200, { 'content-encoding': 'gzip' });
+        response.end(gzipSync('hello'));
+      });
+      expect(await text((await ask(url)).body)).toBe('hello');
+    });
+
+    test('that redirects is not followed: our key goes nowhere else', async () => {
+      const url = await serve((_, response) => {
+        response.writeHead(307, { location: 'http://127.0.0.1:1/' });
+        response.end();
+      });
+      expect((await ask(url)).status).toBe(307);
+    });
+
+    test('that nobody listens at is refused', async () => {
+      const url = await serve(() => {});
+      const [server] = servers.splice(0);
+      await new Promise((resolve) => server?.close(resolve));
+      expect((await failure(ask(url))).how).toBe('refused');
+    });
+
+    test('that takes too long to begin is a timeout', async () => {
+      const url = await serve(() => {});
+      expect((await failure(ask(url, { timeouts: { ...TIMEOUTS, connect: 50, firstByte: 50 } }))).how).toBe('timeout');
+    });
+
+    test('that falls silent in the middle is a timeout', async () => {
+      const url = await serve((_, response) => void response.write('one'));
+      const { body } = await ask(url, { timeouts: { ...TIMEOUTS, idle: 50 } });
+      expect((await failure(text(body))).how).toBe('timeout');
+    });
+
+    test('that breaks in the middle is told from one that ends', async () => {
+      const url = await serve((_, response) => {
+        response.write('one');
+        setImmediate(() => response.socket?.end());
+      });
+      const { body } = await ask(url);
+      expect((await failure(text(body))).how).toBe('broken');
+    });
+
+    test('is stopped at once when the signal says so, before and after its first byte', async () => {
+      let closed = 0;
+      let begun = 0;
+      const url = await serve((request, response) => {
+        begun += 1;
+        response.on('close', () => {
+          closed += 1;
+        });
+        if (request.url?.endsWith('speaks')) response.write('one');
+      });
+      const first = new AbortController();
+      const asked = failure(ask(url, { signal: first.signal }));
+      await expect.poll(() => begun).toBe(1);
+      first.abort();
+      await asked;
+      const second = new AbortController();
+      const { body } = await ask(`${url}/speaks`, { signal: second.signal });
+      const reading = failure(text(body));
+      second.abort();
+      await reading;
+      await expect.poll(() => closed).toBe(2);
+    });
+
+    test('is stopped when nobody reads on', async () => {
+      let closed = false;
+      const url = await serve((_, response) => {
+        response.write('one');
+        response.on('close', () => {
+          closed = true;
+        });
+      });
+      for await (const _ of (await ask(url)).body) break;
+      await expect.poll(() => closed).toBe(true);
+    });
+
+    test('whose address is nonsense is refused, and throws nothing else', async () => {
+      expect((await failure(ask('http://127.0.0.1:99999/v1'))).how).toBe('refused');
+      const url = await serve(() => {});
+      expect(await failure(ask(url, { headers: { 'x-bad': 'a\nb' } }))).toBeInstanceOf(UpstreamBroke);
+    });
+  });
+}

@@ -1,0 +1,69 @@
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { serve } from './serve.ts';
+
+const hello = () => new Response('hello');
+
+/** A body that says one word and goes on when it is told to. */
+function paused() {
+  let finish: () => void = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      controller.enqueue(new TextEncoder().encode('one '));
+      finish = () => {
+        controller.enqueue(new TextEncoder().encode('two'));
+        controller.close();
+      };
+    },
+  });
+  return { respond: () => new Response(body), finish: () => finish() };
+}
+
+test('a server says where it listens, and answers there', async () => {
+  const server = await serve({ fetch: hello, port: 0, host: '127.0.0.1' });
+  expect(server.url).toBe(`http://127.0.0.1:${server.port}`);
+  expect(await (await fetch(server.url)).text()).toBe('hello');
+  await server.close(0);
+});
+
+test('a taken port is told as such', async () => {
+  const first = await serve({ fetch: hello, port: 0, host: '127.0.0.1' });
+  await expect(serve({ fetch: hello, port: first.port, host: '127.0.0.1' })).rejects.toMatchObject({
+    code: 'EADDRINUSE',
+  });
+  await first.close(0);
+});
+
+test('a stop lets an open reply end, takes nothing new, and waits no longer than that', async () => {
+  const { respond, finish } = paused();
+  const server = await serve({ fetch: respond, port: 0, host: '127.0.0.1' });
+  const response = await fetch(server.url);
+  const closing = server.close(10_000);
+  await expect(fetch(server.url)).rejects.toThrow();
+  finish();
+  expect(await response.text()).toBe('one two');
+  await closing;
+  await server.close(0);
+});
+
+test('a stop cuts what is still open when its grace is over', async () => {
+  const { respond } = paused();
+  const server = await serve({ fetch: respond, port: 0, host: '127.0.0.1' });
+  const response = await fetch(server.url);
+  await server.close(20);
+  await expect(response.text()).rejects.toThrow();
+});
+
+test('a client that drops its connection is told to the handler', async () => {
+  let told: AbortSignal | undefined;
+  const fetchForever = (request: Request) => {
+    told = request.signal;
+    return new Promise<Response>(() => {});
+  };
+  const server = await serve({ fetch: fetchForever, port: 0, host: '127.0.0.1' });
+  const socket = connect(server.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'));
+  await expect.poll(() => told).toBeDefined();
+  socket.destroy();
+  await expect.poll(() => told?.aborted).toBe(true);
+  await server.close(0);
+});
