@@ -1,5 +1,5 @@
 // Where do tests get a real PostgreSQL of their own, which they may kill, freeze and start again?
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -17,7 +17,7 @@ export interface TestPostgres {
   createDatabase(): Promise<DatabaseConnection>;
   /** One statement of a test's own, as the superuser. */
   query<R extends pg.QueryResultRow>(on: DatabaseConnection, text: string, values?: unknown[]): Promise<R[]>;
-  /** SIGKILL to the postmaster; its children follow by themselves. */
+  /** SIGKILL to the postmaster and all its children; returns when they are gone. */
   kill(): Promise<void>;
   /** Stops the whole server where it stands, connections stay open and silent; answers how to let it go on. */
   freeze(): () => void;
@@ -94,7 +94,12 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
       return { ...connection, dbname };
     },
     query,
-    kill: () => end('SIGKILL'),
+    kill: async () => {
+      const pids = server?.pid === undefined ? [] : [server.pid, ...childrenOf(server.pid)];
+      for (const pid of pids) killNow(pid);
+      await end('SIGKILL');
+      while (pids.some(isRunning)) await pause(5);
+    },
     freeze: () => {
       const pid = Number(readFileSync(join(folder, 'postmaster.pid'), 'utf8').split('\n')[0]);
       const pids = [pid, ...childrenOf(pid)];
@@ -148,6 +153,20 @@ async function query<R extends pg.QueryResultRow>(
   } finally {
     await client.end();
   }
+}
+
+function killNow(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended by itself meanwhile.
+  }
+}
+
+/** A killed process whose parent has not noticed yet (a zombie) does not run. */
+function isRunning(pid: number): boolean {
+  const state = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim();
+  return state !== '' && !state.startsWith('Z');
 }
 
 function idOf(flag: '-u' | '-g'): number {

@@ -54,6 +54,12 @@ function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreac
   return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });
 }
 
+/** The connection is gone, and another one may do. */
+export function isBroken(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(error.code ?? '');
+  return isConnectionError(error);
+}
+
 /** Errors of sockets, name look-ups and TLS carry a code; the client library's own do not. */
 function isConnectionError(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;

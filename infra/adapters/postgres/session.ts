@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { toRefusal, toSilence } from './refusal.ts';
+import { isBroken, toRefusal, toSilence } from './refusal.ts';
 
 /** One statement; answers its rows. A `name` prepares it once per connection. */
 export type Query = <R extends pg.QueryResultRow>(
@@ -12,7 +12,10 @@ export type Query = <R extends pg.QueryResultRow>(
 ) => Promise<R[]>;
 
 export interface Session {
-  /** Statements on one connection, the dialling included, within `limit`; else DatabaseUnreachable is thrown and the connection dropped. */
+  /**
+   * Statements on one connection, the dialling included, within `limit`; else DatabaseUnreachable is thrown and the
+   * connection dropped. `work` may run again when its connection turns out to be dead: it must be repeatable.
+   */
   run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   /** The same between `begin` and `commit`. The server too gives up a statement at `limit`: nothing goes on behind our back. */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
@@ -31,6 +34,7 @@ const NO_TLS = 'The server does not support SSL connections';
 export function createSession(connection: DatabaseConnection, deps: { readonly log: Log }): Session {
   const plain = isLocal(connection.host);
   let pool = createPool(connection, !plain, deps.log);
+  const seen = new WeakSet<pg.PoolClient>();
 
   const connect = async (): Promise<pg.PoolClient> => {
     const used = pool;
@@ -54,11 +58,23 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
         reject(toSilence(connection, limit));
       }, limit);
     });
-    const working = connect().then((connected) => {
+    const attempt = async (): Promise<T> => {
+      const connected = await connect();
       if (late) return connected.release() as never;
       client = connected;
-      return work(toQuery(connected));
-    });
+      const isOld = seen.has(connected);
+      seen.add(connected);
+      try {
+        return await work(toQuery(connected));
+      } catch (error) {
+        if (late || !isOld || !isBroken(error)) throw error;
+        // The server ended it while it lay in the pool (a restart, a failover): dial anew.
+        client = undefined;
+        connected.release(true);
+        return attempt();
+      }
+    };
+    const working = attempt();
     // After the limit nobody listens to how it ended.
     working.catch(() => undefined);
     try {
