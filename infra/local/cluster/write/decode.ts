@@ -65,16 +65,20 @@ function wrongKind(resource: Resource, { apiVersion, kind }: JsonObject) {
 /** A typed decoder refuses these before anything else is judged; of a custom resource only its metadata is typed. */
 function typeErrors(resource: Resource, object: JsonObject): string | undefined {
   const metadata = dropNulls(isObject(object.metadata) ? object.metadata : {});
-  const causes = resource.custom ? [] : violations(object, resource.schema, { path: '', correlation: undefined });
+  const causes = resource.custom ? [] : coreViolations(resource, object);
   if (object.metadata !== undefined && object.metadata !== null && !isObject(object.metadata))
     return 'metadata must be an object';
   causes.push(...violations(metadata, objectMeta, { path: 'metadata', correlation: undefined }));
   const [first] = causes.filter(
-    ({ reason, message }) =>
-      // To a decoder no text is no bytes; only a schema's `format: byte` wants some.
-      (reason === 'FieldValueTypeInvalid' || message.includes('must be of type')) && !message.endsWith('byte: ""'),
+    ({ reason, message }) => reason === 'FieldValueTypeInvalid' || message.includes('must be of type'),
   );
   return first && `json: cannot unmarshal the value of ${first.field}: ${first.message}`;
+}
+
+/** What a built-in kind's types do not allow. No text is no bytes there; only a custom resource's `format: byte` wants some. */
+export function coreViolations({ schema }: Resource, object: JsonObject) {
+  const causes = violations(object, schema, { path: '', correlation: undefined });
+  return causes.filter(({ message }) => !message.endsWith('must be of type byte: ""'));
 }
 
 /** Null means absent to a typed decoder. */

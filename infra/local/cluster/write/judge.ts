@@ -5,9 +5,8 @@ import { type KubeObject, timestamp, withMeta } from '../object.ts';
 import { invalid, isRefusal, type Outcome, type Refusal } from '../refusal.ts';
 import type { Resource } from '../resources/resource.ts';
 import { joinCauses } from '../schema/cause.ts';
-import { violations } from '../schema/violations.ts';
 import type { ApiRequest } from '../serve/request.ts';
-import { decodeObject } from './decode.ts';
+import { coreViolations, decodeObject } from './decode.ts';
 import { generatedName } from './generate-name.ts';
 import { metadataCauses } from './metadata-rules.ts';
 
@@ -59,8 +58,6 @@ function check({ resource, warn }: ApiRequest, object: KubeObject, old: KubeObje
   return causes.length === 0 ? undefined : invalid(resource, object.metadata.name ?? '', causes);
 }
 
-function coreCauses({ schema }: Resource, object: KubeObject) {
-  return violations(object, schema, { path: '', correlation: undefined }).filter(
-    ({ field }) => !field.startsWith('metadata'),
-  );
+function coreCauses(resource: Resource, object: KubeObject) {
+  return coreViolations(resource, object).filter(({ field }) => !field.startsWith('metadata'));
 }
