@@ -45,7 +45,7 @@ export function createBooking(deps: BookingDependencies): Booking {
   /** In the order in which they came, so the first is the oldest. */
   const waiting = new Map<string, { readonly entry: Entry; readonly since: Millis }>();
   const lane = createLane();
-  const backOff = createBackOff(timer, GATHER, 5000);
+  const backOff = createBackOff(timer, GATHER, 1000);
   /** The last batch failed: PostgreSQL may have it all the same. */
   let inDoubt = false;
   let cancelGather: (() => void) | undefined;

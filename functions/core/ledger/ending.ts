@@ -65,9 +65,14 @@ export function createEnding(deps: EndingDependencies): Ending {
     }
   };
 
+  const writeRelease = (id: string): Promise<void> =>
+    outbox
+      .append({ type: 'release', id })
+      .catch((error) => log.warn('the outbox misses a release', { id, error: String(error) }));
+
   const releaseInStore = async (id: string, note: HoldNote, written: Promise<void>): Promise<void> => {
     const answer = await batch.release({ id, lease: LEASE });
-    await written.catch((error) => log.warn('the outbox misses a release', { id, error: String(error) }));
+    await written;
     lives.delete(id);
     if (answer.outcome === 'expired') booking.add(toRefund(id, note, answer.charged, storeClock.now()));
     else outbox.done([id]);
@@ -89,14 +94,13 @@ export function createEnding(deps: EndingDependencies): Ending {
     async release(id) {
       const live = lives.get(id);
       if (live === undefined || live.ending !== undefined) return live?.ending;
-      const written = outbox.append({ type: 'release', id });
-      track(releaseInStore(id, live.note, written));
-      live.ending = written.catch(() => undefined);
+      live.ending = writeRelease(id);
+      track(releaseInStore(id, live.note, live.ending));
       return live.ending;
     },
 
     abandon({ id, note }, written) {
-      track(releaseInStore(id, note, written ? outbox.append({ type: 'release', id }) : Promise.resolve()));
+      track(releaseInStore(id, note, written ? writeRelease(id) : Promise.resolve()));
     },
 
     expired(ended) {

@@ -73,11 +73,7 @@ function settleStep(settled: Entry, expired?: Entry): Step {
   return {
     step: 'settle',
     operation: { id: settled.id, cost: settled.cost, counters: settled.charges },
-    entries: (charged) => {
-      const booked = charged ?? expired?.cost;
-      if (booked === undefined) return [settled];
-      return [toExpired(settled.id, settled, booked, settled.settledAt), toCorrection(settled, booked)];
-    },
+    entries: (charged = expired?.cost) => (charged === undefined ? [settled] : expiredAndCorrected(settled, charged)),
   };
 }
 
@@ -108,6 +104,11 @@ function unsettledStep(expired: Entry): Step {
   return {
     step: 'settle',
     operation: { id: expired.id, cost: expired.cost, counters: expired.charges },
-    entries: (charged) => [charged === undefined ? expired : { ...expired, cost: charged }],
+    entries: (charged) => (charged === undefined ? [expired] : expiredAndCorrected(expired, charged)),
   };
+}
+
+/** The end of its lease was charged by somebody else; the truth is what we know. */
+function expiredAndCorrected(truth: Entry, charged: Nano): Entry[] {
+  return [toExpired(truth.id, truth, charged, truth.settledAt), toCorrection(truth, charged)];
 }

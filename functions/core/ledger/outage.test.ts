@@ -1,0 +1,239 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { HoldRequest } from '../ports/ledger.ts';
+import type { StartableLedger } from './ledger.ts';
+import { createScene, heldOf, requestOf, type Scene, scopeOf, settlementOf } from './scene.promises.ts';
+
+const key = scopeOf('key', 100n);
+let scene: Scene;
+let ledger: StartableLedger;
+
+beforeEach(async () => {
+  scene = createScene();
+  ledger = scene.process();
+  await ledger.start();
+});
+
+/** How a hold ends, and after how many milliseconds. */
+async function tryHold(request: HoldRequest): Promise<{ readonly outcome: string; readonly millis: number }> {
+  const began = scene.time.clock.now();
+  let done: { outcome: string; millis: number } | undefined;
+  void ledger.hold(request).then((result) => {
+    done = { outcome: result.ok ? 'held' : result.failure.reason, millis: scene.time.clock.now() - began };
+  });
+  for (let waited = 0; done === undefined && waited < 5000; waited += 10) await scene.time.advance(10);
+  return done ?? { outcome: 'nothing', millis: 5000 };
+}
+
+const settleOne = async (cost: bigint): Promise<void> =>
+  ledger.settle(heldOf(await ledger.hold(requestOf(cost, key))), settlementOf(cost));
+
+describe('a store that', () => {
+  beforeEach(() => settleOne(10n));
+
+  test('refuses: 503 within a second, and nothing stays held', async () => {
+    scene.store.mood = 'refuses';
+    expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
+    scene.store.mood = 'up';
+    await scene.time.advance(1000);
+    expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
+  });
+
+  test('is frozen: 503 within two seconds; when it runs the call afterwards, nothing stays held', async () => {
+    scene.store.mood = 'hangs';
+    const { outcome, millis } = await tryHold(requestOf(90n, key));
+    expect(outcome).toBe('unavailable');
+    expect(millis).toBeLessThanOrEqual(2000);
+    scene.store.mood = 'up';
+    await scene.time.advance(1000);
+    expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
+    expect(await scene.store.part.read([])).toEqual([]);
+  });
+
+  test('takes the hold and loses the answer: the hold is given back until the store says it heard', async () => {
+    scene.store.mood = 'loses';
+    expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'unavailable' });
+    await scene.time.advance(5000);
+    scene.store.mood = 'up';
+    await scene.time.advance(1100);
+    expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
+  });
+
+  test('took a hold nobody heard of and came back after its lease: what it charged is given back', async () => {
+    scene.store.mood = 'loses';
+    await tryHold(requestOf(90n, key));
+    scene.store.mood = 'refuses';
+    await scene.time.advance(70_000);
+    scene.store.mood = 'up';
+    await scene.time.advance(6000);
+    expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 10n }] });
+    await ledger.flush();
+    const sum = scene.books.part.entries().reduce((all, { cost }) => all + cost, 0n);
+    expect(sum).toBe(10n);
+  });
+
+  test.each(['refuses', 'loses', 'hangs'] as const)(
+    '%s while replies complete: each is counted and booked once',
+    async (mood) => {
+      const holds = [];
+      for (const cost of [20n, 30n]) holds.push({ hold: heldOf(await ledger.hold(requestOf(cost, key))), cost });
+      scene.store.mood = mood;
+      for (const { hold, cost } of holds) await ledger.settle(hold, settlementOf(cost));
+      await scene.time.advance(7000);
+      expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([10n]);
+      scene.store.mood = 'up';
+      await scene.time.advance(3000);
+      expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([10n, 20n, 30n]);
+      expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 60n }] });
+    },
+  );
+
+  test('is silent makes spend unavailable too, never zero', async () => {
+    scene.store.mood = 'hangs';
+    const asked = ledger.spend([key]);
+    await scene.time.advance(2000);
+    expect(await asked).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
+  });
+});
+
+describe('a database that', () => {
+  test('refuses while a budget is unknown: 503 at once, never an admit', async () => {
+    scene.books.mood = 'refuses';
+    expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
+  });
+
+  test('is frozen while a budget is unknown: 503 within two seconds, and it works again when the database does', async () => {
+    scene.books.mood = 'hangs';
+    const { outcome, millis } = await tryHold(requestOf(1n, key));
+    expect(outcome).toBe('unavailable');
+    expect(millis).toBeLessThanOrEqual(2000);
+    scene.books.mood = 'up';
+    await scene.time.advance(2000);
+    expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+  });
+
+  test('is away for a while: known budgets go on for 30 s, then 503, then everything is booked once', async () => {
+    await settleOne(1n);
+    await ledger.flush();
+    scene.books.mood = 'refuses';
+    for (let second = 0; second < 20; second += 1) {
+      await settleOne(1n);
+      await scene.time.advance(1000);
+    }
+    expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+    await scene.time.advance(11_000);
+    expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'unavailable' });
+    scene.books.mood = 'up';
+    await scene.time.advance(6000);
+    expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+    expect(scene.books.part.entries()).toHaveLength(21);
+  });
+
+  test.each(['loses', 'hangs'] as const)('%s answers: no entry is there twice, none is missing', async (mood) => {
+    await settleOne(1n);
+    scene.books.mood = mood;
+    for (let each = 0; each < 5; each += 1) {
+      await settleOne(2n);
+      await scene.time.advance(3000);
+    }
+    scene.books.mood = 'up';
+    await scene.time.advance(11_000);
+    expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([1n, 2n, 2n, 2n, 2n, 2n]);
+    const { charges } = heldOf(await ledger.hold(requestOf(1n, key)));
+    expect(await scene.books.part.sums(charges)).toMatchObject([{ spent: 11n }]);
+  });
+
+  test('may have booked a batch whose answer was lost: a counter loaded then counts it once', async () => {
+    const longer = scopeOf('key', 100n, { budget: { limit: '100', duration: '31d', alignment: 'Rolling' } });
+    await settleOne(40n);
+    scene.books.mood = 'loses';
+    await scene.time.advance(150);
+    expect(scene.books.part.entries()).toHaveLength(1);
+    scene.books.mood = 'up';
+    const start = Date.UTC(2026, 0, 1);
+    scene.books.part.recount('key', { start, end: start + 31 * 86_400_000 });
+    await ledger.hold(requestOf(1n, longer));
+    expect(await ledger.spend([longer])).toMatchObject({ value: [{ spent: 40n }] });
+  });
+
+  test('puts an entry aside: the rest is booked, the ledger goes on, and an operator is told', async () => {
+    const { book } = scene.books.part;
+    Object.assign(scene.books.part, {
+      book: async (uid: string, entries: Parameters<typeof book>[1]) => {
+        await book(uid, entries.slice(1));
+        return { rejected: entries.slice(0, 1).map(({ id }) => id) };
+      },
+    });
+    await settleOne(1n);
+    await settleOne(2n);
+    await ledger.flush();
+    expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([2n]);
+    expect(scene.log.lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+    expect(scene.counted.get('gateway_operator_ledger_rejected_total')).toBe(1);
+  });
+
+  test('is away makes a flush fail in words', async () => {
+    await settleOne(1n);
+    scene.books.mood = 'refuses';
+    await expect(ledger.flush()).rejects.toThrow('booking entries in PostgreSQL');
+  });
+});
+
+describe('an outbox that cannot be written', () => {
+  test('admits nothing, and nothing stays held', async () => {
+    scene.outbox.mood = 'refuses';
+    expect(await tryHold(requestOf(100n, key))).toMatchObject({ outcome: 'unavailable' });
+    scene.outbox.mood = 'up';
+    await scene.time.advance(10);
+    expect(await tryHold(requestOf(100n, key))).toMatchObject({ outcome: 'held' });
+  });
+
+  test('lets a reply end only when PostgreSQL has its settlement', async () => {
+    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+    scene.outbox.mood = 'refuses';
+    const settled = ledger.settle(hold, settlementOf(30n));
+    await scene.time.advance(5);
+    await settled;
+    expect(scene.books.part.entries()).toMatchObject([{ cost: 30n }]);
+  });
+
+  test('for a while: a settlement is not booked before it is written, so its record does not stay for ever', async () => {
+    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+    scene.outbox.mood = 'hangs';
+    const settled = ledger.settle(hold, settlementOf(30n));
+    await scene.time.advance(500);
+    scene.outbox.mood = 'up';
+    await scene.time.advance(500);
+    await settled;
+    expect(scene.books.part.entries()).toMatchObject([{ cost: 30n }]);
+    expect(scene.folder.records).toEqual([]);
+  });
+
+  test('breaks the reply off when PostgreSQL is away too', async () => {
+    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+    scene.outbox.mood = 'refuses';
+    scene.books.mood = 'refuses';
+    const settled = expect(ledger.settle(hold, settlementOf(30n))).rejects.toThrow();
+    await scene.time.advance(5);
+    await settled;
+    scene.books.mood = 'up';
+    await scene.time.advance(1000);
+    expect(scene.books.part.entries()).toMatchObject([{ cost: 30n }]);
+  });
+});
+
+test('before the start has succeeded nothing is admitted', async () => {
+  const another = scene.process();
+  expect(await another.hold(requestOf(1n, key))).toMatchObject({ failure: { reason: 'unavailable' } });
+});
+
+test('more than a hundred thousand unbooked entries mean that PostgreSQL is away', async () => {
+  const free = scopeOf('free');
+  await settleOne(1n);
+  scene.books.mood = 'refuses';
+  for (let done = 0; done < 100_000; done += 2000) {
+    const holds = await Promise.all(Array.from({ length: 2000 }, () => ledger.hold(requestOf(0n, free))));
+    await Promise.all(holds.map((held) => ledger.settle(heldOf(held), settlementOf(0n))));
+    await scene.time.advance(5);
+  }
+  expect(await tryHold(requestOf(0n, free))).toMatchObject({ outcome: 'unavailable' });
+});

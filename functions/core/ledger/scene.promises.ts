@@ -1,0 +1,152 @@
+// Where do the ledger's tests play? A ledger over memory parts that can fall silent, lose answers, and die between any two steps.
+import { createMemoryBooks, type MemoryBooks } from '#adapters/memory/books.ts';
+import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
+import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
+import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createManualTime, type ManualTime } from '#adapters/memory/time.ts';
+import type { Hold, HoldRefusal, HoldRequest, Settlement } from '../ports/ledger.ts';
+import type { Nano } from '../ports/money.ts';
+import type { ScopePolicy } from '../ports/policy.ts';
+import type { Store } from '../ports/store.ts';
+import type { Result } from '../result.ts';
+import { createLedger, type StartableLedger } from './ledger.ts';
+
+/** How a part behaves. `loses`: does what it is asked, but the answer never arrives. `hangs`: does it when it is up again. */
+export type Mood = 'up' | 'refuses' | 'loses' | 'hangs';
+
+/** A process: when it is dead, nothing that it does has any effect, and nothing it waits for ever comes. */
+export interface Process {
+  /** Called before each step outside of the process; false: it died before it. */
+  readonly before: () => boolean;
+  /** Called after it; false: it died before it learned of it. */
+  readonly after: () => boolean;
+  readonly isDead: () => boolean;
+}
+
+export const IMMORTAL: Process = { before: () => true, after: () => true, isDead: () => false };
+
+export interface Part<T extends object> {
+  part: T;
+  mood: Mood;
+}
+
+const never = new Promise<never>(() => undefined);
+
+/** The same part, with moods, as seen by this process. Moods may change between processes: the part goes on. */
+export function withMoods<T extends object>(of: Part<T>, process: Process, time: ManualTime): T {
+  const step = (work: () => unknown): unknown => {
+    if (!process.before()) return never;
+    const run = async (): Promise<unknown> => {
+      if (of.mood === 'refuses') throw new Error('refused');
+      while (of.mood === 'hangs') await new Promise<void>((resolve) => time.timer(10, resolve));
+      const answer = await work();
+      if (!process.after()) return never;
+      if (of.mood === 'loses') throw new Error('the answer was lost');
+      return answer;
+    };
+    return run();
+  };
+  return new Proxy(of.part, {
+    get(_, name) {
+      const method: unknown = Reflect.get(of.part, name);
+      // What is done without an answer cannot fail, but a dead process does not do it either.
+      if (name === 'done')
+        return (...args: unknown[]) => process.before() && Reflect.apply(Object(method), of.part, args);
+      return typeof method === 'function' ? (...args: unknown[]) => step(() => method.apply(of.part, args)) : method;
+    },
+  });
+}
+
+export interface Scene {
+  readonly time: ManualTime;
+  readonly books: Part<MemoryBooks>;
+  readonly store: Part<Store>;
+  readonly folder: MemoryFolder;
+  readonly outbox: { mood: Mood };
+  readonly log: MemoryLog;
+  /** What was counted, by metric name. */
+  readonly counted: Map<string, number>;
+  /** Store calls, and how many holds each carried. */
+  readonly calls: number[];
+  /** A ledger in a process of its own on the same folder; not started. */
+  process(process?: Process): StartableLedger;
+}
+
+/** One database, one folder and one store, which `process` shares between ledgers. */
+export function createScene(): Scene {
+  const time = createManualTime(Date.UTC(2026, 0, 10));
+  const counted = new Map<string, number>();
+  const calls: number[] = [];
+  let made = 0;
+  const scene: Scene = {
+    ...{ time, counted, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { mood: 'up' } },
+    books: { part: createMemoryBooks(), mood: 'up' },
+    store: { part: createMemoryStore(time), mood: 'up' },
+    process(process = IMMORTAL) {
+      const outbox = { part: createMemoryOutbox(scene.folder), mood: 'up' as Mood };
+      const store = withMoods(scene.store, process, time);
+      return createLedger({
+        instanceUid: 'instance-1',
+        store: {
+          ...{ forget: (ids) => store.forget(ids), read: (of) => store.read(of) },
+          call(call) {
+            calls.push(call.holds.length);
+            return store.call(call);
+          },
+        },
+        books: withMoods(scene.books, process, time),
+        outbox: withMoods(
+          {
+            part: outbox.part,
+            get mood() {
+              return scene.outbox.mood;
+            },
+          },
+          process,
+          time,
+        ),
+        clock: time.clock,
+        timer: (millis, callback) => time.timer(millis, () => process.isDead() || callback()),
+        ids: { next: () => idAt(time.clock.now(), made++) },
+        log: scene.log,
+        metrics: {
+          add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
+          set: () => undefined,
+          observe: () => undefined,
+          render: () => '',
+        },
+      });
+    },
+  };
+  return scene;
+}
+
+/** A UUIDv7 of that instant. */
+function idAt(time: number, made: number): string {
+  const head = time.toString(16).padStart(12, '0');
+  return `${head.slice(0, 8)}-${head.slice(8)}-7000-8000-${made.toString(16).padStart(12, '0')}`;
+}
+
+export function scopeOf(scopeId: string, limit?: Nano, more: Partial<ScopePolicy> = {}): ScopePolicy {
+  const budget = { duration: '30d', alignment: 'Rolling' as const };
+  return {
+    ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor: Date.UTC(2026, 0, 1) },
+    ...(limit === undefined ? {} : { budget: { ...budget, limit: `${limit}` } }),
+    ...more,
+  };
+}
+
+export function requestOf(amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): HoldRequest {
+  return { scopes, amount, least: amount, model: 'small', identifier: 'small-1' };
+}
+
+export function settlementOf(cost: Nano): Settlement {
+  const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
+  return { cost, tokens, model: 'small', identifier: 'small-1', estimated: false };
+}
+
+/** The hold, where a refusal would be a mistake of the test. */
+export function heldOf(result: Result<Hold, HoldRefusal>): Hold {
+  if (!result.ok) throw new Error(`refused: ${result.failure.reason}`);
+  return result.value;
+}
