@@ -31,8 +31,8 @@ function keyRequestedBy(object: Json, { old, user }: Subject): Json {
 /** A User's key copies the User's annotation: it names whoever switched `autoCreateKey` on. */
 function userRequestedBy(object: Json, { old, user }: Subject): Json {
   const wantsKey = (spec: unknown) => isMap(spec) && spec.autoCreateKey === true;
-  if (old !== undefined && wantsKey(old.spec)) return withRequestedBy(object, requestedBy(old));
-  return withRequestedBy(object, wantsKey(object.spec) ? user.username : undefined);
+  if (!wantsKey(object.spec)) return withRequestedBy(object, undefined);
+  return withRequestedBy(object, old !== undefined && wantsKey(old.spec) ? requestedBy(old) : user.username);
 }
 
 const requestedBy = (draft: Draft): string | undefined => draft.metadata.annotations.get(REQUESTED_BY_ANNOTATION);

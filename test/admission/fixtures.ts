@@ -172,7 +172,7 @@ export async function post(deps: AdmissionDeps, path: string, body: unknown): Pr
   const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
   return createAdmission(deps).request(path, {
     method: 'POST',
-    body: text as BodyInit,
+    body: text as string,
     headers: { 'content-type': 'application/json' },
   });
 }

@@ -1,0 +1,283 @@
+// Does the function speak admission.k8s.io/v1 exactly, in time, and say by status whose fault it was?
+import { describe, expect, test } from 'vitest';
+import { ClusterError } from '#core/ports/cluster.ts';
+import { ADA, ask, createWorld, depsOf, GOOD, objectOf, post, requestOf } from '../../test/admission/fixtures.ts';
+import { type AdmissionDeps, createAdmission, type Hint } from './app.ts';
+
+const { cluster } = await createWorld();
+const deps = depsOf(cluster);
+const good = objectOf('VirtualKey');
+const bad = objectOf('VirtualKey', { ...GOOD.VirtualKey, maxBudget: 'ten' });
+const reviewOf = (request: object) => ({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
+
+describe('an answer', () => {
+  test('is a review with the uid of the request, and nothing that the API does not know', async () => {
+    const reply = await post(deps, '/validate?timeout=5s', reviewOf(requestOf(good)));
+    expect(reply.headers.get('content-type')).toBe('application/json');
+    expect(await reply.json()).toEqual({
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
+      response: { uid: requestOf(good).uid, allowed: true },
+    });
+  });
+
+  test('carries patch and patchType together, and only from /mutate', async () => {
+    const mutated = await ask(deps, '/mutate', requestOf(good));
+    expect(Object.keys(mutated).sort()).toEqual(['allowed', 'patch', 'patchType', 'uid']);
+    expect(mutated.patchType).toBe('JSONPatch');
+    const validated = await ask(deps, '/validate', requestOf(good));
+    expect(Object.keys(validated).sort()).toEqual(['allowed', 'uid']);
+  });
+
+  test('that refuses has code 422, so that no client tries again', async () => {
+    for (const path of ['/mutate', '/validate']) {
+      expect(await ask(deps, path, requestOf(bad))).toEqual({
+        uid: expect.any(String),
+        allowed: false,
+        status: { code: 422, message: expect.stringMatching(/^spec\.maxBudget: "ten": /) },
+      });
+    }
+  });
+
+  test('has warnings of one line and at most 256 characters, with nothing lost', async () => {
+    const connectionRef = { instanceRef: { name: 'x'.repeat(120), namespace: 'platform' } };
+    const oldObject = objectOf('VirtualKey', { ...GOOD.VirtualKey, connectionRef });
+    const { warnings = [] } = await ask(deps, '/validate', requestOf(oldObject, { oldObject }));
+    expect(warnings).toHaveLength(2);
+    for (const warning of warnings) {
+      expect([...warning].length).toBeLessThanOrEqual(256);
+      expect(warning).not.toMatch(/[\r\n]/);
+    }
+    expect(warnings.join(' ')).toMatch(
+      /^spec\.connectionRef\.instanceRef: "platform\/x+…": there is no .* admit this namespace$/,
+    );
+  });
+});
+
+describe('what is not judged', () => {
+  const cases: ReadonlyArray<[string, Record<string, unknown>]> = [
+    ['a deletion', { operation: 'DELETE', object: null, oldObject: bad }],
+    ['a connection', { operation: 'CONNECT', object: null }],
+    ['a status update', { subResource: 'status', oldObject: good }],
+    [
+      'an object that is being deleted',
+      { object: objectOf('VirtualKey', {}, { deletionTimestamp: '2026-11-21T12:00:00Z' }), oldObject: bad },
+    ],
+    ['our own reconcile identity', { userInfo: { username: 'system:serviceaccount:gateway-operator:reconcile' } }],
+    ['a kind that is not ours', { kind: { group: '', version: 'v1', kind: 'Pod' }, object: { kind: 'Pod' } }],
+    ['a version that is not ours', { kind: { group: 'auth.gateway-operator.dev', version: 'v9', kind: 'VirtualKey' } }],
+  ];
+  test.each(cases)('%s is let in', async (_, more) => {
+    const own = ['system:serviceaccount:gateway-operator:reconcile'];
+    for (const path of ['/mutate', '/validate']) {
+      expect(await ask({ ...deps, own }, path, requestOf(bad, more))).toEqual({
+        uid: expect.any(String),
+        allowed: true,
+      });
+    }
+  });
+});
+
+describe('an object of the wrong shape is refused in words', () => {
+  const cases: ReadonlyArray<[string, unknown, RegExp]> = [
+    ['no object', null, /^object: is no VirtualKey/],
+    ['a list', [], /^object: is no VirtualKey/],
+    ['no spec', { ...good, spec: undefined }, /^spec: is required/],
+    ['a spec that is a text', { ...good, spec: 'x' }, /^spec: is no map/],
+    ['another kind', { ...good, kind: 'Pod' }, /^kind: "Pod": the review is about a VirtualKey/],
+    ['another version', { ...good, apiVersion: 'v1' }, /^apiVersion: "v1": the review is about auth/],
+    ['no metadata', { ...good, metadata: undefined }, /^metadata: is required/],
+    ['annotations that are a list', { ...good, metadata: { name: 'a', annotations: [] } }, /^metadata\.annotations: /],
+    ['an empty spec', { ...good, spec: {} }, /^VirtualKey "billing" has 4 mistakes:\n- spec\./],
+    ['nesting without end', { ...good, spec: { metadata: nested(500) } }, /^object: is nested deeper than 64 levels/],
+  ];
+  test.each(cases)('%s', async (_, object, message) => {
+    for (const path of ['/mutate', '/validate']) {
+      const { allowed, status } = await ask(deps, path, requestOf(good, { object }));
+      expect(allowed).toBe(false);
+      expect(status?.code).toBe(422);
+      expect(status?.message).toMatch(message);
+    }
+  });
+});
+
+describe('an envelope that is no review is answered with 400 and what is wrong', () => {
+  const { uid: _uid, ...anonymous } = requestOf(good);
+  const cases: ReadonlyArray<[string, unknown, RegExp]> = [
+    ['nothing', '', /empty/],
+    ['truncated JSON', JSON.stringify(reviewOf(requestOf(good))).slice(0, -10), /not JSON/],
+    ['no UTF-8', new Uint8Array([0xff, 0xfe, 0x7b]), /not UTF-8/],
+    ['null', 'null', /not an AdmissionReview/],
+    ['a list', [], /not an AdmissionReview/],
+    ['an old version', { ...reviewOf(requestOf(good)), apiVersion: 'admission.k8s.io/v1beta1' }, /apiVersion/],
+    ['another kind', { ...reviewOf(requestOf(good)), kind: 'Pod' }, /kind/],
+    ['no request', { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' }, /request/],
+    ['no uid', reviewOf(anonymous), /request\.uid/],
+    ['an unknown operation', reviewOf({ ...requestOf(good), operation: 'PATCH' }), /request\.operation/],
+    ['a user that is a text', reviewOf({ ...requestOf(good), userInfo: 'ada' }), /request\.userInfo/],
+  ];
+  test.each(cases)('%s', async (_, body, message) => {
+    const reply = await post(deps, '/validate', body);
+    expect(reply.status).toBe(400);
+    const status = (await reply.json()) as { kind: string; code: number; message: string };
+    expect(status).toMatchObject({ kind: 'Status', code: 400, reason: 'BadRequest' });
+    expect(status.message).toMatch(message);
+  });
+});
+
+describe('the size of a body', () => {
+  test('up to 7 MiB is judged: the API server sends an object of 3 MiB twice', async () => {
+    const annotations = { big: 'x'.repeat(3 * 1024 * 1024) };
+    const large = objectOf('Team', GOOD.Team, { annotations });
+    expect((await ask(deps, '/validate', requestOf(large, { oldObject: large }))).allowed).toBe(true);
+  });
+
+  test('above is 413, announced or not', async () => {
+    expect((await post(deps, '/validate', 'x'.repeat(7 * 1024 * 1024 + 1))).status).toBe(413);
+    const chunk = new Uint8Array(1024 * 1024);
+    let sent = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        sent += 1;
+        controller.enqueue(chunk);
+      },
+    });
+    const request = new Request('http://x/validate', { method: 'POST', body: endless, duplex: 'half' } as RequestInit);
+    expect((await createAdmission(deps).request(request)).status).toBe(413);
+    expect(sent).toBeLessThan(12);
+  });
+});
+
+describe('our own fault', () => {
+  test('is 500, so that the failurePolicy of the cluster decides, and says what could not be done', async () => {
+    const world = await createWorld();
+    world.cluster.inject(() => {
+      throw new ClusterError('GET /api/v1: connect ECONNREFUSED');
+    });
+    const reply = await post(depsOf(world.cluster), '/validate', reviewOf(requestOf(good)));
+    expect(reply.status).toBe(500);
+    expect(await reply.json()).toMatchObject({ kind: 'Status', message: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  test('does not keep a mistake from being told that needs no cluster', async () => {
+    const world = await createWorld();
+    world.cluster.inject(() => {
+      throw new ClusterError('no route');
+    });
+    expect(await ask(depsOf(world.cluster), '/validate', requestOf(bad))).toMatchObject({ allowed: false });
+  });
+
+  test('of a slow cluster is answered before `?timeout=` ends', async () => {
+    const world = await createWorld();
+    world.cluster.inject(() => new Promise(() => {}));
+    const timers: number[] = [];
+    const slow = depsOf(world.cluster, {
+      timer: (millis, callback) => {
+        timers.push(millis);
+        queueMicrotask(callback);
+        return () => {};
+      },
+    });
+    const reply = await post(slow, '/validate?timeout=3s', reviewOf(requestOf(good)));
+    expect(reply.status).toBe(500);
+    expect(await reply.json()).toMatchObject({ message: 'the cluster did not answer in time' });
+    expect(await ask(slow, '/validate?timeout=1s', requestOf(bad))).toMatchObject({ allowed: false });
+    expect(timers).toEqual([2700, 900]);
+  });
+});
+
+describe('a hint to reconcile', () => {
+  const told = async (request: object, path = '/validate', more: Partial<AdmissionDeps> = {}) => {
+    const hints: Hint[] = [];
+    const hint = async (one: Hint) => {
+      hints.push(one);
+    };
+    const reply = await post({ ...deps, hint, ...more }, path, reviewOf(request));
+    expect(hints).toEqual([]);
+    expect(reply.status).toBe(200);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    return hints;
+  };
+
+  test('comes after the answer to what was let in', async () => {
+    expect(await told(requestOf(good))).toEqual([
+      { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', namespace: 'team-a', name: 'billing' },
+    ]);
+  });
+
+  test('does not come on dry run, from /mutate, nor for what was refused', async () => {
+    expect(await told(requestOf(good, { dryRun: true }))).toEqual([]);
+    expect(await told(requestOf(good), '/mutate')).toEqual([]);
+    expect(await told(requestOf(bad))).toEqual([]);
+  });
+
+  test('that fails harms nobody', async () => {
+    const warnings: string[] = [];
+    const log = { ...deps.log, warn: (message: string) => void warnings.push(message) };
+    await told(requestOf(good), '/validate', { log, hint: () => Promise.reject(new Error('no sink')) });
+    expect(warnings).toEqual(['hint lost']);
+  });
+});
+
+describe('the routes', () => {
+  const statusOf = async (path: string, more: Partial<AdmissionDeps> = {}) =>
+    (await post({ ...deps, ...more }, path, reviewOf(requestOf(good)))).status;
+
+  test('stand under an unguessable segment where there is one, under two while one replaces the other', async () => {
+    const pathSecrets = ['kaefer-47', 'libelle-11'];
+    expect(await statusOf('/kaefer-47/validate', { pathSecrets })).toBe(200);
+    expect(await statusOf('/libelle-11/mutate', { pathSecrets })).toBe(200);
+    for (const path of ['/validate', '/kaefer-4/validate', '/kaefer-47x/validate', '//validate', '/x/y/validate']) {
+      expect(await statusOf(path, { pathSecrets })).toBe(404);
+    }
+    expect(await statusOf('/validate', { pathSecrets: [] })).toBe(404);
+  });
+
+  test('are health, readiness and metrics beside them; everything else is 404', async () => {
+    const app = createAdmission({ ...deps, metrics: { ...deps.metrics, render: () => 'gateway_operator_x 1\n' } });
+    expect((await app.request('/healthz')).status).toBe(200);
+    expect((await app.request('/readyz')).status).toBe(200);
+    expect(await (await app.request('/metrics')).text()).toBe('gateway_operator_x 1\n');
+    expect((await app.request('/validate')).status).toBe(404);
+    expect((await app.request('/')).status).toBe(404);
+  });
+});
+
+test('one line a review says who asked for what and why not, and never the object', async () => {
+  const lines: unknown[] = [];
+  const log = { ...deps.log, info: (message: string, fields?: object) => void lines.push({ message, ...fields }) };
+  await ask(
+    { ...deps, log },
+    '/validate',
+    requestOf(bad, { userInfo: { ...ADA, extra: { 'scopes.example.com': ['a'] } } }),
+  );
+  expect(lines).toEqual([
+    expect.objectContaining({
+      message: 'admission',
+      verb: 'validate',
+      kind: 'VirtualKey',
+      name: 'billing',
+      allowed: false,
+      rules: ['Malformed'],
+    }),
+  ]);
+  expect(JSON.stringify(lines)).not.toContain('ten');
+});
+
+test('with generateName there is no name yet: nothing is looked up by it, and words do without', async () => {
+  const metadata = { name: undefined, generateName: 'billing-' };
+  expect(
+    await ask(deps, '/mutate', requestOf(objectOf('VirtualKey', GOOD.VirtualKey, metadata), { name: '' })),
+  ).toMatchObject({ allowed: true });
+  expect(
+    await ask(deps, '/validate', requestOf(objectOf('VirtualKey', GOOD.VirtualKey, metadata), { name: '' })),
+  ).toMatchObject({ allowed: true });
+  const { status } = await ask(deps, '/mutate', requestOf(objectOf('VirtualKey', {}, metadata), { name: '' }));
+  expect(status?.message).toMatch(/^VirtualKey has 4 mistakes:/);
+});
+
+function nested(depth: number): unknown {
+  let value: unknown = 'x';
+  for (let level = 0; level < depth; level += 1) value = { value };
+  return value;
+}
