@@ -7,15 +7,25 @@ import type { Random } from '#core/ports/platform.ts';
 const LAST_COUNT = 0xfff;
 /** A clock that is set back less than this is waited out, so that ids stay in order; more than that is followed. */
 const BRIDGED: Millis = 10_000;
+/** Randomness of one id, and how many are drawn at once: a draw costs more than the rest of an id. */
+const BYTES = 10;
+const AHEAD = 100;
 
 /** Each id is greater than the one before, also within a millisecond and when the clock stumbles. */
 export function createIds({ clock, random }: { readonly clock: Clock; readonly random: Random }): Ids {
   let time = -1;
   let count = 0;
+  let drawn = Buffer.alloc(0);
+  const draw = (): Buffer => {
+    if (drawn.length < BYTES) drawn = Buffer.from(random(BYTES * AHEAD));
+    const bytes = drawn.subarray(0, BYTES);
+    drawn = drawn.subarray(BYTES);
+    return bytes;
+  };
   return {
     next: () => {
-      const now = clock.now();
-      const bytes = Buffer.from(random(10));
+      const now = Math.floor(clock.now());
+      const bytes = draw();
       if (now > time || now < time - BRIDGED) {
         time = now;
         // The upper half stays free, for the ids that follow in this millisecond.
