@@ -101,6 +101,20 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         expect(listed.find(({ kind }) => kind === 'user')).not.toHaveProperty('policy');
       });
 
+      test('who proves a live value of a claim takes it over: the same scope, anchor, values and policy', async () => {
+        const { claimed, policy } = await workingKey('billing', hash('a'));
+        const adopt = (by: string, proof: string) => registry.claim(INSTANCE.uid, 'key', 'billing', holder(by), proof);
+        expect(await adopt('thief', hash('b'))).toEqual({ won: false, by: holder('billing') });
+        const adopted = await adopt('heir', hash('a'));
+        expect(adopted).toMatchObject({
+          won: true,
+          claim: { scopeId: claimed.scopeId, anchor: claimed.anchor, policy },
+        });
+        expect((await registry.claims(INSTANCE.uid)).map(({ holder: by }) => by)).toEqual([holder('heir')]);
+        await registry.retireValues(claimed.scopeId, [hash('a')]);
+        expect(await adopt('late', hash('a'))).toEqual({ won: false, by: holder('heir') });
+      });
+
       test('a retired alias is free again, and who claims it next gets a new scope', async () => {
         const before = await claim('billing', 'key', 'first');
         await registry.retire([before.scopeId]);

@@ -11,8 +11,9 @@ interface Deps {
   readonly recount?: (scopeId: ScopeId, window: Window) => void | Promise<void>;
 }
 
-interface Row extends Omit<Claim, 'values' | 'policy'> {
+interface Row extends Omit<Claim, 'values' | 'policy' | 'holder'> {
   readonly instanceUid: string;
+  holder: Claim['holder'];
   readonly values: Map<string, LiveValue>;
   retired: boolean;
   policy?: ScopePolicy | KeyPolicy;
@@ -42,9 +43,14 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       live(uid).forEach(retire);
     },
     claims: async (instanceUid) => live(instanceUid).map(toClaim),
-    claim: async (instanceUid, kind, alias, holder) => {
+    claim: async (instanceUid, kind, alias, holder, proof) => {
       const found = live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
-      if (found !== undefined && found.holder.uid !== holder.uid) return { won: false, by: found.holder };
+      if (found !== undefined && found.holder.uid !== holder.uid) {
+        const proven = proof === undefined ? undefined : found.values.get(proof);
+        const ended = proven?.notAfter !== undefined && proven.notAfter <= clock.now();
+        if (proven === undefined || ended) return { won: false, by: found.holder };
+        found.holder = holder;
+      }
       if (found !== undefined) return { won: true, claim: toClaim(found) };
       const scopeId = ids.next();
       const row = { scopeId, instanceUid, kind, alias, holder, anchor: clock.now(), values: new Map(), retired: false };

@@ -39,8 +39,8 @@ export function createClaims(session: Session): Claims {
         return rows.map(toClaim);
       }),
 
-    claim: (instanceUid, kind, alias, holder) =>
-      session.run(LIMIT, (query) => claim(query, instanceUid, kind, alias, holder)),
+    claim: (instanceUid, kind, alias, holder, proof) =>
+      session.run(LIMIT, (query) => claim(query, { instanceUid, kind, alias, holder, proof })),
 
     addValue: (scopeId, hash) => session.transaction(LIMIT, (query) => addValue(query, scopeId, hash)),
 
@@ -100,14 +100,16 @@ function toClaim(row: ClaimRow): Claim {
   };
 }
 
+interface Asked {
+  readonly instanceUid: string;
+  readonly kind: ScopeKind;
+  readonly alias: string;
+  readonly holder: Holder;
+  readonly proof: string | undefined;
+}
+
 /** The unique index decides the race; whoever loses reads who won. A winner that retires meanwhile leaves another round. */
-async function claim(
-  query: Query,
-  instanceUid: string,
-  kind: ScopeKind,
-  alias: string,
-  holder: Holder,
-): Promise<ClaimOutcome> {
+async function claim(query: Query, { instanceUid, kind, alias, holder, proof }: Asked): Promise<ClaimOutcome> {
   for (;;) {
     const [row] = await query<ClaimRow>(
       `${SELECT_CLAIM} where c.instance_uid = $1 and c.kind = $2 and c.alias = $3 and c.retired_at is null`,
@@ -115,7 +117,9 @@ async function claim(
     );
     if (row !== undefined) {
       const found = toClaim(row);
-      return found.holder.uid === holder.uid ? { won: true, claim: found } : { won: false, by: found.holder };
+      if (found.holder.uid === holder.uid) return { won: true, claim: found };
+      if (proof !== undefined && (await adopt(query, found, holder, proof))) continue;
+      return { won: false, by: found.holder };
     }
     await query(
       `insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name)
@@ -124,6 +128,19 @@ async function claim(
       [instanceUid, kind, alias, holder.uid, holder.namespace, holder.name],
     );
   }
+}
+
+/** Of two that prove the same value the first takes the claim over: the other finds a holder that it did not expect. */
+async function adopt(query: Query, { scopeId, holder: from }: Claim, to: Holder, proof: string): Promise<boolean> {
+  const adopted = await query(
+    `update gateway_operator.claim c set holder_uid = $3, holder_namespace = $4, holder_name = $5
+     where c.scope_id = $1 and c.holder_uid = $2 and c.retired_at is null and exists (
+       select 1 from gateway_operator.key_value v where v.scope_id = $1 and v.hash = $6 and v.retired_at is null
+         and (v.not_after is null or v.not_after > clock_timestamp()))
+     returning 1`,
+    [scopeId, from.uid, to.uid, to.namespace, to.name, proof],
+  );
+  return adopted.length > 0;
 }
 
 /** The claim's row is locked first, so that it cannot retire meanwhile and leave a live value behind. */
