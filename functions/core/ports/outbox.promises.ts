@@ -1,0 +1,99 @@
+// What do all outboxes promise, in memory or on disk?
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Entry } from './books.ts';
+import type { Nano } from './money.ts';
+import type { Outbox, OutboxRecord } from './outbox.ts';
+
+export interface OutboxUnderTest {
+  /** The outbox of a new process on the same folder; the one before it is dead or closed. */
+  readonly open: () => Promise<Outbox>;
+  /** What a `kill -9` leaves: the outbox is never heard of again. */
+  readonly kill: (outbox: Outbox) => Promise<void>;
+}
+
+const EDGES: ReadonlyArray<Nano> = [0n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 18n];
+
+export function holdRecord(id: string, amount: Nano = 5n): Extract<OutboxRecord, { type: 'hold' }> {
+  const charges = [{ scopeId: 'key "one"\n', window: { start: 1, end: 2 } }];
+  return { type: 'hold', id, amount, charges, model: 'größer/模型', identifier: 'a\u2028b' };
+}
+
+export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): OutboxRecord {
+  const kind = type === 'settle' ? 'settled' : 'expired';
+  const tokens = { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 };
+  const { charges, model, identifier } = holdRecord(id);
+  const entry: Entry = { id, kind, charges, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
+  return { type, entry };
+}
+
+/** `make` answers an empty folder; it is called once per test. */
+export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest>): void {
+  describe(`the outbox in ${name}`, () => {
+    let under: OutboxUnderTest;
+    let outbox: Outbox;
+
+    beforeEach(async () => {
+      under = await make();
+      outbox = await under.open();
+    });
+    afterEach(() => outbox.close());
+
+    const restart = async (): Promise<ReadonlyArray<OutboxRecord>> => {
+      await under.kill(outbox);
+      outbox = await under.open();
+      return outbox.recover();
+    };
+
+    test('begins empty', async () => {
+      expect(await outbox.recover()).toEqual([]);
+    });
+
+    test('tells the next process every record that was appended, in order, whatever is in it', async () => {
+      await outbox.recover();
+      const records: OutboxRecord[] = [
+        holdRecord('a'),
+        { type: 'progress', id: 'a', known: 4n },
+        entryRecord('settle', 'a'),
+        holdRecord('b'),
+        entryRecord('expired', 'b'),
+        { type: 'release', id: 'b' },
+      ];
+      for (const record of records) await outbox.append(record);
+      expect(await restart()).toEqual(records);
+      expect(await restart()).toEqual(records);
+    });
+
+    test.each(EDGES)('keeps %s nano-dollars exactly', async (amount) => {
+      const records = [holdRecord('a', amount), { type: 'progress', id: 'a', known: amount } as const];
+      for (const record of records) await outbox.append(record);
+      await outbox.append(entryRecord('settle', 'b', amount));
+      expect(await restart()).toEqual([...records, entryRecord('settle', 'b', amount)]);
+    });
+
+    test('loses nothing of a thousand records appended at once', async () => {
+      const records = Array.from({ length: 1000 }, (_, index) => holdRecord(`id-${index}`));
+      await Promise.all(records.map((record) => outbox.append(record)));
+      expect(await restart()).toEqual(records);
+    });
+
+    test('forgets what was done before a clean stop', async () => {
+      await outbox.recover();
+      await outbox.append(holdRecord('a'));
+      await outbox.append(entryRecord('settle', 'a'));
+      outbox.done(['a', 'unknown']);
+      await outbox.close();
+      outbox = await under.open();
+      expect(await outbox.recover()).toEqual([]);
+    });
+
+    test('keeps what is not done, also what an earlier process left', async () => {
+      await outbox.append(holdRecord('old'));
+      await restart();
+      await outbox.append(holdRecord('new'));
+      await outbox.append(holdRecord('done'));
+      outbox.done(['done']);
+      const left = (await restart()).map((record) => ('entry' in record ? record.entry.id : record.id));
+      expect(left).toEqual(expect.arrayContaining(['old', 'new']));
+    });
+  });
+}

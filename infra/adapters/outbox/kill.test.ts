@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { createOutbox } from './outbox.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'outbox-kill-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+/** Appends as fast as it can, cutting all the time, and says which ids were acknowledged and which it then called done. */
+const WRITER = `
+  import { writeSync } from 'node:fs';
+  const [, folder, from] = process.argv;
+  const { createOutbox } = await import(${JSON.stringify(join(import.meta.dirname, 'outbox.ts'))});
+  const outbox = createOutbox({ folder, slack: 5000 });
+  await outbox.recover();
+  for (let at = 0; ; at += 1) {
+    const ids = Array.from({ length: 20 }, (_, index) => [from, at, index].join('-'));
+    await Promise.all(ids.map((id) => outbox.append({ type: 'progress', id, known: BigInt(at) })));
+    const done = ids.filter((_, index) => index % 10 !== 0);
+    const open = ids.filter((_, index) => index % 10 === 0);
+    writeSync(1, open.join('\\n') + '\\n');
+    outbox.done(done);
+  }
+`;
+
+function writeUntilKilled(folder: string, from: string, millis: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', WRITER, folder, from], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let [told, errors] = ['', ''];
+    child.stderr.on('data', (chunk) => {
+      errors += chunk;
+    });
+    child.stdout.on('data', (chunk) => {
+      if (told === '') setTimeout(() => child.kill('SIGKILL'), millis);
+      told += chunk;
+    });
+    child.on('error', reject);
+    child.on('close', (_code, signal) => {
+      if (signal === 'SIGKILL') resolve(told.slice(0, told.lastIndexOf('\n')).split('\n'));
+      else reject(new Error(errors));
+    });
+  });
+}
+
+test('kill -9 loses no acknowledged record, however often and whenever it comes', async () => {
+  const open = new Set<string>();
+  for (const [life, millis] of [3, 11, 17, 29, 40].entries()) {
+    const acknowledged = await writeUntilKilled(root, `life${life}`, millis);
+    for (const id of acknowledged) open.add(id);
+  }
+  const outbox = createOutbox({ folder: root });
+  const left = new Set((await outbox.recover()).map((record) => ('entry' in record ? record.entry.id : record.id)));
+  await outbox.close();
+  expect(open.size).toBeGreaterThan(10);
+  expect([...open].filter((id) => !left.has(id))).toEqual([]);
+}, 30_000);

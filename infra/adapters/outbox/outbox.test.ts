@@ -1,0 +1,265 @@
+import {
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { cp, mkdtemp, open } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import { describeOutbox, entryRecord, holdRecord } from '#core/ports/outbox.promises.ts';
+import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
+import { createMemoryLog } from '../memory/log.ts';
+import { FolderInUse } from './lock.ts';
+import { createOutbox } from './outbox.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'outbox-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const idOf = (record: OutboxRecord): string => ('entry' in record ? record.entry.id : record.id);
+const logsIn = (folder: string): string[] =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.log'))
+    .sort();
+const bytesIn = (folder: string): number =>
+  logsIn(folder).reduce((sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0);
+
+/** What a `kill -9` leaves on disk, as another process finds it: the files, and a lock whose owner is gone. */
+async function corpseOf(folder: string): Promise<string> {
+  const corpse = await mkdtemp(join(root, 'corpse-'));
+  await cp(folder, corpse, { recursive: true });
+  const lock = { pid: process.pid, host: hostname(), start: 'an earlier life', nonce: 'n' };
+  writeFileSync(join(corpse, 'lock'), JSON.stringify(lock));
+  return corpse;
+}
+
+describeOutbox('files', async () => {
+  let folder = await mkdtemp(join(root, 'promise-'));
+  return {
+    open: async () => createOutbox({ folder }),
+    kill: async (outbox) => {
+      folder = await corpseOf(folder);
+      await outbox.close();
+    },
+  };
+});
+
+let folder: string;
+let outbox: Outbox;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(root, 'test-'));
+  outbox = createOutbox({ folder });
+  await outbox.recover();
+  return async () => outbox.close();
+});
+
+const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<OutboxRecord>; errors: number }> => {
+  const log = createMemoryLog();
+  const next = createOutbox({ folder: corpse, log });
+  const records = await next.recover();
+  await next.close();
+  return { records, errors: log.lines.filter(({ level }) => level === 'error').length };
+};
+
+describe('a torn tail', () => {
+  test('is cut by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
+    const records = [holdRecord('a'), entryRecord('settle', 'a'), holdRecord('b')];
+    for (const record of records) await outbox.append(record);
+    const [name = ''] = logsIn(folder);
+    const whole = readFileSync(join(folder, name));
+    const last = whole.lastIndexOf('\n', whole.length - 2) + 1;
+    const corpse = await corpseOf(folder);
+    for (let length = last; length <= whole.length; length += 1) {
+      writeFileSync(join(corpse, name), whole.subarray(0, length));
+      const { records: left, errors } = await recoverFrom(corpse);
+      // Without its line feed the record is still whole.
+      expect(left, `torn after ${length - last} bytes`).toEqual(
+        length >= whole.length - 1 ? records : records.slice(0, 2),
+      );
+      expect(errors).toBe(0);
+    }
+  });
+
+  test('that a power loss filled with zeros is cut too', async () => {
+    await outbox.append(holdRecord('a'));
+    const corpse = await corpseOf(folder);
+    const [name = ''] = logsIn(corpse);
+    writeFileSync(join(corpse, name), Buffer.alloc(4096), { flag: 'a' });
+    expect((await recoverFrom(corpse)).records).toEqual([holdRecord('a')]);
+  });
+
+  test('does not touch what the next process writes', async () => {
+    await outbox.append(holdRecord('a'));
+    await outbox.append(holdRecord('b'));
+    const corpse = await corpseOf(folder);
+    const [name = ''] = logsIn(corpse);
+    truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 9);
+    const next = createOutbox({ folder: corpse });
+    expect((await next.recover()).map(idOf)).toEqual(['a']);
+    await next.append(holdRecord('c'));
+    const again = await corpseOf(corpse);
+    await next.close();
+    expect((await recoverFrom(again)).records.map(idOf)).toEqual(['a', 'c']);
+  });
+});
+
+test('any single damaged byte costs at most its own line and the one it ran into, and is reported', async () => {
+  const ids = ['a', 'b', 'c'];
+  for (const id of ids) await outbox.append({ type: 'release', id });
+  const corpse = await corpseOf(folder);
+  const [name = ''] = logsIn(corpse);
+  const whole = readFileSync(join(corpse, name));
+  for (let at = 0; at < whole.length; at += 1) {
+    const damaged = Buffer.from(whole);
+    damaged[at] = (damaged[at] ?? 0) ^ 0x15;
+    writeFileSync(join(corpse, name), damaged);
+    const { records } = await recoverFrom(corpse);
+    expect(records.length, `byte ${at}`).toBeGreaterThanOrEqual(1);
+    for (const record of records) expect(ids).toContain(idOf(record));
+  }
+});
+
+describe('a folder', () => {
+  test('belongs to one process: a second one is told who has it', () => {
+    expect(() => createOutbox({ folder })).toThrow(FolderInUse);
+    expect(() => createOutbox({ folder })).toThrow(`process ${process.pid} on ${hostname()}`);
+  });
+
+  test('is free again after a clean stop', async () => {
+    await outbox.close();
+    const next = createOutbox({ folder });
+    expect(await next.recover()).toEqual([]);
+    await next.close();
+  });
+
+  const owner = { pid: 2 ** 22 + 1, host: hostname(), start: '1', nonce: 'n' };
+  test.each([
+    ['a process that is gone', JSON.stringify(owner)],
+    ['a restarted container’s same pid', JSON.stringify({ ...owner, pid: process.pid })],
+    ['a crash in the middle of writing it', '{"pid":'],
+    ['nobody (an empty file)', ''],
+  ])('whose lock was left by %s is taken over', async (_, lock) => {
+    const left = await mkdtemp(join(root, 'lock-'));
+    writeFileSync(join(left, 'lock'), lock);
+    await createOutbox({ folder: left }).close();
+    expect(readdirSync(left)).toEqual([]);
+  });
+
+  test('of another machine is taken over when its owner has been silent for 15 s, not before', async () => {
+    const left = await mkdtemp(join(root, 'lock-'));
+    const lock = join(left, 'lock');
+    writeFileSync(lock, JSON.stringify({ ...owner, host: 'another' }));
+    expect(() => createOutbox({ folder: left })).toThrow('on another');
+    const silent = new Date(Date.now() - 16_000);
+    utimesSync(lock, silent, silent);
+    await createOutbox({ folder: left }).close();
+  });
+
+  test('is made when it is missing', async () => {
+    const deep = join(root, 'not', 'there', 'yet');
+    await createOutbox({ folder: deep }).close();
+    expect(readdirSync(deep)).toEqual([]);
+  });
+});
+
+describe('what is done', () => {
+  const work = async (box: Outbox, from: number, to: number): Promise<void> => {
+    for (let at = from; at < to; at += 50) {
+      const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
+      await Promise.all(ids.flatMap((id) => [box.append(holdRecord(id)), box.append(entryRecord('settle', id))]));
+      box.done(ids);
+    }
+  };
+
+  test('is cut away: an outbox that works for ever stays small, and keeps what is open', async () => {
+    await outbox.close();
+    const slack = 20_000;
+    const box = createOutbox({ folder, slack });
+    await box.recover();
+    await box.append(holdRecord('open'));
+    let largest = 0;
+    for (let at = 0; at < 5000; at += 250) {
+      await work(box, at, at + 250);
+      largest = Math.max(largest, bytesIn(folder));
+    }
+    await box.close();
+    // Some 2.5 MB went through it.
+    expect(largest).toBeLessThan(400_000);
+    expect((await recoverFrom(folder)).records.map(idOf)).toContain('open');
+  });
+
+  test('is cut away from the segments of many earlier processes too', async () => {
+    let corpse = folder;
+    await outbox.append(holdRecord('open'));
+    for (let life = 0; life < 12; life += 1) {
+      corpse = await corpseOf(corpse);
+      const next = createOutbox({ folder: corpse });
+      await next.recover();
+      await next.append(holdRecord(`life-${life}`));
+      next.done([`life-${life}`]);
+      await next.close();
+    }
+    expect(logsIn(corpse).length).toBeLessThanOrEqual(9);
+    expect((await recoverFrom(corpse)).records.map(idOf)).toContain('open');
+  });
+
+  test('leaves a half-written draft of the cutting unread', async () => {
+    await outbox.append(holdRecord('a'));
+    const corpse = await corpseOf(folder);
+    writeFileSync(join(corpse, 'outbox-000000002.log.part'), 'half');
+    expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a']);
+    expect(readdirSync(corpse).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+});
+
+test('all records of a tick are one write', async () => {
+  await outbox.append(holdRecord('first'));
+  const [name = ''] = logsIn(folder);
+  const handle = await open(join(folder, name));
+  const prototype = Object.getPrototypeOf(handle);
+  await handle.close();
+  const { appendFile } = prototype;
+  let writes = 0;
+  prototype.appendFile = function (this: unknown, ...args: unknown[]) {
+    writes += 1;
+    return appendFile.apply(this, args);
+  };
+  try {
+    await Promise.all(Array.from({ length: 200 }, (_, index) => outbox.append(holdRecord(`id-${index}`))));
+  } finally {
+    prototype.appendFile = appendFile;
+  }
+  expect(writes).toBe(1);
+});
+
+test('an append after the close is refused, not lost', async () => {
+  await outbox.close();
+  await expect(outbox.append(holdRecord('a'))).rejects.toThrow('closed');
+});
+
+test('an append that the disk refuses is refused, and the next one is whole', async () => {
+  await outbox.append(holdRecord('a'));
+  const [name = ''] = logsIn(folder);
+  const handle = await open(join(folder, name));
+  const prototype = Object.getPrototypeOf(handle);
+  await handle.close();
+  const { appendFile } = prototype;
+  prototype.appendFile = async function (this: { write(text: string): Promise<unknown> }, text: string) {
+    await appendFile.call(this, text.slice(0, 30));
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  };
+  try {
+    await expect(outbox.append(holdRecord('b'))).rejects.toThrow(`writing the outbox in ${folder}`);
+  } finally {
+    prototype.appendFile = appendFile;
+  }
+  await outbox.append(holdRecord('c'));
+  const corpse = await corpseOf(folder);
+  expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
+});
