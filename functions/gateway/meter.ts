@@ -14,7 +14,7 @@ export interface Meter {
   count(piece: Piece): void;
   /** What is to be charged if nothing more comes. */
   settlement(): Settlement;
-  /** Every answer that began has ended: whatever comes now is not content. */
+  /** Every answer that began has ended, or the closing count has come: whatever comes now is not content. */
   readonly finished: boolean;
   /** Answers that began and have not ended. */
   readonly open: ReadonlyArray<number>;
@@ -28,6 +28,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
   let deltas = 0;
   let characters = 0;
   let tokens: Tokens | undefined;
+  let concluded = false;
 
   return {
     exceeds: (piece) => {
@@ -38,12 +39,13 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
       deltas += piece.deltas;
       characters += piece.characters;
       tokens = piece.tokens ?? tokens;
+      concluded ||= piece.usageOnly;
       frame ??= piece.frame;
       for (const { index, finished } of piece.choices) choices.set(index, finished || choices.get(index) === true);
     },
     settlement: () => settlementOf(reservation, target, tokens, Math.max(deltas, estimateOutput(characters))),
     get finished() {
-      return choices.size > 0 && [...choices.values()].every(Boolean);
+      return concluded || (choices.size > 0 && [...choices.values()].every(Boolean));
     },
     get open() {
       return [...choices].filter(([, finished]) => !finished).map(([index]) => index);

@@ -55,9 +55,9 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
       }
     }
 
-    /** An end without `[DONE]` is a whole reply only when its content had ended, or its usage had come. */
+    /** An end without `[DONE]` is a whole reply only when its content had ended. */
     function whole(): 'complete' | 'broken' {
-      return meter.finished || meter.counted ? 'complete' : 'broken';
+      return meter.finished ? 'complete' : 'broken';
     }
 
     function forward(pieces: ReadonlyArray<Piece>): boolean {

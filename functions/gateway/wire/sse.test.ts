@@ -59,11 +59,17 @@ test('no byte is lost, added or moved, whatever the bytes are', () => {
   );
 });
 
-test('an event is handed on as soon as its blank line is there', () => {
+test.each([
+  ['\n', ['data: a\n', '\n']],
+  ['\r', ['data: a\r', '\r']],
+  ['\r\n', ['data: a\r\n\r', '\n']],
+])('an event is handed on as soon as its blank line is there, with lines that end in %j', (_, [first, second]) => {
   const splitter = createSplitter();
-  expect(splitter.push(encoder.encode('data: a\r\n\r'))).toMatchObject([{ data: 'a' }]);
-  expect(splitter.push(encoder.encode('\ndata: b\n'))).toEqual([]);
-  expect(splitter.push(encoder.encode('\n'))).toMatchObject([{ data: 'b' }]);
+  expect(splitter.push(encoder.encode(first))).toEqual([]);
+  expect(splitter.push(encoder.encode(second))).toMatchObject([
+    { bytes: encoder.encode(`${first}${second}`), data: 'a' },
+  ]);
+  expect(splitter.end()).toEqual([]);
 });
 
 test('a last event without its blank line still counts', () => {

@@ -33,30 +33,37 @@ export function createSplitter(): SseSplitter {
   let lineEmpty = true;
   let eventEmpty = true;
   let afterCr = false;
+  /** Lines of this stream end in two bytes, so the one that ends an event is waited for. */
+  let pairs = false;
+  let awaitingLf = false;
 
   return { push, end };
 
   function push(bytes: Uint8Array): ReadonlyArray<SseEvent> {
     const events: SseEvent[] = [];
     let start = 0;
+    const endAt = (at: number) => {
+      events.push(take(bytes.subarray(start, at)));
+      start = at;
+    };
     for (let at = 0; at < bytes.length; at += 1) {
       const byte = bytes[at];
+      if (awaitingLf) {
+        endAt(byte === LF ? at + 1 : at);
+        if (byte === LF) continue;
+      }
       if (byte === LF && afterCr) {
         afterCr = false;
-        continue;
-      }
-      afterCr = byte === CR;
-      if (byte !== LF && byte !== CR) {
+        pairs = true;
+      } else if (byte !== LF && byte !== CR) {
+        afterCr = false;
         lineEmpty = false;
         eventEmpty = false;
-      } else if (!lineEmpty) {
-        lineEmpty = true;
-      } else if (!eventEmpty) {
-        // A line end of two bytes belongs to the event that it ends, when it came in one piece.
-        if (byte === CR && bytes[at + 1] === LF) at += 1;
-        afterCr = byte === CR && bytes[at] !== LF;
-        events.push(take(bytes.subarray(start, at + 1)));
-        start = at + 1;
+      } else {
+        afterCr = byte === CR;
+        if (!lineEmpty) lineEmpty = true;
+        else if (!eventEmpty && afterCr && pairs) awaitingLf = true;
+        else if (!eventEmpty) endAt(at + 1);
       }
     }
     keep(bytes.subarray(start));
@@ -73,6 +80,8 @@ export function createSplitter(): SseSplitter {
     pendingLength = 0;
     eventEmpty = true;
     lineEmpty = true;
+    if (awaitingLf) afterCr = false;
+    awaitingLf = false;
     return { bytes, data: dataOf(bytes) };
   }
 
