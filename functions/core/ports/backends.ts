@@ -42,5 +42,10 @@ export interface Backends {
 
 /** The database refused or kept silent. `message` says which and what to check, never a password. */
 export class DatabaseUnreachable extends Error {
-  override readonly name = 'DatabaseUnreachable';
+  override readonly name: string = 'DatabaseUnreachable';
+}
+
+/** The database answers, but nobody has migrated it yet: the gateway can do nothing with it, reconcile makes the schema. */
+export class SchemaMissing extends DatabaseUnreachable {
+  override readonly name = 'SchemaMissing';
 }

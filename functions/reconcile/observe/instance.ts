@@ -2,7 +2,7 @@
 import { compile } from '#core/compile.ts';
 import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import { snapshotName } from '#core/names.ts';
-import { DatabaseUnreachable, type StoreConnection } from '#core/ports/backends.ts';
+import { DatabaseUnreachable, SchemaMissing, type StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -10,7 +10,14 @@ import type { Claim, Registry } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { OWNED, OWNED_LABEL } from '#crds/group.ts';
 import type { ReconcileDeps } from '../deps.ts';
-import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem, type SnapshotView } from '../world.ts';
+import {
+  claimKey,
+  type DatabaseView,
+  type InstanceDraft,
+  type Member,
+  type Problem,
+  type SnapshotView,
+} from '../world.ts';
 import { each } from './each.ts';
 import { type Link, type Memory, openedKey } from './links.ts';
 import { dataOf } from './secrets.ts';
@@ -81,9 +88,13 @@ async function readSecrets({ deps }: Look, { metadata, spec }: GatewayInstance):
 /** What is wrong with a Secret itself, before its entries are looked at. */
 function secretProblem(name: string, read: Read | undefined, what: string): Problem | undefined {
   if (read === undefined || ('data' in read && read.data === undefined)) {
-    return { reason: 'SecretNotFound', message: `Secret "${name}" with ${what} is not there: create it in the namespace of the instance` };
+    return {
+      reason: 'SecretNotFound',
+      message: `Secret "${name}" with ${what} is not there: create it in the namespace of the instance`,
+    };
   }
-  if ('unread' in read) return { reason: 'SecretUnreadable', message: `Secret "${name}" with ${what} cannot be read: ${read.unread}` };
+  if ('unread' in read)
+    return { reason: 'SecretUnreadable', message: `Secret "${name}" with ${what} cannot be read: ${read.unread}` };
   return undefined;
 }
 
@@ -126,9 +137,13 @@ async function reachDatabase(
     return { database: { ok: true, message: where, opened: memory.opened.has(key) }, claims, sums, link };
   } catch (error) {
     memory.opened.delete(key);
-    if (error instanceof DatabaseUnreachable) return unreached({ reason: 'DatabaseUnreachable', message: error.message });
+    if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
+      return unreached({ reason: 'DatabaseUnreachable', message: error.message });
     // It answers, but not in our schema: a new database, or one that a later version migrates.
-    deps.log.info('a database is to be migrated', { instance: `${metadata.namespace}/${metadata.name}`, why: reasonOf(error) });
+    deps.log.info('a database is to be migrated', {
+      instance: `${metadata.namespace}/${metadata.name}`,
+      why: reasonOf(error),
+    });
     return { database: { ok: true, message: where, opened: false }, claims: new Map(), sums: new Map(), link };
   }
 }
@@ -184,7 +199,12 @@ async function probe({ deps }: Look, object: GatewayInstance, store: StoreConnec
       'the store is "memory", which one process keeps for itself, and here more than one may serve the instance: name a Redis or Upstash store in the Secret';
     return { ok: false, reason: 'StoreNotShared', message };
   }
-  const where = store.type === 'memory' ? 'memory of the gateway process' : store.type === 'redis' ? `Redis at ${store.host}:${store.port}` : store.url;
+  const where =
+    store.type === 'memory'
+      ? 'memory of the gateway process'
+      : store.type === 'redis'
+        ? `Redis at ${store.host}:${store.port}`
+        : store.url;
   try {
     const health = await deps.backends.probeStore(store, object.metadata.uid);
     return health.ok ? { ok: true, message: where } : health;
@@ -219,7 +239,10 @@ async function observeSnapshot({ deps }: Look, { metadata, spec, status }: Gatew
   const steady = published && status?.snapshotHash === hash;
   const all = steady
     ? []
-    : await deps.cluster.list(RESOURCES.configMaps, { namespace: metadata.namespace, labelSelector: `${OWNED_LABEL}=${OWNED}` });
+    : await deps.cluster.list(RESOURCES.configMaps, {
+        namespace: metadata.namespace,
+        labelSelector: `${OWNED_LABEL}=${OWNED}`,
+      });
   const older = all
     .filter((map) => isOurs(map) && map.metadata.name !== name)
     .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))

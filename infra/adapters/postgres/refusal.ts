@@ -1,6 +1,6 @@
 // Is this error the database's absence (503, try again) or a mistake of ours?
 import pg from 'pg';
-import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 
 /** Where a database is, in the words of its messages: never the password. */
 export interface Place {
@@ -19,8 +19,6 @@ const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
   '3D000': ({ dbname }) => `has no database "${dbname}": create it, or correct the name`,
   '42501': ({ username, dbname }) =>
     `does not let "${username}" do what is needed: grant create on database "${dbname}", or own the schema gateway_operator`,
-  '42P01': () => 'has no schema of ours yet: reconcile creates it when it reaches the instance',
-  '3F000': () => 'has no schema of ours yet: reconcile creates it when it reaches the instance',
   '25006': () => 'is read-only: point the instance to the primary',
   '40': () => 'rolled the transaction back in favour of another',
   '53': () => 'is out of resources (connections, memory or disk)',
@@ -31,10 +29,17 @@ const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
   XX: () => 'met an internal error',
 };
 
+/** Undefined table, undefined schema. */
+const NO_SCHEMA: ReadonlySet<string> = new Set(['42P01', '3F000']);
+
 /** What the caller sees instead of `error`: DatabaseUnreachable for a database that is away, else the error itself. */
 export function toRefusal(error: unknown, place: Place): unknown {
   if (error instanceof DatabaseUnreachable) return error;
   if (error instanceof pg.DatabaseError) {
+    if (NO_SCHEMA.has(error.code ?? '')) {
+      const what = 'has no schema of ours yet: reconcile creates it when it reaches the instance';
+      return new SchemaMissing(`${at(place)} ${what}`, { cause: error });
+    }
     const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];
     return advice === undefined
       ? error
