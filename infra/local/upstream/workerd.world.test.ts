@@ -1,0 +1,119 @@
+// Does the gateway run where there is no Node? The whole app in workerd, with nothing of Node's allowed, against the sample upstream.
+import { join } from 'node:path';
+import { build } from 'esbuild';
+import { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createSampleUpstream, type SampleUpstream } from './server.ts';
+
+const root = join(import.meta.dirname, '../../..');
+
+/** A Worker that holds a gateway with one key; everything but the ledger and the database is the real thing. */
+const worker = (upstream: string) => `
+import { createGateway } from '${root}/functions/gateway/app.ts';
+import { createLedgerFake, entry, keyRecord, snapshotOf } from '${root}/functions/gateway/gateway.fixture.ts';
+import { createFetchUpstream } from '${root}/infra/adapters/upstream/fetch.ts';
+
+const ledger = createLedgerFake(Date.now);
+const timer = (millis, callback) => {
+  const running = setTimeout(callback, millis);
+  return () => clearTimeout(running);
+};
+const models = ['echo', 'chatterbox', 'cut', 'error-500'].map((model) =>
+  entry(model, { model, apiBase: '${upstream}/v1', price: { input: '1', output: '2' } }));
+const snapshot = snapshotOf(models, { retries: 0 });
+const quiet = () => {};
+let ids = 0;
+const app = createGateway({
+  ledger,
+  timer,
+  snapshots: { current: () => snapshot },
+  credentials: { read: () => 'upstream-key' },
+  policies: { find: async () => keyRecord({ limit: '1000', anchor: Date.now() }) },
+  upstream: createFetchUpstream({ fetch: (...args) => fetch(...args), timer }),
+  clock: { now: () => Date.now() },
+  ids: { next: () => String((ids += 1)) },
+  hash: (text) => text,
+  random: (count) => crypto.getRandomValues(new Uint8Array(count)),
+  log: { info: quiet, warn: quiet, error: quiet },
+  metrics: { add: quiet, set: quiet, observe: quiet, render: () => '' },
+});
+export default {
+  fetch(request, env, ctx) {
+    if (new URL(request.url).pathname !== '/settled') return app.fetch(request, env, ctx);
+    const settled = ledger.settled.map((one) => ({ ...one, cost: String(one.cost) }));
+    return Response.json({ settled, held: ledger.held() });
+  },
+};
+`;
+
+let sample: SampleUpstream;
+let miniflare: Miniflare;
+let url: URL;
+
+beforeAll(async () => {
+  sample = await createSampleUpstream({ port: 0, key: 'upstream-key' });
+  const bundle = await build({
+    stdin: { contents: worker(sample.url), resolveDir: root, loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    conditions: ['workerd'],
+  });
+  miniflare = new Miniflare({
+    modules: true,
+    script: bundle.outputFiles[0]?.text ?? '',
+    compatibilityDate: '2026-07-01',
+    compatibilityFlags: ['enable_request_signal'],
+  });
+  url = await miniflare.ready;
+});
+
+afterAll(async () => {
+  await miniflare.dispose();
+  await sample.close();
+});
+
+const ask = (body: object, signal?: AbortSignal) =>
+  fetch(new URL('/v1/chat/completions', url), {
+    method: 'POST',
+    headers: { authorization: 'Bearer sk-any' },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'one two three' }], ...body }),
+    ...(signal === undefined ? {} : { signal }),
+  });
+const settled = async () => (await fetch(new URL('/settled', url))).json();
+
+test('a plain reply and a stream are served and charged', async () => {
+  const plain = await ask({ model: 'echo' });
+  expect([plain.status, await plain.json()]).toMatchObject([
+    200,
+    { choices: [{ message: { content: 'one two three' } }] },
+  ]);
+  const text = await (await ask({ model: 'echo', stream: true })).text();
+  expect(text).toMatch(/one.*two.*three.*\[DONE\]\n\n$/s);
+  expect(text).not.toContain('"usage":{');
+  expect(await settled()).toMatchObject({
+    held: 0,
+    settled: [
+      { tokens: { output: 3 }, estimated: false },
+      { tokens: { output: 3 }, estimated: false },
+    ],
+  });
+});
+
+test('a client that leaves a stream stops the upstream and is charged', async () => {
+  const client = new AbortController();
+  const response = await ask({ model: 'chatterbox', stream: true }, client.signal);
+  await response.body?.getReader().read();
+  client.abort();
+  await expect.poll(() => sample.stats.read().models.chatterbox?.abandoned, { timeout: 10_000 }).toBe(1);
+  await expect
+    .poll(settled)
+    .toMatchObject({ held: 0, settled: [{}, {}, { estimated: true, identifier: 'chatterbox' }] });
+});
+
+test('failures are told as everywhere', async () => {
+  expect((await ask({ model: 'error-500' })).status).toBe(502);
+  expect(await (await ask({ model: 'cut', stream: true })).text()).toContain('"code":"upstream_error"');
+  expect((await fetch(new URL('/models', url))).status).toBe(401);
+});
