@@ -17,7 +17,8 @@ export function describeFirstCall({ model, reply, tokens, spendBefore, spendAfte
 const subtract = (after: string, before: string) => formatMoney((parseMoney(after) ?? 0n) - (parseMoney(before) ?? 0n));
 
 export function describeReady(endpoints: Endpoints, options: Options): string {
-  const state = relative(process.cwd(), options.state) || options.state;
+  const near = relative(process.cwd(), options.state);
+  const state = near === '' || near.startsWith('..') ? options.state : near;
   const lines = [
     '',
     `Ready. Everything is kept in ${state}; a second start finds it again. Ctrl-C stops.`,
