@@ -7,6 +7,8 @@ type Described = {
   readonly plural: string;
   readonly namespaced: boolean;
   readonly subresources?: readonly string[];
+  /** A custom kind brings its own. */
+  readonly schema?: object;
 };
 
 const query = (name: string, type: string, description: string) => ({
@@ -39,12 +41,9 @@ const force = query(
 );
 
 const writing = [dryRun, fieldManager, fieldValidation];
-const patchTypes = [
-  'application/apply-patch+yaml',
-  'application/json-patch+json',
-  'application/merge-patch+json',
-  'application/strategic-merge-patch+json',
-];
+const patchTypes = ['application/apply-patch+yaml', 'application/json-patch+json', 'application/merge-patch+json'];
+// `kubectl apply` sends this where a kind's PATCH offers it; custom kinds have no patch strategies, so they do not.
+const strategicMerge = 'application/strategic-merge-patch+json';
 
 /** The collection's path, the object's and those of its subresources. */
 export function openapiPaths(groupVersion: string, resource: Described): JsonObject {
@@ -72,7 +71,7 @@ export function openapiPaths(groupVersion: string, resource: Described): JsonObj
   return paths;
 }
 
-function operations(groupVersion: string, { kind }: Described): Record<string, JsonObject> {
+function operations(groupVersion: string, { kind, schema }: Described): Record<string, JsonObject> {
   const slash = groupVersion.indexOf('/');
   const [group, version] =
     slash < 0 ? ['', groupVersion] : [groupVersion.slice(0, slash), groupVersion.slice(slash + 1)];
@@ -88,7 +87,9 @@ function operations(groupVersion: string, { kind }: Described): Record<string, J
     'x-kubernetes-action': action,
     'x-kubernetes-group-version-kind': { group, kind, version },
   });
-  const patch = Object.fromEntries(patchTypes.map((type) => [type, { schema: { type: 'object' } }]));
+  const patch = Object.fromEntries(
+    (schema ? patchTypes : [...patchTypes, strategicMerge]).map((type) => [type, { schema: { type: 'object' } }]),
+  );
   return {
     list: operation('list', []),
     get: operation('get', []),
