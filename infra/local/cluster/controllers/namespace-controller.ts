@@ -17,6 +17,9 @@ import { createWorkQueue } from './work-queue.ts';
 const as = 'namespace-controller';
 const stored = '/namespaces';
 
+/** `kubectl delete -f` deletes a file's namespace first: the real server's controllers leave it this long to delete the rest. */
+const grace = 1500;
+
 /** Gives every namespace its `default` service account; empties one that is being deleted, then lets it go. */
 export function createNamespaceController(deps: Deps, log: Log): { start(): void; stop(): Promise<void> } {
   const { store, registry } = deps;
@@ -25,7 +28,10 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
   async function work(name: string): Promise<void> {
     const namespace = store.get({ resource: stored, namespace: '', name });
     if (namespace === undefined) return;
-    if (namespace.metadata.deletionTimestamp === undefined) return serviceAccount(name);
+    const { deletionTimestamp } = namespace.metadata;
+    if (deletionTimestamp === undefined) return serviceAccount(name);
+    const patience = grace - (deps.now() - Date.parse(deletionTimestamp));
+    if (patience > 0) return queue.add(name, patience);
     for (const { resource, object } of contentOf(name)) {
       if (object.metadata.deletionTimestamp !== undefined) continue;
       const { uid = '' } = object.metadata;

@@ -2,7 +2,8 @@
 import type { Log } from '#core/ports/clock.ts';
 
 export type WorkQueue<Item> = {
-  add(item: Item): void;
+  /** Adds now, or after so many milliseconds. */
+  add(item: Item, delay?: number): void;
   stop(): Promise<void>;
 };
 
@@ -21,11 +22,13 @@ export function createWorkQueue<Item>({ name, log, keyOf, work }: Working<Item>)
   const waiting = new Map<string, Item>();
   const failures = new Map<string, number>();
   const timers = new Set<NodeJS.Timeout>();
-  let running: Promise<void> | undefined;
+  let running = Promise.resolve();
+  let active = false;
   let stopped = false;
 
   async function run(): Promise<void> {
     for (let next = take(); next !== undefined && !stopped; next = take()) await attempt(next);
+    active = false; // in the same turn as the last look: whoever adds after it starts the next run
   }
 
   function take(): Item | undefined {
@@ -45,22 +48,24 @@ export function createWorkQueue<Item>({ name, log, keyOf, work }: Working<Item>)
       failures.set(key, count);
       const delay = Math.min(firstDelay * 2 ** (count - 1), maxDelay);
       if (count > 3) log.warn(`embedded cluster: ${name} is stuck`, { item: key, error, retryInMilliseconds: delay });
+      add(item, delay);
+    }
+  }
+
+  function add(item: Item, delay = 0): void {
+    if (stopped) return;
+    if (delay > 0) {
       const timer = setTimeout(() => {
         timers.delete(timer);
         add(item);
       }, delay);
       timers.add(timer);
+      return;
     }
-  }
-
-  function add(item: Item): void {
-    if (stopped) return;
     waiting.set(keyOf(item), item);
-    running ??= Promise.resolve()
-      .then(run)
-      .finally(() => {
-        running = undefined;
-      });
+    if (active) return;
+    active = true;
+    running = Promise.resolve().then(run);
   }
 
   return {

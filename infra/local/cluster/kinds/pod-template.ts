@@ -18,7 +18,7 @@ export function podTemplateDefaults(template: JsonObject, restartPolicy: string 
     if (spec[list] !== undefined) defaulted[list] = eachObject(spec[list], container);
   }
   if (spec.volumes !== undefined) defaulted.volumes = eachObject(spec.volumes, volume);
-  return { ...template, spec: defaulted };
+  return { metadata: {}, ...template, spec: defaulted };
 }
 
 function container(given: JsonObject): JsonObject {

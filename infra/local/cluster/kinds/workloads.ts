@@ -40,7 +40,7 @@ export const cronJob: Strategy = {
       failedJobsHistoryLimit: 1,
     });
     const jobTemplate = objectAt(spec, 'jobTemplate');
-    const metadata = jobTemplate.metadata === undefined ? {} : { metadata: jobTemplate.metadata };
+    const metadata = { metadata: jobTemplate.metadata ?? {} };
     const inner = { ...objectAt(jobTemplate, 'spec'), ...template(objectAt(jobTemplate, 'spec'), undefined) };
     return withMember(object, 'spec', { ...spec, jobTemplate: { ...metadata, spec: inner } });
   },

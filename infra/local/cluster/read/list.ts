@@ -40,7 +40,7 @@ function startOf(query: URLSearchParams, revision: number): Outcome<Continue> {
   const wanted = query.get('resourceVersion') ?? '';
   if (wanted === '' || wanted === '0') return { at: revision, after: '' };
   if (!/^\d+$/.test(wanted))
-    return badRequest(`resourceVersion: Invalid value: ${JSON.stringify(wanted)}: must be a number`);
+    return badRequest(`invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(wanted)}: must be a number`);
   if (Number(wanted) > revision) {
     const message = `Timeout: Too large resource version: ${wanted}, current: ${revision}`;
     const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
@@ -54,7 +54,7 @@ function readToken(token: string): Outcome<Continue> {
     const { at, after } = JSON.parse(Buffer.from(token, 'base64url').toString('utf8'));
     if (Number.isSafeInteger(at) && typeof after === 'string') return { at, after };
   } catch {} // whatever it was, it was not ours
-  return badRequest('continue key is not valid');
+  return badRequest('invalid continue token: continue key is not valid');
 }
 
 function isSelective(query: URLSearchParams): boolean {

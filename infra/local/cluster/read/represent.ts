@@ -47,7 +47,7 @@ function shapeOf({ as, g, v }: Parameters): Form['shape'] | undefined {
 }
 
 export function encode(value: unknown, { encoding }: Pick<Form, 'encoding'>): string {
-  return encoding === 'application/yaml' ? toYaml(value) : JSON.stringify(value);
+  return encoding === 'application/yaml' ? toYaml(value) : `${JSON.stringify(value)}\n`;
 }
 
 export type Rows = {

@@ -23,7 +23,7 @@ function parseFieldSelector(resource: Resource, text: string): Selection | Refus
     if (match === null) return badRequest(`invalid selector: '${text}'; can't understand '${part}'`);
     const [, path = '', operator, value = ''] = match;
     const read = fieldOf(resource, path);
-    if (read === undefined) return badRequest(`field label not supported: ${path}`);
+    if (read === undefined) return badRequest(unknownField(resource, path));
     const wanted = value.replace(/\\([\\,=])/g, '$1');
     tests.push((object) => (read(object) === wanted) === (operator !== '!='));
   }
@@ -35,4 +35,9 @@ function fieldOf(resource: Resource, path: string): ((object: KubeObject) => str
   if (path === 'metadata.namespace' && resource.namespaced) return ({ metadata }) => metadata.namespace ?? '';
   const { selectable = {} } = resource.strategy;
   return Object.hasOwn(selectable, path) ? selectable[path] : undefined;
+}
+
+function unknownField({ custom, strategy }: Resource, path: string): string {
+  if (custom || strategy.selectable !== undefined) return `field label not supported: ${path}`;
+  return `"${path}" is not a known field selector: only "metadata.name", "metadata.namespace"`;
 }

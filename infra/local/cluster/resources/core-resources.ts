@@ -1,6 +1,7 @@
 // Which kinds does the cluster serve before anybody applies a CRD?
 import { coreSchema } from '../codec/core-kinds.ts';
 import { columnsOf } from '../codec/table.ts';
+import { coreColumns } from './core-columns.ts';
 import { coreStrategies } from '../kinds/core-strategies.ts';
 import { prune } from '../schema/prune.ts';
 import { apiVersionOf, type Resource, type Subresource } from './resource.ts';
@@ -120,7 +121,7 @@ function toResource(row: Row): Resource {
     generations: row.generations ?? false,
     unconditionalUpdate: kind !== 'CustomResourceDefinition' && kind !== 'Lease',
     nameRule: row.nameRule ?? 'subdomain',
-    columns: columnsOf(apiVersionOf({ group: group === 'events.k8s.io' ? '' : group, version: 'v1' }), kind),
+    columns: coreColumns[plural] ?? columnsOf('', ''),
     strategy: coreStrategies[`${group}/${kind}`] ?? {},
     schema,
     prune: (object) => prune(schema, object),

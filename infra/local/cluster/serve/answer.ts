@@ -108,12 +108,12 @@ export function write(
   for (const warning of warnings) response.appendHeader('warning', `299 - ${JSON.stringify(warning)}`);
   response.setHeader('cache-control', 'no-cache, private');
   if (isRefusal(answered))
-    return send(response, answered.refusal.code ?? 500, JSON.stringify(answered.refusal), 'application/json');
+    return send(response, answered.refusal.code ?? 500, `${JSON.stringify(answered.refusal)}\n`, 'application/json');
   if ('form' in answered) {
     return send(response, answered.code, encode(answered.body, answered.form), answered.form.encoding);
   }
   for (const [name, value] of Object.entries(answered.headers ?? {})) response.setHeader(name, value);
-  const text = typeof answered.body === 'string' ? answered.body : JSON.stringify(answered.body);
+  const text = typeof answered.body === 'string' ? answered.body : `${JSON.stringify(answered.body)}\n`;
   send(response, 200, text, answered.contentType ?? 'application/json');
 }
 

@@ -20,7 +20,7 @@ export function stream(
       if (response.writableLength > maxUnsentBytes) response.destroy();
       else
         response.write(
-          form.encoding === 'application/json' ? `${JSON.stringify(event)}\n` : `---\n${encode(event, form)}`,
+          form.encoding === 'application/json' ? encode(event, form) : `---\n${encode(event, form)}`,
         );
     },
     () => response.end(),

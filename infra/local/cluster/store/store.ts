@@ -43,7 +43,8 @@ export function createStore(ownership: Ownership, historyLength = 10_000): Store
   let revision = 0;
   let session = 0;
   const queue: Waiting[] = [];
-  let flushing: Promise<void> | undefined;
+  let flushing = Promise.resolve();
+  let active = false;
 
   async function load(): Promise<void> {
     const log = await ownership.query<LogRow>('select * from cluster_log order by revision');
@@ -82,6 +83,7 @@ export function createStore(ownership: Ownership, historyLength = 10_000): Store
         for (const { reject } of taken) reject(cause);
       }
     }
+    active = false; // in the same turn as the last look: whoever writes after it starts the next flush
   }
 
   async function writeAll(taken: readonly Waiting[]): Promise<void> {
@@ -123,9 +125,9 @@ export function createStore(ownership: Ownership, historyLength = 10_000): Store
     write(change) {
       return new Promise((resolve, reject) => {
         queue.push({ change, resolve, reject });
-        flushing ??= flush().finally(() => {
-          flushing = undefined;
-        });
+        if (active) return;
+        active = true;
+        flushing = flush();
       });
     },
     subscribe(listener) {

@@ -2,7 +2,7 @@
 import type { Deps } from '../deps.ts';
 import { namespaceFinalizers } from '../kinds/namespace.ts';
 import { type KubeObject, timestamp, withMeta } from '../object.ts';
-import { badRequest, conflict, isRefusal, notFound, type Outcome, objectModified, type Refusal } from '../refusal.ts';
+import { badRequest, conflict, forbidden, isRefusal, notFound, type Outcome, objectModified, type Refusal } from '../refusal.ts';
 import { keyOf, shown } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import type { ApiRequest } from '../serve/request.ts';
@@ -16,6 +16,8 @@ export type DeleteOptions = {
 /** `object` is the object as it is now, or was last; `gone` tells which. */
 export type Deleted = { readonly object: KubeObject; readonly gone: boolean };
 
+const immortal: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public']);
+
 export const foregroundFinalizer = 'foregroundDeletion';
 export const orphanFinalizer = 'orphan';
 
@@ -26,6 +28,7 @@ export async function remove(deps: Deps, request: ApiRequest, options: DeleteOpt
   for (let attempt = 0; ; attempt++) {
     const stored = deps.store.get(key);
     if (stored === undefined) return notFound(resource, name);
+    if (resource.plural === 'namespaces' && immortal.has(name)) return forbidden(resource, name, 'this namespace may not be deleted');
     const refusal = (await admit(deps, request, stored, options)) ?? preconditions(request, stored, options);
     if (refusal !== undefined) return refusal;
     const from = stored.metadata.resourceVersion ?? '';

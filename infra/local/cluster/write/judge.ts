@@ -42,8 +42,8 @@ function finish(
   const { name, generateName } = object.metadata;
   const named = name === undefined && generateName ? withMeta(object, { name: generatedName(generateName) }) : object;
   const { prepare, observe } = resource.strategy;
-  const prepared = prepare === undefined || subresource === 'status' ? named : prepare(named, old);
-  return observe === undefined || subresource === 'status' ? prepared : observe(prepared, timestamp(now()));
+  const prepared = prepare === undefined || subresource !== undefined ? named : prepare(named, old);
+  return observe === undefined || subresource !== undefined ? prepared : observe(prepared, timestamp(now()));
 }
 
 function check({ resource, warn }: ApiRequest, object: KubeObject, old: KubeObject | undefined): Refusal | undefined {
