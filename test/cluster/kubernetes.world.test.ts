@@ -1,0 +1,110 @@
+// Does a real API server keep the promises of the Cluster port, over each of our transports?
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agent, fetch } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
+import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
+import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
+import { watch } from '#adapters/kubernetes/watch.ts';
+import { describeCluster } from '#core/ports/cluster.promises.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import { installCustomResources } from './custom-resources.ts';
+
+const why = whyNoControlPlane();
+
+describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+  let server: TestControlPlane;
+  let folder: string;
+  const closing: Array<() => Promise<void>> = [];
+
+  beforeAll(async () => {
+    server = await startControlPlane();
+    folder = mkdtempSync(join(tmpdir(), 'transports-'));
+    await installCustomResources(server);
+  });
+  afterAll(async () => {
+    await Promise.all(closing.map((close) => close()));
+    await server?.stop();
+    if (folder !== undefined) rmSync(folder, { recursive: true });
+  });
+
+  const transports: Record<string, () => Promise<KubeTransport>> = {
+    'a kubeconfig': async () => {
+      const { request, close } = await createKubeconfigTransport(server.kubeconfig);
+      closing.push(close);
+      return request;
+    },
+    'a service account': async () => {
+      writeFileSync(join(folder, 'token'), server.token);
+      writeFileSync(join(folder, 'ca.crt'), server.ca);
+      const { request, close } = createServiceAccountTransport({ address: server.url, folder });
+      closing.push(close);
+      return request;
+    },
+    'fetch and a token': async () => {
+      const dispatcher = new Agent({ connect: { ca: server.ca } });
+      closing.push(() => dispatcher.close());
+      // undici's own fetch is the global one with a certificate authority of our choice.
+      const trusting = ((url: string, init: object) =>
+        fetch(url, { ...init, dispatcher })) as unknown as typeof globalThis.fetch;
+      return createFetchTransport({ address: server.url, token: () => server.token, fetch: trusting });
+    },
+  };
+
+  for (const [name, open] of Object.entries(transports)) {
+    describeCluster(`reached with ${name}`, async () => {
+      const cluster = createCluster({ request: await open() });
+      const namespace = name.replaceAll(' ', '-');
+      await cluster.create(RESOURCES.namespaces, {
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name: namespace },
+      });
+      return { cluster, namespace };
+    });
+  }
+
+  test('a user without rights may not read a Secret, one with a role may', async () => {
+    const cluster = createCluster({ request: await (transports['a kubeconfig'] as () => Promise<KubeTransport>)() });
+    const may = (username: string) =>
+      cluster.may({ username, groups: ['system:authenticated'] }, 'get', RESOURCES.secrets, 'default', 'x');
+    expect(await may('nobody')).toBe(false);
+    const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
+    const rules = [{ apiGroups: [''], resources: ['secrets'], resourceNames: ['x'], verbs: ['get'] }];
+    await server.call('POST', `${rbac}/roles`, { metadata: { name: 'reader' }, rules });
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'reader' };
+    await server.call('POST', `${rbac}/rolebindings`, {
+      metadata: { name: 'reader' },
+      roleRef,
+      subjects: [{ kind: 'User', name: 'ada' }],
+    });
+    await expect.poll(() => may('ada')).toBe(true);
+  });
+
+  test('a watch tells what happens after it began', async () => {
+    const request = await (transports['a kubeconfig'] as () => Promise<KubeTransport>)();
+    const cluster = createCluster({ request });
+    const stop = new AbortController();
+    const told: string[] = [];
+    const started = Promise.withResolvers<void>();
+    const watching = watch(request, {
+      resource: RESOURCES.configMaps,
+      namespace: 'default',
+      signal: stop.signal,
+      onStart: started.resolve,
+      onEvent: ({ type, object }) => void told.push(`${type} ${object.metadata.name}`),
+    });
+    await started.promise;
+    const metadata = { name: 'seen', namespace: 'default' };
+    const made = await cluster.create(RESOURCES.configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata });
+    await cluster.patch(RESOURCES.configMaps, 'default', 'seen', { data: { a: 'b' } });
+    await cluster.delete(RESOURCES.configMaps, 'default', 'seen', (made.ok && made.object.metadata.uid) || '');
+    await expect.poll(() => told).toEqual(['ADDED seen', 'MODIFIED seen', 'DELETED seen']);
+    stop.abort();
+    await watching;
+  });
+});
