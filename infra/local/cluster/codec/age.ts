@@ -1,9 +1,9 @@
 // How old is that, in kubectl's words (5m10s, 3d4h)?
 
-/** `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. An absent or unreadable time is `<unknown>`. */
-export function age(timestamp: unknown, now: Date): string {
+/** `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. An absent time is `<unknown>`, and so is one that cannot be read unless `unreadable` says otherwise. */
+export function age(timestamp: unknown, now: Date, unreadable = '<unknown>'): string {
   const then = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN;
-  return Number.isNaN(then) ? '<unknown>' : humanDuration(now.getTime() - then);
+  return Number.isNaN(then) ? unreadable : humanDuration(now.getTime() - then);
 }
 
 /** Milliseconds as kubectl writes a duration. */

@@ -19,17 +19,29 @@ const read = createReader(definitions, messages);
  * has its apiVersion and kind first, as in JSON. Throws `ProtobufError`.
  */
 export function decodeProtobuf(bytes: Uint8Array): JsonObject {
-  if (magic.some((byte, i) => bytes[i] !== byte))
+  if (magic.some((byte, i) => bytes[i] !== byte)) {
     throw new ProtobufError('the body does not begin with the magic number of Kubernetes protobuf');
-  const unknown = read.fields(bytes.subarray(magic.length));
-  const meta = read.fields(unknown.get(1)?.[0] ?? new Uint8Array());
+  }
+  const unknown = readable(() => read.fields(bytes.subarray(magic.length)));
+  const meta = readable(() => read.fields(unknown.get(1)?.[0] ?? new Uint8Array()));
   const text = (number: number) => Buffer.from(meta.get(number)?.[0] ?? '').toString('utf8');
   const [apiVersion, kind] = [text(1), text(2)];
   const name = definitionName(apiVersion, kind);
   if (name === undefined || messages[name] === undefined) {
-    throw new ProtobufError(
-      `this cluster cannot read ${kind || 'an object without kind'} (${apiVersion || 'no apiVersion'}) as protobuf; send JSON`,
-    );
+    const what = `${kind || 'an object without kind'} (${apiVersion || 'no apiVersion'})`;
+    throw new ProtobufError(`this cluster cannot read ${what} as protobuf; send JSON`);
   }
-  return { apiVersion, kind, ...read.message(name, unknown.get(2)?.[0] ?? new Uint8Array()) };
+  const object = readable(() => read.message(name, unknown.get(2)?.[0] ?? new Uint8Array()));
+  return { apiVersion, kind, ...object };
+}
+
+/** A message that is cut short, or JSON inside it that cannot be read, is the sender's fault. */
+function readable<T>(step: () => T): T {
+  try {
+    return step();
+  } catch (cause) {
+    throw new ProtobufError(`the protobuf body cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+    });
+  }
 }

@@ -1,7 +1,7 @@
 // Which columns does `kubectl get` print of an object?
+import { goJson } from '../schema/go-words.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { age } from './age.ts';
-import { coreColumns } from './core-columns.ts';
 import { jsonPath } from './json-path.ts';
 
 /** A CRD's `additionalPrinterColumns` entry. */
@@ -75,7 +75,7 @@ const ageColumn: Column = {
   format: '',
   description: createdAt,
   priority: 0,
-  cell: (object) => String(metadata(object).creationTimestamp ?? ''),
+  cell: (object, now) => age(metadata(object).creationTimestamp, now),
 };
 
 /** The columns of a CRD: the name, then what it declares; without a declaration the age. */
@@ -83,13 +83,9 @@ export function crdColumns(declared: readonly PrinterColumn[] | undefined): Colu
   return [nameColumn, ...(declared && declared.length > 0 ? declared.map(toColumn) : [ageColumn])];
 }
 
-/** The columns of a core kind: its own where it has some, else name and age. */
-export function columnsOf(apiVersion: string, kind: string): Column[] {
-  return coreColumns(apiVersion, kind) ?? [nameColumn, { ...ageColumn, type: 'string', cell: ageOf }];
-}
-
-function ageOf(object: JsonObject, now: Date): string {
-  return age(metadata(object).creationTimestamp, now);
+/** The columns of a kind that declares none and is not custom: name and age. */
+export function columnsOf(_apiVersion: string, _kind: string): Column[] {
+  return [nameColumn, { ...ageColumn, type: 'string' }];
 }
 
 function toColumn({ name, type, jsonPath: path, format = '', description = '', priority = 0 }: PrinterColumn): Column {
@@ -100,20 +96,19 @@ function toColumn({ name, type, jsonPath: path, format = '', description = '', p
     format,
     description: description || `Custom resource definition column (in JSONPath format): ${path}`,
     priority,
-    cell: (object, now) => cell(find(object), type, now),
+    cell: (object, now) => cell(find(object)[0], type, now),
   };
 }
 
-function cell(found: readonly unknown[], type: string, now: Date): string | number | boolean | null {
-  const value = found[0];
+/** The first value found, if it is of the column's type; a text column prints whatever it is. */
+function cell(value: unknown, type: string, now: Date): string | number | boolean | null {
   if (value === undefined || value === null) return null;
-  if (type === 'date') return typeof value === 'string' ? age(value, now) : '<unknown>';
-  if (type === 'string') return found.length === 1 && typeof value === 'string' ? value : found.map(text).join(' ');
-  return typeof value === 'number' || typeof value === 'boolean' ? value : text(value);
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (type === 'string') return typeof value === 'string' ? value : goJson(value);
+  if (type === 'date')
+    return typeof value === 'string' ? age(value, now, value === '' ? '<unknown>' : '<invalid>') : null;
+  if (type === 'boolean') return typeof value === 'boolean' ? value : null;
+  if (typeof value !== 'number') return null;
+  return type === 'integer' ? Math.trunc(value) : value;
 }
 
 function metadata(object: JsonObject): JsonObject {

@@ -36,13 +36,18 @@ export function number(value: number): string {
   return match ? `${match[1]}e${match[2]}${(match[3] ?? '').padStart(2, '0')}` : text;
 }
 
-/** A value as Go writes it in JSON: members in the order of their names. */
+/** A value as Go writes it in JSON: members in the order of their names, `<`, `>` and `&` escaped. */
 export function goJson(value: unknown): string {
   if (typeof value === 'number') return number(value);
   if (Array.isArray(value)) return `[${value.map(goJson).join(',')}]`;
-  if (!isObject(value)) return JSON.stringify(value ?? null);
+  if (!isObject(value)) return text(value);
   const members = Object.keys(value)
     .sort()
-    .map((key) => `${JSON.stringify(key)}:${goJson(value[key])}`);
+    .map((key) => `${text(key)}:${goJson(value[key])}`);
   return `{${members.join(',')}}`;
+}
+
+function text(value: unknown): string {
+  const escaped = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value ?? null).replace(/[<>&\u2028\u2029]/g, escaped);
 }
