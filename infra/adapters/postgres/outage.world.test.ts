@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { entryOf } from '#core/ports/books.promises.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog } from '../memory/log.ts';
@@ -111,6 +111,7 @@ test('a database without our schema yet is an outage that says who makes it', as
   const database = databaseAt(await server.createDatabase());
   for (const call of Object.values({ ...gatewayReads, claims: otherCalls.claims })) {
     const { error } = await outageOf(() => call(database));
+    expect(error).toBeInstanceOf(SchemaMissing);
     expect(error.message).toMatch(/no schema of ours yet/);
   }
 });

@@ -32,22 +32,39 @@ const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
 /** Undefined table, undefined schema. */
 const NO_SCHEMA: ReadonlySet<string> = new Set(['42P01', '3F000']);
 
-/** What the caller sees instead of `error`: DatabaseUnreachable for a database that is away, else the error itself. */
-export function toRefusal(error: unknown, place: Place): unknown {
-  if (error instanceof DatabaseUnreachable) return error;
-  if (error instanceof pg.DatabaseError) {
-    if (NO_SCHEMA.has(error.code ?? '')) {
-      const what = 'has no schema of ours yet: reconcile creates it when it reaches the instance';
-      return new SchemaMissing(`${at(place)} ${what}`, { cause: error });
-    }
-    const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];
-    return advice === undefined
-      ? error
-      : unreachable(place, `${advice(place)} (${error.code}: ${error.message})`, error);
+/** Dialling failed, or the connection ended under a statement: anything that is not the server's own refusal, in any runtime's words. */
+export class ConnectionBroke extends Error {
+  override readonly name = 'ConnectionBroke';
+}
+
+/** To be put around whatever speaks to the server. */
+export async function onConnection<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError) throw error;
+    throw new ConnectionBroke(wordsOf(error), { cause: error });
   }
-  if (isConnectionError(error))
-    return unreachable(place, `cannot be reached (${wordOf(error)}): check host and port`, error);
-  return error;
+}
+
+/** What the caller sees instead of `error`: DatabaseUnreachable for a database that is away or has no schema, else the error itself. */
+export function toRefusal(error: unknown, place: Place): unknown {
+  if (error instanceof ConnectionBroke) {
+    return unreachable(place, `cannot be reached (${error.message}): check host and port`, error.cause);
+  }
+  if (!(error instanceof pg.DatabaseError)) return error;
+  if (NO_SCHEMA.has(error.code ?? '')) {
+    const what = 'has no schema of ours yet: reconcile creates it when it reaches the instance';
+    return new SchemaMissing(`${at(place)} ${what}`, { cause: error });
+  }
+  const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];
+  return advice === undefined ? error : unreachable(place, `${advice(place)} (${error.code}: ${error.message})`, error);
+}
+
+/** The connection is gone, and another one may do. */
+export function isBroken(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(error.code ?? '');
+  return error instanceof ConnectionBroke;
 }
 
 /** The database let `millis` pass without an answer. */
@@ -59,23 +76,8 @@ function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreac
   return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });
 }
 
-/** The connection is gone, and another one may do. */
-export function isBroken(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(error.code ?? '');
-  return isConnectionError(error);
-}
-
-/** Errors of sockets, name look-ups and TLS carry a code; the client library's own do not. */
-function isConnectionError(error: unknown): error is Error {
-  if (!(error instanceof Error)) return false;
-  if ('code' in error && typeof error.code === 'string' && /^(E[A-Z]|ERR_(SSL|TLS)|CERT_|DEPTH_)/.test(error.code))
-    return true;
-  return /^(Connection terminated|Client has encountered a connection error|timeout exceeded|Cannot use a pool|There was an error establishing an SSL|Client was closed|Client network socket|SASL)/.test(
-    error.message,
-  );
-}
-
-function wordOf(error: Error): string {
-  if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0].message;
-  return error.message;
+/** A name with several addresses fails once for each. */
+function wordsOf(error: unknown): string {
+  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  return first instanceof Error ? first.message : String(first);
 }

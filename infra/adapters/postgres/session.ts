@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { isBroken, toRefusal, toSilence } from './refusal.ts';
+import { isBroken, onConnection, toRefusal, toSilence } from './refusal.ts';
 
 /** One statement; answers its rows. A `name` prepares it once per connection. */
 export type Query = <R extends pg.QueryResultRow>(
@@ -59,7 +59,7 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
       }, limit);
     });
     const attempt = async (): Promise<T> => {
-      const connected = await connect();
+      const connected = await onConnection(connect());
       if (late) return connected.release() as never;
       client = connected;
       const isOld = seen.has(connected);
@@ -93,8 +93,13 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
     run,
     transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
     close: async () => {
-      const ended = pool.end().catch(() => undefined);
-      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 1000).unref())]);
+      // A frozen server does not say goodbye.
+      let timer: NodeJS.Timeout | undefined;
+      const patience = new Promise((resolve) => {
+        timer = setTimeout(resolve, 1000);
+      });
+      await Promise.race([pool.end().catch(() => undefined), patience]);
+      clearTimeout(timer);
     },
   };
 }
@@ -141,7 +146,7 @@ function toQuery(client: pg.PoolClient): Query {
     values?: ReadonlyArray<unknown>,
   ) => {
     const said = typeof statement === 'string' ? { text: statement } : statement;
-    const result = await client.query<R>(values === undefined ? said : { ...said, values: [...values] });
+    const result = await onConnection(client.query<R>(values === undefined ? said : { ...said, values: [...values] }));
     return result.rows;
   };
 }

@@ -1,0 +1,91 @@
+// Does the same adapter work in a Worker, where I/O belongs to one request?
+import { build } from 'esbuild';
+import { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+
+const WORKER = `
+import { createDatabase } from '#adapters/postgres/database.ts';
+const log = { info() {}, warn() {}, error() {} };
+export default {
+  async fetch(request) {
+    const { connection, scope, id } = await request.json();
+    const database = createDatabase(connection, { log });
+    try {
+      const { to } = await database.migrate();
+      await database.openInstance({ uid: 'i', namespace: 'n', name: 'm' });
+      const { won, claim } = await database.claim('i', 'key', 'billing', { uid: 'u', namespace: 'n', name: 'k' });
+      const window = { start: 0, end: 4e12 };
+      await database.addValue(claim.scopeId, 'a'.repeat(64));
+      const { scopeId, anchor } = claim;
+      const policy = { scopeId, kind: 'key', name: 'billing', blocked: false, models: [], anchor, object: { namespace: 'n', name: 'k' }, charges: [] };
+      await database.writePolicies('i', [{ policy }]);
+      const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
+      const entry = { id, kind: 'settled', charges: [{ scopeId, window }], cost: 10n ** 17n + 1n, tokens, model: 'm', identifier: 'i', estimated: false, settledAt: 1 };
+      const { rejected } = await database.book('i', [entry]);
+      const [sum] = await database.sums([{ scopeId, window }]);
+      const found = await database.policies('i').find('a'.repeat(64));
+      return Response.json({ to, won, rejected, spent: String(sum.spent), name: found?.key.name });
+    } catch (error) {
+      return Response.json({ name: error.name, message: error.message }, { status: 503 });
+    } finally {
+      await database.close();
+    }
+  },
+};`;
+
+let server: TestPostgres;
+let worker: Miniflare;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  const bundle = await build({
+    stdin: { contents: WORKER, resolveDir: import.meta.dirname, loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+    mainFields: ['module', 'main'],
+    conditions: ['workerd'],
+    external: ['node:*', 'cloudflare:*', 'pg-native'],
+    // The client library is CommonJS and requires Node's own modules.
+    banner: { js: `import { createRequire } from 'node:module'; const require = createRequire('file:///worker.mjs');` },
+  });
+  worker = new Miniflare({
+    modules: true,
+    script: bundle.outputFiles[0]?.text ?? '',
+    compatibilityDate: '2026-07-01',
+    compatibilityFlags: ['nodejs_compat'],
+  });
+});
+
+afterAll(async () => {
+  await worker.dispose();
+  await server.stop();
+});
+
+async function ask(connection: TestPostgres['connection'], id: string) {
+  const body = JSON.stringify({ connection, id });
+  const response = await worker.dispatchFetch('http://worker/', { method: 'POST', body });
+  return { status: response.status, body: await response.json() };
+}
+
+test('in workerd each request opens the database, works and closes it, and money stays exact', async () => {
+  const connection = await server.createDatabase();
+  const answer = { to: 1, won: true, rejected: [], name: 'billing' };
+  expect(await ask(connection, '01930000-0000-7000-8000-000000000001')).toEqual({
+    status: 200,
+    body: { ...answer, spent: '100000000000000001' },
+  });
+  expect(await ask(connection, '01930000-0000-7000-8000-000000000002')).toEqual({
+    status: 200,
+    body: { ...answer, spent: '200000000000000002' },
+  });
+});
+
+test('in workerd a database that is not there is an outage within a second', async () => {
+  const start = performance.now();
+  const { status, body } = await ask({ ...server.connection, port: 1 }, '01930000-0000-7000-8000-000000000003');
+  expect({ status, name: (body as { name: string }).name }).toEqual({ status: 503, name: 'DatabaseUnreachable' });
+  expect(performance.now() - start).toBeLessThan(1000);
+});
