@@ -8,7 +8,7 @@ const TAIL = 10;
 
 /** `<name>-key` unless the template names the Secret (DESIGN 10, Keys). */
 export function keySecretName(key: string, template: string | undefined, hash: Hash): string {
-  return template ?? fit(key, '-key', hash);
+  return template ?? shorten(key, '-key', hash);
 }
 
 /** A User's VirtualKey is called like the User. */
@@ -23,11 +23,11 @@ export function snapshotName(instance: string, hash: string): string {
 
 /** The same event about the same object has the same name, so that it is told once. */
 export function eventName(object: string, uid: string, what: string, hash: Hash): string {
-  return fit(object, `.${hash(`${uid}/${what}`).slice(0, 16)}`, hash);
+  return shorten(object, `.${hash(`${uid}/${what}`).slice(0, 16)}`, hash);
 }
 
 /** `name` + `suffix` in at most 253 characters: a longer name is cut and gets a hash of all of it. */
-function fit(name: string, suffix: string, hash: Hash): string {
+function shorten(name: string, suffix: string, hash: Hash): string {
   if (name.length + suffix.length <= LONGEST_NAME) return name + suffix;
   const cut = name.slice(0, LONGEST_NAME - suffix.length - TAIL - 1).replace(/[^a-z0-9]+$/, '');
   return `${cut}-${hash(name).slice(0, TAIL)}${suffix}`;

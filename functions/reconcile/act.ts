@@ -1,10 +1,10 @@
 // How is a plan done? Objects at once, the actions of one object in order; each is caught once, and what it changed is learned.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import type { Action, ActionOf } from './action.ts';
 import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
 import { registryPerformers, writePolicies } from './act/registry.ts';
 import { secretPerformers } from './act/secrets.ts';
+import type { Action, ActionOf } from './action.ts';
 import { giveUp, learn } from './learn.ts';
 import { each } from './observe/each.ts';
 import { reasonOf } from './observe/instance.ts';
@@ -23,7 +23,9 @@ const performers = { ...objectPerformers, ...secretPerformers, ...registryPerfor
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
 export async function act(actions: ReadonlyArray<Action>, hands: Hands & { readonly world: Draft }): Promise<Deed[]> {
   const turns = Map.groupBy(actions, (action) =>
-    action.action === 'WritePolicy' ? `policies ${action.instance}` : `${action.kind}/${action.namespace}/${action.name}`,
+    action.action === 'WritePolicy'
+      ? `policies ${action.instance}`
+      : `${action.kind}/${action.namespace}/${action.name}`,
   );
   const deeds = await each(turns.values(), WIDTH, async (turn) => {
     const policies = turn.filter((action) => action.action === 'WritePolicy');
@@ -42,9 +44,14 @@ async function doInOrder(turn: ReadonlyArray<Action>, hands: Hands & { readonly 
   return deeds;
 }
 
-async function doPolicies(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: Hands & { readonly world: Draft }): Promise<Deed[]> {
+async function doPolicies(
+  actions: ReadonlyArray<ActionOf<'WritePolicy'>>,
+  hands: Hands & { readonly world: Draft },
+): Promise<Deed[]> {
   const outcome = await attempt(() => writePolicies(actions, hands), actions[0]);
-  return actions.map((action, index) => conclude(action, index > 0 && outcome.ended === 'done' ? done() : outcome, hands));
+  return actions.map((action, index) =>
+    conclude(action, index > 0 && outcome.ended === 'done' ? done() : outcome, hands),
+  );
 }
 
 /** The one catch of an action. */
@@ -56,13 +63,20 @@ async function attempt(work: () => Promise<Outcome>, action: Action | undefined)
     const unreachable = error instanceof DatabaseUnreachable;
     if (instance === undefined || (!unreachable && action?.action !== 'OpenDatabase')) return failed(reasonOf(error));
     const reason = unreachable ? 'DatabaseUnreachable' : 'DatabaseNotMigrated';
-    return { ended: 'failed', why: reasonOf(error), facts: [{ fact: 'unreachable', instance, reason, message: reasonOf(error) }] };
+    return {
+      ended: 'failed',
+      why: reasonOf(error),
+      facts: [{ fact: 'unreachable', instance, reason, message: reasonOf(error) }],
+    };
   }
 }
 
 function perform(action: Action, hands: Hands): Promise<Outcome> {
   // The table has a performer for each name; TypeScript does not follow a union through it.
-  const performer = performers[action.action as keyof typeof performers] as (action: Action, hands: Hands) => Promise<Outcome>;
+  const performer = performers[action.action as keyof typeof performers] as (
+    action: Action,
+    hands: Hands,
+  ) => Promise<Outcome>;
   return performer(action, hands);
 }
 

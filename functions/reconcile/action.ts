@@ -1,8 +1,9 @@
 // What can a run do? Plain data: decided by plan, done by act, foreseen by a dry run.
-import type { PolicyWrite } from '#core/ports/registry.ts';
+
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
+import type { PolicyWrite } from '#core/ports/registry.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
-import type { OwnKind, OwnerReference } from './world.ts';
+import type { OwnerReference, OwnKind } from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
 interface About {

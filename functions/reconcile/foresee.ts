@@ -1,12 +1,13 @@
 // What would an action lead to, if everything went well? A dry run learns this in place of what really happened.
-import type { Claim } from '#core/ports/registry.ts';
+
 import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Claim } from '#core/ports/registry.ts';
 import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';
 import { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Action } from './action.ts';
 import type { Fact } from './learn.ts';
 import { dataOf, present } from './plan/key-secret.ts';
-import { claimKey, type KeyView, pathOf, type PresentSecret, sumKey, type World } from './world.ts';
+import { claimKey, type KeyView, type PresentSecret, pathOf, sumKey, type World } from './world.ts';
 
 /** Stands for what only doing can know: ids, and the hash of a value that is not made. */
 const UNKNOWN = '(known after the run)';
@@ -16,13 +17,17 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
   const path = pathOf(action);
   switch (action.action) {
     case 'AddFinalizer':
-      return changed(action, world, (object) => withMetadata(object, { finalizers: [...(object.metadata.finalizers ?? []), FINALIZER] }));
+      return changed(action, world, (object) =>
+        withMetadata(object, { finalizers: [...(object.metadata.finalizers ?? []), FINALIZER] }),
+      );
     case 'RemoveFinalizer':
     case 'DeleteKey':
       return foreseeDeletion(action, world);
     case 'OpenDatabase': {
       const view = world.instances.get(action.instance);
-      return view === undefined ? [] : [{ fact: 'opened', instance: action.instance, claims: view.claims, sums: view.sums }];
+      return view === undefined
+        ? []
+        : [{ fact: 'opened', instance: action.instance, claims: view.claims, sums: view.sums }];
     }
     case 'CloseInstance':
       return [{ fact: 'closed', instance: action.instance }];
@@ -31,16 +36,30 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
     case 'DeleteSnapshot':
       return [{ fact: 'unpublished', instance: path, snapshot: action.snapshot }];
     case 'ClaimAlias':
-      return [{ fact: 'claim', instance: action.instance, key: claimKey(action.scope, action.alias), claim: foreseeClaim(action, world, now) }];
+      return [
+        {
+          fact: 'claim',
+          instance: action.instance,
+          key: claimKey(action.scope, action.alias),
+          claim: foreseeClaim(action, world, now),
+        },
+      ];
     case 'RetireClaim':
       return [{ fact: 'retired', instance: action.instance, key: action.claim }];
     case 'WritePolicy': {
-      const { write: { policy, recount } } = action;
+      const {
+        write: { policy, recount },
+      } = action;
       const sums = new Map(recount === undefined ? [] : [[sumKey(policy.scopeId, recount), 0n]]);
-      return [{ fact: 'policy', instance: action.instance, key: action.claim, policy }, { fact: 'sums', instance: action.instance, sums }];
+      return [
+        { fact: 'policy', instance: action.instance, key: action.claim, policy },
+        { fact: 'sums', instance: action.instance, sums },
+      ];
     }
     case 'AddValue':
-      return [{ fact: 'values', instance: action.instance, key: action.claim, added: { hash: action.hash, createdAt: now } }];
+      return [
+        { fact: 'values', instance: action.instance, key: action.claim, added: { hash: action.hash, createdAt: now } },
+      ];
     case 'RetireValues':
       return [{ fact: 'values', instance: action.instance, key: action.claim, retired: action.hashes }];
     case 'CreateSecret':
@@ -55,7 +74,9 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
     case 'UpdateKey':
       return changed({ kind: 'VirtualKey', namespace: action.namespace, name: action.key }, world, (object) => ({
         ...object,
-        spec: Object.fromEntries(Object.entries({ ...(object.spec as object), ...action.spec }).filter(([, value]) => value !== null)),
+        spec: Object.fromEntries(
+          Object.entries({ ...(object.spec as object), ...action.spec }).filter(([, value]) => value !== null),
+        ),
       }));
     case 'WriteStatus':
       return foreseeStatus(action, world);
@@ -89,22 +110,39 @@ const withMetadata = (object: KubeObject, metadata: Partial<KubeObject['metadata
   metadata: { ...object.metadata, ...metadata },
 });
 
-function foreseeDeletion(action: Extract<Action, { action: 'RemoveFinalizer' | 'DeleteKey' }>, world: World): ReadonlyArray<Fact> {
-  const at: At = action.action === 'DeleteKey' ? { kind: 'VirtualKey', namespace: action.namespace, name: action.key } : action;
+function foreseeDeletion(
+  action: Extract<Action, { action: 'RemoveFinalizer' | 'DeleteKey' }>,
+  world: World,
+): ReadonlyArray<Fact> {
+  const at: At =
+    action.action === 'DeleteKey' ? { kind: 'VirtualKey', namespace: action.namespace, name: action.key } : action;
   const object = objectAt(at, world);
   const held = action.action === 'DeleteKey' && object?.metadata.finalizers?.includes(FINALIZER) === true;
   if (object === undefined || !held) return [{ fact: 'gone', kind: at.kind, at }];
-  return [{ fact: 'object', object: withMetadata(object, { deletionTimestamp: object.metadata.creationTimestamp ?? '' }) }];
+  return [
+    { fact: 'object', object: withMetadata(object, { deletionTimestamp: object.metadata.creationTimestamp ?? '' }) },
+  ];
 }
 
 function foreseeClaim(action: Extract<Action, { action: 'ClaimAlias' }>, world: World, now: number): Claim {
   const { instance, scope: kind, alias, namespace, name } = action;
   const uid = objectAt(action, world)?.metadata.uid ?? '';
   const adopted = world.instances.get(instance)?.claims.get(claimKey(kind, alias));
-  return { scopeId: `${kind} ${alias}`, kind, alias, anchor: now, values: [], ...adopted, holder: { uid, namespace, name } };
+  return {
+    scopeId: `${kind} ${alias}`,
+    kind,
+    alias,
+    anchor: now,
+    values: [],
+    ...adopted,
+    holder: { uid, namespace, name },
+  };
 }
 
-function foreseeSecret(action: Extract<Action, { action: 'CreateSecret' | 'UpdateSecret' }>, view: KeyView | undefined): ReadonlyArray<Fact> {
+function foreseeSecret(
+  action: Extract<Action, { action: 'CreateSecret' | 'UpdateSecret' }>,
+  view: KeyView | undefined,
+): ReadonlyArray<Fact> {
   const { namespace, name, shape } = action;
   const source = present(action.action === 'CreateSecret' ? view?.previous : view?.secret);
   const keeps = action.value === 'previous' || action.value === 'same';

@@ -3,12 +3,25 @@ import type { Nano } from '#core/money.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Claim, Holder, LiveValue } from '#core/ports/registry.ts';
 import { keep } from './observe/objects.ts';
-import { type Draft, idOf, type InstanceDraft, type KeyView, type OwnKind, type Path, pathOf, type SecretView } from './world.ts';
+import {
+  type Draft,
+  type InstanceDraft,
+  idOf,
+  type KeyView,
+  type OwnKind,
+  type Path,
+  pathOf,
+  type SecretView,
+} from './world.ts';
 
 export type Fact =
   /** An object of ours as it is now. A key's Secrets stay as they were seen. */
   | { readonly fact: 'object'; readonly object: KubeObject }
-  | { readonly fact: 'gone'; readonly kind: OwnKind; readonly at: { readonly namespace: string; readonly name: string } }
+  | {
+      readonly fact: 'gone';
+      readonly kind: OwnKind;
+      readonly at: { readonly namespace: string; readonly name: string };
+    }
   /** A key with its Secret, looked at anew. */
   | { readonly fact: 'key'; readonly view: KeyView }
   | { readonly fact: 'secret'; readonly key: Path; readonly which: 'secret' | 'previous'; readonly view: SecretView }
@@ -55,16 +68,20 @@ type InstanceFact = Extract<Fact, { readonly instance: Path }>;
 function learnOfObject(world: Draft, fact: Exclude<Fact, InstanceFact>): void {
   switch (fact.fact) {
     case 'object':
-      return learnObject(world, fact.object);
+      learnObject(world, fact.object);
+      return;
     case 'gone':
-      return forget(world, fact.kind, pathOf(fact.at));
+      forget(world, fact.kind, pathOf(fact.at));
+      return;
     case 'key':
       world.keys.set(pathOf(fact.view.object.metadata), fact.view);
       return;
     case 'secret':
-      return changeKey(world, fact.key, { [fact.which]: fact.view });
+      changeKey(world, fact.key, { [fact.which]: fact.view });
+      return;
     case 'valueRefused':
-      return changeKey(world, fact.key, { refusedHash: fact.hash });
+      changeKey(world, fact.key, { refusedHash: fact.hash });
+      return;
   }
 }
 
@@ -87,44 +104,47 @@ function forget(world: Draft, kind: OwnKind, path: Path): void {
 function learnOfInstance(world: Draft, fact: InstanceFact): void {
   const view = world.instances.get(fact.instance);
   if (view === undefined) return;
-  const change = (changes: Partial<InstanceDraft>) => changeInstance(world, fact.instance, changes);
-  const claim = 'key' in fact ? view.claims.get(fact.key) : undefined;
+  if ('key' in fact) learnOfClaim(view, fact);
+  else if (fact.fact === 'sums') for (const [key, spent] of fact.sums) view.sums.set(key, spent);
+  else changeInstance(world, fact.instance, changesOf(view, fact));
+}
+
+type ClaimFact = Extract<InstanceFact, { readonly key: string }>;
+
+function changesOf(
+  view: InstanceDraft,
+  fact: Exclude<InstanceFact, ClaimFact | { readonly fact: 'sums' }>,
+): Partial<InstanceDraft> {
+  const { database, snapshot } = view;
   switch (fact.fact) {
     case 'opened':
-      return change({
-        database: { ok: true, message: view.database.message, opened: true },
+      return {
+        database: { ok: true, message: database.message, opened: true },
         claims: new Map(fact.claims),
         sums: new Map(fact.sums),
-      });
+      };
     case 'closed':
-      return change({ claims: new Map() });
+      return { claims: new Map() };
     case 'unreachable':
-      return change({ database: { ok: false, reason: fact.reason, message: fact.message } });
+      return { database: { ok: false, reason: fact.reason, message: fact.message } };
     case 'claims':
-      return change({ claims: new Map(fact.claims) });
-    case 'claim':
-      view.claims.set(fact.key, fact.claim);
-      return;
-    case 'taken':
-      view.taken.set(fact.key, fact.by);
-      return;
-    case 'retired':
-      view.claims.delete(fact.key);
-      return;
-    case 'values':
-      if (claim !== undefined) view.claims.set(fact.key, { ...claim, values: valuesAfter(claim, fact) });
-      return;
-    case 'policy':
-      if (claim !== undefined) view.claims.set(fact.key, { ...claim, policy: fact.policy });
-      return;
-    case 'sums':
-      for (const [key, spent] of fact.sums) view.sums.set(key, spent);
-      return;
+      return { claims: new Map(fact.claims) };
     case 'published':
-      return change({ snapshot: { ...view.snapshot, published: true } });
+      return { snapshot: { ...snapshot, published: true } };
     case 'unpublished':
-      return change({ snapshot: { ...view.snapshot, older: view.snapshot.older.filter(({ name }) => name !== fact.snapshot) } });
+      return { snapshot: { ...snapshot, older: snapshot.older.filter(({ name }) => name !== fact.snapshot) } };
   }
+}
+
+/** In place: there may be a hundred thousand of them. */
+function learnOfClaim({ claims, taken }: InstanceDraft, fact: ClaimFact): void {
+  const claim = claims.get(fact.key);
+  if (fact.fact === 'claim') claims.set(fact.key, fact.claim);
+  else if (fact.fact === 'taken') taken.set(fact.key, fact.by);
+  else if (fact.fact === 'retired') claims.delete(fact.key);
+  else if (claim === undefined) return;
+  else if (fact.fact === 'values') claims.set(fact.key, { ...claim, values: valuesAfter(claim, fact) });
+  else claims.set(fact.key, { ...claim, policy: fact.policy });
 }
 
 function valuesAfter(
@@ -146,6 +166,10 @@ function changeKey(world: Draft, path: Path, changes: Partial<KeyView>): void {
 }
 
 /** Nothing more is tried for the object in this run; its status says why. */
-export function giveUp(world: Draft, action: { readonly kind: string; readonly namespace: string; readonly name: string }, why: string): void {
+export function giveUp(
+  world: Draft,
+  action: { readonly kind: string; readonly namespace: string; readonly name: string },
+  why: string,
+): void {
   world.failures.set(idOf(action.kind, action), why);
 }

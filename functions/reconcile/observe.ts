@@ -7,7 +7,16 @@ import { observeKey, type Reading } from './observe/key-secrets.ts';
 import type { Link, Links } from './observe/links.ts';
 import { loadObjects, namespaceLabels, type Objects } from './observe/objects.ts';
 import type { Scope } from './scope.ts';
-import { aliasOf, type Draft, type InstanceDraft, instancePathOf, type KeyView, type Member, type Path, pathOf } from './world.ts';
+import {
+  aliasOf,
+  type Draft,
+  type InstanceDraft,
+  instancePathOf,
+  type KeyView,
+  type Member,
+  type Path,
+  pathOf,
+} from './world.ts';
 
 export interface Observation {
   readonly world: Draft;
@@ -20,7 +29,11 @@ const SECRETS = 32;
 /** Throws only when the API server cannot list our kinds: then nothing is known, and nothing is planned. */
 export async function observe(look: Look, scope: Scope): Promise<Observation> {
   const objects = await loadObjects(look.deps.cluster, scope);
-  const members: ReadonlyArray<Member> = [...objects.keys.values(), ...objects.users.values(), ...objects.teams.values()];
+  const members: ReadonlyArray<Member> = [
+    ...objects.keys.values(),
+    ...objects.users.values(),
+    ...objects.teams.values(),
+  ];
   const byInstance = Map.groupBy(members, instancePathOf);
   const instances = new Map<Path, InstanceDraft>();
   const links = new Map<Path, Link>();

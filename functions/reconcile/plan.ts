@@ -1,6 +1,7 @@
 // What is to be done? Pure and total: the same world and the same instant give the same actions.
-import { FINALIZER } from '#crds/group.ts';
+
 import type { Millis } from '#core/ports/money.ts';
+import { FINALIZER } from '#crds/group.ts';
 import type { Action } from './action.ts';
 import { about } from './plan/about.ts';
 import { planLeftovers } from './plan/claims.ts';
@@ -27,16 +28,24 @@ export function plan(world: World, now: Millis): Plan {
 
 function planSteps(outlook: Outlook): Action[] {
   const { world } = outlook;
-  const current = new Map(membersOf(world).map((member) => [member.metadata.uid, `${instancePathOf(member)} ${aliasOf(member).key}`]));
+  const current = new Map(
+    membersOf(world).map((member) => [member.metadata.uid, `${instancePathOf(member)} ${aliasOf(member).key}`]),
+  );
   return [
     ...[...world.instances.values()].flatMap((view) => planInstance(view, outlook)),
     ...[...world.instances].flatMap(([path, view]) => planLeftovers(path, view, outlook, current)),
     ...[...world.teams.values()].flatMap((team) => planTeam(team, outlook)),
     ...[...world.users.values()].flatMap((user) => planUser(user, outlook)),
     ...[...world.keys.values()].flatMap((key) => planKey(key, outlook)),
-    ...[...world.malformed.values()].filter(({ metadata }) => metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(FINALIZER)).map(
-      (object): Action => ({ action: 'RemoveFinalizer', ...about(object, 'it is deleted'), letGo: 'what it claimed is found by a sweep' }),
-    ),
+    ...[...world.malformed.values()]
+      .filter(({ metadata }) => metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(FINALIZER))
+      .map(
+        (object): Action => ({
+          action: 'RemoveFinalizer',
+          ...about(object, 'it is deleted'),
+          letGo: 'what it claimed is found by a sweep',
+        }),
+      ),
   ];
 }
 

@@ -1,6 +1,7 @@
 // What did a run see and do? The answer to whoever asked for it, and the lines of a dry run.
-import { type Action, type ActionName, SIGNS } from './action.ts';
+
 import type { Deed } from './act.ts';
+import { type Action, type ActionName, SIGNS } from './action.ts';
 import type { Held } from './plan/hold.ts';
 import type { OwnKind, World } from './world.ts';
 
@@ -22,7 +23,12 @@ export interface PlannedRow {
   readonly why: string;
 }
 
-export function toReport(world: World, seen: Report['observed'], deeds: ReadonlyArray<Deed>, held: ReadonlyArray<Held>): Report {
+export function toReport(
+  world: World,
+  seen: Report['observed'],
+  deeds: ReadonlyArray<Deed>,
+  held: ReadonlyArray<Held>,
+): Report {
   const failed = count(deeds.filter(({ ended }) => ended === 'failed').map(({ action }) => action.action));
   const unobserved = world.unobserved.size;
   return {
@@ -58,5 +64,7 @@ export function toRow({ action, kind, namespace, name, why }: Action): PlannedRo
 /** One line per action: `+` something comes, `~` changes, `-` goes. */
 export function toText(rows: ReadonlyArray<PlannedRow>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
-  return rows.map((row) => `${SIGNS[row.action]} ${row.action} ${row.kind} ${row.namespace}/${row.name}: ${row.why}\n`).join('');
+  return rows
+    .map((row) => `${SIGNS[row.action]} ${row.action} ${row.kind} ${row.namespace}/${row.name}: ${row.why}\n`)
+    .join('');
 }

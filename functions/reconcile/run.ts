@@ -1,13 +1,14 @@
 // How does one run go? Observe once, then plan and act until nothing is left to do: each plan knows what the acts before it changed.
-import type { Action } from './action.ts';
+
 import { act, type Deed } from './act.ts';
+import type { Action } from './action.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { foresee } from './foresee.ts';
 import { learn } from './learn.ts';
-import { observe } from './observe.ts';
 import type { Memory } from './observe/links.ts';
-import { plan } from './plan.ts';
+import { observe } from './observe.ts';
 import type { Held } from './plan/hold.ts';
+import { plan } from './plan.ts';
 import { countObserved, type PlannedRow, type Report, toReport, toRow } from './report.ts';
 import type { Scope } from './scope.ts';
 
@@ -69,7 +70,8 @@ function identify(action: Action): string {
 /** One line per run that did something, in the domain's words; metrics always. */
 function tell({ log, metrics }: ReconcileDeps, report: Report, millis: number): void {
   metrics.observe('gateway_operator_reconcile_duration_seconds', millis / 1000);
-  for (const [kind, count] of Object.entries(report.observed)) metrics.set('gateway_operator_reconcile_observed', count, { kind });
+  for (const [kind, count] of Object.entries(report.observed))
+    metrics.set('gateway_operator_reconcile_observed', count, { kind });
   for (const held of report.held ?? []) {
     log.warn('deletions are held: a run would remove more than is plausible', { ...held });
     metrics.add('gateway_operator_reconcile_held_total', { action: held.action });

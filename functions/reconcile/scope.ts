@@ -1,7 +1,7 @@
 // Where does a request tell us to look? An event says only "look here"; nothing else in it is believed.
 import * as z from 'zod';
-import { kinds } from '#crds/kinds.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { kinds } from '#crds/kinds.ts';
 import type { OwnKind } from './world.ts';
 
 export type Scope =
@@ -36,7 +36,9 @@ export function toScope(posted: Posted): Result<Scope, string> {
   if (contentType.startsWith('application/cloudevents') && posted.body.trim() !== '') return structured(posted.body);
   if (binaryType !== undefined) return binary(binaryType, posted);
   if (posted.body.trim() === '') return ok({ look: 'everywhere' });
-  return err('the body is neither empty (a full sweep) nor a CloudEvent: no ce-type header, no content type application/cloudevents+json');
+  return err(
+    'the body is neither empty (a full sweep) nor a CloudEvent: no ce-type header, no content type application/cloudevents+json',
+  );
 }
 
 function structured(body: string): Result<Scope, string> {
@@ -57,14 +59,17 @@ function scopeOf(type: string, data: unknown): Result<Scope, string> {
   if (type === PING) return ok({ look: 'everywhere' });
   const apiServer = API_SERVER.exec(type);
   if (apiServer === null && type !== HINT) {
-    return err(`CloudEvents of type ${JSON.stringify(type)} mean nothing here: ${PING}, dev.knative.apiserver.ref.* and ${HINT} do`);
+    return err(
+      `CloudEvents of type ${JSON.stringify(type)} mean nothing here: ${PING}, dev.knative.apiserver.ref.* and ${HINT} do`,
+    );
   }
   const reference = apiServer?.[1] === 'resource' ? fromResource(data) : Reference.safeParse(data);
   if (!reference.success) return err(`the data of the CloudEvent names no object: ${complaint(reference.error)}`);
   const { kind, namespace, name: named } = reference.data;
   const own = kinds.find((candidate) => candidate.kind === kind);
   if (own === undefined) return ok({ look: 'nowhere' });
-  if (namespace === undefined || namespace === '') return err(`the data of the CloudEvent names a ${kind} without a namespace`);
+  if (namespace === undefined || namespace === '')
+    return err(`the data of the CloudEvent names a ${kind} without a namespace`);
   return ok({ look: 'at', kind: own.kind, namespace, name: named });
 }
 

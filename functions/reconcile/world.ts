@@ -1,12 +1,13 @@
 // What does one run know? Everything that was observed, and what the run's own actions have changed since.
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import type { Team } from '#crds/team.ts';
-import type { User } from '#crds/user.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+
 import type { Nano } from '#core/money.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
 import type { Claim, Holder } from '#core/ports/registry.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
 
 export type OwnKind = 'GatewayInstance' | 'VirtualKey' | 'User' | 'Team';
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
@@ -94,9 +95,7 @@ export interface KeyView {
 
 export type SecretView =
   /** Not looked at: published, unchanged, and not in this minute's share. */
-  | { readonly state: 'unread' }
-  | { readonly state: 'absent' }
-  | PresentSecret;
+  { readonly state: 'unread' } | { readonly state: 'absent' } | PresentSecret;
 
 export interface PresentSecret {
   readonly state: 'present';

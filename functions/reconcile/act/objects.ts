@@ -1,7 +1,8 @@
 // How are our own objects written: finalizers, statuses, a user's key, snapshots, events?
+
+import { toTimestamp } from '#core/conditions.ts';
 import { eventName } from '#core/names.ts';
 import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
-import { toTimestamp } from '#core/conditions.ts';
 import {
   AUTH_API_VERSION,
   FINALIZER,
@@ -77,7 +78,9 @@ async function patch(
 const addFinalizer: Performer<'AddFinalizer'> = async (action, hands) => {
   const finalizers = [...(objectOf(action, hands)?.metadata.finalizers ?? []), FINALIZER];
   const written = await patch(action, hands, { metadata: { finalizers } });
-  return written.ok ? done({ fact: 'object', object: written.object }) : refused(written, () => lookAgain(action, hands));
+  return written.ok
+    ? done({ fact: 'object', object: written.object })
+    : refused(written, () => lookAgain(action, hands));
 };
 
 const removeFinalizer: Performer<'RemoveFinalizer'> = async (action, hands) => {
@@ -95,13 +98,15 @@ const removeFinalizer: Performer<'RemoveFinalizer'> = async (action, hands) => {
 
 const writeStatus: Performer<'WriteStatus'> = async (action, hands) => {
   const { members, keyValue } = action.patch;
-  const value = keyValue === undefined ? {} : { keyValue: valueOf(action, hands, keyValue) };
+  const value = keyValue === undefined ? {} : { keyValue: shownValue(action, hands, keyValue) };
   const written = await patch(action, hands, { status: { ...members, ...value } }, 'status');
-  return written.ok ? done({ fact: 'object', object: written.object }) : refused(written, () => lookAgain(action, hands));
+  return written.ok
+    ? done({ fact: 'object', object: written.object })
+    : refused(written, () => lookAgain(action, hands));
 };
 
 /** The key itself, which no plan holds. */
-function valueOf(at: At, { world }: Hands, mode: 'full' | 'redacted'): string | null {
+function shownValue(at: At, { world }: Hands, mode: 'full' | 'redacted'): string | null {
   const view = world.keys.get(pathOf(at));
   const value = present(view?.secret)?.data.get('key') ?? view?.object.status?.keyValue;
   if (value === undefined) return null;
@@ -122,7 +127,9 @@ const createKey: Performer<'CreateKey'> = async (action, hands) => {
     },
     spec,
   });
-  return written.ok ? done(await seen(written.object, hands)) : refused(written, () => lookAgain(ownedKey(action), hands));
+  return written.ok
+    ? done(await seen(written.object, hands))
+    : refused(written, () => lookAgain(ownedKey(action), hands));
 };
 
 const updateKey: Performer<'UpdateKey'> = async (action, hands) => {
@@ -166,13 +173,17 @@ const publishSnapshot: Performer<'PublishSnapshot'> = async ({ namespace, name, 
   if (written.refusal !== 'exists') return failed(written.message);
   const there = await hands.deps.cluster.get(RESOURCES.configMaps, namespace, snapshot);
   const isOurs = there?.metadata.ownerReferences?.some(({ uid }) => uid === metadata.uid) === true;
-  return isOurs ? done({ fact: 'published', instance }) : failed(`ConfigMap "${snapshot}" is there and is not ours: delete it`);
+  return isOurs
+    ? done({ fact: 'published', instance })
+    : failed(`ConfigMap "${snapshot}" is there and is not ours: delete it`);
 };
 
 const deleteSnapshot: Performer<'DeleteSnapshot'> = async ({ namespace, name, snapshot, uid }, { deps }) => {
   const written = await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid);
   const isGone = written.ok || written.refusal === 'gone' || written.refusal === 'conflict';
-  return isGone ? done({ fact: 'unpublished', instance: pathOf({ namespace, name }), snapshot }) : failed(written.message);
+  return isGone
+    ? done({ fact: 'unpublished', instance: pathOf({ namespace, name }), snapshot })
+    : failed(written.message);
 };
 
 const LONGEST_EVENT = 1024;

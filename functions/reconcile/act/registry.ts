@@ -1,9 +1,10 @@
 // How are claims, values and policies written to an instance's database?
+
+import type { ActionName, ActionOf } from '../action.ts';
+import { readClaims } from '../observe/instance.ts';
 import type { Link } from '../observe/links.ts';
 import { openedKey } from '../observe/links.ts';
-import { readClaims } from '../observe/instance.ts';
 import { readSums } from '../observe/sums.ts';
-import type { ActionName, ActionOf } from '../action.ts';
 import { membersOf } from '../plan/outlook.ts';
 import { claimKey, instancePathOf, type Member, sumKey } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer } from './hands.ts';
@@ -84,11 +85,17 @@ export function writePolicies(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, h
   return on(first, hands, async ({ uid, registry }) => {
     const writes = actions.map(({ write }) => write);
     await registry.writePolicies(uid, writes);
-    const recounted = writes.flatMap(({ policy: { scopeId }, recount }) => (recount === undefined ? [] : [{ scopeId, window: recount }]));
+    const recounted = writes.flatMap(({ policy: { scopeId }, recount }) =>
+      recount === undefined ? [] : [{ scopeId, window: recount }],
+    );
     const sums = recounted.length === 0 ? [] : await registry.sums(recounted);
     return done(
       ...actions.map(({ claim: key, write: { policy } }) => ({ fact: 'policy', instance, key, policy }) as const),
-      { fact: 'sums', instance, sums: new Map(sums.map(({ scopeId, window, spent }) => [sumKey(scopeId, window), spent])) },
+      {
+        fact: 'sums',
+        instance,
+        sums: new Map(sums.map(({ scopeId, window, spent }) => [sumKey(scopeId, window), spent])),
+      },
     );
   });
 }

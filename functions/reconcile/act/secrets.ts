@@ -7,7 +7,7 @@ import { readClaims } from '../observe/instance.ts';
 import { readSecret } from '../observe/key-secrets.ts';
 import { encode, toSecretView } from '../observe/secrets.ts';
 import { dataOf, ownersAfter, present } from '../plan/key-secret.ts';
-import { aliasOf, type KeyView, type Path, pathOf, type PresentSecret } from '../world.ts';
+import { aliasOf, type KeyView, type Path, type PresentSecret, pathOf } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 import { refused } from './objects.ts';
 
@@ -46,7 +46,9 @@ const updateSecret: Performer<'UpdateSecret'> = async (action, hands) => {
   const secret = present(view?.secret);
   if (view === undefined || secret === undefined) return stale();
   if (action.value === 'status') {
-    const moved = await mintedMeanwhile(hands, instance, aliasOf(view.object).key, (live) => isLive(live, view, secret));
+    const moved = await mintedMeanwhile(hands, instance, aliasOf(view.object).key, (live) =>
+      isLive(live, view, secret),
+    );
     if (moved !== undefined) return moved;
   }
   const value = action.value === 'status' ? view.object.status?.keyValue : secret.data.get('key');
@@ -65,16 +67,19 @@ const deleteSecret: Performer<'DeleteSecret'> = async (action, hands) => {
   const key = pathOf({ namespace, name });
   const which = placeOf(hands, key, secret);
   if (unless !== undefined) {
-    const same = (live: ReadonlyArray<string>) => live.length === unless.live.length && live.every((hash) => unless.live.includes(hash));
+    const same = (live: ReadonlyArray<string>) =>
+      live.length === unless.live.length && live.every((hash) => unless.live.includes(hash));
     const moved = await mintedMeanwhile(hands, instance, unless.claim, same);
     if (moved !== undefined) return moved;
     const now = await readSecret(hands.deps, namespace, secret);
     const seen = hands.world.keys.get(key)?.[which];
-    const untouched = now.state === 'present' && seen?.state === 'present' && now.resourceVersion === seen.resourceVersion;
+    const untouched =
+      now.state === 'present' && seen?.state === 'present' && now.resourceVersion === seen.resourceVersion;
     if (!untouched) return stale({ fact: 'secret', key, which, view: now });
   }
   const written = await hands.deps.cluster.delete(RESOURCES.secrets, namespace, secret, uid);
-  if (!written.ok && written.refusal !== 'gone') return refused(written, () => secretFact(hands, key, namespace, secret));
+  if (!written.ok && written.refusal !== 'gone')
+    return refused(written, () => secretFact(hands, key, namespace, secret));
   return done({ fact: 'secret', key, which, view: { state: 'absent' } });
 };
 

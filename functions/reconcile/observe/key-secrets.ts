@@ -41,7 +41,11 @@ export async function observeKey(reading: Reading, object: VirtualKey, claim: Cl
   }
 }
 
-export async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, name: string): Promise<SecretView> {
+export async function readSecret(
+  { cluster, hash }: ReconcileDeps,
+  namespace: string,
+  name: string,
+): Promise<SecretView> {
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
   return secret === undefined ? { state: 'absent' } : toSecretView(secret, hash);
 }

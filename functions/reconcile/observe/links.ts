@@ -24,4 +24,3 @@ export interface Memory {
 export const createMemory = (): Memory => ({ opened: new Set(), databases: new Map() });
 
 export const openedKey = (uid: string, where: string): string => `${uid} ${where}`;
-

@@ -1,15 +1,25 @@
 // Which objects does a scope hold, and are they well-formed? Loads them whole: whatever is loaded can be planned for.
-import { type Cluster, type KubeObject, type Resource, type Selection, RESOURCES } from '#core/ports/cluster.ts';
+
+import { parseDuration } from '#core/duration.ts';
+import { userKeyName } from '#core/names.ts';
+import { type Cluster, type KubeObject, RESOURCES, type Resource, type Selection } from '#core/ports/cluster.ts';
 import { toFieldSelector } from '#core/selector.ts';
-import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { parseDuration } from '#core/duration.ts';
-import { userKeyName } from '#core/names.ts';
 import type { Scope } from '../scope.ts';
-import { idOf, instancePathOf, type Malformed, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
+import {
+  idOf,
+  instancePathOf,
+  type Malformed,
+  type Member,
+  type ObjectId,
+  type OwnObject,
+  type Path,
+  pathOf,
+} from '../world.ts';
 
 export interface Objects {
   readonly instances: Map<Path, GatewayInstance>;
@@ -115,12 +125,20 @@ async function complete({ found, get }: Load): Promise<void> {
 }
 
 function collection(scope: Scope): Objects {
-  const complete = scope.look === 'everywhere' ? 'all' : scope.look === 'at' && scope.kind === 'GatewayInstance' ? pathOf(scope) : undefined;
+  const complete =
+    scope.look === 'everywhere'
+      ? 'all'
+      : scope.look === 'at' && scope.kind === 'GatewayInstance'
+        ? pathOf(scope)
+        : undefined;
   return { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map(), complete };
 }
 
 /** Puts an object as the cluster has it where it belongs. What is not of our kinds is passed over. */
-export function keep(into: Pick<Objects, 'instances' | 'keys' | 'users' | 'teams' | 'malformed'>, object: KubeObject): void {
+export function keep(
+  into: Pick<Objects, 'instances' | 'keys' | 'users' | 'teams' | 'malformed'>,
+  object: KubeObject,
+): void {
   const read = toOwn(object);
   if (read === undefined) return;
   const id = idOf(read.kind, read.metadata);
@@ -151,7 +169,12 @@ export function toOwn(object: KubeObject): OwnObject | Malformed | undefined {
   }
   const endless = durationsOf(spec.data as OwnObject['spec']).find((text) => parseDuration(text) === undefined);
   if (endless !== undefined) {
-    return { kind: kind.kind, metadata, status: seen, problem: `spec: ${JSON.stringify(endless)} is not a duration of at most 36525 days` };
+    return {
+      kind: kind.kind,
+      metadata,
+      status: seen,
+      problem: `spec: ${JSON.stringify(endless)} is not a duration of at most 36525 days`,
+    };
   }
   // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
   return { apiVersion: kind.apiVersion, kind: kind.kind, metadata, spec: spec.data, status: seen } as OwnObject;

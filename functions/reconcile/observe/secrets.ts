@@ -1,6 +1,7 @@
 // What is in a Secret? Read by name only, in the namespaces that refer to it (DESIGN 6).
-import type { Hash } from '#core/ports/platform.ts';
+
 import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import type { PresentSecret } from '../world.ts';
 
 /** Base64 entries as stored. */

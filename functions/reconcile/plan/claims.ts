@@ -1,6 +1,6 @@
 // Does a member have its alias to itself, and whose claims are left over?
 import type { Action } from '../action.ts';
-import { aliasOf, idOf, type InstanceView, instancePathOf, type KeyView, type Member, pathOf } from '../world.ts';
+import { aliasOf, type InstanceView, idOf, instancePathOf, type KeyView, type Member, pathOf } from '../world.ts';
 import { about } from './about.ts';
 import { isOurs, present } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
@@ -15,14 +15,28 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
     return rivals ? [] : [{ action: 'ClaimAlias', ...on, why: `nobody has the ${scope} alias "${alias}" yet` }];
   }
   if (state.state !== 'orphaned') return [];
-  const proof = view === undefined ? undefined : proofOf(view, state.claim.values.map(({ hash }) => hash));
+  const proof =
+    view === undefined
+      ? undefined
+      : proofOf(
+          view,
+          state.claim.values.map(({ hash }) => hash),
+        );
   if (proof !== undefined) {
     return [{ action: 'ClaimAlias', ...on, why: 'its Secret holds the key of the claim: it is adopted', proof }];
   }
   if (state.retained !== undefined && !instance.gone.has(state.claim.scopeId)) return [];
   if (instance.complete) return [];
   const why = `the ${state.claim.holder.namespace}/${state.claim.holder.name} that had its alias is gone`;
-  return [{ action: 'RetireClaim', ...about(member, why), instance: instancePathOf(member), claim: key, scopeId: state.claim.scopeId }];
+  return [
+    {
+      action: 'RetireClaim',
+      ...about(member, why),
+      instance: instancePathOf(member),
+      claim: key,
+      scopeId: state.claim.scopeId,
+    },
+  ];
 }
 
 /** The hash of the value in the Secret that the member brings along, if it is one of the claim's. */
@@ -52,17 +66,44 @@ function isOlder(a: Member, b: Member): boolean {
 }
 
 /** A sweep retires claims whose object is gone, or claims something else by now: another alias, another instance. */
-export function planLeftovers(path: string, instance: InstanceView, outlook: Outlook, current: ReadonlyMap<string, string>): Action[] {
+export function planLeftovers(
+  path: string,
+  instance: InstanceView,
+  outlook: Outlook,
+  current: ReadonlyMap<string, string>,
+): Action[] {
   if (!instance.complete || !instance.database.ok || instance.object.spec.paused) return [];
   return [...instance.claims].flatMap(([key, claim]): Action[] => {
     const { holder, kind: scope, alias, scopeId } = claim;
     const now = current.get(holder.uid);
     const moved = now !== undefined && now !== `${path} ${key}`;
     if (!moved && !instance.gone.has(scopeId)) return [];
-    if (!moved && isAdopted(path, key, claim.values.map(({ hash }) => hash), outlook)) return [];
+    if (
+      !moved &&
+      isAdopted(
+        path,
+        key,
+        claim.values.map(({ hash }) => hash),
+        outlook,
+      )
+    )
+      return [];
     const kind = scope === 'key' ? 'VirtualKey' : scope === 'user' ? 'User' : 'Team';
-    const why = moved ? `it claims something else by now than the ${scope} alias "${alias}"` : `it is gone, and still had the ${scope} alias "${alias}"`;
-    return [{ action: 'RetireClaim', kind, namespace: holder.namespace, name: holder.name, why, instance: path, claim: key, scopeId }];
+    const why = moved
+      ? `it claims something else by now than the ${scope} alias "${alias}"`
+      : `it is gone, and still had the ${scope} alias "${alias}"`;
+    return [
+      {
+        action: 'RetireClaim',
+        kind,
+        namespace: holder.namespace,
+        name: holder.name,
+        why,
+        instance: path,
+        claim: key,
+        scopeId,
+      },
+    ];
   });
 }
 

@@ -4,7 +4,15 @@ import type { Claim } from '#core/ports/registry.ts';
 import { FINALIZER } from '#crds/group.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
-import { aliasOf, type InstanceView, instancePathOf, type KeyView, type Member, type OwnObject, type PresentSecret } from '../world.ts';
+import {
+  aliasOf,
+  type InstanceView,
+  instancePathOf,
+  type KeyView,
+  type Member,
+  type OwnObject,
+  type PresentSecret,
+} from '../world.ts';
 import { about } from './about.ts';
 import { isOurs, ownersAfter, present, shapeOf } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
@@ -12,7 +20,8 @@ import type { Outlook } from './outlook.ts';
 /** So long the database is tried; the first run after that lets go. */
 export const PATIENCE: Millis = 20_000;
 
-export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean => metadata.deletionTimestamp !== undefined;
+export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
+  metadata.deletionTimestamp !== undefined;
 export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
   metadata.finalizers?.includes(FINALIZER) === true;
 
@@ -101,10 +110,7 @@ function planRetirement(member: Member, outlook: Outlook): Action[] | undefined 
   }
   if (held?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
   const on = { ...about(member, 'it is deleted'), instance: instancePathOf(member) };
-  return [
-    { action: 'RetireClaim', ...on, claim: aliasOf(member).key, scopeId: held.scopeId },
-    removeFinalizer(member),
-  ];
+  return [{ action: 'RetireClaim', ...on, claim: aliasOf(member).key, scopeId: held.scopeId }, removeFinalizer(member)];
 }
 
 function deleteSecret(key: VirtualKey, secret: PresentSecret): Action {

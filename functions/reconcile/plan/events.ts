@@ -16,7 +16,10 @@ export function planEvents(object: Pick<OwnObject, 'kind' | 'metadata' | 'status
   const [was, is] = [readyOf(before), readyOf(after)];
   const events: Action[] = [];
   if (after.keyID !== undefined && after.keyID !== before.keyID) {
-    const message = before.keyID === undefined ? `the key is in Secret "${after.keySecretRef}"` : `a new key is in Secret "${after.keySecretRef}": the one before works no more`;
+    const message =
+      before.keyID === undefined
+        ? `the key is in Secret "${after.keySecretRef}"`
+        : `a new key is in Secret "${after.keySecretRef}": the one before works no more`;
     events.push(event(object, 'Normal', 'KeyCreated', message, `KeyCreated/${after.keyID}`));
   }
   if (is !== undefined && (was?.status !== is.status || was.reason !== is.reason)) {

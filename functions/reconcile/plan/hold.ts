@@ -34,14 +34,23 @@ export function holdDeletes(actions: ReadonlyArray<Action>, world: World): Scree
     return [{ instance, action: isClaim ? 'RetireClaim' : 'DeleteKey', count: all.length, of, all }];
   });
   const dropped = new Set(held.flatMap(({ all }) => all));
-  return { actions: actions.filter((action) => !dropped.has(action)), held: held.map(({ all: _all, ...rest }) => rest) };
+  return {
+    actions: actions.filter((action) => !dropped.has(action)),
+    held: held.map(({ all: _all, ...rest }) => rest),
+  };
 }
 
 function isRemoval(action: Action, world: World): boolean {
-  if (action.action === 'DeleteKey') return world.users.get(`${action.namespace}/${action.name}`)?.metadata.deletionTimestamp === undefined;
+  if (action.action === 'DeleteKey')
+    return world.users.get(`${action.namespace}/${action.name}`)?.metadata.deletionTimestamp === undefined;
   if (action.action !== 'RetireClaim') return false;
   const at = `${action.namespace}/${action.name}`;
-  const object = action.kind === 'VirtualKey' ? world.keys.get(at)?.object : action.kind === 'User' ? world.users.get(at) : world.teams.get(at);
+  const object =
+    action.kind === 'VirtualKey'
+      ? world.keys.get(at)?.object
+      : action.kind === 'User'
+        ? world.users.get(at)
+        : world.teams.get(at);
   return object?.metadata.deletionTimestamp === undefined;
 }
 

@@ -1,7 +1,7 @@
 // What brings an instance to what its spec says? Finalizer, database, snapshot.
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
 import type { Action } from '../action.ts';
-import { idOf, type InstanceView, pathOf } from '../world.ts';
+import { type InstanceView, idOf, pathOf } from '../world.ts';
 import { about } from './about.ts';
 import { hasFinalizer, isDeleted, planInstanceDeletion } from './deletion.ts';
 import type { Outlook } from './outlook.ts';
@@ -18,7 +18,13 @@ export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
     : [{ action: 'AddFinalizer', ...about(object, 'it will be recorded in its database') }];
   const opens = database.ok && !database.opened;
   const open: Action[] = opens
-    ? [{ action: 'OpenDatabase', ...about(object, `${database.message} was not opened by this process yet: it is migrated where it is due`), instance: pathOf(object.metadata) }]
+    ? [
+        {
+          action: 'OpenDatabase',
+          ...about(object, `${database.message} was not opened by this process yet: it is migrated where it is due`),
+          instance: pathOf(object.metadata),
+        },
+      ]
     : [];
   return [...finalizer, ...open, ...planSnapshot(view)];
 }
@@ -26,11 +32,22 @@ export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
 function planSnapshot({ object, snapshot }: InstanceView): Action[] {
   if (snapshot.bytes > LARGEST_SNAPSHOT) return [];
   if (!snapshot.published) {
-    return [{ action: 'PublishSnapshot', ...about(object, `its compiled models are ${snapshot.name}`), snapshot: snapshot.name }];
+    return [
+      {
+        action: 'PublishSnapshot',
+        ...about(object, `its compiled models are ${snapshot.name}`),
+        snapshot: snapshot.name,
+      },
+    ];
   }
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;
   return snapshot.older
     .slice(KEPT - 1)
     .filter(({ name }) => name !== inUse)
-    .map(({ name, uid }) => ({ action: 'DeleteSnapshot', ...about(object, `${snapshot.name} took its place`), snapshot: name, uid }));
+    .map(({ name, uid }) => ({
+      action: 'DeleteSnapshot',
+      ...about(object, `${snapshot.name} took its place`),
+      snapshot: name,
+      uid,
+    }));
 }

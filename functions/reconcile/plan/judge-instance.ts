@@ -1,6 +1,7 @@
 // Can an instance serve, and if not, why? Judged from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
-import type { Judgement } from '#core/conditions.ts';
+
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
+import type { Judgement } from '#core/conditions.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { InstanceView, Problem, Reached } from '../world.ts';
 
@@ -33,15 +34,24 @@ export function judgeInstance(view: InstanceView): InstanceJudgement {
   // In this order: the first that keeps the instance from serving is the reason of Ready.
   const causes = [database, view.store, models.any, snapshotReached(view), workload.reached];
   const cause = causes.find((reached) => !reached.ok);
-  const ready = cause === undefined || cause.ok
-    ? { ok: true, reason: 'Ready', message: workload.url === undefined ? 'serves' : `serves at ${workload.url}` }
-    : { ok: false, reason: cause.reason, message: cause.message };
+  const ready =
+    cause === undefined || cause.ok
+      ? { ok: true, reason: 'Ready', message: workload.url === undefined ? 'serves' : `serves at ${workload.url}` }
+      : { ok: false, reason: cause.reason, message: cause.message };
   return {
     ready,
-    conditions: [{ type: 'Ready', status: ready.ok ? 'True' : 'False', reason: ready.reason, message: ready.message }, ...conditions],
+    conditions: [
+      { type: 'Ready', status: ready.ok ? 'True' : 'False', reason: ready.reason, message: ready.message },
+      ...conditions,
+    ],
     models: spec.models.map(({ modelName, identifier }) => {
       const problem = view.entryProblems.get(identifier);
-      return { modelName, identifier, ready: problem === undefined, ...(problem === undefined ? {} : { reason: problem.reason }) };
+      return {
+        modelName,
+        identifier,
+        ready: problem === undefined,
+        ...(problem === undefined ? {} : { reason: problem.reason }),
+      };
     }),
     workload,
     served: new Set(spec.models.map(({ modelName }) => modelName)),
@@ -51,7 +61,11 @@ export function judgeInstance(view: InstanceView): InstanceJudgement {
 /** One that answers and could not be brought to our schema is not ready. */
 function judgeDatabase({ database }: InstanceView): Reached {
   if (!database.ok || database.opened) return database;
-  return { ok: false, reason: 'DatabaseNotMigrated', message: `${database.message} answers, but has not been migrated` };
+  return {
+    ok: false,
+    reason: 'DatabaseNotMigrated',
+    message: `${database.message} answers, but has not been migrated`,
+  };
 }
 
 const toJudgement = (type: string, reached: Reached): Judgement =>
@@ -63,11 +77,18 @@ const toJudgement = (type: string, reached: Reached): Judgement =>
 function judgeModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
   const { models } = view.object.spec;
   if (models.length === 0) {
-    const none = { ok: false, reason: 'NoModels', message: 'spec.models is empty: add an entry for each model to serve' } as const;
+    const none = {
+      ok: false,
+      reason: 'NoModels',
+      message: 'spec.models is empty: add an entry for each model to serve',
+    } as const;
     return { all: none, any: none };
   }
   const [first] = view.entryProblems.values();
-  const some = { ok: true, message: `${models.length - view.entryProblems.size} of ${models.length} model entries can serve` } as const;
+  const some = {
+    ok: true,
+    message: `${models.length - view.entryProblems.size} of ${models.length} model entries can serve`,
+  } as const;
   const snapshot = snapshotProblem(view);
   if (first === undefined) return snapshot === undefined ? { all: some, any: some } : { all: snapshot, any: some };
   const message = [...view.entryProblems.values()].map((problem) => problem.message).join('; ');
@@ -96,7 +117,11 @@ function judgeWorkload({ object, servedAt }: InstanceView): Workload {
     return { reached: { ok: true, message: `runs elsewhere, at ${url}` }, url, type: 'External' };
   }
   if (type === 'Auto' && servedAt !== undefined) {
-    return { reached: { ok: true, message: 'the local stack serves it in its own process' }, url: servedAt, type: 'Local' };
+    return {
+      reached: { ok: true, message: 'the local stack serves it in its own process' },
+      url: servedAt,
+      type: 'Local',
+    };
   }
   const message = `this version makes no workload of type ${type}: deploy the gateway of infra/kubernetes for this instance, then set spec.workload.type to External and spec.workload.url to its address`;
   return { reached: { ok: false, reason: 'WorkloadNotSupported', message }, url: undefined, type: undefined };

@@ -1,18 +1,19 @@
 // Does a key, a user or a team work, and if not, what is the first cause? (DESIGN 3: the order of causes.)
-import { formatMoney } from '#core/money.ts';
+
+import { toTimestamp } from '#core/conditions.ts';
 import type { Nano } from '#core/money.ts';
+import { formatMoney } from '#core/money.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { type InstanceView, idOf, type KeyView, type Member, pathOf, type Problem, sumKey } from '../world.ts';
-import { toTimestamp } from '#core/conditions.ts';
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
+import { type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf, sumKey } from '../world.ts';
 import { budgetOf, windowOf } from './budget.ts';
 import { isDeleted } from './deletion.ts';
 import { isOurs, present } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { expiryOf, payersOf } from './policies.ts';
-import type { User } from '#crds/user.ts';
-import type { Team } from '#crds/team.ts';
 
 export interface Spend {
   readonly spent: Nano;
@@ -48,7 +49,11 @@ export function whyNotKey(view: KeyView, outlook: Outlook): Problem | undefined 
     // Whoever is to pay is there.
     () => payers.missing,
     // Nobody blocked the key, its user or one of its teams.
-    () => whyBlocked(key, payers.members.map(({ object }) => object)),
+    () =>
+      whyBlocked(
+        key,
+        payers.members.map(({ object }) => object),
+      ),
     // Its lifetime is not over.
     () => whyExpired(view, claim, outlook.now),
     // Its own budget and those of its user and teams are not used up.
@@ -65,19 +70,24 @@ export function whyNotMember(member: Member, outlook: Outlook): Problem | undefi
   const name = `GatewayInstance ${pathOf(instanceRef)}`;
   if (isDeleted(member)) return { reason: 'Deleting', message: 'it is being deleted' };
   const standing = outlook.standing(member);
-  if (standing.at === 'missing') return { reason: 'InstanceNotFound', message: `${name} is not there: create it, or change spec.connectionRef` };
+  if (standing.at === 'missing')
+    return { reason: 'InstanceNotFound', message: `${name} is not there: create it, or change spec.connectionRef` };
   if (standing.at === 'paused') return { reason: 'InstanceNotReady', message: `${name} is paused` };
   if (standing.at === 'refused') {
     const message = `${name} does not admit namespace "${member.metadata.namespace}": its owner can change spec.allowedNamespaces`;
     return { reason: 'NamespaceNotAllowed', message };
   }
   const { ready } = standing.judgement;
-  if (!ready.ok) return { reason: 'InstanceNotReady', message: `${name} is not ready: ${ready.reason}: ${ready.message}` };
+  if (!ready.ok)
+    return { reason: 'InstanceNotReady', message: `${name} is not ready: ${ready.reason}: ${ready.message}` };
   const failure = outlook.world.failures.get(idOf(member.kind, member.metadata));
   const state = outlook.claim(member, standing.instance);
   if (state.state === 'taken' || state.state === 'orphaned') {
     const holder = state.state === 'taken' ? state.by : state.claim.holder;
-    const who = holder.namespace === member.metadata.namespace ? `"${holder.name}" has it` : 'an object of another namespace has it';
+    const who =
+      holder.namespace === member.metadata.namespace
+        ? `"${holder.name}" has it`
+        : 'an object of another namespace has it';
     return { reason: 'AliasTaken', message: `the alias is claimed on ${name}: ${who}; choose another` };
   }
   if (failure !== undefined) return { reason: 'ReconcileFailed', message: failure };
@@ -106,7 +116,8 @@ export function whyNotScope(member: User | Team, outlook: Outlook): Problem | un
 function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {
   if (view.secret.state === 'unread') return undefined;
   const secret = present(view.secret);
-  if (secret === undefined) return { reason: 'SecretNotFound', message: `Secret "${view.secretName}" could not be made` };
+  if (secret === undefined)
+    return { reason: 'SecretNotFound', message: `Secret "${view.secretName}" could not be made` };
   const live = claim.values.map(({ hash }) => hash);
   if (!isOurs(secret, view.object, live)) {
     const message = `Secret "${secret.name}" is there and was not made for this key: it is not touched; delete it, or name another in spec.secretTemplate.name`;
@@ -119,7 +130,9 @@ function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {
 function whyBlocked(key: KeyView['object'], payers: ReadonlyArray<User | Team>): Problem | undefined {
   if (key.spec.blocked) return { reason: 'Blocked', message: 'spec.blocked is true' };
   const blocked = payers.find(({ spec }) => spec.blocked);
-  return blocked === undefined ? undefined : { reason: 'Blocked', message: `${blocked.kind} "${blocked.metadata.name}" is blocked` };
+  return blocked === undefined
+    ? undefined
+    : { reason: 'Blocked', message: `${blocked.kind} "${blocked.metadata.name}" is blocked` };
 }
 
 function whyExpired({ object }: KeyView, claim: Claim, now: Millis): Problem | undefined {

@@ -7,19 +7,25 @@ import type { OwnerReference, PresentSecret, SecretView } from '../world.ts';
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
 
+/** What stands in a template's texts for the value and for the instance's base address. */
+const KEY_MARK = `\${key}`;
+const URL_MARK = `\${baseURL}`;
+
 /** `url`: the instance's base address. An entry that wants it is left out until it is known. */
 export function shapeOf(key: VirtualKey, name: string, url: string | undefined): SecretShape {
   const template = key.spec.secretTemplate;
-  const further = Object.entries(template?.entries ?? {}).filter(([, text]) => url !== undefined || !text.includes('${baseURL}'));
+  const further = Object.entries(template?.entries ?? {}).filter(
+    ([, text]) => url !== undefined || !text.includes(URL_MARK),
+  );
   return {
     name,
     labels: { ...template?.labels, [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED },
     annotations: { ...template?.annotations, [KEY_UID_ANNOTATION]: key.metadata.uid },
     owners: key.spec.deletionPolicy === 'Retain' ? [] : [ownerOf(key)],
     entries: {
-      ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll('${baseURL}', url ?? '')])),
-      ...(template?.entry === undefined ? {} : { [template.entry]: '${key}' }),
-      key: '${key}',
+      ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll(URL_MARK, () => url ?? '')])),
+      ...(template?.entry === undefined ? {} : { [template.entry]: KEY_MARK }),
+      key: KEY_MARK,
     },
   };
 }
@@ -35,7 +41,7 @@ const ownerOf = ({ apiVersion, kind, metadata: { name, uid } }: VirtualKey): Own
 
 /** The data that a shape makes of a value. */
 export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, string> {
-  return new Map(Object.entries(shape.entries).map(([name, text]) => [name, text.replaceAll('${key}', value)]));
+  return new Map(Object.entries(shape.entries).map(([name, text]) => [name, text.replaceAll(KEY_MARK, () => value)]));
 }
 
 /**

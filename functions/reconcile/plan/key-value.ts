@@ -30,7 +30,9 @@ function planLostSecret({ view, claim }: KeyValuePlan, shape: SecretShape, live:
   const previous = present(view.previous);
   const moves = previous?.hash !== undefined && live.includes(previous.hash) && isOurs(previous, view.object, live);
   if (moves) {
-    return [{ action: 'CreateSecret', ...on, why: `its Secret is now called "${shape.name}"`, shape, value: 'previous' }];
+    return [
+      { action: 'CreateSecret', ...on, why: `its Secret is now called "${shape.name}"`, shape, value: 'previous' },
+    ];
   }
   const lost = live.length > 0 || view.object.status?.keyID !== undefined;
   const why = lost ? `Secret "${shape.name}" is lost: a new key takes its place` : 'it has no key yet';
@@ -52,13 +54,29 @@ function planPresentSecret(
   if (usable && secret.hash !== undefined && live.includes(secret.hash)) {
     const drift = driftOf(secret, shape);
     return [
-      ...retire(view, claim, live.filter((hash) => hash !== secret.hash), 'its Secret has another value'),
-      ...(drift === undefined ? [] : [{ action: 'UpdateSecret', ...on, why: `the ${drift} of Secret "${secret.name}" differ`, shape, value: 'same' } as const]),
+      ...retire(
+        view,
+        claim,
+        live.filter((hash) => hash !== secret.hash),
+        'its Secret has another value',
+      ),
+      ...(drift === undefined
+        ? []
+        : [
+            {
+              action: 'UpdateSecret',
+              ...on,
+              why: `the ${drift} of Secret "${secret.name}" differ`,
+              shape,
+              value: 'same',
+            } as const,
+          ]),
       ...planPrevious(view, secret),
     ];
   }
   const known = view.object.status?.keyID;
-  const isMintedOrRestored = live.length === 0 && (secret.minted === true || known === undefined || known === secret.hash);
+  const isMintedOrRestored =
+    live.length === 0 && (secret.minted === true || known === undefined || known === secret.hash);
   if (usable && secret.hash !== undefined && isMintedOrRestored) {
     // The gateway meets no value before it has a policy to judge it by.
     if (claim.policy === undefined) return [];
@@ -66,17 +84,30 @@ function planPresentSecret(
     return [{ action: 'AddValue', ...on, why, claim: claimed, scopeId: claim.scopeId, hash: secret.hash }];
   }
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
-    return [{ action: 'UpdateSecret', ...on, why: `the key in Secret "${secret.name}" was edited: the true one is put back`, shape, value: 'status' }];
+    return [
+      {
+        action: 'UpdateSecret',
+        ...on,
+        why: `the key in Secret "${secret.name}" was edited: the true one is put back`,
+        shape,
+        value: 'status',
+      },
+    ];
   }
   const why = `the key in Secret "${secret.name}" was edited and the true one is lost: a new key takes its place`;
-  return [{ action: 'DeleteSecret', ...on, why, secret: secret.name, uid: secret.uid, unless: { claim: claimed, live } }];
+  return [
+    { action: 'DeleteSecret', ...on, why, secret: secret.name, uid: secret.uid, unless: { claim: claimed, live } },
+  ];
 }
 
 /** The Secret of the name before, once the new one is there. */
 function planPrevious(view: KeyView, secret: PresentSecret): Action[] {
   const previous = present(view.previous);
   if (previous === undefined || previous.uid === secret.uid || !isOurs(previous, view.object, [])) return [];
-  const on = { ...about(view.object, `its Secret is now called "${secret.name}"`), instance: instancePathOf(view.object) };
+  const on = {
+    ...about(view.object, `its Secret is now called "${secret.name}"`),
+    instance: instancePathOf(view.object),
+  };
   return [{ action: 'DeleteSecret', ...on, secret: previous.name, uid: previous.uid }];
 }
 

@@ -1,4 +1,7 @@
 // What brings a key, a user or a team to what its spec says? Finalizer, claim, policy; for a key its value; for a user its key.
+
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
 import type { Action } from '../action.ts';
 import { idOf, instancePathOf, type KeyView, type Member } from '../world.ts';
 import { about } from './about.ts';
@@ -8,8 +11,6 @@ import { planKeyValue } from './key-value.ts';
 import type { Outlook } from './outlook.ts';
 import { planOwnedKey, planOwnedKeyDeletion } from './owned-key.ts';
 import { planPolicy } from './policies.ts';
-import type { User } from '#crds/user.ts';
-import type { Team } from '#crds/team.ts';
 
 export function planKey(view: KeyView, outlook: Outlook): Action[] {
   return isDeleted(view.object) ? planKeyDeletion(view, outlook) : planMember(view.object, outlook, view);
@@ -39,7 +40,7 @@ function planMember(member: Member, outlook: Outlook, view?: KeyView): Action[] 
   if (state.state !== 'ours') return [...finalizer, ...planClaim(member, instance, outlook, view)];
   const { claim } = state;
   const value = view === undefined ? [] : planKeyValue({ view, claim, url: standing.judgement.workload.url });
-  return [...finalizer, ...planPolicy(member, claim, instance, outlook), ...value];
+  return [...finalizer, ...planPolicy(member, claim, outlook), ...value];
 }
 
 /** A key of a namespace that is not admitted any more does not work: its values are retired, its claim and its Secret stay. */
@@ -47,7 +48,12 @@ function silence({ object }: KeyView, outlook: Outlook): Action[] {
   const { instance } = outlook.standing(object);
   const state = instance === undefined ? undefined : outlook.claim(object, instance);
   if (state?.state !== 'ours' || state.claim.values.length === 0) return [];
-  const on = { ...about(object, 'the instance does not admit its namespace any more'), instance: instancePathOf(object) };
+  const on = {
+    ...about(object, 'the instance does not admit its namespace any more'),
+    instance: instancePathOf(object),
+  };
   const { kind, alias, scopeId, values } = state.claim;
-  return [{ action: 'RetireValues', ...on, claim: `${kind} ${alias}`, scopeId, hashes: values.map(({ hash }) => hash) }];
+  return [
+    { action: 'RetireValues', ...on, claim: `${kind} ${alias}`, scopeId, hashes: values.map(({ hash }) => hash) },
+  ];
 }

@@ -5,7 +5,16 @@ import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { retainedSecret } from '../retained.ts';
-import { aliasOf, idOf, type InstanceView, instancePathOf, type Member, type Path, pathOf, type World } from '../world.ts';
+import {
+  aliasOf,
+  type InstanceView,
+  idOf,
+  instancePathOf,
+  type Member,
+  type Path,
+  pathOf,
+  type World,
+} from '../world.ts';
 import { admits } from './admits.ts';
 import { type InstanceJudgement, judgeInstance } from './judge-instance.ts';
 
@@ -61,7 +70,8 @@ export function createOutlook(world: World, now: Millis): Outlook {
     const instance = world.instances.get(path);
     const ref = member.spec.connectionRef.instanceRef;
     if (world.unobserved.has(path)) return { at: 'paused', instance };
-    if (instance === undefined || instance.object.metadata.deletionTimestamp !== undefined) return { at: 'missing', instance };
+    if (instance === undefined || instance.object.metadata.deletionTimestamp !== undefined)
+      return { at: 'missing', instance };
     if (instance.object.spec.paused) return { at: 'paused', instance };
     const { namespace } = member.metadata;
     const allowed = { namespace: ref.namespace, allowed: instance.object.spec.allowedNamespaces };
@@ -76,21 +86,30 @@ export function createOutlook(world: World, now: Millis): Outlook {
     const taken = instance.taken.get(key);
     if (found === undefined) return taken === undefined ? { state: 'open' } : { state: 'taken', by: taken };
     const retained = retainedSecret(found.policy);
-    if (retained !== undefined || instance.gone.has(found.scopeId)) return { state: 'orphaned', claim: found, retained };
+    if (retained !== undefined || instance.gone.has(found.scopeId))
+      return { state: 'orphaned', claim: found, retained };
     return { state: 'taken', by: found.holder };
   };
 
   const payer = <T extends User | Team>(key: VirtualKey, object: T | undefined, what: string): Payer<T> => {
-    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return { state: 'unusable', why: `${what} is not there` };
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined)
+      return { state: 'unusable', why: `${what} is not there` };
     const mine = key.spec.connectionRef.instanceRef;
-    if (instancePathOf(object) !== pathOf(mine)) return { state: 'unusable', why: `${what} belongs to another instance` };
+    if (instancePathOf(object) !== pathOf(mine))
+      return { state: 'unusable', why: `${what} belongs to another instance` };
     const at = standing(object);
     if (at.at !== 'admitted') return { state: 'waiting' };
     const view = claim(object, at.instance);
     if (view.state === 'ours') return { state: 'paying', object, claim: view.claim };
-    if (world.failures.has(idOf(object.kind, object.metadata))) return { state: 'unusable', why: `${what} could not be recorded` };
+    if (world.failures.has(idOf(object.kind, object.metadata)))
+      return { state: 'unusable', why: `${what} could not be recorded` };
     const lost = view.state === 'taken';
-    return lost ? { state: 'unusable', why: `${what} does not have its ${object.kind === 'User' ? 'userEmail' : 'teamAlias'} to itself` } : { state: 'waiting' };
+    return lost
+      ? {
+          state: 'unusable',
+          why: `${what} does not have its ${object.kind === 'User' ? 'userEmail' : 'teamAlias'} to itself`,
+        }
+      : { state: 'waiting' };
   };
 
   const userOf = (key: VirtualKey): Payer<User> | undefined => {
@@ -110,7 +129,8 @@ export function createOutlook(world: World, now: Millis): Outlook {
   const teamsOf = (key: VirtualKey): ReadonlyArray<Payer<Team>> => {
     const { namespace } = key.metadata;
     const named = key.spec.teamRef?.name;
-    if (named !== undefined) return [payer(key, world.teams.get(pathOf({ namespace, name: named })), `Team "${named}"`)];
+    if (named !== undefined)
+      return [payer(key, world.teams.get(pathOf({ namespace, name: named })), `Team "${named}"`)];
     const name = key.spec.userRef?.name;
     const user = name === undefined ? undefined : world.users.get(pathOf({ namespace, name }));
     if (user === undefined) return [];

@@ -11,7 +11,10 @@ import type { Outlook } from './outlook.ts';
 import { sameJson } from './policies.ts';
 
 /** The VirtualKey that is called like the user, and whether the user owns it. */
-export function ownedKeyOf(user: User, { world }: Outlook): { readonly key: VirtualKey | undefined; readonly owned: boolean } {
+export function ownedKeyOf(
+  user: User,
+  { world }: Outlook,
+): { readonly key: VirtualKey | undefined; readonly owned: boolean } {
   const { namespace, name, uid } = user.metadata;
   const key = world.keys.get(pathOf({ namespace, name: userKeyName(name) }))?.object;
   return { key, owned: key?.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true };
@@ -32,13 +35,26 @@ export function planOwnedKey(user: User, outlook: Outlook): Action[] {
   }
   if (!owned || isDeleted(key)) return [];
   const replaced = replacementOf(key, spec);
-  if (replaced !== undefined) return [replaceEvent(user, key, replaced), deleteKey(user, key, `its ${replaced} changed: a new key takes its place`)];
-  const differing = Object.entries(spec).filter(([field, value]) => !sameJson(value, key.spec[field as keyof typeof key.spec]));
+  if (replaced !== undefined)
+    return [
+      replaceEvent(user, key, replaced),
+      deleteKey(user, key, `its ${replaced} changed: a new key takes its place`),
+    ];
+  const differing = Object.entries(spec).filter(
+    ([field, value]) => !sameJson(value, key.spec[field as keyof typeof key.spec]),
+  );
   const cleared = CLEARABLE.filter((field) => spec[field] === undefined && key.spec[field] !== undefined);
   if (differing.length + cleared.length === 0) return [];
   const fields = [...differing.map(([field]) => field), ...cleared];
   const patch = { ...Object.fromEntries(differing), ...Object.fromEntries(cleared.map((field) => [field, null])) };
-  return [{ action: 'UpdateKey', ...about(user, `its key's ${fields.join(', ')} differ from its own`), key: key.metadata.name, spec: patch }];
+  return [
+    {
+      action: 'UpdateKey',
+      ...about(user, `its key's ${fields.join(', ')} differ from its own`),
+      key: key.metadata.name,
+      spec: patch,
+    },
+  ];
 }
 
 export function planOwnedKeyDeletion(user: User, outlook: Outlook): Action[] {
@@ -101,4 +117,3 @@ function replaceEvent(user: User, key: VirtualKey, what: string): Action {
     once: `KeyReplaced/${key.metadata.uid}`,
   };
 }
-

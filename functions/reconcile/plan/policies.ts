@@ -6,18 +6,21 @@ import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
-import type { InstanceView, Member } from '../world.ts';
+import type { Member } from '../world.ts';
 import { aliasOf, instancePathOf } from '../world.ts';
 import { about } from './about.ts';
 import { budgetOf, windowOf } from './budget.ts';
 import type { Outlook } from './outlook.ts';
 
 /** Nothing when the stored policy says the same already, or when a scope that pays beside a key is not claimed yet. */
-export function planPolicy(member: Member, claim: Claim, instance: InstanceView, outlook: Outlook): Action[] {
+export function planPolicy(member: Member, claim: Claim, outlook: Outlook): Action[] {
   const policy = policyOf(member, claim, outlook);
   if (policy === undefined || sameJson(policy, claim.policy)) return [];
   const write: PolicyWrite = { policy, ...recount(policy, claim, outlook.now) };
-  const why = claim.policy === undefined ? 'the gateway does not know it yet' : `its ${differences(policy, claim.policy)} changed`;
+  const why =
+    claim.policy === undefined
+      ? 'the gateway does not know it yet'
+      : `its ${differences(policy, claim.policy)} changed`;
   return [
     {
       action: 'WritePolicy',
@@ -82,7 +85,9 @@ export function payersOf(key: VirtualKey, outlook: Outlook): Payers {
   const user = outlook.user(key);
   const teams = outlook.teams(key);
   const all = user === undefined ? teams : [user, ...teams];
-  const paying = all.flatMap((payer) => (payer.state === 'paying' ? [{ object: payer.object as User | Team, claim: payer.claim }] : []));
+  const paying = all.flatMap((payer) =>
+    payer.state === 'paying' ? [{ object: payer.object as User | Team, claim: payer.claim }] : [],
+  );
   const [team] = key.spec.teamRef === undefined ? [] : teams;
   const missing =
     user?.state === 'unusable'
@@ -90,12 +95,18 @@ export function payersOf(key: VirtualKey, outlook: Outlook): Payers {
       : team?.state === 'unusable'
         ? ({ reason: 'TeamNotFound', message: `${team.why}: create it, or change spec.teamRef` } as const)
         : undefined;
-  return { claims: paying.map(({ claim }) => claim), members: paying, waiting: all.some(({ state }) => state === 'waiting'), missing };
+  return {
+    claims: paying.map(({ claim }) => claim),
+    members: paying,
+    waiting: all.some(({ state }) => state === 'waiting'),
+    missing,
+  };
 }
 
 /** Another window than the one that was counted: its sum is made anew from the entries inside it (LEDGER 4). */
 function recount(policy: ScopePolicy, claim: Claim, now: number): Pick<PolicyWrite, 'recount'> {
-  if (policy.budget === undefined || claim.policy === undefined || sameWindows(policy.budget, claim.policy.budget)) return {};
+  if (policy.budget === undefined || claim.policy === undefined || sameWindows(policy.budget, claim.policy.budget))
+    return {};
   return { recount: windowOf(policy.budget, claim.anchor, now) };
 }
 
@@ -113,7 +124,9 @@ export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
   if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const [left, right] = [Object.entries(a), Object.entries(b)].map((entries) => entries.filter(([, value]) => value !== undefined));
+  const [left, right] = [Object.entries(a), Object.entries(b)].map((entries) =>
+    entries.filter(([, value]) => value !== undefined),
+  );
   if (left?.length !== right?.length) return false;
   return (left ?? []).every(([name, value]) => sameJson(value, (b as Readonly<Record<string, unknown>>)[name]));
 }

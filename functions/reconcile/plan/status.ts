@@ -6,12 +6,20 @@ import type { Team, TeamStatus } from '#crds/team.ts';
 import type { User, UserStatus } from '#crds/user.ts';
 import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
 import type { Action, StatusPatch } from '../action.ts';
-import { type InstanceView, instancePathOf, type KeyView, type Malformed, type OwnObject, type Problem, pathOf } from '../world.ts';
+import {
+  type InstanceView,
+  instancePathOf,
+  type KeyView,
+  type Malformed,
+  type OwnObject,
+  type Problem,
+  pathOf,
+} from '../world.ts';
 import { about } from './about.ts';
 import { isDeleted } from './deletion.ts';
 import { planEvents } from './events.ts';
-import { displayOf, isOurs, present } from './key-secret.ts';
 import { spendOf, whyNotKey, whyNotScope, whyUnserved } from './judge-member.ts';
+import { displayOf, isOurs, present } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { expiryOf, sameJson } from './policies.ts';
@@ -24,7 +32,14 @@ export function planInstanceStatus(view: InstanceView, outlook: Outlook): Action
   if (object.spec.paused && !isDeleted(object)) return [];
   const judged = outlook.judge(view);
   const conditions: ReadonlyArray<Judgement> = isDeleted(object)
-    ? [{ type: 'Ready', status: 'False', reason: 'Deleting', message: view.database.ok ? 'it is being deleted' : view.database.message }]
+    ? [
+        {
+          type: 'Ready',
+          status: 'False',
+          reason: 'Deleting',
+          message: view.database.ok ? 'it is being deleted' : view.database.message,
+        },
+      ]
     : judged.conditions;
   const before = object.status;
   const hash = snapshot.published ? snapshot.hash : before?.snapshotHash;
@@ -47,20 +62,33 @@ export function planKeyStatus(view: KeyView, outlook: Outlook): Action[] {
   const before: VirtualKeyStatus = key.status ?? {};
   const claim = standing.at === 'admitted' ? outlook.claim(key, standing.instance) : undefined;
   const mine = claim?.state === 'ours' ? claim.claim : undefined;
-  const spend = standing.at === 'admitted' && mine !== undefined ? spendOf(key, mine, standing.instance, outlook.now) : undefined;
+  const spend =
+    standing.at === 'admitted' && mine !== undefined ? spendOf(key, mine, standing.instance, outlook.now) : undefined;
   const expiry = mine === undefined ? undefined : expiryOf(key, mine);
-  const unserved = standing.at === 'admitted' || standing.at === 'unreachable' ? whyUnserved(view, standing.judgement.served) : undefined;
+  const unserved =
+    standing.at === 'admitted' || standing.at === 'unreachable'
+      ? whyUnserved(view, standing.judgement.served)
+      : undefined;
   const lost = claim !== undefined && mine === undefined;
   const money =
     spend === undefined
-      ? lost ? {} : { ...optional('currentSpend', before.currentSpend), ...optional('budgetResetDate', before.budgetResetDate) }
+      ? lost
+        ? {}
+        : { ...optional('currentSpend', before.currentSpend), ...optional('budgetResetDate', before.budgetResetDate) }
       : { currentSpend: formatMoney(spend.spent), budgetResetDate: toTimestamp(spend.resetsAt) };
   const after: KeyStatus = {
     ...observed(key, [toReady(problem), toModelsReady(unserved?.some)], outlook),
-    ...secretStatus(view, mine?.values.map(({ hash }) => hash), outlook),
+    ...secretStatus(
+      view,
+      mine?.values.map(({ hash }) => hash),
+      outlook,
+    ),
     ...money,
     isActive: problem === undefined,
-    ...optional('expiryDate', expiry === undefined ? (mine === undefined && !lost ? before.expiryDate : undefined) : toTimestamp(expiry)),
+    ...optional(
+      'expiryDate',
+      expiry === undefined ? (mine === undefined && !lost ? before.expiryDate : undefined) : toTimestamp(expiry),
+    ),
     ...optional('lastSyncTime', before.lastSyncTime),
   };
   return write(key, after, outlook, view);
@@ -72,14 +100,20 @@ export function planScopeStatus(member: User | Team, outlook: Outlook): Action[]
   const problem = whyNotScope(member, outlook);
   const before = member.status;
   const claim = standing.at === 'admitted' ? outlook.claim(member, standing.instance) : undefined;
-  const spend = standing.at === 'admitted' && claim?.state === 'ours' ? spendOf(member, claim.claim, standing.instance, outlook.now) : undefined;
+  const spend =
+    standing.at === 'admitted' && claim?.state === 'ours'
+      ? spendOf(member, claim.claim, standing.instance, outlook.now)
+      : undefined;
   const resets = member.spec.budgetDuration !== undefined;
   const money =
     claim === undefined
       ? { ...optional('currentSpend', before?.currentSpend), ...optional('budgetResetDate', before?.budgetResetDate) }
       : spend === undefined
         ? {}
-        : { currentSpend: formatMoney(spend.spent), ...optional('budgetResetDate', resets ? toTimestamp(spend.resetsAt) : undefined) };
+        : {
+            currentSpend: formatMoney(spend.spent),
+            ...optional('budgetResetDate', resets ? toTimestamp(spend.resetsAt) : undefined),
+          };
   const after: UserStatus | TeamStatus = {
     ...observed(member, [toReady(problem)], outlook),
     ...money,
@@ -149,7 +183,9 @@ function keyRefs(user: User, outlook: Outlook): Pick<UserStatus, 'keyRef' | 'key
 
 function countKeys(view: InstanceView, outlook: Outlook): NonNullable<GatewayInstanceStatus['keys']> {
   const path = pathOf(view.object.metadata);
-  const keys = [...outlook.world.keys.values()].filter(({ object }) => instancePathOf(object) === path && !isDeleted(object));
+  const keys = [...outlook.world.keys.values()].filter(
+    ({ object }) => instancePathOf(object) === path && !isDeleted(object),
+  );
   return { total: keys.length, active: keys.filter((key) => whyNotKey(key, outlook) === undefined).length };
 }
 
@@ -174,8 +210,10 @@ function write(
     ...(changed.includes('keyValue') && after.keyValue === undefined ? { keyValue: null } : {}),
   };
   const shows = changed.includes('keyValue') && after.keyValue !== undefined;
-  const patch: StatusPatch = shows && view !== undefined ? { members, keyValue: modeOf(view, outlook) === 'Full' ? 'full' : 'redacted' } : { members };
+  const patch: StatusPatch =
+    shows && view !== undefined
+      ? { members, keyValue: modeOf(view, outlook) === 'Full' ? 'full' : 'redacted' }
+      : { members };
   const why = `its ${changed.join(', ')} changed`;
   return [{ action: 'WriteStatus', ...about(object, why), patch }, ...planEvents(object, after)];
 }
-
