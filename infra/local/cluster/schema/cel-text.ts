@@ -17,6 +17,8 @@ export function registerText(environment: Environment): void {
   );
   add('string.replace(string, string): string', (text: string, from: string, to: string) => text.split(from).join(to));
   add('string.replace(string, string, int): string', replaceSome);
+  add('string.lowerAsciiOnly(): string', (text: string) => text.replace(/[A-Z]+/g, (some) => some.toLowerCase()));
+  add('string.upperAsciiOnly(): string', (text: string) => text.replace(/[a-z]+/g, (some) => some.toUpperCase()));
   add('string.charAt(int): string', charAt);
   add('string(google.protobuf.Timestamp): string', (time: Date) => time.toISOString().replace('.000Z', 'Z'));
   add('string(google.protobuf.Duration): string', (duration: { seconds: bigint; nanos: number }) =>

@@ -46,12 +46,14 @@ function createEnvironment(): Environment {
 }
 
 /**
- * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; and what its `optional.value()` gives cannot be
- * compared (its overloads overlap for `optional<dyn>`), what ours gives can.
+ * The library's `matches` reads patterns as JavaScript does, ours as RE2 does; its `lowerAscii` lowers `Ä` too; and what its
+ * `optional.value()` gives cannot be compared (its overloads overlap for `optional<dyn>`), what ours gives can.
  */
 const replaced: ReadonlyMap<string, string> = new Map([
   ['matches', 'matchesRE2'],
   ['value', 'dynValue'],
+  ['lowerAscii', 'lowerAsciiOnly'],
+  ['upperAscii', 'upperAsciiOnly'],
 ]);
 
 function useOurs(node: unknown): void {
