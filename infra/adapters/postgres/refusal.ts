@@ -42,7 +42,8 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    if (error instanceof pg.DatabaseError) throw error;
+    // Without a SQLSTATE it is the client library that could not make sense of what came: no PostgreSQL speaks there.
+    if (error instanceof pg.DatabaseError && error.code !== undefined) throw error;
     throw new ConnectionBroke(wordsOf(error), { cause: error });
   }
 }
