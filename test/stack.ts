@@ -49,7 +49,9 @@ export async function startTestStack(
   child.stdout?.on('data', collect);
   child.stderr?.on('data', collect);
   const file = join(folder, 'endpoints.json');
-  for (const until = Date.now() + 90_000; !existsSync(file); await pause(50)) {
+  // A stack that was killed leaves its file behind: only one of this process counts.
+  const isReady = () => existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as Endpoints).pid === child.pid;
+  for (const until = Date.now() + 90_000; !isReady(); await pause(50)) {
     if (child.exitCode !== null || Date.now() > until) throw new Error(`the stack did not start:\n${printed}`);
   }
   const endpoints = JSON.parse(readFileSync(file, 'utf8')) as Endpoints;

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { type Options, UsageError } from './options.ts';
-import { freePort } from './ports.ts';
+import { portOf } from './ports.ts';
 import { startPostgres } from './postgres.ts';
 import type { State } from './state.ts';
 
@@ -18,15 +18,13 @@ const NAME = 'gateway';
 /** Starts the embedded PostgreSQL, or reaches the one that was named. Throws UsageError when that one does not answer. */
 export async function openDatabase(options: Options, state: State, log: Log): Promise<OpenDatabase> {
   if (options.database !== undefined) return reach(options.database);
-  const port = await freePort(state.remembered.ports.database, 'any');
-  state.rememberPort('database', port);
   const server = await startPostgres({
     folder: state.path('postgres'),
-    port,
+    choosePort: () => portOf(state, 'database'),
     password: state.remembered.databasePassword,
     onRestart: () => log.warn('PostgreSQL ended by itself and was started again'),
   });
-  const { host, username, password } = server;
+  const { host, port, username, password } = server;
   const connection = { host, port, username, password, dbname: NAME };
   await createIfAbsent(connection);
   return { connection, description: `PostgreSQL on 127.0.0.1:${port}`, stop: server.stop };

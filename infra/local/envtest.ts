@@ -40,7 +40,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const assets = envtestAssets();
   mkdirSync(options.folder, { recursive: true });
   const file = (name: string) => join(options.folder, name);
-  await endLeftovers(file('pids'));
   writeFiles(options, file);
   const children: Array<ChildProcess> = [];
   const launch = (name: string, args: ReadonlyArray<string>) => {
@@ -150,7 +149,9 @@ async function ready(url: string, ca: string, server: ChildProcess, log: string)
   );
 }
 
-async function endLeftovers(file: string): Promise<void> {
+/** Ends what a stack that was killed left running on this folder, so that its ports can be taken again. */
+export async function endControlPlane(folder: string): Promise<void> {
+  const file = join(folder, 'pids');
   if (!existsSync(file)) return;
   for (const pid of readFileSync(file, 'utf8').split('\n').map(Number)) {
     if (!isOurs(pid)) continue;

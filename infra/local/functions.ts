@@ -12,7 +12,7 @@ import { nodeDependencies } from '../node.ts';
 import { type Served, serve } from '../serve.ts';
 import type { Certificates } from './certificates.ts';
 import { createGateways, type Gateways } from './gateways.ts';
-import { freePort } from './ports.ts';
+import { portOf } from './ports.ts';
 import { gatewayServer } from './servers.ts';
 import type { State } from './state.ts';
 
@@ -76,10 +76,3 @@ interface App {
 
 const listen = (app: App, port: number, tls?: { readonly cert: string; readonly key: string }) =>
   serve({ fetch: (request) => app.fetch(request), host: '127.0.0.1', port, ...(tls === undefined ? {} : { tls }) });
-
-/** The port of last time where it is still free. */
-export async function portOf(state: State, name: string): Promise<number> {
-  const port = await freePort(state.remembered.ports[name], 'any');
-  state.rememberPort(name, port);
-  return port;
-}

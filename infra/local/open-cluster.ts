@@ -7,9 +7,9 @@ import type { Log } from '#core/ports/clock.ts';
 import type { Certificates } from './certificates.ts';
 import { createCluster } from './cluster/cluster.ts';
 import { writeKubeconfig } from './cluster/kubeconfig.ts';
-import { startControlPlane } from './envtest.ts';
+import { endControlPlane, startControlPlane } from './envtest.ts';
 import { type Options, UsageError } from './options.ts';
-import { freePort } from './ports.ts';
+import { portOf } from './ports.ts';
 import type { State } from './state.ts';
 
 export interface OpenCluster {
@@ -33,15 +33,14 @@ export interface OpenClusterOptions {
 export async function openCluster(context: OpenClusterOptions): Promise<OpenCluster> {
   const { options, state } = context;
   if (options.cluster.type === 'kubeconfig') return readKubeconfig(options.cluster.path);
-  const port = await freePort(state.remembered.ports.cluster, 'any');
-  state.rememberPort('cluster', port);
-  const started = options.cluster.type === 'embedded' ? await embedded(context, port) : await envtest(context, port);
+  const started = options.cluster.type === 'embedded' ? await embedded(context) : await envtest(context);
   const kubeconfig = state.path('kubeconfig');
   writeKubeconfig(kubeconfig, { url: started.url, ca: context.certificates.ca, token: state.remembered.clusterToken });
   return { ...started, kubeconfig };
 }
 
-async function embedded({ state, certificates, database, log }: OpenClusterOptions, port: number) {
+async function embedded({ state, certificates, database, log }: OpenClusterOptions) {
+  const port = await portOf(state, 'cluster');
   const { host, port: databasePort, username, password, dbname } = database;
   const pool = new pg.Pool({ host, port: databasePort, user: username, password, database: dbname, max: 10 });
   // A connection that breaks while idle is no fault of anybody's: the pool makes another.
@@ -56,11 +55,12 @@ async function embedded({ state, certificates, database, log }: OpenClusterOptio
   return { url: cluster.url, stop, description: 'embedded, for trying and testing only' };
 }
 
-async function envtest({ state, certificates: tls }: OpenClusterOptions, port: number) {
-  const etcdPort = await freePort(state.remembered.ports.etcd, 'any');
-  state.rememberPort('etcd', etcdPort);
+async function envtest({ state, certificates: tls }: OpenClusterOptions) {
   const token = state.remembered.clusterToken;
-  const plane = await startControlPlane({ folder: state.path('envtest'), port, etcdPort, token, tls });
+  const folder = state.path('envtest');
+  await endControlPlane(folder);
+  const [port, etcdPort] = [await portOf(state, 'cluster'), await portOf(state, 'etcd')];
+  const plane = await startControlPlane({ folder, port, etcdPort, token, tls });
   return { url: plane.url, stop: plane.stop, description: 'a real kube-apiserver and etcd' };
 }
 

@@ -1,5 +1,6 @@
 // Where can this server listen?
 import { createServer } from 'node:net';
+import type { State } from './state.ts';
 
 /** `wanted` when it is free, else (0 too) the next free one or any; never a port that is taken. */
 export async function freePort(wanted: number | undefined, otherwise: 'next' | 'any'): Promise<number> {
@@ -20,4 +21,11 @@ function tryPort(port: number): Promise<number | undefined> {
       server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : undefined));
     });
   });
+}
+
+/** Where this listened last time, while that is still free; remembered for the next time. */
+export async function portOf(state: State, name: string): Promise<number> {
+  const port = await freePort(state.remembered.ports[name], 'any');
+  state.rememberPort(name, port);
+  return port;
 }

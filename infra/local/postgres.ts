@@ -18,7 +18,8 @@ export interface PostgresServer {
 export interface PostgresOptions {
   /** Holds the data; nothing else is kept there. */
   readonly folder: string;
-  readonly port: number;
+  /** Asked once a server that was left behind is gone, so that its port can be taken again. */
+  readonly choosePort: () => Promise<number>;
   readonly password: string;
   /** Told when the server died by itself and was started again. */
   readonly onRestart: () => void;
@@ -48,9 +49,10 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   const folder = reachableFolder(options.folder, identity);
   if (!existsSync(join(folder, 'PG_VERSION'))) await initialise(binaries, folder, options.password, identity);
   await endLeftover(folder);
-  const server = supervise({ binaries, folder, port: options.port, identity, onRestart: options.onRestart });
+  const port = await options.choosePort();
+  const server = supervise({ binaries, folder, port, identity, onRestart: options.onRestart });
   await server.ready;
-  return { host: '127.0.0.1', port: options.port, username: USERNAME, password: options.password, stop: server.stop };
+  return { host: '127.0.0.1', port, username: USERNAME, password: options.password, stop: server.stop };
 }
 
 async function findBinaries(): Promise<Binaries> {
