@@ -1,17 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import {
-  completion,
-  entry,
-  KEY,
-  keyRecord,
-  MESSAGES,
-  NOW,
-  scope,
-  settleDown,
-  snapshotOf,
-  stage,
-} from './gateway.fixture.ts';
+import { stage } from './gateway.fixture.ts';
+import { entry, KEY, keyRecord, scope, snapshotOf } from './instance.fixture.ts';
+import { NOW, settleDown } from './time.fixture.ts';
+import { completion, MESSAGES } from './upstream.fixture.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 

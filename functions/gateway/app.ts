@@ -17,10 +17,11 @@ export function createGateway(deps: GatewayDeps): Hono {
   const handle = createHandle(deps, authenticate, dialects);
   const listModels = createListModels(deps);
   const ownKey = createOwnKey(deps);
+  const keep = createKeep();
   const app = new Hono();
 
   for (const base of ['', '/v1']) {
-    app.post(`${base}/chat/completions`, (c) => kept(c, (background) => handle(c.req.raw, background)));
+    app.post(`${base}/chat/completions`, (c) => keep(c, (background) => handle(c.req.raw, background)));
     app.get(`${base}/models`, (c) => tell(c, listModels));
     app.get(`${base}/key`, (c) => tell(c, ownKey));
     app.all(`${base}/chat/completions`, (c) => refuse({ code: 'method_not_allowed', allow: 'POST' }, c));
@@ -48,20 +49,25 @@ export function createGateway(deps: GatewayDeps): Hono {
   }
 }
 
-/** Runs the request to its end also where the platform drops what has no response to give any more (Workers). */
-function kept(c: Context, run: (background: Background) => Promise<Response>): Promise<Response> {
-  const background = backgroundOf(c);
-  const answer = run(background);
-  background(answer);
-  return answer;
-}
+/** Runs requests to their end also where the platform drops what has no response to give any more (Workers). */
+function createKeep() {
+  /** Hono throws where there is no execution context, and a platform either has one or it has not. */
+  let resident = false;
+  const stays: Background = (work) => void work.catch(() => {});
+  return function keep(c: Context, run: (background: Background) => Promise<Response>): Promise<Response> {
+    const background = resident ? stays : backgroundOf(c);
+    const answer = run(background);
+    background(answer);
+    return answer;
+  };
 
-function backgroundOf(c: Context): Background {
-  try {
-    const { executionCtx } = c;
-    return (work) => executionCtx.waitUntil(work);
-  } catch {
-    // No such thing in a process that stays: work goes on by itself, and its failures are told where they happen.
-    return (work) => void work.catch(() => {});
+  function backgroundOf(c: Context): Background {
+    try {
+      const { executionCtx } = c;
+      return (work) => executionCtx.waitUntil(work);
+    } catch {
+      resident = true;
+      return stays;
+    }
   }
 }

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { LARGEST_BODY } from './body.ts';
-import { entry, KEY, MESSAGES, snapshotOf, stage } from './gateway.fixture.ts';
+import { stage } from './gateway.fixture.ts';
+import { entry, KEY, snapshotOf } from './instance.fixture.ts';
+import { MESSAGES } from './upstream.fixture.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -2,7 +2,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MESSAGES, SSE, stage } from './gateway.fixture.ts';
+import { stage } from './gateway.fixture.ts';
+import { MESSAGES, SSE } from './upstream.fixture.ts';
 
 const folder = join(import.meta.dirname, 'golden');
 

@@ -47,7 +47,7 @@ export function createHandle(
     const reservation = await reserve(grant.value);
     if (!reservation.ok) return refuse(reservation.failure, line);
 
-    const targets = route(reservation.value);
+    const targets = route(reservation.value, line);
     if (!targets.ok) return refuse(await settle.release(reservation.value, targets.failure), line);
 
     const exchange = await callUpstream(targets.value, request, line);

@@ -14,6 +14,8 @@ export interface Line {
   caller(caller: Caller): void;
   /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
   model(name: string, stream: boolean): void;
+  /** An entry that could not even be called, and why. */
+  skipped(identifier: string, why: string): void;
   attempt(target: Target, failed: AttemptFailure | undefined): void;
   settled(reservation: Reservation, settlement: Settlement): void;
   /** The reply was refused. */
@@ -41,6 +43,7 @@ export function openLine({ clock, log, metrics }: LineDeps, names: RequestNames,
   if (names.clientRequestId !== undefined) fields.clientRequestId = names.clientRequestId;
   let labels: Readonly<Record<string, string>> = { route, model: '' };
   let attempts = 0;
+  const skipped: string[] = [];
 
   return {
     names,
@@ -51,6 +54,11 @@ export function openLine({ clock, log, metrics }: LineDeps, names: RequestNames,
     model: (name, stream) => {
       Object.assign(fields, { model: name, stream });
       labels = { route, model: name };
+    },
+    skipped: (identifier, why) => {
+      skipped.push(`${identifier}: ${why}`);
+      fields.skipped = skipped;
+      metrics.add('gateway_operator_upstream_attempts_total', { identifier, outcome: 'skipped' });
     },
     attempt: (target, failed) => {
       attempts += 1;

@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import {
-  completion,
-  entry,
-  KEY,
-  keyRecord,
-  MESSAGES,
-  SSE,
-  settleDown,
-  snapshotOf,
-  stage,
-  streamed,
-} from './gateway.fixture.ts';
+import { stage } from './gateway.fixture.ts';
+import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
+import { settleDown } from './time.fixture.ts';
+import { completion, MESSAGES, SSE, streamed } from './upstream.fixture.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const ok = { body: completion('hello') };
@@ -92,7 +84,7 @@ describe('the address of a target', () => {
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: { code: 'no_healthy_target' } });
     expect([ledger.held(), ledger.released.length, fake.requests.length]).toEqual([0, 1, 0]);
-    expect(lines[0]).toMatchObject({ level: 'warn', fields: { identifier: 'gpt', why: expect.any(String) } });
+    expect(lines).toMatchObject([{ level: 'error', fields: { skipped: [expect.stringMatching(/^gpt: ./)] } }]);
   });
 
   test('of one entry missing leaves the work to the others', async () => {

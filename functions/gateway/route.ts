@@ -8,6 +8,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Candidate } from './authorize.ts';
 import type { GatewayDeps } from './deps.ts';
+import type { Line } from './record.ts';
 import { type OutputLimit, outputLimit, type Reservation } from './reserve.ts';
 import type { Dialect } from './wire/dialect.ts';
 
@@ -34,17 +35,17 @@ export interface Targets {
   readonly others: ReadonlyArray<Target>;
 }
 
-export type Route = (reservation: Reservation) => Result<Targets, Failure>;
+export type Route = (reservation: Reservation, line: Line) => Result<Targets, Failure>;
 
 export function createRoute(
-  deps: Pick<GatewayDeps, 'credentials' | 'random' | 'log'>,
+  deps: Pick<GatewayDeps, 'credentials' | 'random'>,
   dialects: ReadonlyMap<DialectName, Dialect>,
 ): Route {
-  return function route(reservation) {
+  return function route(reservation, line) {
     const { candidates, chat } = reservation.grant;
     const reachable = candidates.flatMap((candidate) => {
       const found = reach(candidate, reservation);
-      if (!found.ok) deps.log.warn('an entry cannot be called', { ...named(candidate), why: found.failure });
+      if (!found.ok) line.skipped(candidate.entry.identifier, found.failure);
       return found.ok ? [found.value] : [];
     });
     const [first, ...others] = inOrder(reachable, deps.random);
@@ -71,10 +72,6 @@ export function createRoute(
       limit: outputLimit(reservation, { entry, price }),
     });
   }
-}
-
-function named({ entry }: Candidate): { readonly model: string; readonly identifier: string } {
-  return { model: entry.modelName, identifier: entry.identifier };
 }
 
 /** All credentials of an entry, or which one is not there. Secrets made from files end in a newline; no value does. */

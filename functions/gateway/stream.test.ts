@@ -1,19 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import {
-  chunk,
-  DONE,
-  entry,
-  KEY,
-  keyRecord,
-  MESSAGES,
-  type Script,
-  SSE,
-  settleDown,
-  snapshotOf,
-  stage,
-  streamed,
-  USAGE_CHUNK,
-} from './gateway.fixture.ts';
+import { stage } from './gateway.fixture.ts';
+import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
+import { settleDown } from './time.fixture.ts';
+import { chunk, DONE, MESSAGES, type Script, SSE, streamed, USAGE_CHUNK } from './upstream.fixture.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const ASKING = { ...CHAT, stream_options: { include_usage: true } };

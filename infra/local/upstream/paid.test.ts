@@ -9,7 +9,7 @@ import { createLedger } from '#core/ledger/ledger.ts';
 import { parseMoney } from '#core/money.ts';
 import { costOf, toPrice } from '#core/price.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
-import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../functions/gateway/gateway.fixture.ts';
+import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
 import { nodeDependencies } from '../../node.ts';
 import { serve } from '../../serve.ts';
 import { createSampleUpstream } from './server.ts';

@@ -10,7 +10,8 @@ const root = join(import.meta.dirname, '../../..');
 /** A Worker that holds a gateway with one key; everything but the ledger and the database is the real thing. */
 const worker = (upstream: string) => `
 import { createGateway } from '${root}/functions/gateway/app.ts';
-import { createLedgerFake, entry, keyRecord, snapshotOf } from '${root}/functions/gateway/gateway.fixture.ts';
+import { createLedgerFake } from '${root}/functions/gateway/ledger.fixture.ts';
+import { entry, keyRecord, snapshotOf } from '${root}/functions/gateway/instance.fixture.ts';
 import { createFetchUpstream } from '${root}/infra/adapters/upstream/fetch.ts';
 
 const ledger = createLedgerFake(Date.now);

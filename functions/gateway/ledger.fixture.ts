@@ -1,0 +1,102 @@
+// What is a ledger in a test? Limits, holds and windows as the real one keeps them, in a few maps.
+import { parseMoney } from '#core/money.ts';
+import type { HoldRequest, Ledger, Settlement } from '#core/ports/ledger.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import { windowAt } from '#core/window.ts';
+
+export interface Settled extends Settlement {
+  readonly hold: string;
+}
+
+/** A ledger of one process: limits, holds and windows as the real one keeps them, nothing durable. */
+export interface LedgerFake extends Ledger {
+  readonly asked: HoldRequest[];
+  readonly settled: Settled[];
+  readonly released: string[];
+  readonly progressed: bigint[];
+  /** What the scope has spent so far. */
+  spent(scopeId: string): bigint;
+  /** Spends from outside. */
+  spendNow(scopeId: string, dollars: string): void;
+  fail(what: 'hold' | 'settle' | undefined): void;
+  held(): number;
+}
+
+export function createLedgerFake(now: () => number): LedgerFake {
+  const open = new Map<string, { amount: bigint; scopes: ReadonlyArray<ScopePolicy> }>();
+  const sums = new Map<string, bigint>();
+  const asked: HoldRequest[] = [];
+  const settled: Settled[] = [];
+  const released: string[] = [];
+  const progressed: bigint[] = [];
+  let failing: 'hold' | 'settle' | undefined;
+  let next = 0;
+
+  const spent = (scopeId: string) => sums.get(scopeId) ?? 0n;
+  const windowOf = ({ anchor, budget }: ScopePolicy) =>
+    windowAt({ anchor, duration: budget?.duration ?? '30d', alignment: budget?.alignment ?? 'Rolling' }, now());
+  const heldBy = (scopeId: string) =>
+    [...open.values()]
+      .filter(({ scopes }) => scopes.some((scope) => scope.scopeId === scopeId))
+      .reduce((sum, { amount }) => sum + amount, 0n);
+
+  return {
+    asked,
+    settled,
+    released,
+    progressed,
+    spent,
+    held: () => open.size,
+    spendNow: (scopeId, dollars) => void sums.set(scopeId, spent(scopeId) + (parseMoney(dollars) ?? 0n)),
+    fail: (what) => {
+      failing = what;
+    },
+    hold: async (request) => {
+      asked.push(request);
+      if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
+      let amount = request.amount;
+      for (const scope of request.scopes) {
+        if (scope.budget === undefined) continue;
+        const limit = BigInt(scope.budget.limit);
+        const left = limit - spent(scope.scopeId);
+        if (left <= 0n || left < request.least) {
+          const resetAt = windowOf(scope).end;
+          return { ok: false, failure: { reason: 'exceeded', scope, spent: spent(scope.scopeId), limit, resetAt } };
+        }
+        if (left < amount) amount = left;
+        if (request.amount > 0n && left - heldBy(scope.scopeId) < amount) {
+          return { ok: false, failure: { reason: 'busy', scope } };
+        }
+      }
+      next += 1;
+      const id = `hold-${next}`;
+      open.set(id, { amount, scopes: request.scopes });
+      return { ok: true, value: { id, amount, charges: [] } };
+    },
+    progress: (_hold, known) => void progressed.push(known),
+    settle: async (hold, settlement) => {
+      if (failing === 'settle') throw new Error('the disk is full');
+      const held = open.get(hold.id);
+      if (held === undefined) return;
+      open.delete(hold.id);
+      settled.push({ ...settlement, hold: hold.id });
+      for (const { scopeId } of held.scopes) sums.set(scopeId, spent(scopeId) + settlement.cost);
+    },
+    release: async (hold) => {
+      if (open.delete(hold.id)) released.push(hold.id);
+    },
+    spend: async (scopes) => {
+      if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
+      return {
+        ok: true,
+        value: scopes.map((scope) =>
+          scope.budget === undefined
+            ? undefined
+            : { scopeId: scope.scopeId, window: windowOf(scope), spent: spent(scope.scopeId) },
+        ),
+      };
+    },
+    flush: async () => {},
+    close: async () => {},
+  };
+}

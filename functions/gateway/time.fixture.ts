@@ -1,0 +1,32 @@
+// What time is it in a test? As late as the test says.
+
+export const NOW = Date.UTC(2026, 10, 21, 12);
+
+/** Time that passes when it is told to. */
+export function createTime(start = NOW) {
+  let now = start;
+  const timers = new Set<{ at: number; callback: () => void }>();
+  return {
+    now: () => now,
+    timer: (millis: number, callback: () => void) => {
+      const timer = { at: now + millis, callback };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
+    waiting: () => timers.size,
+    /** Lets so long pass, and everything that was waiting for it happen. */
+    pass: async (millis: number) => {
+      now += millis;
+      for (const timer of [...timers].filter(({ at }) => at <= now)) {
+        timers.delete(timer);
+        timer.callback();
+      }
+      await settleDown();
+    },
+  };
+}
+
+/** Lets every promise that is ready go on. */
+export async function settleDown(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

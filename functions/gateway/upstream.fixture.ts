@@ -1,0 +1,86 @@
+// What is an upstream in a test? A script of replies, and the texts that providers send.
+import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+
+export interface WireReply {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: AsyncIterable<Uint8Array> | Iterable<Uint8Array | string> | string;
+}
+
+export type Script = (request: UpstreamRequest, call: number) => WireReply | Promise<WireReply>;
+
+/** An upstream that answers by script and keeps what it was sent. An aborted request breaks its body, as a socket would. */
+export function createUpstreamFake(script: Script) {
+  const requests: UpstreamRequest[] = [];
+  let returned = 0;
+  const upstream: Upstream = async (request) => {
+    requests.push(request);
+    const reply = await Promise.race([script(request, requests.length), aborted(request.signal)]);
+    const { status = 200, headers = { 'content-type': 'application/json' }, body = '' } = reply;
+    return { status, headers, body: read(typeof body === 'string' ? [body] : body, request.signal) };
+  };
+
+  async function* read(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array | string>, signal: AbortSignal) {
+    const iterator = toAsync(body);
+    try {
+      while (true) {
+        const next = await Promise.race([iterator.next(), aborted(signal)]);
+        if (next.done) return;
+        yield typeof next.value === 'string' ? new TextEncoder().encode(next.value) : next.value;
+      }
+    } finally {
+      returned += 1;
+    }
+  }
+
+  return {
+    upstream,
+    requests,
+    /** Bodies that were read to their end or let go. */
+    ended: () => returned,
+    sent: (index = 0): Record<string, unknown> => JSON.parse(new TextDecoder().decode(requests[index]?.body)),
+  };
+}
+
+async function* toAsync<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerator<T> {
+  yield* items;
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const fail = () => reject(new UpstreamBroke('broken', 'aborted'));
+    if (signal.aborted) fail();
+    else signal.addEventListener('abort', fail, { once: true });
+  });
+}
+
+export const MESSAGES = [{ role: 'user', content: 'Say hello.' }];
+
+export function completion(content: string, usage: unknown = { prompt_tokens: 10, completion_tokens: 5 }): string {
+  const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }];
+  return JSON.stringify({ id: 'c-1', object: 'chat.completion', created: 1, model: 'real', choices, usage });
+}
+
+export function chunk(delta: object, more: object = {}, finish: string | null = null): string {
+  const choices = [{ index: 0, delta, finish_reason: finish }];
+  return `data: ${JSON.stringify({ id: 'c-1', object: 'chat.completion.chunk', created: 1, model: 'real', choices, ...more })}\n\n`;
+}
+
+export const USAGE_CHUNK = `data: ${JSON.stringify({
+  id: 'c-1',
+  object: 'chat.completion.chunk',
+  created: 1,
+  model: 'real',
+  choices: [],
+  usage: { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13 },
+})}\n\n`;
+
+export const DONE = 'data: [DONE]\n\n';
+
+export const SSE = { 'content-type': 'text/event-stream; charset=utf-8' };
+
+/** The words as a stream of chunks, ended as OpenAI ends it. */
+export function streamed(words: ReadonlyArray<string>): string[] {
+  const deltas = words.map((content) => chunk({ content }));
+  return [chunk({ role: 'assistant', content: '' }), ...deltas, chunk({}, {}, 'stop'), USAGE_CHUNK, DONE];
+}
