@@ -67,3 +67,11 @@ test('a client that drops its connection is told to the handler', async () => {
   await expect.poll(() => told?.aborted).toBe(true);
   await server.close(0);
 });
+
+test('a client that sends too much gets its answer all the same', async () => {
+  const refuse = () => new Response('too large', { status: 413 });
+  const server = await serve({ fetch: refuse, port: 0, host: '127.0.0.1' });
+  const response = await fetch(server.url, { method: 'POST', body: new Uint8Array(40 * 1024 * 1024) });
+  expect([response.status, await response.text()]).toEqual([413, 'too large']);
+  await server.close(0);
+});

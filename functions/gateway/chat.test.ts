@@ -177,3 +177,26 @@ describe('the hold', () => {
     expect(held).toMatchObject({ amount: 0n, least: 0n });
   });
 });
+
+describe('hostile bodies', () => {
+  const deep = (open: string, close: string, depth: number) => open.repeat(depth) + close.repeat(depth);
+  test.each([
+    ['a hundred thousand brackets', `{"model":"gpt","messages":${deep('[', ']', 100_000)}}`],
+    ['a hundred thousand objects', `{"model":"gpt","messages":[${deep('{"content":[', ']}', 100_000)}]}`],
+    [
+      'members of Object itself',
+      '{"model":"gpt","messages":[],"__proto__":{"n":1000},"constructor":1,"toString":null}',
+    ],
+    [
+      'messages that are no messages',
+      '{"model":"gpt","messages":[null,1,"x",[],{"content":[null,1,{"type":7},{"type":"image_url","image_url":null}]}]}',
+    ],
+    ['a hundred thousand members', `{"model":"gpt","messages":[]${',"a":1'.repeat(100_000)}}`],
+    ['quotes and braces inside strings', '{"x":"\\\\\\"},{\\"model\\":\\"b\\"","messages":[],"model":"gpt"}'],
+  ])('are passed on as they are or refused, and never break the gateway: %s', async (_, body) => {
+    const { chat, fake } = stage();
+    const response = await chat(body);
+    expect([200, 429]).toContain(response.status);
+    if (response.status === 200) expect(fake.sent()).toMatchObject({ model: 'real-gpt' });
+  });
+});
