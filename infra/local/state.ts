@@ -22,7 +22,7 @@ const Remembered = z.object({
   databasePassword: z.string(),
   /** Bearer token of the embedded cluster's one user. */
   clusterToken: z.string(),
-  /** The key that the sample upstream asks for. */
+  /** The credential in the sample's model Secrets; the sample upstream takes any. */
   upstreamKey: z.string(),
   /** Where things listened last time: they listen there again when the port is still free. */
   ports: z.record(z.string(), z.number()),
