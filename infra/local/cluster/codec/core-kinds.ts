@@ -14,6 +14,7 @@ export const definitions: Readonly<Record<string, Definition>> = file.definition
 
 const names = namesByKind();
 const resolved = new Map<string, Schema>();
+const origins = new WeakMap<Schema, string>();
 
 /** The schema of a core kind, references resolved; undefined for a kind that is not built in. */
 export function coreSchema(apiVersion: string, kind: string): Schema | undefined {
@@ -31,8 +32,6 @@ export function nameOf(schema: Schema | undefined): string | undefined {
   return schema && origins.get(schema);
 }
 
-const origins = new WeakMap<Schema, string>();
-
 function namesByKind(): Map<string, string> {
   const found = new Map<string, string>();
   for (const [name, definition] of Object.entries(definitions)) {
@@ -48,6 +47,7 @@ function schemaOf(name: string): Schema {
   if (known) return known;
   const schema: JsonObject = {};
   resolved.set(name, schema); // before its members: JSONSchemaProps refers to itself
+  origins.set(schema, name);
   Object.assign(schema, resolveMembers(definitions[name] ?? {}));
   if (schema.type === 'object' && schema.properties === undefined && schema.additionalProperties === undefined) {
     schema['x-kubernetes-preserve-unknown-fields'] = true; // RawExtension, FieldsV1: any object
@@ -55,7 +55,6 @@ function schemaOf(name: string): Schema {
   if (schema.type === undefined && schema.properties === undefined)
     schema['x-kubernetes-preserve-unknown-fields'] = true;
   if (schema.format === 'int-or-string') schema['x-kubernetes-int-or-string'] = true;
-  origins.set(schema, name);
   return schema;
 }
 
@@ -64,7 +63,11 @@ function resolveNode(node: unknown): Schema {
   if (typeof node.$ref === 'string') return schemaOf(node.$ref.slice(node.$ref.lastIndexOf('/') + 1));
   const only = Array.isArray(node.allOf) && node.allOf.length === 1 ? node.allOf[0] : undefined;
   if (!isObject(only)) return resolveMembers(node);
-  return overlay(resolveNode(only), node);
+  const target = resolveNode(only);
+  const schema = overlay(target, node);
+  const name = nameOf(target);
+  if (name !== undefined) origins.set(schema, name);
+  return schema;
 }
 
 /** A reference with a description or default of its own: reads through to the definition, which may not be filled in yet. */
