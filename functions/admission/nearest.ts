@@ -8,7 +8,7 @@ export function didYouMean(name: string, choices: ReadonlyArray<string>): string
 
 /** The choice with the fewest edits, at most a third of the name's length; case counts little. */
 export function nearest(name: string, choices: ReadonlyArray<string>): string | undefined {
-  const most = Math.max(1, Math.floor(name.length / 3));
+  const most = Math.floor(name.length / 3);
   const rated = choices
     .filter((choice) => Math.abs(choice.length - name.length) <= most)
     .map((choice) => ({ choice, edits: editsBetween(name.toLowerCase(), choice.toLowerCase(), most) }))

@@ -1,0 +1,27 @@
+// Does /mutate judge what one object shows as the CRD does: every case of the shared corpus, with the same verdict?
+import { describe, expect, test } from 'vitest';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { cases } from '#crds/cases/all.ts';
+import { type Manifest, objectsOf } from '#crds/cases/case.ts';
+import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import { type KindName, kinds } from '#crds/kinds.ts';
+import { ask, createWorld, depsOf, requestOf } from '../../test/admission/fixtures.ts';
+
+const { cluster } = await createWorld();
+const annotations = { [SHARED_CREDENTIALS_ANNOTATION]: SHARED_CREDENTIALS_ALLOWED };
+
+function full(kind: KindName, manifest: Manifest): KubeObject {
+  const apiVersion = kinds.find((one) => one.kind === kind)?.apiVersion ?? '';
+  return { apiVersion, kind, ...manifest, metadata: { namespace: 'ai', annotations, ...manifest.metadata } };
+}
+
+describe('a corpus of objects, good and bad', () => {
+  test.each(cases)('a $kind $what', async (one) => {
+    const { object, old } = objectsOf(one);
+    const more = old === undefined ? {} : { oldObject: full(one.kind, old) };
+    const { allowed, status } = await ask(depsOf(cluster), '/mutate', requestOf(full(one.kind, object), more));
+    expect(status?.message ?? '').toEqual(allowed ? '' : expect.any(String));
+    expect(allowed).toBe(one.findings.length === 0);
+    for (const [, path] of one.findings) expect(status?.message).toContain(`${path}: `);
+  });
+});

@@ -1,0 +1,145 @@
+// Where do tests apply manifests with the stock kubectl, with our admission function in the path?
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { kinds } from '#crds/kinds.ts';
+import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
+import { openCertificates } from '../../infra/local/certificates.ts';
+import { createCluster as createEmbeddedCluster } from '../../infra/local/cluster/cluster.ts';
+import { writeKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
+import { customResourceDefinitions, resourceOf } from '../../infra/local/manifests.ts';
+import { nodeDependencies } from '../../infra/node.ts';
+import { serve } from '../../infra/serve.ts';
+import { webhookConfigurations } from '../../infra/webhooks.ts';
+import { startControlPlane } from '../control-plane.ts';
+import { startPostgres } from '../postgres.ts';
+
+export interface Said {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Bed {
+  /** The stock kubectl against this cluster; `input` is its standard input. */
+  readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<Said>;
+  readonly cluster: Cluster;
+  /** Every review that came, by path and as JSON. */
+  readonly reviews: Array<{ readonly path: string; readonly review: unknown }>;
+  /** Stops the function, and lets it come back on the same port. */
+  readonly down: () => Promise<() => Promise<void>>;
+  readonly stop: () => Promise<void>;
+}
+
+export type ClusterName = 'embedded' | 'real';
+
+interface Started {
+  readonly kubeconfig: string;
+  readonly stop: () => Promise<void>;
+}
+
+/** A cluster with our CRDs and webhooks, and the function behind them. */
+export async function openBed(name: ClusterName, more: Partial<AdmissionDeps> = {}): Promise<Bed> {
+  const folder = mkdtempSync(join(tmpdir(), 'admission-'));
+  const certificates = await openCertificates(folder, new Date());
+  const started = name === 'real' ? await startControlPlane() : await startEmbedded(folder, certificates);
+  const { request, close } = await createKubeconfigTransport(started.kubeconfig);
+  const cluster = createCluster({ request });
+
+  const reviews: Bed['reviews'] = [];
+  const silent = { info: () => {}, warn: () => {}, error: () => {} };
+  const app = createAdmission({ ...nodeDependencies(), cluster, log: silent, metrics: createMetrics(), ...more });
+  const fetch = async (review: Request) => {
+    reviews.push({ path: new URL(review.url).pathname, review: await review.clone().json() });
+    return app.fetch(review);
+  };
+  const listen = (port: number) => serve({ fetch, host: '127.0.0.1', port, tls: certificates });
+  let served = await listen(0);
+
+  for (const definition of customResourceDefinitions()) await create(cluster, definition);
+  await Promise.all(kinds.map((kind) => untilServed(cluster, kind.plural)));
+  const target = { type: 'url', base: served.url } as const;
+  for (const webhook of webhookConfigurations({ target, caBundle: certificates.ca })) await create(cluster, webhook);
+  for (const namespace of ['platform', 'team-a', 'team-b']) {
+    await create(cluster, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+  }
+
+  const down = async () => {
+    const { port } = served;
+    await served.close(100);
+    return async () => {
+      served = await listen(port);
+    };
+  };
+  const stop = async () => {
+    await served.close(100);
+    await close();
+    await started.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { kubectl: (args, input) => run(started.kubeconfig, args, input), cluster, reviews, down, stop };
+}
+
+async function startEmbedded(folder: string, tls: { ca: string; cert: string; key: string }): Promise<Started> {
+  const postgres = await startPostgres();
+  const { host, port, username, password, dbname } = await postgres.createDatabase();
+  const pool = new pg.Pool({ host, port, user: username, password, database: dbname, max: 10 });
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const cluster = createEmbeddedCluster({ pool, port: 0, tls, token: 'for-tests-only', log });
+  await cluster.start();
+  const kubeconfig = join(folder, 'kubeconfig');
+  writeKubeconfig(kubeconfig, { url: cluster.url, ca: tls.ca, token: 'for-tests-only' });
+  const stop = async () => {
+    await cluster.stop();
+    await pool.end();
+    await postgres.stop();
+  };
+  return { kubeconfig, stop };
+}
+
+async function create(cluster: Cluster, object: KubeObject): Promise<void> {
+  const written = await cluster.create(resourceOf(object.kind), object);
+  if (!written.ok) throw new Error(`${object.kind} ${object.metadata.name}: ${written.message}`);
+}
+
+async function untilServed(cluster: Cluster, plural: string): Promise<void> {
+  const kind = kinds.find((one) => one.plural === plural) ?? RESOURCES.secrets;
+  for (const until = Date.now() + 30_000; ; ) {
+    const served = await cluster.list(kind, { limit: 1 }).then(
+      () => true,
+      () => false,
+    );
+    if (served) return;
+    if (Date.now() > until) throw new Error(`${plural} is not served`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+function run(kubeconfig: string, args: ReadonlyArray<string>, input = ''): Promise<Said> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('kubectl', [
+      '--kubeconfig',
+      kubeconfig,
+      '--cache-dir',
+      join(kubeconfig, '..', 'cache'),
+      ...args,
+    ]);
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (text) => {
+      stdout += text;
+    });
+    child.stderr.on('data', (text) => {
+      stderr += text;
+    });
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
+    child.stdin.end(input);
+  });
+}
