@@ -133,6 +133,7 @@ describe('the OpenAI client', () => {
     await expect.poll(() => sample.stats.read().models.hang?.requests).toBe(1);
     abort.abort();
     await expect(asked).rejects.toThrow();
+    await expect.poll(() => sample.stats.read().models.hang?.abandoned).toBe(1);
     await expect.poll(settledNow).toBe(before + 1);
     expect(ledger.settled.at(-1)).toMatchObject({ estimated: true, tokens: { output: 0 } });
   });

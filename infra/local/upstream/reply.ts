@@ -45,7 +45,7 @@ export async function replyStream(
   for (const [index, token] of tokens.entries()) {
     if (index === behaviour.cutAfter) return hangUp(response);
     await wait(pace.token);
-    if (response.destroyed) return stats.abandoned(frame.model);
+    if (response.destroyed) return;
     send({ content: token }, null);
   }
   send({}, finish);

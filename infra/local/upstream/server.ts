@@ -69,6 +69,9 @@ async function answer(
 ): Promise<void> {
   const { behaviour } = completion;
   response.setHeader('x-request-id', `req-${completion.frame.id}`);
+  response.once('close', () => {
+    if (!response.writableFinished && behaviour.cutAfter === undefined) stats.abandoned(request.model);
+  });
   if (behaviour.hang) return;
   if (behaviour.refuse !== undefined) {
     const { status, code, message } = behaviour.refuse;

@@ -1,0 +1,42 @@
+// Can a step be skipped? Not by anything that compiles: each of these lines is an error to the type checker, or the check fails.
+import { expect, test } from 'vitest';
+import type { Caller } from './authenticate.ts';
+import { authorize, type Grant } from './authorize.ts';
+import type { Chat } from './chat.ts';
+import { keyRecord, snapshotOf } from './instance.fixture.ts';
+import type { Reservation, Reserve } from './reserve.ts';
+import type { Route, Targets } from './route.ts';
+import type { Settle } from './settle.ts';
+import type { CallUpstream, Exchange } from './upstream.ts';
+
+declare const chat: Chat;
+declare const reserve: Reserve;
+declare const route: Route;
+declare const callUpstream: CallUpstream;
+declare const settle: Settle;
+
+/** Never run: it is there to be type-checked. */
+function skippingSteps(line: Parameters<CallUpstream>[2], request: Request): void {
+  // @ts-expect-error A record that was only looked up is no caller.
+  authorize(keyRecord(), chat, snapshotOf([]));
+  const caller = {} as Caller;
+  // @ts-expect-error A caller has not been granted anything.
+  reserve(caller);
+  const grant = {} as Grant;
+  // @ts-expect-error A grant without money has no targets.
+  route(grant, line);
+  // @ts-expect-error Money cannot be made by hand.
+  route({ grant, hold: { id: '1', amount: 1n, charges: [] } } satisfies Reservation, line);
+  const reservation = {} as Reservation;
+  // @ts-expect-error Nobody is called without targets.
+  callUpstream(reservation, request, line);
+  const targets = {} as Targets;
+  // @ts-expect-error Nothing is answered without an exchange.
+  settle.answer(targets, line, () => {});
+  const exchange = {} as Exchange;
+  settle.answer(exchange, line, () => {});
+}
+
+test('the steps of a request are held together by types', () => {
+  expect(skippingSteps).toBeTypeOf('function');
+});
