@@ -145,8 +145,10 @@ function foreseeSecret(
 ): ReadonlyArray<Fact> {
   const { namespace, name, shape } = action;
   const source = present(action.action === 'CreateSecret' ? view?.previous : view?.secret);
-  const keeps = action.value === 'previous' || action.value === 'same';
-  const hash = keeps ? source?.hash : action.value === 'status' ? view?.statusHash : `${UNKNOWN} ${namespace}/${name}`;
+  const made = { value: UNKNOWN, hash: `${UNKNOWN} ${namespace}/${name}` };
+  const shown = { value: view?.object.status?.keyValue ?? UNKNOWN, hash: view?.statusHash };
+  const kept = { value: source?.data.get('key') ?? UNKNOWN, hash: source?.hash };
+  const { value, hash } = action.value === 'new' ? made : action.value === 'status' ? shown : kept;
   const secret: PresentSecret = {
     state: 'present',
     name: shape.name,
@@ -155,7 +157,7 @@ function foreseeSecret(
     labels: { ...present(view?.secret)?.labels, ...shape.labels },
     annotations: { ...present(view?.secret)?.annotations, ...shape.annotations },
     owners: shape.owners,
-    data: dataOf(shape, keeps ? (source?.data.get('key') ?? '') : UNKNOWN),
+    data: dataOf(shape, value),
     minted: action.value === 'new',
     ...(hash === undefined ? {} : { hash }),
   };

@@ -23,7 +23,11 @@ export interface Plan {
 export function plan(world: World, now: Millis): Plan {
   const outlook = createOutlook(world, now);
   const screened = holdDeletes(planSteps(outlook), world);
-  return screened.actions.length > 0 ? screened : { actions: planStatuses(outlook), held: screened.held };
+  if (screened.actions.length > 0) return screened;
+  return {
+    actions: [...planStatuses(outlook), ...screened.held.flatMap((held) => tellHeld(held, world))],
+    held: screened.held,
+  };
 }
 
 function planSteps(outlook: Outlook): Action[] {
@@ -58,4 +62,19 @@ function planStatuses(outlook: Outlook): Action[] {
     ...[...world.keys.values()].flatMap((key) => planKeyStatus(key, outlook)),
     ...[...world.malformed.values()].flatMap((object) => planMalformedStatus(object, outlook)),
   ];
+}
+
+/** An event of the instance; the same numbers are told once. */
+function tellHeld({ instance, action, count, of }: Held, world: World): Action[] {
+  const object = world.instances.get(instance)?.object;
+  if (object === undefined) return [];
+  const what = action === 'RetireClaim' ? 'claims whose objects are gone' : 'keys of users';
+  const message = `a run would remove ${count} of ${of} ${what}, which is more than is plausible: nothing was removed`;
+  const told = {
+    type: 'Warning',
+    reason: 'DeletionHeld',
+    message,
+    once: `DeletionHeld/${action}/${count}/${of}`,
+  } as const;
+  return [{ action: 'RecordEvent', ...about(object, 'it is told: DeletionHeld'), ...told }];
 }

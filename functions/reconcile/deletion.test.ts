@@ -1,0 +1,305 @@
+// Does deletion never stick, never leak, and never take what is not ours?
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  RESOURCES,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+});
+
+const aliases = async () => {
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  return (await bed.database().claims(uid)).map(({ alias }) => alias);
+};
+const working = async (spec: object = {}) => {
+  await bed.apply(makeKey(spec));
+  await bed.sweep();
+  return (await bed.value('chat-key')) ?? '';
+};
+const gone = async () => (await bed.get(virtualKeys, 'chat')) === undefined;
+
+describe('a deleted key', () => {
+  test('stops working, and its claim and Secret are gone after one run', async () => {
+    const value = await working();
+    await bed.remove(virtualKeys, 'chat');
+    await bed.hint('VirtualKey', 'chat');
+    expect(await gone()).toBe(true);
+    expect(await bed.works(value)).toBe(false);
+    expect(await aliases()).toEqual([]);
+    expect(await bed.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
+  });
+
+  test('leaves a Secret of its name that is not ours alone', async () => {
+    await working();
+    await bed.remove(RESOURCES.secrets, 'chat-key');
+    await bed.apply(makeSecret('chat-key', { other: 'x' }));
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    expect(await gone()).toBe(true);
+    expect(await bed.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
+  });
+
+  test('goes at once where the instance is gone', async () => {
+    await working();
+    await bed.remove(gatewayInstances, 'main');
+    await bed.sweep();
+    expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    expect(await gone()).toBe(true);
+  });
+
+  test('waits for the database for 20 seconds, then it is let go; that is told, and a sweep finds the claim later', async () => {
+    const value = await working();
+    bed.refuse(true);
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False Deleting');
+    bed.clock.pass(21_000);
+    await bed.sweep();
+    expect(await gone()).toBe(true);
+    expect(bed.log.lines.some(({ level, message }) => level === 'warn' && message === 'let go')).toBe(true);
+    bed.refuse(false);
+    expect(await bed.works(value)).toBe(true);
+    await bed.sweep();
+    expect(await bed.works(value)).toBe(false);
+    expect(await aliases()).toEqual([]);
+  });
+
+  test('whose finalizer was removed by hand is found by the next sweep', async () => {
+    const value = await working();
+    await bed.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    expect(await bed.works(value)).toBe(false);
+    expect(await aliases()).toEqual([]);
+  });
+
+  test('that is made anew under its alias at once gets a new value and a whole budget', async () => {
+    const value = await working();
+    await bed.spend('chat', '3');
+    await bed.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
+    await bed.remove(virtualKeys, 'chat');
+    bed.cluster.collectGarbage();
+    await bed.apply(makeKey());
+    await bed.hint('VirtualKey', 'chat');
+    const minted = await bed.value('chat-key');
+    expect(minted).not.toBe(value);
+    expect([await bed.works(value), await bed.works(minted)]).toEqual([false, true]);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0' });
+  });
+
+  test('in a namespace that is being deleted goes too, and nothing is created there', async () => {
+    await bed.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } });
+    await bed.apply(makeKey({}, 'chat', 'team-a'));
+    await bed.sweep();
+    const value = await bed.value('chat-key', 'team-a');
+    await bed.apply(makeKey({ keyAlias: 'late' }, 'late', 'team-a'));
+    const uid = (await bed.cluster.get(RESOURCES.namespaces, undefined, 'team-a'))?.metadata.uid ?? '';
+    await bed.cluster.delete(RESOURCES.namespaces, undefined, 'team-a', uid);
+    const first = await bed.sweep();
+    expect(first.failed).toEqual({});
+    expect(await bed.get(RESOURCES.secrets, 'late-key', 'team-a')).toBeUndefined();
+    bed.cluster.collectGarbage();
+    expect((await bed.sweep()).failed).toEqual({});
+    bed.cluster.collectGarbage();
+    expect(bed.cluster.objects(virtualKeys)).toEqual([]);
+    expect(await bed.works(value)).toBe(false);
+  });
+});
+
+describe('a deleted instance', () => {
+  test('goes in one run with keys left, which stop working and say InstanceNotFound', async () => {
+    const value = await working();
+    const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    await bed.remove(gatewayInstances, 'main');
+    await bed.hint('GatewayInstance', 'main');
+    expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(await bed.database().policies(uid).find(value)).toBeUndefined();
+    expect(await bed.database().claims(uid)).toEqual([]);
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+  });
+
+  test('whose Secrets went first is cleaned where its database last was', async () => {
+    await working();
+    const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    for (const name of ['db', 'store', 'openai']) await bed.remove(RESOURCES.secrets, name);
+    await bed.remove(gatewayInstances, 'main');
+    await bed.sweep();
+    expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(await bed.database().claims(uid)).toEqual([]);
+  });
+
+  test('whose database is away is tried for 20 seconds, then let go', async () => {
+    await working();
+    bed.restart();
+    bed.refuse(true);
+    await bed.remove(gatewayInstances, 'main');
+    await bed.sweep();
+    expect(await bed.ready(gatewayInstances, 'main')).toBe('False Deleting');
+    bed.clock.pass(20_000);
+    await bed.sweep();
+    expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
+  });
+
+  test('that is made anew gives its keys back the values that their Secrets have, on a new ledger', async () => {
+    const value = await working();
+    await bed.spend('chat', '3');
+    await bed.remove(gatewayInstances, 'main');
+    await bed.sweep();
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    expect(await bed.value('chat-key')).toBe(value);
+    expect(await bed.works(value)).toBe(true);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ isActive: true, currentSpend: '0' });
+  });
+});
+
+test('everything of a file can be deleted at once, and nothing is left', async () => {
+  await bed.apply(makeKey(), makeUser(), makeTeam());
+  await bed.sweep();
+  for (const object of bed.cluster.objects().filter(({ kind }) => kind !== 'Event' && kind !== 'ConfigMap')) {
+    const resource = {
+      VirtualKey: 'virtualkeys',
+      User: 'users',
+      Team: 'teams',
+      GatewayInstance: 'gatewayinstances',
+      Secret: 'secrets',
+    }[object.kind];
+    const group = object.apiVersion.includes('/') ? (object.apiVersion.split('/')[0] ?? '') : '';
+    const { namespace, name, uid } = object.metadata;
+    await bed.cluster.delete(
+      { group, version: '', plural: resource ?? '', kind: object.kind },
+      namespace,
+      name,
+      uid ?? '',
+    );
+  }
+  expect((await bed.sweep()).failed).toEqual({});
+  bed.cluster.collectGarbage();
+  expect(bed.cluster.objects().filter(({ kind }) => kind !== 'Event')).toEqual([]);
+});
+
+describe('a key of deletionPolicy Retain', () => {
+  test('has a Secret with our label and no owner, and goes on working after its object is gone, alias and spend kept', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    expect((await bed.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toBeUndefined();
+    await bed.spend('chat', '3');
+    await bed.remove(virtualKeys, 'chat');
+    expect((await bed.sweep()).failed).toEqual({});
+    bed.cluster.collectGarbage();
+    expect(await gone()).toBe(true);
+    await bed.sweep();
+    expect(await bed.works(value)).toBe(true);
+    await bed.apply(makeKey({ keyAlias: 'chat' }, 'thief'));
+    await bed.sweep();
+    expect(await bed.ready(virtualKeys, 'thief')).toBe('False AliasTaken');
+    expect(await bed.works(value)).toBe(true);
+    await bed.remove(virtualKeys, 'thief');
+    await bed.apply(makeKey());
+    await bed.sweep();
+    expect(await bed.value('chat-key')).toBe(value);
+    expect(await bed.works(value)).toBe(true);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ isActive: true, currentSpend: '3', keyValue: value });
+    expect((await bed.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toMatchObject([{ name: 'chat' }]);
+    expect((await bed.sweep()).actions).toEqual({});
+  });
+
+  test('of which the Secret is deleted afterwards is retired, and its alias is free', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    await bed.remove(RESOURCES.secrets, 'chat-key');
+    await bed.sweep();
+    expect(await bed.works(value)).toBe(false);
+    expect(await aliases()).toEqual([]);
+  });
+
+  test('moves to another namespace with its Secret, value and spend', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await bed.spend('chat', '3');
+    const secret = await bed.get(RESOURCES.secrets, 'chat-key');
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    const { labels } = secret?.metadata ?? {};
+    await bed.cluster.create(RESOURCES.secrets, {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'chat-key', namespace: 'team-a', ...(labels === undefined ? {} : { labels }) },
+      data: secret?.data,
+    });
+    await bed.apply(makeKey({}, 'chat', 'team-a'));
+    await bed.sweep();
+    expect(await bed.status(virtualKeys, 'chat', 'team-a')).toMatchObject({
+      keyValue: value,
+      currentSpend: '3',
+      isActive: true,
+    });
+    expect(await bed.works(value)).toBe(true);
+  });
+
+  test('that was owned until just now is released before it goes', async () => {
+    const value = await working();
+    await bed.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    bed.cluster.collectGarbage();
+    expect(await gone()).toBe(true);
+    expect(await bed.value('chat-key')).toBe(value);
+    expect(await bed.works(value)).toBe(true);
+  });
+});
+
+describe('a plan that would remove more than is plausible', () => {
+  const many = async (count: number) => {
+    await bed.apply(...Array.from({ length: count }, (_, index) => makeKey({}, `k${index}`)));
+    await bed.sweep();
+    expect(await aliases()).toHaveLength(count);
+  };
+  const lose = async (count: number) => {
+    for (let index = 0; index < count; index += 1) {
+      await bed.edit(virtualKeys, `k${index}`, { metadata: { finalizers: [] } });
+      await bed.remove(virtualKeys, `k${index}`);
+    }
+  };
+
+  test('is held and reported; the keys go on working', async () => {
+    await many(30);
+    await lose(11);
+    const report = await bed.sweep();
+    expect(report.held).toEqual([{ instance: 'default/main', action: 'RetireClaim', count: 11, of: 30 }]);
+    expect(report.actions).not.toHaveProperty('RetireClaim');
+    expect(await aliases()).toHaveLength(30);
+    expect(bed.events('main')).toContain('DeletionHeld');
+    const again = bed.writes();
+    await bed.sweep();
+    expect(bed.writes() - again).toBeLessThanOrEqual(1);
+  });
+
+  test('of ten or a quarter is not', async () => {
+    await many(30);
+    await lose(10);
+    expect((await bed.sweep()).actions).toMatchObject({ RetireClaim: 10 });
+  });
+
+  test('is not what a person deleted', async () => {
+    await many(30);
+    for (let index = 0; index < 30; index += 1) await bed.remove(virtualKeys, `k${index}`);
+    expect((await bed.sweep()).held).toBeUndefined();
+    expect(await aliases()).toEqual([]);
+  });
+});

@@ -1,0 +1,285 @@
+// Does an instance say truly whether it can serve, and is what it serves published?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { Snapshot } from '#core/snapshot.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  PASSWORD,
+  RESOURCES,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets());
+});
+
+const main = () => bed.status(gatewayInstances, 'main');
+const ready = () => bed.ready(gatewayInstances, 'main');
+const condition = async (type: string) => {
+  const found = (await main()).conditions?.find((one) => one.type === type);
+  return found === undefined ? 'nothing' : `${found.status} ${found.reason}`;
+};
+const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
+const snapshots = async () => bed.cluster.objects(RESOURCES.configMaps);
+
+describe('an instance', () => {
+  test('is ready after one run, with its url, models, keys and snapshot', async () => {
+    await bed.apply(makeInstance(), makeKey(), makeKey({ blocked: true }, 'off'));
+    await bed.sweep();
+    expect(await main()).toMatchObject({
+      url: 'http://gateway.test/default/main',
+      workloadType: 'Local',
+      keys: { total: 2, active: 1 },
+      models: [
+        { modelName: 'small', identifier: 'small', ready: true },
+        { modelName: 'free', identifier: 'free', ready: true },
+      ],
+      observedGeneration: 1,
+    });
+    for (const type of ['Ready', 'DatabaseReady', 'StoreReady', 'WorkloadReady', 'ModelsReady']) {
+      expect(await condition(type)).toBe('True Ready');
+    }
+    const [published] = await snapshots();
+    expect(published).toMatchObject({
+      metadata: {
+        name: `main-${(await main()).snapshotHash}`,
+        ownerReferences: [{ kind: 'GatewayInstance', name: 'main' }],
+      },
+      immutable: true,
+    });
+    const text = (published?.data as Record<string, string> | undefined)?.['snapshot.json'] ?? '';
+    expect(Snapshot.parse(JSON.parse(text)).models.map(({ identifier }) => identifier)).toEqual(['small', 'free']);
+    expect(text).not.toContain('sk-upstream');
+    expect(bed.events('main')).toEqual(['Ready']);
+  });
+
+  test.each([
+    ['a database Secret that is not there', 'db', undefined, 'DatabaseReady', 'SecretNotFound', '"db"'],
+    [
+      'a database entry that is missing',
+      'db',
+      { host: 'db', username: 'u', password: '' },
+      'DatabaseReady',
+      'SecretEntryMissing',
+      '"dbname"',
+    ],
+    ['a store Secret that is not there', 'store', undefined, 'StoreReady', 'SecretNotFound', '"store"'],
+    [
+      'a store entry that is missing',
+      'store',
+      { port: '1', password: '' },
+      'StoreReady',
+      'SecretEntryMissing',
+      '"host"',
+    ],
+    [
+      'a port that is none',
+      'store',
+      { host: 'redis', port: 'x', password: '' },
+      'StoreReady',
+      'SecretEntryInvalid',
+      '"port"',
+    ],
+  ])('with %s is not ready, and says which', async (_, name, data, type, reason, named) => {
+    await bed.remove(RESOURCES.secrets, name);
+    if (data !== undefined) await bed.apply(makeSecret(name, data));
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    expect(await condition(type)).toBe(`False ${reason}`);
+    expect(await message(type)).toContain(named);
+    expect(await ready()).toBe(`False ${reason}`);
+    await bed.apply(...makeSecrets());
+    await bed.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('whose database or store cannot be reached is not ready, and says where that should be, never a password', async () => {
+    await bed.apply(makeInstance());
+    bed.refuse(true);
+    await bed.sweep();
+    expect(await ready()).toBe('False DatabaseUnreachable');
+    bed.refuse(false);
+    bed.store = { ok: false, reason: 'StoreEvicts', message: 'maxmemory-policy is allkeys-lru' };
+    await bed.sweep();
+    expect(await ready()).toBe('False StoreEvicts');
+    expect(JSON.stringify(await main())).not.toContain(PASSWORD);
+  });
+
+  test('whose database answers but cannot be migrated is not ready', async () => {
+    await bed.apply(makeInstance());
+    bed.onDatabase = (method) => {
+      if (method === 'migrate') throw new Error('permission denied to create schema');
+    };
+    const report = await bed.sweep();
+    expect(report.failed).toEqual({ OpenDatabase: 1 });
+    expect(await ready()).toBe('False DatabaseNotMigrated');
+    expect(await message('Ready')).toContain('permission denied');
+  });
+
+  test('with the memory store is refused where more than one process may serve it', async () => {
+    bed.manyProcesses = true;
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    expect(await ready()).toBe('False StoreNotShared');
+  });
+
+  test('of which one entry has no credentials stays ready and names it; of which none has them it is not', async () => {
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    const before = (await main()).snapshotHash;
+    await bed.edit(RESOURCES.secrets, 'openai', { data: { apiBase: null } });
+    await bed.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False SecretEntryMissing');
+    expect(await message('ModelsReady')).toMatch(/"openai".*"small".*"apiBase"/);
+    expect((await main()).models).toMatchObject([
+      { identifier: 'small', ready: false, reason: 'SecretEntryMissing' },
+      { ready: true },
+    ]);
+    expect((await main()).snapshotHash).toBe(before);
+    await bed.edit(gatewayInstances, 'main', {
+      spec: { models: [(makeInstance().spec as { models: object[] }).models[0]] },
+    });
+    await bed.sweep();
+    expect(await ready()).toBe('False SecretEntryMissing');
+  });
+
+  test('without models is legal, and not ready', async () => {
+    await bed.apply(makeInstance({ models: [] }));
+    await bed.sweep();
+    expect(await ready()).toBe('False NoModels');
+  });
+
+  test('of type External is where it says; one that nobody runs says what to do', async () => {
+    await bed.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
+    await bed.sweep();
+    expect(await main()).toMatchObject({ url: 'https://llm.example.com', workloadType: 'External' });
+    expect(await ready()).toBe('True Ready');
+    await bed.edit(gatewayInstances, 'main', { spec: { workload: { type: 'Deployment' } } });
+    await bed.sweep();
+    expect(await ready()).toBe('False WorkloadNotSupported');
+    expect(await message('WorkloadReady')).toMatch(/infra\/kubernetes.*External/);
+    expect(await main()).not.toHaveProperty('url');
+  });
+
+  test('that is paused is left alone, with its keys, but for deletion', async () => {
+    await bed.apply(makeInstance({ paused: true }), makeKey());
+    const before = bed.writes();
+    await bed.sweep();
+    expect(bed.writes()).toBe(before);
+    await bed.edit(gatewayInstances, 'main', { spec: { paused: false } });
+    await bed.sweep();
+    const value = await bed.value('chat-key');
+    await bed.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '99' } });
+    expect((await bed.sweep()).actions).toEqual({});
+    expect(await bed.works(value)).toBe(true);
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    expect(await bed.get(virtualKeys, 'chat')).toBeUndefined();
+    expect(await bed.works(value)).toBe(false);
+  });
+
+  test('publishes each change, keeps the last two snapshots and removes older ones', async () => {
+    await bed.apply(makeInstance());
+    for (let retries = 1; retries <= 5; retries += 1) {
+      bed.clock.pass(1000);
+      await bed.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
+      await bed.sweep();
+      expect((await snapshots()).map(({ metadata }) => metadata.name)).toContain(`main-${(await main()).snapshotHash}`);
+      expect((await bed.sweep()).actions).toEqual({});
+    }
+    expect((await snapshots()).length).toBeLessThanOrEqual(3);
+  });
+
+  test('gets its snapshot back when somebody deletes it', async () => {
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    const name = `main-${(await main()).snapshotHash}`;
+    await bed.remove(RESOURCES.configMaps, name);
+    await bed.sweep();
+    expect(await bed.get(RESOURCES.configMaps, name)).toBeDefined();
+  });
+
+  test('with more models than fit a ConfigMap keeps the snapshot that works and says so', async () => {
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    const { snapshotHash } = await main();
+    const models = Array.from({ length: 512 }, (_, index) => ({
+      modelName: `m${index}`,
+      identifier: `m${index}`,
+      requiresAuth: false,
+      gatewayParams: { model: `ollama/${'m'.repeat(200)}`, apiBase: `http://${'h'.repeat(2000)}` },
+    }));
+    await bed.edit(gatewayInstances, 'main', { spec: { models } });
+    await bed.sweep();
+    expect(await condition('ModelsReady')).toBe('False SnapshotTooLarge');
+    expect(await ready()).toBe('True Ready');
+    expect((await main()).snapshotHash).toBe(snapshotHash);
+    expect((await snapshots()).length).toBe(1);
+  });
+});
+
+describe('one bad instance', () => {
+  test('never stops the others: each key lands on its own database, with its own names', async () => {
+    await bed.apply(
+      makeSecret('db2', { host: 'db', username: 'u', password: '', dbname: 'second' }),
+      makeInstance(),
+      makeInstance(
+        {
+          databaseSecretRef: {
+            nameRef: 'db2',
+            keys: {
+              hostSecret: 'host',
+              usernameSecret: 'username',
+              passwordSecret: 'password',
+              dbnameSecret: 'dbname',
+            },
+          },
+        },
+        'second',
+      ),
+      makeKey(),
+      makeKey({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } }, 'other'),
+    );
+    bed.refuse(true);
+    await bed.sweep();
+    expect(await bed.ready(gatewayInstances, 'second')).toBe('True Ready');
+    expect(await bed.ready(virtualKeys, 'other')).toBe('True Ready');
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
+    bed.refuse(false);
+    await bed.sweep();
+    const claims = async (dbname: string, instance: string) =>
+      (await bed.database(dbname).claims((await bed.get(gatewayInstances, instance))?.metadata.uid ?? '')).map(
+        ({ alias }) => alias,
+      );
+    expect(await claims('gateway', 'main')).toEqual(['chat']);
+    expect(await claims('second', 'second')).toEqual(['other']);
+    expect((await snapshots()).map(({ metadata }) => metadata.name.replace(/-[0-9a-f]+$/, ''))).toEqual([
+      'main',
+      'second',
+    ]);
+  });
+
+  test('that the API server cannot tell about leaves its keys as they are', async () => {
+    await bed.apply(makeInstance(), makeInstance({}, 'second'), makeKey());
+    await bed.sweep();
+    const before = bed.writes();
+    bed.cluster.inject(({ verb, resource, name }) => {
+      if (verb === 'get' && resource.plural === 'configmaps' && name?.startsWith('main-'))
+        throw new Error('etcd is slow');
+      return undefined;
+    });
+    const report = await bed.sweep();
+    expect(report.failed).toEqual({ Observe: 1 });
+    expect(bed.writes()).toBe(before);
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+});

@@ -1,0 +1,273 @@
+// Do users and teams have what their objects say, and do their keys follow?
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { KeyPolicy } from '#core/ports/policy.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  RESOURCES,
+  sha256,
+  teams,
+  users,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+});
+
+const owned = async () => await bed.get(virtualKeys, 'alice');
+const editUser = (spec: object) => bed.edit(users, 'alice', { spec });
+const claims = async () => bed.database().claims((await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
+const chargesOf = async (alias: string) => {
+  const all = await claims();
+  const policy = all.find((claim) => claim.kind === 'key' && claim.alias === alias)?.policy as KeyPolicy | undefined;
+  return policy?.charges.map((id) => all.find(({ scopeId }) => scopeId === id)?.alias);
+};
+
+describe('a user', () => {
+  test('with autoCreateKey has a key that works after one run, with everything the user says', async () => {
+    await bed.apply({
+      ...makeUser({ models: ['small'], duration: '90d', rpmLimit: 5, tpmLimit: 6, maxParallelRequests: 7 }),
+      metadata: { name: 'alice', namespace: 'default', annotations: { 'gateway-operator.dev/requested-by': 'ann' } },
+    });
+    expect((await bed.sweep()).failed).toEqual({});
+    expect(await owned()).toMatchObject({
+      metadata: {
+        annotations: { 'gateway-operator.dev/requested-by': 'ann' },
+        ownerReferences: [{ kind: 'User', name: 'alice', controller: true }],
+      },
+      spec: {
+        keyAlias: 'alice-key',
+        models: ['small'],
+        maxBudget: '25',
+        budgetDuration: '30d',
+        duration: '90d',
+        rpmLimit: 5,
+        tpmLimit: 6,
+        maxParallelRequests: 7,
+        userRef: { name: 'alice' },
+        connectionRef: { instanceRef: { name: 'main', namespace: 'default' } },
+      },
+    });
+    expect(await bed.status(users, 'alice')).toMatchObject({
+      keyRef: { name: 'alice' },
+      keySecretRef: 'alice-key',
+      currentSpend: '0',
+      budgetResetDate: '2026-12-21T12:00:00Z',
+    });
+    expect(await bed.ready(users, 'alice')).toBe('True Ready');
+    expect(await bed.works(await bed.value('alice-key'))).toBe(true);
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com']);
+  });
+
+  test('without autoCreateKey has no key; switched on it gets one, switched off it loses it', async () => {
+    await bed.apply(makeUser({ autoCreateKey: false }));
+    await bed.sweep();
+    expect(await owned()).toBeUndefined();
+    expect(await bed.ready(users, 'alice')).toBe('True Ready');
+    await editUser({ autoCreateKey: true });
+    await bed.sweep();
+    const value = await bed.value('alice-key');
+    expect(await bed.works(value)).toBe(true);
+    await editUser({ autoCreateKey: false });
+    await bed.sweep();
+    expect(await owned()).toBeUndefined();
+    expect(await bed.get(RESOURCES.secrets, 'alice-key')).toBeUndefined();
+    expect(await bed.works(value)).toBe(false);
+    expect(await bed.status(users, 'alice')).not.toHaveProperty('keyRef');
+  });
+
+  test.each([
+    ['maxBudget', { maxBudget: '26' }],
+    ['budgetDuration', { budgetDuration: '7d' }],
+    ['models', { models: ['free'] }],
+    ['duration', { duration: '5d' }],
+    ['blocked', { blocked: true }],
+    ['rpmLimit', { rpmLimit: 9 }],
+    ['tpmLimit', { tpmLimit: 9 }],
+    ['maxParallelRequests', { maxParallelRequests: 9 }],
+  ])('has a key that follows an edit of %s with one write and the same value, then with none', async (field, spec) => {
+    await bed.apply(makeUser({ duration: '9d', rpmLimit: 1, tpmLimit: 1, maxParallelRequests: 1 }));
+    await bed.sweep();
+    const value = await bed.value('alice-key');
+    await editUser(spec);
+    expect((await bed.sweep()).actions).toMatchObject({ UpdateKey: 1 });
+    expect((await owned())?.spec).toMatchObject(spec);
+    expect(await bed.value('alice-key')).toBe(value);
+    expect((await bed.sweep()).actions).toEqual({});
+    if (!['duration', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'].includes(field)) return;
+    await editUser({ [field]: null });
+    expect((await bed.sweep()).actions).toMatchObject({ UpdateKey: 1 });
+    expect((await owned())?.spec).not.toHaveProperty(field);
+    expect((await bed.sweep()).actions).toEqual({});
+  });
+
+  test('whose keyAlias changes gets another key in the same run, and an event says so', async () => {
+    await bed.apply(makeUser());
+    await bed.sweep();
+    const value = await bed.value('alice-key');
+    await editUser({ keyAlias: 'renamed' });
+    expect((await bed.sweep()).failed).toEqual({});
+    expect((await owned())?.spec).toMatchObject({ keyAlias: 'renamed' });
+    const minted = await bed.value('alice-key');
+    expect(minted).not.toBe(value);
+    expect([await bed.works(value), await bed.works(minted)]).toEqual([false, true]);
+    expect(bed.events('alice')).toContain('KeyReplaced');
+    expect(await bed.ready(virtualKeys, 'alice')).toBe('True Ready');
+  });
+
+  test('whose connectionRef changes moves to the other instance with a new key', async () => {
+    await bed.apply(makeInstance({}, 'second'), makeUser());
+    await bed.sweep();
+    const value = await bed.value('alice-key');
+    await editUser({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } });
+    await bed.sweep();
+    expect(await bed.works(value)).toBe(false);
+    expect(await bed.works(await bed.value('alice-key'), 'second')).toBe(true);
+    expect((await claims()).map(({ alias }) => alias)).toEqual([]);
+  });
+
+  test('does not touch a VirtualKey of its name that it does not own', async () => {
+    await bed.apply(makeKey({ keyAlias: 'mine' }, 'alice'), makeUser());
+    await bed.sweep();
+    expect(await bed.ready(users, 'alice')).toBe('False KeyConflict');
+    expect((await owned())?.spec).toMatchObject({ keyAlias: 'mine' });
+    expect(await bed.ready(virtualKeys, 'alice')).toBe('True Ready');
+    expect(bed.events('alice')).toContain('KeyConflict');
+    await bed.remove(virtualKeys, 'alice');
+    await bed.sweep();
+    await bed.sweep();
+    expect((await owned())?.spec).toMatchObject({ keyAlias: 'alice-key' });
+    expect(await bed.ready(users, 'alice')).toBe('True Ready');
+  });
+
+  test('gets a deleted key back, and a hand-edited one repaired', async () => {
+    await bed.apply(makeUser());
+    await bed.sweep();
+    await bed.edit(virtualKeys, 'alice', { spec: { maxBudget: '9999', userRef: null } });
+    await bed.hint('VirtualKey', 'alice');
+    expect((await owned())?.spec).toMatchObject({ maxBudget: '25', userRef: { name: 'alice' } });
+    await bed.remove(virtualKeys, 'alice');
+    await bed.hint('VirtualKey', 'alice');
+    expect(await bed.works(await bed.value('alice-key'))).toBe(true);
+  });
+
+  test('that is deleted takes its own key along; other keys that name it say UserNotFound and are blocked', async () => {
+    await bed.apply(makeUser(), makeKey({ userRef: { name: 'alice' } }));
+    await bed.sweep();
+    const [own, named] = [await bed.value('alice-key'), await bed.value('chat-key')];
+    await bed.remove(users, 'alice');
+    await bed.sweep();
+    expect(await bed.get(users, 'alice')).toBeUndefined();
+    expect(await owned()).toBeUndefined();
+    expect(await bed.works(own)).toBe(false);
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False UserNotFound');
+    const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    const record = await bed
+      .database()
+      .policies(uid)
+      .find(sha256(named ?? ''));
+    expect(record?.key.blocked).toBe(true);
+  });
+
+  test('that is blocked blocks all keys that name it', async () => {
+    await bed.apply(makeUser({ autoCreateKey: false, blocked: true }), makeKey({ userRef: { name: 'alice' } }));
+    await bed.sweep();
+    expect(await bed.ready(users, 'alice')).toBe('False Blocked');
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False Blocked');
+  });
+
+  test('whose budget is used up stops its keys', async () => {
+    await bed.apply(makeUser({ autoCreateKey: false }), makeKey({ userRef: { name: 'alice' } }));
+    await bed.sweep();
+    await bed.spend('alice@example.com', '25');
+    await bed.sweep();
+    expect(await bed.status(users, 'alice')).toMatchObject({ currentSpend: '25' });
+    expect(await bed.ready(users, 'alice')).toBe('False BudgetExceeded');
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
+  });
+
+  test('with a budget that never resets has no reset date', async () => {
+    await bed.apply(makeUser({ autoCreateKey: false, budgetDuration: undefined }));
+    await bed.sweep();
+    expect(await bed.status(users, 'alice')).toMatchObject({ currentSpend: '0' });
+    expect(await bed.status(users, 'alice')).not.toHaveProperty('budgetResetDate');
+  });
+
+  test('and another with the same e-mail: the older has it, the other says AliasTaken and its key does not work', async () => {
+    await bed.apply(makeUser());
+    bed.clock.pass(1000);
+    await bed.apply(makeUser({ userEmail: 'alice@example.com', keyAlias: 'b' }, 'bob'));
+    await bed.sweep();
+    expect([await bed.ready(users, 'alice'), await bed.ready(users, 'bob')]).toEqual([
+      'True Ready',
+      'False AliasTaken',
+    ]);
+    expect(await bed.get(virtualKeys, 'bob')).toBeUndefined();
+  });
+});
+
+describe('a team', () => {
+  test('pays for the keys of its users, whichever side says that they belong to it', async () => {
+    await bed.apply(
+      makeTeam({ members: [{ name: 'alice' }] }, 'listed'),
+      makeTeam({}, 'named'),
+      makeTeam({}, 'other'),
+      makeUser({ teamRefs: [{ name: 'named' }] }),
+      makeKey({ userRef: { name: 'alice' } }),
+      makeKey({ userRef: { name: 'alice' }, teamRef: { name: 'other' } }, 'single'),
+    );
+    await bed.sweep();
+    expect(await bed.ready(teams, 'listed')).toBe('True Ready');
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'listed', 'named']);
+    expect(await chargesOf('chat')).toEqual(['alice@example.com', 'listed', 'named']);
+    expect(await chargesOf('single')).toEqual(['alice@example.com', 'other']);
+    await bed.edit(teams, 'listed', { spec: { members: [] } });
+    await bed.hint('Team', 'listed');
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'named']);
+  });
+
+  test('that is missing makes the key that names it inactive', async () => {
+    await bed.apply(makeKey({ teamRef: { name: 'research' } }));
+    await bed.sweep();
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
+    await bed.apply(makeTeam());
+    await bed.hint('Team', 'research');
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('is deleted in any order with its keys and users', async () => {
+    await bed.apply(
+      makeTeam(),
+      makeUser({ teamRefs: [{ name: 'research' }] }),
+      makeKey({ teamRef: { name: 'research' } }),
+    );
+    await bed.sweep();
+    for (const [kind, name] of [
+      [teams, 'research'],
+      [gatewayInstances, 'main'],
+      [users, 'alice'],
+      [virtualKeys, 'chat'],
+    ] as const) {
+      await bed.remove(kind, name);
+      await bed.hint(kind.kind, name);
+      expect(await bed.get(kind, name)).toBeUndefined();
+    }
+    expect(await owned()).toBeUndefined();
+  });
+
+  test('has at most eight that pay for one key, by name', async () => {
+    const names = Array.from({ length: 10 }, (_, index) => `t${index}`);
+    await bed.apply(...names.map((name) => makeTeam({ members: [{ name: 'alice' }] }, name)), makeUser());
+    await bed.sweep();
+    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', ...names.slice(0, 8)]);
+  });
+});
