@@ -42,8 +42,6 @@ export interface BatchDependencies {
   readonly timer: Timer;
   readonly tick: (callback: () => void) => void;
   readonly metrics: Metrics;
-  /** Holds ended: somebody who waits for headroom may try again. */
-  readonly onFreed: () => void;
   readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
 }
 
@@ -152,7 +150,6 @@ async function send(deps: BatchDependencies, cargo: Cargo): Promise<Failure | un
   for (const { resolve } of cargo.loads) resolve();
   deliver(cargo.holds, reply.holds);
   if (reply.expired.length > 0) deps.onExpired(reply.expired);
-  if (cargo.settles.length + cargo.releases.length + reply.expired.length > 0) deps.onFreed();
   return undefined;
 }
 

@@ -13,6 +13,7 @@ import type { Live, Lives } from './lives.ts';
 import type { Loads } from './loads.ts';
 import type { StoreClock } from './store-clock.ts';
 import { LEASE } from './take.ts';
+import type { Waiting } from './waiting.ts';
 
 export interface Ending {
   settle(id: string, settlement: Settlement): Promise<void>;
@@ -35,6 +36,7 @@ export interface EndingDependencies {
   readonly booking: Booking;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
+  readonly waiting: Waiting;
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -43,8 +45,10 @@ export interface EndingDependencies {
 const LOAD_AGAIN: Millis = 1000;
 
 export function createEnding(deps: EndingDependencies): Ending {
-  const { lives, outbox, batch, booking, storeClock, log, metrics } = deps;
+  const { lives, outbox, batch, booking, storeClock, waiting, log, metrics } = deps;
   const counting = new Map<Promise<void>, Millis>();
+
+  const free = (note: HoldNote): void => waiting.freed(note.charges.map(({ scopeId }) => scopeId));
 
   const track = (work: Promise<void>): Promise<void> => {
     counting.set(work, deps.clock.now());
@@ -72,6 +76,7 @@ export function createEnding(deps: EndingDependencies): Ending {
 
   const releaseInStore = async (id: string, note: HoldNote, written: Promise<void>): Promise<void> => {
     const answer = await batch.release({ id, lease: LEASE });
+    free(note);
     await written;
     lives.delete(id);
     if (answer.outcome === 'expired') booking.add(toRefund(id, note, answer.charged, storeClock.now()));
@@ -107,6 +112,7 @@ export function createEnding(deps: EndingDependencies): Ending {
       for (const { id, charged, note } of ended) {
         const entry = toExpired(id, note, charged, storeClock.now());
         if (booking.has(entry)) continue;
+        free(note);
         metrics.add('gateway_operator_ledger_expired_total');
         // While we work on it, its settlement may follow: after a crash that must know what was charged.
         const written = lives.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
@@ -126,6 +132,7 @@ export function createEnding(deps: EndingDependencies): Ending {
 async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, written: Promise<void>): Promise<void> {
   const { lives, outbox, booking, log } = deps;
   const answer = await settleInStore(deps, live, entry.cost);
+  deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
   await written.catch(() => undefined);
   lives.delete(live.id);
   if (answer.outcome === 'settled') booking.add(entry);

@@ -71,6 +71,38 @@ describe('the last cent', () => {
     expect(millis).toBeLessThanOrEqual(10);
   });
 
+  test('those who wait come first to what is freed in the order in which they came, and do not ask the store all at once', async () => {
+    const key = scopeOf('key', 100n);
+    const first = heldOf(await ledger.hold(requestOf(100n, key)));
+    const order: number[] = [];
+    const waiting = Array.from({ length: 500 }, (_, index) =>
+      ledger.hold(requestOf(20n, key)).then(({ ok }) => ok && order.push(index)),
+    );
+    await scene.time.advance(50);
+    scene.calls.length = 0;
+    await ledger.settle(first, settlementOf(40n));
+    await scene.time.advance(10);
+    expect(order).toEqual([0, 1, 2]);
+    expect(scene.calls.reduce((all, holds) => all + holds, 0)).toBe(4);
+    await scene.time.advance(1100);
+    await Promise.all(waiting);
+    expect(order).toEqual([0, 1, 2]);
+  });
+
+  test('who waits for one scope is not disturbed by what others free in theirs', async () => {
+    const [key, other] = [scopeOf('key', 100n), scopeOf('other', 100n)];
+    await ledger.hold(requestOf(100n, key));
+    const busy = heldOf(await ledger.hold(requestOf(100n, other)));
+    const waits = ledger.hold(requestOf(1n, key));
+    await scene.time.advance(10);
+    scene.calls.length = 0;
+    await ledger.settle(busy, settlementOf(1n));
+    await scene.time.advance(10);
+    expect(scene.calls).toEqual([0]);
+    await scene.time.advance(1000);
+    expect((await waits).ok).toBe(false);
+  });
+
   test('who waited a second in vain is told that the budget is held, not that it is spent', async () => {
     const key = scopeOf('key', 100n);
     await ledger.hold(requestOf(100n, key));

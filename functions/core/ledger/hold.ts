@@ -50,7 +50,7 @@ export function createHold(deps: HoldDependencies): (request: HoldRequest) => Pr
 }
 
 async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promise<Result<Hold, HoldRefusal>> {
-  const taken = await deps.take.take(attempt);
+  const taken = await deps.take(attempt);
   if (!taken.ok) return taken;
   if (attempt.over) throw new Error('patience ended');
   const { id } = attempt;

@@ -18,6 +18,7 @@ import { recover } from './recover.ts';
 import { createSpend } from './spend.ts';
 import { createStoreClock } from './store-clock.ts';
 import { createTake } from './take.ts';
+import { createWaiting } from './waiting.ts';
 import { within } from './within.ts';
 
 export interface LedgerDependencies {
@@ -52,15 +53,15 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   const tick = deps.tick ?? afterPromises;
   const lives: Lives = new Map();
   const storeClock = createStoreClock(clock);
-  const onFreed = (): void => take.freed();
   const onExpired = (expired: ReadonlyArray<Expired>): void => ending.expired(expired);
   const epoch = deps.epoch ?? 1;
-  const batch = createBatch({ store, epoch, clock, storeClock, timer, tick, metrics, onFreed, onExpired });
+  const batch = createBatch({ store, epoch, clock, storeClock, timer, tick, metrics, onExpired });
   const isLive = (id: string): boolean => lives.has(id);
   const booking = createBooking({ ...deps, isLive });
   const loads = createLoads({ books, batch, exclusively: booking.exclusively, timer, tick });
-  const take = createTake({ batch, loads, clock, storeClock, timer });
-  const ending = createEnding({ lives, outbox, batch, loads, booking, clock, storeClock, timer, log, metrics });
+  const waiting = createWaiting(timer);
+  const take = createTake({ batch, loads, clock, storeClock, waiting });
+  const ending = createEnding({ ...deps, lives, batch, loads, booking, storeClock, waiting });
   const hold = createHold({ ...deps, lives, take, ending });
   const spend = createSpend({ store, batch, loads, storeClock, timer });
 

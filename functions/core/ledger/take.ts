@@ -2,13 +2,13 @@
 import type { Clock } from '../ports/clock.ts';
 import type { HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { Timer } from '../ports/platform.ts';
 import type { HoldAnswer, HoldOperation } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Batch } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
 import type { Loads } from './loads.ts';
 import type { StoreClock } from './store-clock.ts';
+import type { Place, Waiting } from './waiting.ts';
 
 /** One request's way to its hold. Whoever loses patience sets `over`: then no further call is made for it. */
 export interface Attempt {
@@ -31,7 +31,7 @@ export interface TakeDependencies {
   readonly loads: Loads;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
-  readonly timer: Timer;
+  readonly waiting: Waiting;
 }
 
 /** The store says that live holds stand in the way for so long at most. */
@@ -41,53 +41,44 @@ const LOOK_AGAIN: Millis = 100;
 /** 60 s, renewed every 15 s (DESIGN 10). */
 export const LEASE: Millis = 60_000;
 
-export interface Take {
-  /** Throws when store or database keep silent. */
-  take(attempt: Attempt): Promise<Result<Taken, HoldRefusal>>;
-  /** Holds ended: those who wait try again, first come first. */
-  freed(): void;
-}
+/** Throws when store or database keep silent. */
+export type Take = (attempt: Attempt) => Promise<Result<Taken, HoldRefusal>>;
 
 export function createTake(deps: TakeDependencies): Take {
+  const { batch, loads, clock, storeClock, waiting } = deps;
   const chargesOf = createCharges();
-  const waiters = new Set<() => void>();
 
-  const freedOr = (millis: Millis): Promise<void> =>
-    new Promise((resolve) => {
-      const go = (): void => {
-        waiters.delete(go);
-        cancel();
-        resolve();
-      };
-      const cancel = deps.timer(millis, go);
-      waiters.add(go);
-    });
-
-  return {
-    freed() {
-      for (const go of [...waiters]) go();
-    },
-    async take(attempt) {
-      let busyUntil: Millis | undefined;
-      while (!attempt.over) {
-        const charges = chargesOf(attempt.request.scopes, deps.storeClock.now());
-        const operation = toOperation(attempt, charges, deps);
-        attempt.asked = operation;
-        const answer = await deps.batch.hold(operation);
-        if (answer.outcome === 'held') return ok({ amount: answer.amount, operation });
-        if (answer.outcome === 'exceeded') return err(exceeded(answer, charges));
-        if (answer.outcome === 'absent') {
-          await deps.loads.load(operation.counters.filter((_, index) => answer.counters.includes(index)));
-        }
-        if (answer.outcome !== 'busy') continue;
-        const now = deps.clock.now();
-        busyUntil ??= now + BUSY;
-        const scope = charges.limited[answer.counter];
-        if (now >= busyUntil && scope !== undefined) return err({ reason: 'busy', scope });
-        await freedOr(Math.min(LOOK_AGAIN, Math.max(0, busyUntil - now)));
+  const tryUntilKnown = async (attempt: Attempt, place: Place): Promise<Result<Taken, HoldRefusal>> => {
+    let busyUntil: Millis | undefined;
+    while (!attempt.over) {
+      const charges = chargesOf(attempt.request.scopes, storeClock.now());
+      const operation = toOperation(attempt, charges, deps);
+      attempt.asked = operation;
+      const answer = await batch.hold(operation);
+      if (answer.outcome === 'held') return ok({ amount: answer.amount, operation });
+      if (answer.outcome === 'exceeded') return err(exceeded(answer, charges));
+      if (answer.outcome === 'absent') {
+        await loads.load(operation.counters.filter((_, index) => answer.counters.includes(index)));
       }
-      throw new Error('patience ended');
-    },
+      // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
+      if (answer.outcome !== 'busy') continue;
+      const scope = charges.limited[answer.counter];
+      if (scope === undefined) throw new Error('the store refused for a counter nobody named');
+      const now = clock.now();
+      busyUntil ??= now + BUSY;
+      if (now >= busyUntil) return err({ reason: 'busy', scope });
+      await waiting.wait(place, scope.scopeId, Math.min(LOOK_AGAIN, busyUntil - now));
+    }
+    throw new Error('patience ended');
+  };
+
+  return async (attempt) => {
+    const place = waiting.place();
+    try {
+      return await tryUntilKnown(attempt, place);
+    } finally {
+      waiting.leave(place);
+    }
   };
 }
 
