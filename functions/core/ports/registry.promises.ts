@@ -255,6 +255,19 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         expect(await find(hash('a'))).toBeUndefined();
       });
 
+      test('many policies are written in one call, edited budgets among them', async () => {
+        const claims = await Promise.all(Array.from({ length: 700 }, (_, place) => claim(`key-${place}`)));
+        const recount = { start: 0, end: 3_600_000 };
+        const policyOf = (claimed: Claim) => keyPolicy(claimed, { models: [`model of ${claimed.alias}`] });
+        const writes = claims.map((claimed, place) =>
+          place % 9 === 0 ? { policy: policyOf(claimed) } : { policy: policyOf(claimed), recount },
+        );
+        await registry.writePolicies(INSTANCE.uid, writes);
+        const listed = await registry.claims(INSTANCE.uid);
+        expect(listed).toHaveLength(700);
+        for (const claimed of listed) expect(claimed.policy).toEqual(policyOf(claimed));
+      });
+
       test('a retired key cannot be given a policy, nor can one of another instance', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));
         await registry.writePolicies(OTHER.uid, [{ policy: { ...policy, blocked: true } }]);

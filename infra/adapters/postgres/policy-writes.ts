@@ -1,22 +1,32 @@
-// How does reconcile tell the gateways what holds now? Policies, and recounted windows, in one transaction.
+// How does reconcile tell the gateways what holds now? Policies, each in one transaction with its recounted window.
 import type { PolicyWrite, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT } from './limits.ts';
 import { recount } from './recount.ts';
-import type { Session } from './session.ts';
+import type { Query, Session } from './session.ts';
+
+/** Small enough for the limit, however many keys were edited at once; bookings wait for a portion of recounts. */
+const PORTION = 10_000;
+const RECOUNTED_PORTION = 500;
 
 export function createPolicyWrites(session: Session): Pick<Registry, 'writePolicies'> {
   return {
     writePolicies: async (instanceUid, writes) => {
-      if (writes.length === 0) return;
-      await session.transaction(BACKGROUND_LIMIT, async (query) => {
-        const recounts = writes.flatMap(({ policy, recount: window }) =>
-          window === undefined ? [] : [{ scopeId: policy.scopeId, window }],
-        );
-        if (recounts.length > 0) await recount(query, instanceUid, recounts);
-        await query(WRITE, [instanceUid, JSON.stringify(sorted(writes).map(({ policy }) => policy))]);
-      });
+      const { recounted = [], plain = [] } = Object.groupBy(sorted(writes), (write) =>
+        write.recount === undefined ? 'plain' : 'recounted',
+      );
+      for (const portion of [...inPortions(recounted, RECOUNTED_PORTION), ...inPortions(plain, PORTION)]) {
+        await session.transaction(BACKGROUND_LIMIT, (query) => writePortion(query, instanceUid, portion));
+      }
     },
   };
+}
+
+async function writePortion(query: Query, instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void> {
+  const recounts = writes.flatMap(({ policy, recount: window }) =>
+    window === undefined ? [] : [{ scopeId: policy.scopeId, window }],
+  );
+  if (recounts.length > 0) await recount(query, instanceUid, recounts);
+  await query(WRITE, [instanceUid, JSON.stringify(writes.map(({ policy }) => policy))]);
 }
 
 /** In the order of scopes, so that two writers never wait for each other. Unchanged rows are not written. */
@@ -34,4 +44,10 @@ from wanted w where w.scope_id = c.scope_id and c.scope_id in (select scope_id f
 
 function sorted(writes: ReadonlyArray<PolicyWrite>): ReadonlyArray<PolicyWrite> {
   return writes.toSorted((one, other) => (one.policy.scopeId < other.policy.scopeId ? -1 : 1));
+}
+
+function inPortions<T>(all: ReadonlyArray<T>, size: number): ReadonlyArray<ReadonlyArray<T>> {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, place) =>
+    all.slice(place * size, (place + 1) * size),
+  );
 }

@@ -28,7 +28,9 @@ const SEED = 7_203_418_867;
 /**
  * Makes the sum of `window` from the entries whose hold was taken inside it (the time in their id), and remembers the
  * window: entries of that time which are booked later, out of the window they were held in, are added to it as well.
- * Whole hours come from `hour_sum`, the two edges from single charges: constant time at any number of entries.
+ * Whole hours come from `hour_sum`, the two edges from single charges: constant time at any number of entries. The time in
+ * an id is that of the process which took the hold: an entry as close to an edge as two clocks differ may fall on either side. Only the
+ * last window is remembered: a gateway that acts on the old policy (5 s at most) after that window has ended counts in the old one only.
  */
 export async function recount(
   query: Query,
