@@ -60,6 +60,13 @@ test('a bearer token of any form is blotted out and the line stays JSON', () => 
   });
 });
 
+test('the password in an address is blotted out, the rest of the address stays', () => {
+  expect(redact('dialling postgres://ann:s3cr:et@db:5432/app and rediss://:token@store')).toBe(
+    'dialling postgres://ann:[redacted]@db:5432/app and rediss://:[redacted]@store',
+  );
+  expect(redact('https://host:8080/path@2')).toBe('https://host:8080/path@2');
+});
+
 test('words that only resemble a key stay as they are', () => {
   for (const text of [
     'task-force-of-many-people-and-more',

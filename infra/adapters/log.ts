@@ -26,11 +26,12 @@ export function createLog({ write, fields: always = {}, level: least = 'info', c
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** Key values of ours and of most providers (`sk-…`, `sk-proj-…`), and whatever follows `Bearer`. */
+/** Key values of ours and of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in addresses. */
 export function redact(text: string): string {
   return text
     .replace(/sk-[0-9A-Za-z]{20,}|\bsk-[0-9A-Za-z_-]{20,}/g, 'sk-[redacted]')
-    .replace(/\b(bearer)(\s+)[^\s"'\\,;]+/gi, '$1$2[redacted]');
+    .replace(/\b(bearer)(\s+)[^\s"'\\,;]+/gi, '$1$2[redacted]')
+    .replace(/(:\/\/[^\s/:@]*):[^\s/@]+@/g, '$1:[redacted]@');
 }
 
 /** Deeper than this nobody reads, and a getter that makes new objects for ever ends here. */
