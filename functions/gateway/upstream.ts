@@ -50,7 +50,7 @@ const LARGEST_ERROR = 64 * 1024;
 /** Before an upstream is tried again that was tried before; twice as long each time. */
 const PAUSE = 100;
 
-export function createCallUpstream(deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'metrics'>): CallUpstream {
+export function createCallUpstream(deps: Pick<GatewayDeps, 'upstream' | 'timer'>): CallUpstream {
   return async function callUpstream(targets, request, line) {
     const { chat, routing } = targets.reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
