@@ -53,7 +53,16 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       }
       if (found !== undefined) return { won: true, claim: toClaim(found) };
       const scopeId = ids.next();
-      const row = { scopeId, instanceUid, kind, alias, holder, anchor: clock.now(), values: new Map(), retired: false };
+      const row = {
+        scopeId,
+        instanceUid,
+        kind,
+        alias,
+        holder,
+        anchor: Math.floor(clock.now() / 1000) * 1000,
+        values: new Map(),
+        retired: false,
+      };
       rows.set(scopeId, row);
       return { won: true, claim: toClaim(row) };
     },

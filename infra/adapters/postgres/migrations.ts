@@ -35,7 +35,8 @@ create table gateway_operator.claim (
   holder_uid text not null,
   holder_namespace text not null,
   holder_name text not null,
-  created_at timestamptz(3) not null default date_trunc('milliseconds', clock_timestamp()),
+  -- Whole seconds, as people read the dates that are counted from it.
+  created_at timestamptz(3) not null default date_trunc('second', clock_timestamp()),
   retired_at timestamptz(3),
   policy jsonb,
   -- The policy's own list, typed, for the look-up by hash.
