@@ -1,13 +1,24 @@
 // What does each function read from its environment? The only place that does; everything wrong is said at once, at start.
 import * as z from 'zod';
 
-const Port = z.coerce.number().int().min(0).max(65_535);
+const Port = z
+  .string()
+  .regex(/^[0-9]{1,5}$/, 'is not a port')
+  .transform(Number)
+  .pipe(z.number().max(65_535, 'is not a port'));
 const List = z.string().transform((text) =>
   text
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== ''),
 );
+const Segments = List.pipe(
+  z.array(z.string().regex(/^[-._~A-Za-z0-9]{16,128}$/, 'needs 16 to 128 letters and digits in each segment')).min(1),
+);
+const Processes = z
+  .enum(['one', 'many'])
+  .default('many')
+  .describe('How many gateway processes serve an instance. `one`: its store Secret may say `memory`.');
 
 const Server = {
   PORT: Port.default(8080).describe('Where the function listens.'),
@@ -18,25 +29,36 @@ const Server = {
 const Api = {
   KUBECONFIG: z.string().optional().describe('A kubeconfig file; absent: the service account of the Pod.'),
   KUBERNETES_SERVICE_HOST: z.string().optional(),
-  KUBERNETES_SERVICE_PORT: z.string().optional(),
+  KUBERNETES_SERVICE_PORT: Port.default(443),
 };
 
-export const AdmissionEnvironment = z.object({
-  ...Server,
-  ...Api,
-  TLS_CERT_FILE: z.string().optional().describe('PEM; with TLS_KEY_FILE the function speaks HTTPS itself.'),
-  TLS_KEY_FILE: z.string().optional(),
-  PATH_SECRETS: List.optional().describe(
-    'Unguessable path segments, separated by commas, for a function on a public address.',
-  ),
-  OWN_USERS: List.optional().describe("Reconcile's identity, whose writes are not judged."),
-});
+/** Judged beside everything else, not after it: one start shows all that is wrong. */
+const together = { when: () => true };
+const hasCluster = ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }: Partial<Record<string, unknown>>) =>
+  KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined;
+const NO_CLUSTER = { ...together, path: ['KUBECONFIG'], error: 'name a kubeconfig file, or run in a Pod of a cluster' };
 
-export const ReconcileEnvironment = z.object({
-  ...Server,
-  ...Api,
-  GATEWAY_PROCESSES: z.enum(['one', 'many']).default('many').describe('`one`: a store Secret may say `memory`.'),
-});
+export const AdmissionEnvironment = z
+  .object({
+    ...Server,
+    ...Api,
+    TLS_CERT_FILE: z.string().optional().describe('PEM; with TLS_KEY_FILE the function speaks HTTPS itself.'),
+    TLS_KEY_FILE: z.string().optional(),
+    PATH_SECRETS: Segments.optional().describe(
+      'Unguessable path segments, separated by commas, for a function on a public address.',
+    ),
+    OWN_USERS: List.optional().describe("Reconcile's identity, whose writes are not judged."),
+  })
+  .refine(hasCluster, NO_CLUSTER)
+  .refine(({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined), {
+    ...together,
+    path: ['TLS_KEY_FILE'],
+    error: 'goes together with TLS_CERT_FILE: set both, or none',
+  });
+
+export const ReconcileEnvironment = z
+  .object({ ...Server, ...Api, GATEWAY_PROCESSES: Processes })
+  .refine(hasCluster, NO_CLUSTER);
 
 export const GatewayEnvironment = z.object({
   ...Server,
@@ -45,24 +67,48 @@ export const GatewayEnvironment = z.object({
     .string()
     .default('/etc/gateway/credentials')
     .describe('One folder per Secret, one file per entry.'),
-  DATABASE_DIR: z.string().default('/etc/gateway/database').describe('Files host, username, password and dbname.'),
+  DATABASE_DIR: z
+    .string()
+    .default('/etc/gateway/database')
+    .describe('Files host, username, password, dbname; port where it is not 5432.'),
   OUTBOX_DIR: z.string().default('/var/lib/gateway/outbox').describe('Outlives the process: an emptyDir at least.'),
 });
+
+const WorkerApi = {
+  API_SERVER: z.url({ protocol: /^https$/, error: 'is not an https:// address' }).describe('Of the API server.'),
+  API_TOKEN: z.string().min(1).describe("Of the function's service account."),
+};
+
+/** Bindings of a Worker that are texts; set the secret ones with `wrangler secret put`. */
+export const AdmissionBindings = z.object({ ...WorkerApi, PATH_SECRETS: Segments });
+export const ReconcileBindings = z.object({ ...WorkerApi, GATEWAY_PROCESSES: Processes });
 
 export type AdmissionEnvironment = z.infer<typeof AdmissionEnvironment>;
 export type ReconcileEnvironment = z.infer<typeof ReconcileEnvironment>;
 export type GatewayEnvironment = z.infer<typeof GatewayEnvironment>;
 
-/** The environment as the schema reads it, or one error that lists everything that is wrong with it. */
+/** Their values are never printed. */
+const SECRET: ReadonlySet<string> = new Set(['PATH_SECRETS', 'API_TOKEN']);
+
+/** The environment as the schema reads it, or one error that lists everything that is wrong with it. Empty means absent. */
 export function readEnvironment<Schema extends z.ZodType>(
   schema: Schema,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Readonly<Record<string, unknown>>,
 ): z.infer<Schema> {
-  const read = schema.safeParse(environment);
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const read = schema.safeParse(given);
   if (read.success) return read.data;
-  const lines = read.error.issues.map(({ path, message }) => {
-    const name = path.join('.');
-    return `  ${name}=${JSON.stringify(environment[name])}: ${message}`;
-  });
-  throw new Error(`the environment is not right:\n${lines.join('\n')}`);
+  throw new Error(listProblems(read.error.issues.map((issue) => toLine(issue, given))));
+}
+
+/** What is wrong, a line each. */
+export function listProblems(lines: ReadonlyArray<string>): string {
+  return `the environment is not right:\n${[...new Set(lines)].map((line) => `  ${line}`).join('\n')}`;
+}
+
+function toLine({ path, message }: z.core.$ZodIssue, given: Readonly<Record<string, unknown>>): string {
+  const name = String(path[0] ?? '');
+  const value = given[name];
+  if (value === undefined) return `${name} is not set: ${message}`;
+  return SECRET.has(name) ? `${name} ${message}` : `${name}=${JSON.stringify(value)}: ${message}`;
 }

@@ -4,7 +4,7 @@ import { createLog, type LogLevel } from '#adapters/log.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { type Served, type ServeOptions, serve } from './serve.ts';
 
-/** Kubernetes kills 30 s after SIGTERM: streams get most of that. */
+/** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
 const GRACE = 20_000;
 
 export function processLog(name: string, level: LogLevel): Log {
@@ -12,31 +12,41 @@ export function processLog(name: string, level: LogLevel): Log {
 }
 
 export interface Run {
-  readonly name: string;
   readonly log: Log;
   readonly server: ServeOptions;
   /** After the last request ended. */
   readonly close: () => Promise<void>;
 }
 
-/** Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. */
+/** Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal ends it at once. */
 export async function runServer({ log, server, close }: Run): Promise<Served> {
   const served = await serve(server);
   log.info('listening', { url: served.url });
+  let stopping = false;
   const stop = async () => {
+    if (stopping) process.exit(1);
+    stopping = true;
     await served.close(GRACE);
     await close();
     log.info('stopped');
     process.exit(0);
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop().catch(fail));
   return served;
 }
 
-/** Runs the entry; what stops it from starting is one line on stderr and exit code 1. */
+/** Runs the entry; what stops it from starting is said on stderr, with exit code 1. */
 export function main(start: () => Promise<unknown>): void {
-  start().catch((error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
-  });
+  start().catch(fail);
+}
+
+function fail(error: unknown): void {
+  process.stderr.write(`${sentence(error)}\n`);
+  process.exit(1);
+}
+
+/** The error and its causes. */
+function sentence(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${sentence(error.cause)}`;
 }

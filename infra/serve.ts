@@ -1,6 +1,6 @@
 // How does a fetch handler become an HTTP server in Node, and how does it stop without cutting anybody off?
 import { createServer, type Server } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { createAdaptorServer } from '@hono/node-server';
 
 export interface ServeOptions {
@@ -8,14 +8,21 @@ export interface ServeOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly host: string;
-  /** PEM. */
-  readonly tls?: { readonly cert: string; readonly key: string };
+  readonly tls?: Tls;
+}
+
+/** PEM texts. */
+export interface Tls {
+  readonly cert: string;
+  readonly key: string;
 }
 
 export interface Served {
   /** With the port that was really taken, without a slash at its end. */
   readonly url: string;
   readonly port: number;
+  /** Shows this certificate on every connection from now on; does nothing where no TLS is spoken. Throws what is no certificate. */
+  renew(tls: Tls): void;
   /** Takes no new connections, lets open requests end for at most so long, then cuts what is left. Repeating it is harmless. */
   close(graceMs: number): Promise<void>;
 }
@@ -37,6 +44,9 @@ export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<S
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
     port: taken,
+    renew: (next) => {
+      if (server instanceof TlsServer) server.setSecureContext(next);
+    },
     close: (graceMs) => {
       closing ??= close(server, graceMs);
       return closing;

@@ -1,36 +1,47 @@
 // The admission function as a Worker: on a public address, so its path starts with an unguessable segment.
 import { createMetrics } from '#adapters/metrics.ts';
-import { createAdmission } from '../../functions/admission/app.ts';
-import { type WorkerEnvironment, workerCluster, workerDependencies, workerLog } from './worker.ts';
+import { createAdmission, type Hint } from '../../functions/admission/app.ts';
+import { AdmissionBindings, readEnvironment } from '../env.ts';
+import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 
-interface Environment extends WorkerEnvironment {
-  /** Accepted path segments, separated by commas: two while one replaces the other. */
-  readonly PATH_SECRETS: string;
+interface Bindings extends Readonly<Record<string, unknown>> {
   /** Where to post "look here" after an object was admitted. Absent: the schedule finds it. */
   readonly RECONCILE?: { fetch(request: Request): Promise<Response> };
 }
 
 type Execution = Parameters<ReturnType<typeof createAdmission>['fetch']>[2];
 
+/** Milliseconds: the API server stores the object only after our answer. */
+const LOOK_AFTER = 2_000;
+
 const metrics = createMetrics();
 
 export default {
-  fetch(request: Request, environment: Environment, execution: Execution): Response | Promise<Response> {
-    const { RECONCILE: reconcile } = environment;
-    const app = createAdmission({
-      ...workerDependencies(),
-      cluster: workerCluster(environment),
-      log: workerLog('admission'),
-      metrics,
-      pathSecrets: environment.PATH_SECRETS.split(',').filter((part) => part !== ''),
-      ...(reconcile === undefined ? {} : { hint: async (hint) => void (await reconcile.fetch(toEvent(hint))) }),
-    });
-    return app.fetch(request, environment, execution);
-  },
+  fetch: (request: Request, bindings: Bindings, execution: Execution) =>
+    orFail('admission', () => createApp(bindings).fetch(request, bindings, execution)),
 };
 
+function createApp(bindings: Bindings): ReturnType<typeof createAdmission> {
+  const { RECONCILE: reconcile } = bindings;
+  const environment = readEnvironment(AdmissionBindings, bindings);
+  return createAdmission({
+    ...workerDependencies(),
+    cluster: workerCluster(environment),
+    log: workerLog('admission'),
+    metrics,
+    pathSecrets: environment.PATH_SECRETS,
+    ...(reconcile === undefined ? {} : { hint: (hint) => tell(reconcile, hint) }),
+  });
+}
+
+async function tell(reconcile: NonNullable<Bindings['RECONCILE']>, hint: Hint): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, LOOK_AFTER));
+  const answer = await reconcile.fetch(toEvent(hint));
+  if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${await answer.text()}`);
+}
+
 /** A CloudEvent in binary mode, the shape of Knative's ApiServerSource in reference mode. */
-function toEvent(reference: object): Request {
+function toEvent(hint: Hint): Request {
   return new Request('https://reconcile/', {
     method: 'POST',
     headers: {
@@ -40,6 +51,6 @@ function toEvent(reference: object): Request {
       'ce-source': '/admission',
       'ce-type': 'dev.gateway-operator.hint',
     },
-    body: JSON.stringify(reference),
+    body: JSON.stringify(hint),
   });
 }

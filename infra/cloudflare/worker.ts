@@ -9,14 +9,6 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { NodeDependencies } from '../node.ts';
 
-/** Bindings that every function has; secrets are set with `wrangler secret put`. */
-export interface WorkerEnvironment {
-  /** `https://…`, with a certificate that the platform trusts. */
-  readonly API_SERVER: string;
-  /** Token of the function's service account. */
-  readonly API_TOKEN: string;
-}
-
 export function workerDependencies(): NodeDependencies {
   const clock: Clock = { now: () => Date.now() };
   const random: Random = (count) => crypto.getRandomValues(new Uint8Array(count));
@@ -36,6 +28,21 @@ export function workerLog(name: string): Log {
   return createLog({ write: (line) => console.log(line.trimEnd()), fields: { function: name } });
 }
 
-export function workerCluster({ API_SERVER: address, API_TOKEN: token }: WorkerEnvironment): Cluster {
+interface Api {
+  readonly API_SERVER: string;
+  readonly API_TOKEN: string;
+}
+
+export function workerCluster({ API_SERVER: address, API_TOKEN: token }: Api): Cluster {
   return createCluster({ request: createFetchTransport({ address, token, fetch: (...call) => fetch(...call) }) });
+}
+
+/** The answer, or 500: why is for the log, not for whoever asked. */
+export async function orFail(name: string, answer: () => Promise<Response> | Response): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    workerLog(name).error('not answered', { why: error instanceof Error ? error.message : String(error) });
+    return new Response('see the log of this Worker', { status: 500 });
+  }
 }

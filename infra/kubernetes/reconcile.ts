@@ -32,10 +32,11 @@ main(async () => {
   };
   if (!process.argv.includes('--once')) {
     const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
-    return runServer({ name: 'reconcile', log, server, close });
+    return runServer({ log, server, close });
   }
   const answer = await app.request('/', { method: 'POST' });
   process.stdout.write(`${await answer.text()}\n`);
   await close();
+  // One object that fails is told in its conditions, and the next run tries again; a cluster that cannot be read is a failed run.
   process.exitCode = answer.ok ? 0 : 1;
 });

@@ -16,7 +16,8 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
     const response = await fetch(`${base}${path}`, {
       method,
       signal,
-      redirect: 'error',
+      // Followed by nobody: Workers know no 'error', and what is no 2xx is refused by who asked.
+      redirect: 'manual',
       headers: {
         accept: 'application/json',
         'user-agent': USER_AGENT,

@@ -1,0 +1,30 @@
+// Which certificate does the process show? The mounted one, and its successor as soon as the kubelet has put it there.
+import { readFileSync, watchFile } from 'node:fs';
+import type { Log } from '#core/ports/clock.ts';
+import type { Served, Tls } from '../serve.ts';
+
+/** Milliseconds between two looks at the file. Mounted Secrets are links that change: only looking finds that out. */
+const LOOK_EVERY = 2_000;
+
+export interface CertificateFiles {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export function readCertificate({ cert, key }: CertificateFiles): Tls {
+  return { cert: readFileSync(cert, 'utf8'), key: readFileSync(key, 'utf8') };
+}
+
+/** Certificates are renewed while processes run. One that cannot be used is told, and the old one stays. */
+export function followCertificate(files: CertificateFiles, served: Pick<Served, 'renew'>, log: Log): void {
+  for (const file of Object.values(files)) {
+    watchFile(file, { interval: LOOK_EVERY, persistent: false }, () => {
+      try {
+        served.renew(readCertificate(files));
+        log.info('certificate renewed', { file });
+      } catch (error) {
+        log.warn('certificate not renewed', { file, why: error instanceof Error ? error.message : String(error) });
+      }
+    });
+  }
+}

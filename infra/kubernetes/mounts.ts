@@ -1,0 +1,70 @@
+// What must be mounted before a gateway can start? Everything that is missing is said at once.
+import { accessSync, constants, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { toDatabaseConnection } from '#core/connections.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { Snapshot } from '#core/snapshot.ts';
+import type { GatewayEnvironment } from '../env.ts';
+import { listProblems } from '../env.ts';
+
+export interface Mounts {
+  readonly instanceUid: string;
+  readonly connection: DatabaseConnection;
+}
+
+type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'OUTBOX_DIR'>;
+
+/** Throws with one line per mount that is not as it must be. Credentials may be missing: their model entries drop out. */
+export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, OUTBOX_DIR }: Paths): Mounts {
+  const problems: string[] = [];
+  const attempt = <T>(variable: string, path: string, read: () => T): T | undefined => {
+    try {
+      return read();
+    } catch (error) {
+      problems.push(`${variable}=${JSON.stringify(path)}: ${error instanceof Error ? error.message : String(error)}`);
+      return undefined;
+    }
+  };
+  const snapshot = attempt('SNAPSHOT_FILE', SNAPSHOT_FILE, () => {
+    const read = toSnapshot(readFileSync(SNAPSHOT_FILE, 'utf8'));
+    if (read === undefined) throw new Error('is not a snapshot that this version reads');
+    return read;
+  });
+  const connection = attempt('DATABASE_DIR', DATABASE_DIR, () => readConnection(DATABASE_DIR));
+  attempt('OUTBOX_DIR', OUTBOX_DIR, () => accessSync(OUTBOX_DIR, constants.R_OK | constants.W_OK));
+  if (snapshot === undefined || connection === undefined || problems.length > 0)
+    throw new Error(listProblems(problems));
+  return { instanceUid: snapshot.instance.uid, connection };
+}
+
+/** A snapshot of a version that is not ours is no snapshot: the last good one is kept. */
+export function toSnapshot(text: string): Snapshot | undefined {
+  try {
+    return Snapshot.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The Secret is mounted under fixed names, so that this reads no spec. */
+function readConnection(folder: string): DatabaseConnection {
+  const encode = (name: string) => readFileSync(join(folder, name)).toString('base64');
+  const names = ['host', 'username', 'password', 'dbname'] as const;
+  const data: Record<string, string> = Object.fromEntries(names.map((name) => [name, encode(name)]));
+  const keys = { hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' };
+  const port = optional(() => encode('port'));
+  if (port !== undefined) data.port = port;
+  const ref = { nameRef: 'mounted', keys: { ...keys, ...(port === undefined ? {} : { portSecret: 'port' }) } };
+  const connection = toDatabaseConnection(ref, data);
+  if (connection.ok) return connection.value;
+  throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);
+}
+
+function optional<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,53 @@
+// The process in which miniflare runs the Workers: started with NODE_EXTRA_CA_CERTS, without which workerd trusts no private CA.
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { Log, LogLevel, Miniflare } from 'miniflare';
+import type { HostAnswer, HostOrder, WorkerOfTest } from './miniflare.ts';
+
+class Quiet extends Log {
+  override log(message: string): void {
+    process.stderr.write(`${message}\n`);
+  }
+}
+
+const workers = JSON.parse(process.argv[2] ?? '[]') as ReadonlyArray<WorkerOfTest>;
+const miniflare = new Miniflare({
+  host: '127.0.0.1',
+  port: 0,
+  log: new Quiet(LogLevel.WARN),
+  workers: workers.map(({ name, scriptPath, bindings, services }) => ({
+    name,
+    modules: [{ type: 'ESModule', path: basename(scriptPath), contents: readFileSync(scriptPath, 'utf8') }],
+    compatibilityDate: '2026-07-01',
+    compatibilityFlags: ['nodejs_compat'],
+    bindings,
+    serviceBindings: services,
+  })),
+});
+
+interface Scheduled {
+  scheduled(event: { readonly cron: string }): Promise<{ readonly outcome: string }>;
+}
+
+const say = (answer: HostAnswer) => process.send?.(answer);
+
+process.on('message', (order: HostOrder) => {
+  carryOut(order).catch((error: unknown) => say({ error: error instanceof Error ? error.message : String(error) }));
+});
+process.on('disconnect', () => process.exit(0));
+
+async function carryOut(order: HostOrder): Promise<void> {
+  if (order.order === 'stop') {
+    await miniflare.dispose();
+    process.exit(0);
+  }
+  // Its types come from a package that we do not have.
+  const worker = (await miniflare.getWorker(order.worker)) as unknown as Scheduled;
+  const { outcome } = await worker.scheduled({ cron: '* * * * *' });
+  say({ outcome });
+}
+
+miniflare.ready.then(
+  (url) => say({ url: url.origin }),
+  (error: unknown) => say({ error: error instanceof Error ? error.message : String(error) }),
+);

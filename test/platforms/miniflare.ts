@@ -1,0 +1,62 @@
+// How does a test run our Workers in real workerd, which must trust the private CA of a cluster?
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+export interface WorkerOfTest {
+  readonly name: string;
+  /** A bundle. */
+  readonly scriptPath: string;
+  readonly bindings: Readonly<Record<string, string>>;
+  /** Binding to the name of another of these Workers. */
+  readonly services: Readonly<Record<string, string>>;
+}
+
+export type HostOrder = { readonly order: 'scheduled'; readonly worker: string } | { readonly order: 'stop' };
+export type HostAnswer = { readonly url: string } | { readonly outcome: string } | { readonly error: string };
+
+export interface RunningWorkers {
+  /** Of the first Worker. */
+  readonly url: string;
+  /** What the Workers have printed so far. */
+  printed(): string;
+  /** Fires the cron trigger of a Worker; answers `ok`, or `exception` when its handler threw. */
+  scheduled(worker: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** The first Worker gets the public address. `ca` is a PEM file that workerd trusts besides its own. */
+export async function startWorkers(workers: ReadonlyArray<WorkerOfTest>, ca: string): Promise<RunningWorkers> {
+  const host = fork(join(import.meta.dirname, 'miniflare-host.ts'), [JSON.stringify(workers)], {
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: ca },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let printed = '';
+  const collect = (chunk: Buffer) => {
+    printed += chunk;
+  };
+  host.stdout?.on('data', collect);
+  host.stderr?.on('data', collect);
+  const answer = async (): Promise<HostAnswer> => {
+    const ended = once(host, 'exit').then(() => [{ error: `miniflare ended:\n${printed}` }]);
+    const [said] = await Promise.race([once(host, 'message'), ended]);
+    if ('error' in said) throw new Error(said.error);
+    return said;
+  };
+  const first = await answer();
+  if (!('url' in first)) throw new Error('miniflare did not say its address');
+  return {
+    url: first.url,
+    printed: () => printed,
+    scheduled: async (worker) => {
+      host.send({ order: 'scheduled', worker } satisfies HostOrder);
+      const said = await answer();
+      return 'outcome' in said ? said.outcome : '';
+    },
+    stop: async () => {
+      const ended = once(host, 'exit');
+      host.send({ order: 'stop' } satisfies HostOrder);
+      await ended;
+    },
+  };
+}
