@@ -90,11 +90,11 @@ test('no text, however odd, gets more than a 400', { timeout: 60_000 }, async ()
     fc.asyncProperty(paths, texts, async (path, text) => {
       expect(await judged(path, text)).toBe(400);
     }),
-    { numRuns: 600 },
+    { numRuns: 400 },
   );
   await fc.assert(
     fc.asyncProperty(paths, fc.uint8Array({ maxLength: 200 }), async (path, bytes) => void (await judged(path, bytes))),
-    { numRuns: 300 },
+    { numRuns: 200 },
   );
 });
 
@@ -103,7 +103,7 @@ test('no envelope around it makes an object crash the function', { timeout: 120_
     fc.asyncProperty(paths, reviews.chain(twisted), async (path, request) => {
       await judged(path, JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
     }),
-    { numRuns: 600 },
+    { numRuns: 400 },
   );
 });
 
@@ -115,9 +115,9 @@ test('every object inside a whole envelope gets an answer', { timeout: 120_000 }
       expect(await judged(path, body)).toBe(200);
       refused += 1;
     }),
-    { numRuns: 1000 },
+    { numRuns: 600 },
   );
-  expect(refused).toBe(1000);
+  expect(refused).toBe(600);
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
 });
 

@@ -90,6 +90,8 @@ async function startEmbedded(folder: string, tls: { ca: string; cert: string; ke
   const postgres = await startPostgres();
   const { host, port, username, password, dbname } = await postgres.createDatabase();
   const pool = new pg.Pool({ host, port, user: username, password, database: dbname, max: 10 });
+  // When PostgreSQL is stopped, idle connections say so.
+  pool.on('error', () => undefined);
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const cluster = createEmbeddedCluster({ pool, port: 0, tls, token: 'for-tests-only', log });
   await cluster.start();
