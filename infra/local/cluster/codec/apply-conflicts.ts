@@ -1,15 +1,20 @@
 // How is it told that fields of an apply belong to somebody else?
-import { type FieldSet, pathsOf, pathText } from './field-set.ts';
+import { difference, type FieldSet, pathsOf, pathText } from './field-set.ts';
 import type { Manager, Managers } from './managed-fields.ts';
 
 /** One cause of a 409: the field, its owner, and the words of the cause (`conflict with "kubectl-edit" using v1`). */
 export type Conflict = { readonly field: string; readonly manager: string; readonly message: string };
 
-export function toConflicts(disputed: ReadonlyMap<string, FieldSet>, managers: Managers): Conflict[] {
+/** One per field and owner, but for the tolerated ones. */
+export function toConflicts(
+  disputed: ReadonlyMap<string, FieldSet>,
+  managers: Managers,
+  tolerated: FieldSet,
+): Conflict[] {
   const conflicts = [...disputed].flatMap(([id, fields]) => {
     const owner = managers.get(id);
     const who = owner ? ownerText(owner) : id;
-    return pathsOf(fields).map((path) => ({
+    return pathsOf(difference(fields, tolerated)).map((path) => ({
       field: pathText(path),
       manager: owner?.manager ?? id,
       message: `conflict with ${who}`,

@@ -33,7 +33,7 @@ function answerTo(one: ApplyCase, step: Step, live: JsonObject | undefined): Ste
     apiVersion,
     kind,
     ...part,
-    metadata: { ...(part.metadata as JsonObject), name: 'a', namespace: 'default' },
+    metadata: { ...(part.metadata as JsonObject), name: 'NAME', ...(live ? {} : { namespace: 'default' }) },
   });
   const schema = one.of === 'Widget' ? widgetSchema : coreSchema(apiVersion, kind);
   const ignored = one.of === 'ConfigMap' ? [] : step.subresource ? [['spec']] : [['status']];

@@ -99,5 +99,6 @@ function lasting(object: JsonObject): JsonObject {
   const entries = (managedFields ?? []) as JsonObject[];
   const timeless = entries.map(({ time, ...entry }) => entry);
   const sorted = timeless.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
-  return { ...object, metadata: { ...metadata, ...(sorted.length > 0 ? { managedFields: sorted } : {}) } };
+  const kept = { ...object, metadata: { ...metadata, ...(sorted.length > 0 ? { managedFields: sorted } : {}) } };
+  return JSON.parse(JSON.stringify(kept).replaceAll(String(name), 'NAME'));
 }
