@@ -47,6 +47,7 @@ export interface BatchDependencies {
 
 const RIDE: Millis = 5;
 const SILENCE: Millis = 2000;
+const PROBE = 32;
 
 export function createBatch(deps: BatchDependencies): Batch {
   const waiting = emptyCargo();
@@ -77,7 +78,7 @@ export function createBatch(deps: BatchDependencies): Batch {
     const sent: Promise<void>[] = [];
     while (!isEmpty(waiting)) {
       const sending = send(deps, takeCargo(waiting)).then((failure) =>
-        failure === undefined ? backOff.succeeded() : failed(failure),
+        failure === undefined ? succeeded() : failed(failure),
       );
       // Whoever flushes hears of it; everybody else waits for an operation of his own.
       sending.catch(() => undefined);
@@ -86,18 +87,27 @@ export function createBatch(deps: BatchDependencies): Batch {
     return sent;
   };
 
+  const succeeded = (): void => {
+    backOff.succeeded();
+    if (isEmpty(unacknowledged)) return;
+    sendAgain(Number.POSITIVE_INFINITY);
+    later();
+  };
   const failed = (failure: Failure): never => {
     deps.metrics.add('gateway_operator_ledger_store_failures_total');
     unacknowledged.settles.push(...failure.cargo.settles);
     unacknowledged.releases.push(...failure.cargo.releases);
-    backOff.failed(repeat);
+    // One call finds out whether the store is back; the rest follows it.
+    backOff.failed(() => {
+      sendAgain(PROBE);
+      sendAll();
+    });
     for (const { reject } of [...failure.cargo.loads, ...failure.cargo.holds]) reject(failure.cause);
     throw failure.cause;
   };
-  const repeat = (): void => {
-    waiting.settles.unshift(...unacknowledged.settles.splice(0));
-    waiting.releases.unshift(...unacknowledged.releases.splice(0));
-    sendAll();
+  const sendAgain = (most: number): void => {
+    waiting.settles = [...unacknowledged.settles.splice(0, most), ...waiting.settles];
+    waiting.releases = [...unacknowledged.releases.splice(0, most), ...waiting.releases];
   };
 
   const ask = <O, A>(list: Pending<O, A>[], operation: O, when: () => void): Promise<A> =>
@@ -116,8 +126,7 @@ export function createBatch(deps: BatchDependencies): Batch {
       later();
     },
     async flush() {
-      waiting.settles.unshift(...unacknowledged.settles.splice(0));
-      waiting.releases.unshift(...unacknowledged.releases.splice(0));
+      sendAgain(Number.POSITIVE_INFINITY);
       await Promise.all(sendAll());
     },
     close() {

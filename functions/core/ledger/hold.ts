@@ -1,5 +1,5 @@
 // Take the money or say why not, within 2 s: store first, then the outbox, then the caller may spend (LEDGER 4, 6, 9).
-import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
+import type { Clock, Ids, Metrics } from '../ports/clock.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
@@ -18,7 +18,6 @@ export interface HoldDependencies {
   readonly clock: Clock;
   readonly ids: Ids;
   readonly timer: Timer;
-  readonly log: Log;
   readonly metrics: Metrics;
 }
 
@@ -41,7 +40,6 @@ export function createHold(deps: HoldDependencies): (request: HoldRequest) => Pr
       attempt.over = true;
       // It may have been taken: given back until the store says that it heard.
       if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked, attempt.written);
-      deps.log.warn('a hold was refused without knowing', { id: attempt.id, error: reasonOf(error) });
       result = err({ reason: 'unavailable', why: reasonOf(error) });
     }
     deps.metrics.add('gateway_operator_ledger_holds_total', { outcome: result.ok ? 'held' : result.failure.reason });

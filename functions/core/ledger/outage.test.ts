@@ -87,6 +87,20 @@ describe('a store that', () => {
     },
   );
 
+  test('comes back to many settlements: one call finds out, the rest follows at once', async () => {
+    const free = scopeOf('free');
+    const holds = await Promise.all(Array.from({ length: 1000 }, () => ledger.hold(requestOf(1n, free))));
+    scene.store.mood = 'refuses';
+    await Promise.all(holds.map((held) => ledger.settle(heldOf(held), settlementOf(1n))));
+    await scene.time.advance(5000);
+    scene.calls.length = 0;
+    await scene.time.advance(3000);
+    expect(scene.calls.length).toBeLessThanOrEqual(3);
+    scene.store.mood = 'up';
+    await scene.time.advance(1200);
+    expect(scene.books.part.entries()).toHaveLength(1001);
+  });
+
   test('is silent makes spend unavailable too, never zero', async () => {
     scene.store.mood = 'hangs';
     const asked = ledger.spend([key]);

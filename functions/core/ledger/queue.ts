@@ -46,7 +46,8 @@ export function takeCargo(waiting: Cargo): Cargo {
 function cut<T>(list: T[], room: { operations: number; arguments: number }, size: (item: T) => number): T[] {
   let count = 0;
   for (const item of list) {
-    if (room.operations < 1 || room.arguments < size(item)) break;
+    // The first of a call is always taken, or it would wait for ever.
+    if (room.operations < 1 || (room.arguments < size(item) && room.operations < MOST_OPERATIONS)) break;
     room.operations -= 1;
     room.arguments -= size(item);
     count += 1;

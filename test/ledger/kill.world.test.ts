@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { type Order, openLedger } from './spender.ts';
+
+let server: TestPostgres;
+const folder = mkdtempSync(join(tmpdir(), 'ledger-kill-'));
+
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Spends until `kill -9`, so many milliseconds after it began; answers what it told. */
+function spendUntilKilled(order: Order, millis: number): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'spender.ts'), JSON.stringify(order)]);
+    let [told, errors] = ['', ''];
+    child.stdout.on('data', (chunk) => {
+      if (told === '') setTimeout(() => child.kill('SIGKILL'), millis);
+      told += chunk;
+    });
+    child.stderr.on('data', (chunk) => {
+      errors += chunk;
+    });
+    child.on('error', reject);
+    child.on('close', (_code, signal) => {
+      if (signal === 'SIGKILL') resolve(told.slice(0, told.lastIndexOf('\n')).split('\n'));
+      else reject(new Error(errors));
+    });
+  });
+}
+
+/** What each id was charged in all. */
+async function chargedIn(connection: DatabaseConnection): Promise<Map<string, bigint>> {
+  const text = 'select id, sum(cost)::text as cost from gateway_operator.entry group by id';
+  const rows = await server.query<{ id: string; cost: string }>(connection, text);
+  return new Map(rows.map(({ id, cost }) => [id, BigInt(cost)]));
+}
+
+const scope = (last: string, kind: ScopePolicy['kind'], limit: string): ScopePolicy => ({
+  scopeId: `00000000-0000-4000-8000-00000000000${last}`,
+  ...{ kind, name: kind, blocked: false, models: [], anchor: Date.now() - 3_600_000 },
+  budget: { limit, duration: '30d', alignment: 'Rolling' },
+});
+
+test('kill -9 of the gateway again and again: every completed reply is charged once, nothing more than its hold, no budget is exceeded', async () => {
+  const connection = await server.createDatabase();
+  const scopes = [scope('1', 'key', '100000000000'), scope('2', 'team', '1500000')];
+  const order: Order = { connection, folder, instanceUid: 'instance-1', scopes };
+  const first = openLedger(order);
+  await first.database.migrate();
+  await first.close();
+
+  const told: string[] = [];
+  for (const millis of [200, 350, 90, 500, 20, 400]) told.push(...(await spendUntilKilled(order, millis)));
+  const last = openLedger(order);
+  await last.ledger.start();
+  const spends = await last.ledger.spend(scopes);
+  await last.close();
+
+  const charged = await chargedIn(connection);
+  const seen = { held: new Map<string, bigint>(), settled: new Map<string, bigint>(), released: new Set<string>() };
+  for (const [what, id = '', amount = '0'] of told.map((line) => line.split(' '))) {
+    if (what === 'held') seen.held.set(id, BigInt(amount));
+    if (what === 'settled') seen.settled.set(id, BigInt(amount));
+    if (what === 'released') seen.released.add(id);
+  }
+  const wrong = [...seen.settled].filter(([id, cost]) => charged.get(id) !== cost);
+  expect(seen.settled.size).toBeGreaterThan(500);
+  expect(wrong).toEqual([]);
+  expect([...seen.released].filter((id) => (charged.get(id) ?? 0n) !== 0n)).toEqual([]);
+  const tooMuch = [...charged].filter(([id, cost]) => cost > (seen.held.get(id) ?? 1000n));
+  expect(tooMuch).toEqual([]);
+  const total = [...charged.values()].reduce((sum, cost) => sum + cost, 0n);
+  expect(spends).toMatchObject({ ok: true, value: [{ spent: total }, { spent: total }] });
+  expect(total <= 1_500_000n).toBe(true);
+});
+
+test('kill -9 and a freeze of PostgreSQL while requests go on: each settlement is booked once, unknown budgets are refused in time', async () => {
+  const connection = await server.createDatabase();
+  const [key, unknown] = [scope('1', 'key', '100000000000'), scope('3', 'user', '1000')];
+  const order: Order = { connection, folder: join(folder, 'outage'), instanceUid: 'instance-1', scopes: [key] };
+  const { ledger, database, close } = openLedger(order);
+  await database.migrate();
+  await ledger.start();
+  const settled = new Map<string, bigint>();
+  const request = { amount: 100n, least: 1n, model: 'small', identifier: 'small-1' };
+  const spendFor = async (millis: number): Promise<void> => {
+    for (const until = Date.now() + millis; Date.now() < until; ) {
+      const held = await ledger.hold({ ...request, scopes: [key] });
+      if (!held.ok) throw new Error(JSON.stringify(held.failure));
+      const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
+      const cost = BigInt(settled.size % 100);
+      await ledger.settle(held.value, { cost, tokens, model: 'small', identifier: 'small-1', estimated: false });
+      settled.set(held.value.id, cost);
+    }
+  };
+  const refusedAfter = async (): Promise<number> => {
+    const began = Date.now();
+    const held = await ledger.hold({ ...request, scopes: [key, unknown] });
+    expect(held).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
+    return Date.now() - began;
+  };
+
+  await spendFor(300);
+  await server.kill();
+  expect(await refusedAfter()).toBeLessThan(1000);
+  await spendFor(500);
+  await server.start();
+  await spendFor(300);
+  const thaw = server.freeze();
+  try {
+    const [millis] = await Promise.all([refusedAfter(), spendFor(2500)]);
+    expect(millis).toBeLessThan(2000);
+  } finally {
+    thaw();
+  }
+  await spendFor(300);
+  await ledger.flush();
+  await close();
+  const charged = await chargedIn(connection);
+  expect(settled.size).toBeGreaterThan(100);
+  expect([...settled].filter(([id, cost]) => charged.get(id) !== cost)).toEqual([]);
+  expect(charged.size).toBe(settled.size);
+});

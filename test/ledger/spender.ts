@@ -1,0 +1,83 @@
+// What does a gateway process do with money? Holds, streams, settles as fast as it can, and says what its clients saw, until it is killed.
+import { randomBytes } from 'node:crypto';
+import { writeSync } from 'node:fs';
+import { createIds } from '#adapters/ids.ts';
+import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createOutbox } from '#adapters/outbox/outbox.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+
+export interface Order {
+  readonly connection: DatabaseConnection;
+  readonly folder: string;
+  readonly instanceUid: string;
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+}
+
+const log = { info: () => undefined, warn: console.error, error: console.error };
+
+/** A ledger over the real database and the real outbox, as the local stack makes it. */
+export function openLedger({ connection, folder, instanceUid }: Order) {
+  const clock = { now: () => Date.now() };
+  const database = createDatabase(connection, { log });
+  const outbox = createOutbox({ folder, log });
+  const ledger = createLedger({
+    ...{ instanceUid, books: database, outbox, store: createMemoryStore({ clock }), clock, log },
+    ids: createIds({ clock, random: (count) => randomBytes(count) }),
+    metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
+    timer: (millis, callback) => {
+      const timeout = setTimeout(callback, millis);
+      return () => clearTimeout(timeout);
+    },
+  });
+  const close = async (): Promise<void> => {
+    await ledger.close();
+    await outbox.close();
+    await database.close();
+  };
+  return { ledger, database, close };
+}
+
+const tell = (...words: ReadonlyArray<string | bigint>): unknown => writeSync(1, `${words.join(' ')}\n`);
+
+/** `held id amount`, `settled id cost` (the client has its last byte), `released id`, `refused reason`, one a line. */
+async function spend(order: Order): Promise<never> {
+  const { ledger } = openLedger(order);
+  await ledger.start();
+  tell('started');
+  const client = async (): Promise<never> => {
+    for (;;) {
+      const amount = BigInt(1 + Math.floor(Math.random() * 1000));
+      const result = await ledger.hold({
+        scopes: order.scopes,
+        amount,
+        least: 1n,
+        model: 'small',
+        identifier: 'small-1',
+      });
+      if (!result.ok) {
+        tell('refused', result.failure.reason);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        continue;
+      }
+      const { id } = result.value;
+      tell('held', id, result.value.amount);
+      const cost = (result.value.amount * BigInt(Math.floor(Math.random() * 1001))) / 1000n;
+      ledger.progress(result.value, cost / 2n);
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
+      if (Math.random() < 0.2) {
+        await ledger.release(result.value);
+        tell('released', id);
+        continue;
+      }
+      const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
+      await ledger.settle(result.value, { cost, tokens, model: 'small', identifier: 'small-1', estimated: false });
+      tell('settled', id, cost);
+    }
+  };
+  return Promise.race(Array.from({ length: 16 }, client));
+}
+
+if (process.argv[2] !== undefined && import.meta.main) await spend(JSON.parse(process.argv[2]));
