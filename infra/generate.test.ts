@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -22,9 +22,8 @@ test('a manifest reads back as the definition of its kind', () => {
 test('a changed, a missing and a stray file are named, and written right', () => {
   const copy = mkdtempSync(join(tmpdir(), 'generate-'));
   try {
-    mkdirSync(join(copy, 'docs'));
-    for (const folder of ['crds/manifests', 'docs'])
-      cpSync(join(root, folder), join(copy, folder), { recursive: true });
+    for (const path of ['crds/manifests', 'docs', 'infra/kubernetes/webhooks.yaml'])
+      cpSync(join(root, path), join(copy, path), { recursive: true });
     writeFileSync(join(copy, 'crds/manifests/teams.yaml'), 'edited by hand');
     writeFileSync(join(copy, 'crds/manifests/of-no-kind.yaml'), '');
     rmSync(join(copy, 'docs/reference.md'));

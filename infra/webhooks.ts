@@ -22,7 +22,15 @@ export interface WebhookOptions {
   readonly failurePolicy?: 'Fail' | 'Ignore';
   /** Our own reconcile identity, e.g. `system:serviceaccount:gateway-operator:reconcile`: never judged. */
   readonly ownUser?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
+
+/** In the cluster itself, as infra/kubernetes/operator.yaml has it: cert-manager puts the CA in, where it runs. */
+export const IN_CLUSTER: WebhookOptions = {
+  target: { type: 'service', namespace: 'gateway-operator', name: 'admission', path: '', port: 443 },
+  ownUser: 'system:serviceaccount:gateway-operator:reconcile',
+  annotations: { 'cert-manager.io/inject-ca-from': 'gateway-operator/admission' },
+};
 
 /** The two configurations, as plain objects. */
 export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<KubeObject> {
@@ -32,7 +40,11 @@ export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<Ku
   ].map(({ kind, verb, extra }) => ({
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind,
-    metadata: { name: 'gateway-operator', labels: { 'app.kubernetes.io/part-of': 'gateway-operator' } },
+    metadata: {
+      name: 'gateway-operator',
+      labels: { 'app.kubernetes.io/part-of': 'gateway-operator' },
+      ...(options.annotations === undefined ? {} : { annotations: options.annotations }),
+    },
     webhooks: [{ name: `${verb}.gateway-operator.dev`, ...webhook(options, verb), ...extra }],
   }));
 }
