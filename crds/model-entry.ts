@@ -36,7 +36,7 @@ export const GatewayParams = z.object({
     .regex(HTTP_ADDRESS, 'is not an address: write it like "https://host/v1"')
     .optional()
     .describe(
-      "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). Default: the credential `apiBase`, else the provider's own address.",
+      "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",
     ),
   weight: z
     .int()
