@@ -111,7 +111,7 @@ export const coreColumns: Readonly<Record<string, readonly Column[]>> = {
     nameColumn,
     column('Schedule', text('.spec.schedule')),
     column('Timezone', (object) => first(object, '.spec.timeZone') ?? '<none>'),
-    column('Suspend', (object) => first(object, '.spec.suspend') ?? false, { type: 'boolean' }),
+    column('Suspend', (object) => (first(object, '.spec.suspend') === true ? 'True' : 'False'), { type: 'boolean' }),
     column('Active', (object) => list(first(object, '.status.active')).length, { type: 'integer' }),
     column('Last Schedule', (object, now) => {
       const last = first(object, '.status.lastScheduleTime');

@@ -18,10 +18,7 @@ export function stream(
   const stop = watch.run(
     (event) => {
       if (response.writableLength > maxUnsentBytes) response.destroy();
-      else
-        response.write(
-          form.encoding === 'application/json' ? encode(event, form) : `---\n${encode(event, form)}`,
-        );
+      else response.write(form.encoding === 'application/json' ? encode(event, form) : `---\n${encode(event, form)}`);
     },
     () => response.end(),
   );

@@ -1,0 +1,281 @@
+// How do webhooks take part in what kubectl does?
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { Bed } from './bed.ts';
+import { eventually } from './eventually.ts';
+import { patching, startWebhookServer, type WebhookServer } from './webhook-server.ts';
+import { widget } from './widgets.ts';
+
+/** A webhook at a path of the server; `unasked` ones cannot tell when the API server has noticed them. */
+type Hook = { readonly path: string; readonly unasked?: true; readonly [member: string]: unknown };
+
+export function admissionCases(bed: () => Bed): void {
+  let hooks: WebhookServer;
+  beforeAll(async () => {
+    hooks = await startWebhookServer();
+  });
+  afterAll(() => hooks.stop());
+  afterEach(async () => {
+    await bed().must(
+      'delete mutatingwebhookconfigurations,validatingwebhookconfigurations -l kubectl-cases --ignore-not-found',
+    );
+    hooks.forget();
+    await bed().must('delete wd --all -n default --wait=false');
+  });
+
+  async function configure(kind: 'Mutating' | 'Validating', ...given: Hook[]): Promise<void> {
+    const rule = { apiGroups: ['kubectl.example.com'], apiVersions: ['*'], operations: ['*'], resources: ['widgets'] };
+    const webhooks = given.map(({ path, unasked: _, ...more }) => ({
+      name: `${path}.kubectl.example.com`,
+      clientConfig: { url: `${hooks.url}/${path}`, caBundle: hooks.caBundle },
+      rules: [rule],
+      sideEffects: 'None',
+      admissionReviewVersions: ['v1'],
+      ...more,
+    }));
+    const name = `${kind.toLowerCase()}-cases`;
+    await bed().must('apply -f -', {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: `${kind}WebhookConfiguration`,
+      metadata: { name, labels: { 'kubectl-cases': 'yes' } },
+      webhooks,
+    });
+    // The real server takes a moment to notice; a create that is not stored tells when it has.
+    const paths = given.map(({ path }) => `/${path}`);
+    for (let attempt = 0; attempt < 50 && paths.some((path) => hooks.asked(path).length === 0); attempt++) {
+      if (given.some(({ unasked }) => unasked === true)) break;
+      await bed().kubectl(
+        'create --dry-run=server -f -',
+        widget(`probe-${attempt}`, { color: 'red' }, { labels: { probe: 'yes' } }),
+      );
+    }
+  }
+
+  test('a review carries who does what to which object, and its answer is final', async () => {
+    await configure('Validating', { path: 'judge', timeoutSeconds: 7 });
+    hooks.answer('/judge', ({ operation }) => ({
+      allowed: operation !== 'DELETE',
+      status: { code: 422, message: 'widgets stay' },
+    }));
+    await bed().must('apply -f -', widget('reviewed'));
+    const { request, query, review } = hooks.asked('/judge').at(-1) ?? {};
+    expect(query).toBe('?timeout=7s');
+    expect(review).toMatchObject({ kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' });
+    expect(request).toMatchObject({
+      operation: 'CREATE',
+      name: 'reviewed',
+      namespace: 'default',
+      dryRun: false,
+      kind: { group: 'kubectl.example.com', version: 'v1alpha1', kind: 'Widget' },
+      resource: { group: 'kubectl.example.com', version: 'v1alpha1', resource: 'widgets' },
+      oldObject: null,
+      options: {
+        kind: 'CreateOptions',
+        apiVersion: 'meta.k8s.io/v1',
+        fieldManager: 'kubectl-client-side-apply',
+        fieldValidation: 'Strict',
+      },
+      object: {
+        spec: { color: 'red', size: 3 },
+        metadata: { name: 'reviewed', uid: expect.any(String), generation: 1 },
+      },
+    });
+    expect(request?.userInfo.groups).toContain('system:authenticated');
+    await bed().must('label wd reviewed a=b');
+    expect(hooks.asked('/judge').at(-1)?.request).toMatchObject({
+      operation: 'UPDATE',
+      oldObject: { metadata: { name: 'reviewed' } },
+      options: { kind: 'PatchOptions' },
+    });
+    const refused = await bed().kubectl('delete wd reviewed');
+    expect(refused.err).toContain('admission webhook "judge.kubectl.example.com" denied the request: widgets stay');
+    expect(hooks.asked('/judge').at(-1)?.request).toMatchObject({
+      operation: 'DELETE',
+      object: null,
+      oldObject: { spec: { color: 'red' } },
+      options: { kind: 'DeleteOptions', propagationPolicy: 'Background' },
+    });
+  });
+
+  test('--as says in the review who is asking', async () => {
+    await configure('Validating', { path: 'who' });
+    await bed().must('create -f - --as=alice --as-group=system:masters', widget('asked'));
+    expect(hooks.asked('/who').at(-1)?.request.userInfo).toMatchObject({
+      username: 'alice',
+      groups: expect.arrayContaining(['system:masters']),
+    });
+  });
+
+  test('mutating webhooks come before the schema and validating ones after it', async () => {
+    await configure('Mutating', { path: 'paint' });
+    await configure('Validating', { path: 'check' });
+    hooks.answer('/paint', ({ object }) =>
+      patching({ op: 'add', path: '/spec/alias', value: object?.spec.color === 'red' ? 'fine' : 'NOT FINE' }),
+    );
+    await bed().must('apply -f -', widget('painted'));
+    expect((await bed().get('wd painted')).spec).toEqual({ color: 'red', size: 3, alias: 'fine' });
+    expect(hooks.asked('/check').at(-1)?.request.object?.spec).toEqual({ color: 'red', size: 3, alias: 'fine' });
+    const before = hooks.asked('/check').length;
+    const refused = await bed().kubectl('apply -f -', widget('spoilt', { color: 'green' }));
+    expect(refused.err).toContain('spec.alias: Invalid value: "NOT FINE"');
+    await bed().kubectl('apply -f -', widget('purple', { color: 'purple' }));
+    expect(hooks.asked('/paint').at(-1)?.request.object?.spec.color).toBe('purple');
+    expect(hooks.asked('/check')).toHaveLength(before);
+    await bed().must('create -f -', { ...widget(''), metadata: { generateName: 'gen-' } });
+    expect(hooks.asked('/paint').at(-1)?.request.object?.metadata).not.toHaveProperty('name');
+  });
+
+  test('what a mutating webhook adds beyond the schema is pruned, and one that asks for it is called again', async () => {
+    await configure('Mutating', { path: 'early', reinvocationPolicy: 'IfNeeded' }, { path: 'late' });
+    hooks.answer('/late', ({ object }) =>
+      object?.spec.tags
+        ? { allowed: true }
+        : patching({ op: 'add', path: '/spec/tags', value: ['late'] }, { op: 'add', path: '/spec/nope', value: 1 }),
+    );
+    hooks.forget();
+    hooks.answer('/late', () =>
+      patching({ op: 'add', path: '/spec/tags', value: ['late'] }, { op: 'add', path: '/spec/nope', value: 1 }),
+    );
+    await bed().must('create -f -', widget('twice'));
+    expect(hooks.asked('/early').map(({ request }) => request.object?.spec.tags)).toEqual([undefined, ['late']]);
+    expect((await bed().get('wd twice')).spec).toEqual({ color: 'red', size: 3, tags: ['late'] });
+  });
+
+  test('warnings reach the person', async () => {
+    await configure('Validating', { path: 'warn' });
+    hooks.answer('/warn', () => ({ allowed: true, warnings: ['red is "loud"'] }));
+    expect((await bed().kubectl('create -f -', widget('loud'))).err).toBe('Warning: red is "loud"\n');
+  });
+
+  test('a refusal keeps its code and reason', async () => {
+    await configure('Validating', { path: 'deny' });
+    hooks.answer('/deny', () => ({ allowed: false, status: { code: 403, reason: 'Forbidden', message: 'no' } }));
+    expect((await bed().kubectl('create -f -', widget('denied'))).err).toBe(
+      'Error from server (Forbidden): error when creating "STDIN": admission webhook "deny.kubectl.example.com" denied the request: no\n',
+    );
+    hooks.answer('/deny', () => ({ allowed: false }));
+    expect((await bed().kubectl('create -f -', widget('denied'))).err).toContain(
+      'admission webhook "deny.kubectl.example.com" denied the request without explanation',
+    );
+  });
+
+  test('a dry run is reviewed as one, and refused where a webhook has side effects', async () => {
+    await configure('Validating', { path: 'dry', sideEffects: 'NoneOnDryRun' });
+    await bed().must('create --dry-run=server -f -', widget('dry-reviewed'));
+    expect(hooks.asked('/dry').at(-1)?.request).toMatchObject({ dryRun: true });
+  });
+
+  test('the failure policy decides when a webhook answers wrongly, too late or not at all', async () => {
+    await configure('Validating', { path: 'broken', timeoutSeconds: 1 });
+    const failed = async () => (await bed().kubectl('create -f -', widget('unlucky'))).err;
+    const prefix =
+      'Error from server (InternalError): error when creating "STDIN": Internal error occurred: failed calling webhook "broken.kubectl.example.com": ';
+    hooks.answer('/broken', () => ({
+      raw: { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: { uid: 'other', allowed: true } },
+    }));
+    expect(await failed()).toMatch(
+      /received invalid webhook response: expected response\.uid="[-0-9a-f]{36}", got "other"/,
+    );
+    hooks.answer('/broken', () => ({ raw: { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' } }));
+    expect(await failed()).toBe(`${prefix}received invalid webhook response: webhook response was absent\n`);
+    hooks.answer('/broken', ({ uid }) => ({
+      raw: { apiVersion: 'admission.k8s.io/v1beta1', kind: 'AdmissionReview', response: { uid, allowed: true } },
+    }));
+    expect(await failed()).toContain(
+      'received invalid webhook response: expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got admission.k8s.io/v1beta1, Kind=AdmissionReview',
+    );
+    hooks.answer('/broken', () => patching({ op: 'remove', path: '/spec' }));
+    expect(await failed()).toBe(
+      `${prefix}received invalid webhook response: validating webhook may not return response.patch\n`,
+    );
+    hooks.answer('/broken', () => ({ http: 500, raw: 'boom' }));
+    expect(await failed()).toBe(
+      `${prefix}failed to call webhook: an error on the server ("boom") has prevented the request from succeeding\n`,
+    );
+    hooks.answer('/broken', () => ({ allowed: true, after: 2_000 }));
+    expect(await failed()).toMatch(
+      /failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/broken\?timeout=1s": context deadline exceeded/,
+    );
+    await bed().must(
+      `patch validatingwebhookconfiguration validating-cases --type=json -p '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`,
+    );
+    await eventually(async () =>
+      expect(await bed().kubectl('create --dry-run=server -f -', widget('lucky'))).toMatchObject({ code: 0, err: '' }),
+    );
+  });
+
+  test('a webhook that nobody serves is named, with the address', async () => {
+    await configure('Validating', {
+      path: 'missed',
+      clientConfig: { url: 'https://127.0.0.1:1/x', caBundle: hooks.caBundle },
+      unasked: true,
+    });
+    await eventually(async () => {
+      const { err } = await bed().kubectl('create --dry-run=server -f -', widget('missed'));
+      expect(err).toBe(
+        'Error from server (InternalError): error when creating "STDIN": Internal error occurred: failed calling webhook "missed.kubectl.example.com": failed to call webhook: Post "https://127.0.0.1:1/x?timeout=10s": dial tcp 127.0.0.1:1: connect: connection refused\n',
+      );
+    });
+  });
+
+  test('a webhook with the wrong certificate is not called', async () => {
+    const { caBundle, stop } = await startWebhookServer();
+    await stop();
+    await configure('Validating', {
+      path: 'stranger',
+      clientConfig: { url: `${hooks.url}/stranger`, caBundle },
+      unasked: true,
+    });
+    await eventually(async () => {
+      const { err } = await bed().kubectl('create --dry-run=server -f -', widget('stranger'));
+      expect(err).toMatch(/failed to call webhook: Post "https:.*": tls: failed to verify certificate: x509: /);
+    });
+    expect(hooks.asked('/stranger')).toEqual([]);
+  });
+
+  test('rules, selectors and match conditions say which writes a webhook sees', async () => {
+    await configure(
+      'Validating',
+      { path: 'all' },
+      { path: 'labelled', objectSelector: { matchLabels: { probe: 'yes' } } },
+      {
+        path: 'named',
+        matchConditions: [
+          { name: 'probes', expression: 'object != null && object.metadata.name.startsWith("probe-")' },
+        ],
+      },
+    );
+    hooks.forget();
+    await bed().must('create -f -', widget('chosen', { color: 'red' }, { labels: { probe: 'yes' } }));
+    await bed().must('create -f -', widget('probe-x'));
+    await bed().must(`patch wd chosen --subresource=status --type=merge -p '{"status":{"phase":"x"}}'`);
+    const names = (path: string) => hooks.asked(path).map(({ request }) => request.name);
+    expect(names('/all')).toEqual(['chosen', 'probe-x']);
+    expect(names('/labelled')).toEqual(['chosen']);
+    expect(names('/named')).toEqual(['probe-x']);
+  });
+
+  test('a webhook configuration that cannot work is refused', async () => {
+    const refused = await bed().kubectl('apply -f -', {
+      apiVersion: 'admissionregistration.k8s.io/v1',
+      kind: 'ValidatingWebhookConfiguration',
+      metadata: { name: 'wrong', labels: { 'kubectl-cases': 'yes' } },
+      webhooks: [
+        {
+          name: 'short',
+          clientConfig: { url: 'http://127.0.0.1/x' },
+          sideEffects: 'Some',
+          admissionReviewVersions: ['v1'],
+          timeoutSeconds: 60,
+        },
+      ],
+    });
+    for (const words of [
+      'webhooks[0].name: Invalid value: "short": should be a domain with at least three segments separated by dots',
+      'webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun"',
+      'webhooks[0].timeoutSeconds: Invalid value: 60: the timeout value must be between 1 and 30 seconds',
+      `webhooks[0].clientConfig.url: Invalid value: "http": 'https' is the only allowed URL scheme`,
+    ]) {
+      expect(refused.err).toContain(words);
+    }
+  });
+}

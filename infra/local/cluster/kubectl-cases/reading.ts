@@ -1,0 +1,164 @@
+// What does kubectl show?
+import { expect, test } from 'vitest';
+import type { Bed } from './bed.ts';
+import { configMap, widget } from './widgets.ts';
+
+export function readingCases(bed: () => Bed): void {
+  test('discovery tells kubectl the names, short names, categories and verbs of every kind', async () => {
+    const resources = await bed().must('api-resources --api-group=kubectl.example.com -o wide');
+    expect(resources).toMatch(
+      /widgets +wd +kubectl\.example\.com\/v1alpha1 +true +Widget +delete,deletecollection,get,list,patch,create,update,watch +toys/,
+    );
+    const versions = (await bed().must('api-versions')).split('\n');
+    expect(versions).toEqual(expect.arrayContaining(['v1', 'apps/v1', 'batch/v1', 'kubectl.example.com/v1alpha1']));
+    expect(JSON.parse(await bed().must('get --raw /apis/kubectl.example.com'))).toMatchObject({
+      kind: 'APIGroup',
+      preferredVersion: { groupVersion: 'kubectl.example.com/v1alpha1' },
+    });
+    expect(JSON.parse(await bed().must('get --raw /api/v1')).resources).toContainEqual(
+      expect.objectContaining({ name: 'namespaces/status', kind: 'Namespace', verbs: ['get', 'patch', 'update'] }),
+    );
+  });
+
+  test('get shows the printer columns of a custom kind, by its short name and its category too', async () => {
+    await bed().must('apply -f -', widget('shown', { color: 'red', size: 4 }));
+    expect(await bed().must('get wd shown')).toMatch(/^NAME +COLOR +READY +AGE\nshown +red +\d+s$/);
+    expect(await bed().must('get widgets shown -o wide')).toMatch(
+      /^NAME +COLOR +READY +SIZE +AGE\nshown +red +4 +\d+s$/,
+    );
+    expect(await bed().must('get toys -o name')).toContain('widget.kubectl.example.com/shown');
+    await bed().must(
+      `patch wd shown --subresource=status --type=merge -p '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'`,
+    );
+    expect(await bed().must('get wd shown')).toMatch(/shown +red +True/);
+  });
+
+  test('get of the core kinds has the columns that people know', async () => {
+    await bed().must('create configmap columns --from-literal=a=b');
+    expect(await bed().must('get cm columns')).toMatch(/^NAME +DATA +AGE\ncolumns +1 +\d+s$/);
+    await bed().must('create deployment columns --image=example.com/x:1');
+    expect(await bed().must('get deploy columns')).toMatch(/^NAME +READY +UP-TO-DATE +AVAILABLE +AGE\ncolumns +0\/1 /);
+    expect(await bed().must('get ns default')).toMatch(/^NAME +STATUS +AGE\ndefault +Active /);
+    await bed().must('delete deploy columns');
+  });
+
+  test('label selectors choose by value, by set and by absence', async () => {
+    await bed().must(
+      'apply -f -',
+      configMap('l1', {}, { labels: { app: 'a', tier: 'x' } }),
+      configMap('l2', {}, { labels: { app: 'b' } }),
+    );
+    const names = async (selector: string) => (await bed().must(`get cm -l '${selector}' -o name`)).split('\n');
+    expect(await names('app=a')).toEqual(['configmap/l1']);
+    expect(await names('app in (a,b)')).toEqual(['configmap/l1', 'configmap/l2']);
+    expect(await names('app,!tier')).toEqual(['configmap/l2']);
+    expect(await names('app,app!=a')).toEqual(['configmap/l2']);
+    expect((await bed().kubectl(`get cm -l 'app in'`)).err).toContain('unable to parse requirement');
+  });
+
+  test('field selectors choose by name and by the selectable fields of a CRD, and nothing else', async () => {
+    await bed().must('apply -f -', widget('field', { color: 'green' }));
+    expect(await bed().must('get wd --field-selector spec.color=green -o name')).toBe(
+      'widget.kubectl.example.com/field',
+    );
+    expect(await bed().must('get wd --field-selector metadata.name=field,spec.color!=red -o name')).toBe(
+      'widget.kubectl.example.com/field',
+    );
+    const refused = await bed().kubectl('get wd --field-selector spec.size=3');
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('field label not supported: spec.size') });
+    expect((await bed().kubectl('get cm --field-selector data.a=b')).err).toContain(
+      '"data.a" is not a known field selector',
+    );
+  });
+
+  test('describe shows an object with its events', async () => {
+    await bed().must('apply -f -', widget('described'));
+    const { metadata } = await bed().get('wd described');
+    const involvedObject = {
+      apiVersion: 'kubectl.example.com/v1alpha1',
+      kind: 'Widget',
+      name: 'described',
+      namespace: 'default',
+      uid: metadata.uid,
+    };
+    const now = new Date().toISOString().replace(/\.\d+/, '');
+    await bed().must('create -f -', {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { generateName: 'described-' },
+      involvedObject,
+      reason: 'Painted',
+      message: 'it is red now',
+      type: 'Normal',
+      source: { component: 'painter' },
+      firstTimestamp: now,
+      lastTimestamp: now,
+      count: 1,
+    });
+    const text = await bed().must('describe wd described');
+    expect(text).toMatch(/Name: +described/);
+    expect(text).toMatch(/Normal +Painted +\d+s +painter +it is red now/);
+    expect(await bed().must('events --for widget/described')).toContain('it is red now');
+    const viewed = JSON.parse(await bed().must('get events.events.k8s.io -o json')).items;
+    expect(viewed).toContainEqual(
+      expect.objectContaining({ note: 'it is red now', regarding: expect.objectContaining({ name: 'described' }) }),
+    );
+  });
+
+  test('explain reads the schema of custom and core kinds', async () => {
+    expect(await bed().must('explain wd.spec.color')).toMatch(/FIELD: color <string>[\s\S]*The paint\./);
+    expect(await bed().must('explain secret.stringData')).toContain('write-only');
+    expect((await bed().kubectl('explain wd.spec.nope')).err).toContain('field "nope" does not exist');
+  });
+
+  test('a long list comes in pages that belong together', async () => {
+    for (const i of [1, 2, 3, 4, 5])
+      await bed().must('create -f -', configMap(`page-${i}`, {}, { labels: { page: 'yes' } }));
+    const first = JSON.parse(
+      await bed().must(`get --raw '/api/v1/namespaces/default/configmaps?limit=2&labelSelector=page'`),
+    );
+    expect(first.items.map((one: { metadata: { name: string } }) => one.metadata.name)).toEqual(['page-1', 'page-2']);
+    await bed().must('delete cm page-4');
+    const token = encodeURIComponent(first.metadata.continue);
+    const rest = JSON.parse(
+      await bed().must(
+        `get --raw '/api/v1/namespaces/default/configmaps?limit=9&labelSelector=page&continue=${token}'`,
+      ),
+    );
+    expect(rest.items.map((one: { metadata: { name: string } }) => one.metadata.name)).toEqual([
+      'page-3',
+      'page-4',
+      'page-5',
+    ]);
+    expect(rest.metadata.continue).toBeUndefined();
+    expect((await bed().must('get cm -l page --chunk-size=2 -o name')).split('\n')).toHaveLength(4);
+    expect((await bed().kubectl(`get --raw '/api/v1/configmaps?limit=2&continue=abc'`)).err).toContain(
+      'continue key is not valid',
+    );
+  });
+
+  test('what is not there is NotFound, by name, kind and path', async () => {
+    expect((await bed().kubectl('get wd nobody')).err).toBe(
+      'Error from server (NotFound): widgets.kubectl.example.com "nobody" not found\n',
+    );
+    expect((await bed().kubectl('get cm nobody')).err).toBe(
+      'Error from server (NotFound): configmaps "nobody" not found\n',
+    );
+    expect((await bed().kubectl('get nothing')).err).toContain(`the server doesn't have a resource type "nothing"`);
+    expect((await bed().kubectl('get --raw /apis/kubectl.example.com/v1alpha1/nothing')).err).toContain(
+      'the server could not find the requested resource',
+    );
+  });
+
+  test('auth can-i says yes to the holder of the token', async () => {
+    expect(await bed().must('auth can-i create widgets')).toBe('yes');
+    expect(await bed().must(`auth can-i '*' '*'`)).toBe('yes');
+    expect(await bed().must('auth whoami')).toContain('system:masters');
+  });
+
+  test('version and health are told', async () => {
+    expect(JSON.parse(await bed().must('version -o json')).serverVersion).toMatchObject({ major: '1', minor: '34' });
+    expect(await bed().must('get --raw /readyz')).toBe('ok');
+    expect(JSON.parse(await bed().must('get --raw /')).paths).toContain('/apis/apps/v1');
+  });
+}

@@ -1,0 +1,89 @@
+// What does kubectl see while things change?
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { Bed } from './bed.ts';
+import { eventually } from './eventually.ts';
+import { configMap, widget } from './widgets.ts';
+
+export function watchingCases(bed: () => Bed): void {
+  test('get -w shows each change as a row, and a selector lets objects come and go', async () => {
+    const watch = bed().follow('get cm -l seen=yes -w --output-watch-events --no-headers');
+    await pause(700);
+    await bed().must('create -f -', configMap('seen'));
+    await bed().must('label cm seen seen=yes');
+    await bed().must('annotate cm seen a=b');
+    await bed().must('label cm seen seen=no --overwrite');
+    await bed().must('label cm seen seen=yes --overwrite');
+    await bed().must('delete cm seen');
+    await eventually(() =>
+      expect(watch.lines().map((line) => line.split(/\s+/)[0])).toEqual([
+        'ADDED',
+        'MODIFIED',
+        'DELETED',
+        'ADDED',
+        'DELETED',
+      ]),
+    );
+    await watch.end();
+  });
+
+  test('get -w of a custom kind keeps its columns', async () => {
+    await bed().must('apply -f -', widget('watched'));
+    const watch = bed().follow('get wd watched -w');
+    await pause(700);
+    await bed().must(
+      `patch wd watched --subresource=status --type=merge -p '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'`,
+    );
+    await eventually(() =>
+      expect(watch.lines()).toEqual([
+        expect.stringMatching(/^NAME +COLOR +READY +AGE$/),
+        expect.stringMatching(/^watched +red +\d+s$/),
+        expect.stringMatching(/^watched +red +True +\d+s$/),
+      ]),
+    );
+    await watch.end();
+  });
+
+  test('wait returns when a condition, a value or the end has come, and says when it has not', async () => {
+    await bed().must('apply -f -', widget('waited'));
+    const ready = bed().must('wait --for=condition=Ready wd/waited --timeout=20s');
+    const valued = bed().must(`wait '--for=jsonpath={.status.phase}=Done' wd/waited --timeout=20s`);
+    await pause(500);
+    await bed().must(
+      `patch wd waited --subresource=status --type=merge -p '{"status":{"phase":"Done","conditions":[{"type":"Ready","status":"True"}]}}'`,
+    );
+    expect(await ready).toBe('widget.kubectl.example.com/waited condition met');
+    expect(await valued).toBe('widget.kubectl.example.com/waited condition met');
+    expect((await bed().kubectl('wait --for=condition=Never wd/waited --timeout=1s')).err).toContain(
+      'timed out waiting for the condition',
+    );
+    const gone = bed().must('wait --for=delete wd/waited --timeout=20s');
+    await pause(500);
+    await bed().must('delete wd waited');
+    expect(await gone).toBe('widget.kubectl.example.com/waited condition met');
+  });
+
+  test('a watch resumes where it is told to, and ends when its time is up', async () => {
+    const before = JSON.parse(await bed().must('get --raw /api/v1/namespaces/default/configmaps?limit=1'));
+    await bed().must('create -f -', configMap('resumed'));
+    await bed().must('delete cm resumed');
+    const path = `/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1&resourceVersion=${before.metadata.resourceVersion}`;
+    const events = (await bed().must(`get --raw '${path}'`)).split('\n').map((line) => JSON.parse(line));
+    expect(events.map(({ type, object }) => [type, object.metadata.name])).toEqual([
+      ['ADDED', 'resumed'],
+      ['DELETED', 'resumed'],
+    ]);
+  });
+
+  test('a watch with initial events sends what there is, then a bookmark that says so', async () => {
+    await bed().must('create -f -', configMap('initial', {}, { labels: { initial: 'yes' } }));
+    const path =
+      '/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1&labelSelector=initial&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
+    const events = (await bed().must(`get --raw '${path}'`)).split('\n').map((line) => JSON.parse(line));
+    expect(events[0]).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'initial' } } });
+    expect(events[1]).toMatchObject({
+      type: 'BOOKMARK',
+      object: { metadata: { annotations: { 'k8s.io/initial-events-end': 'true' } } },
+    });
+  });
+}

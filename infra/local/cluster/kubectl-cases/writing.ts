@@ -1,0 +1,273 @@
+// What can kubectl create and change?
+import { expect, test } from 'vitest';
+import type { Bed } from './bed.ts';
+import { configMap, widget } from './widgets.ts';
+
+export function writingCases(bed: () => Bed): void {
+  test('apply creates, then leaves an unchanged file alone, then updates three ways and prunes removed fields', async () => {
+    expect(await bed().must('apply -f -', widget('three', { color: 'red', alias: 'abc', tags: ['a'] }))).toBe(
+      'widget.kubectl.example.com/three created',
+    );
+    const before = await bed().get('wd three');
+    expect(await bed().must('apply -f -', widget('three', { color: 'red', alias: 'abc', tags: ['a'] }))).toBe(
+      'widget.kubectl.example.com/three unchanged',
+    );
+    expect((await bed().get('wd three')).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+    await bed().must(`patch wd three --type=merge -p '{"spec":{"size":9}}'`);
+    expect(await bed().must('apply -f -', widget('three', { color: 'red', tags: ['b', 'c'] }))).toBe(
+      'widget.kubectl.example.com/three configured',
+    );
+    expect(await bed().get('wd three')).toMatchObject({
+      spec: { color: 'red', size: 9, tags: ['b', 'c'] },
+      metadata: { generation: 3 },
+    });
+    expect((await bed().get('wd three')).spec).not.toHaveProperty('alias');
+  });
+
+  test('apply of a core kind merges its lists by their keys', async () => {
+    const deployment = (env: object[]) => ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name: 'merged' },
+      spec: {
+        replicas: 0,
+        selector: { matchLabels: { app: 'm' } },
+        template: {
+          metadata: { labels: { app: 'm' } },
+          spec: { containers: [{ name: 'c', image: 'example.com/x:1', env }] },
+        },
+      },
+    });
+    await bed().must(
+      'apply -f -',
+      deployment([
+        { name: 'A', value: '1' },
+        { name: 'B', value: '2' },
+      ]),
+    );
+    await bed().must(
+      `patch deploy merged -p '{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[{"name":"C","value":"3"}]}]}}}}'`,
+    );
+    await bed().must('apply -f -', deployment([{ name: 'A', value: '9' }]));
+    const merged = await bed().must(
+      `get deploy merged -o 'jsonpath={range .spec.template.spec.containers[0].env[*]}{.name}={.value} {end}'`,
+    );
+    expect(merged.trim().split(' ').sort()).toEqual(['A=9', 'C=3']);
+    await bed().must('delete deploy merged');
+  });
+
+  test('a merge patch that changes nothing is no write', async () => {
+    await bed().must('apply -f -', widget('still', { color: 'red', size: 5 }));
+    const before = await bed().get('wd still');
+    expect(await bed().must(`patch wd still --type=merge -p '{"spec":{"size":5}}'`)).toContain('patched (no change)');
+    expect((await bed().get('wd still')).metadata).toEqual(before.metadata);
+  });
+
+  test('JSON patches apply in order, and a failed test refuses them all', async () => {
+    await bed().must('apply -f -', widget('json', { color: 'red', tags: ['a', 'b'] }));
+    await bed().must(
+      `patch wd json --type=json -p '[{"op":"remove","path":"/spec/tags/0"},{"op":"add","path":"/spec/tags/-","value":"z"}]'`,
+    );
+    expect((await bed().get('wd json')).spec).toMatchObject({ tags: ['b', 'z'] });
+    const refused = await bed().kubectl(
+      `patch wd json --type=json -p '[{"op":"replace","path":"/spec/size","value":9},{"op":"test","path":"/spec/color","value":"blue"}]'`,
+    );
+    expect(refused.code).toBe(1);
+    expect((await bed().get('wd json')).spec).toMatchObject({ size: 3 });
+  });
+
+  test('a strategic merge patch is for core kinds only', async () => {
+    await bed().must('apply -f -', widget('strategic'));
+    const refused = await bed().kubectl(`patch wd strategic --type=strategic -p '{"spec":{"size":5}}'`);
+    expect(refused.err).toContain(
+      'the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml',
+    );
+  });
+
+  test('the status is written by /status alone, and only the spec counts as a generation', async () => {
+    await bed().must('apply -f -', widget('split'));
+    await bed().must(`patch wd split --type=merge -p '{"status":{"phase":"Lost"}}'`);
+    expect(await bed().get('wd split')).not.toHaveProperty('status');
+    await bed().must(
+      `patch wd split --subresource=status --type=merge -p '{"status":{"phase":"Done"},"spec":{"size":9},"metadata":{"labels":{"a":"b"}}}'`,
+    );
+    expect(await bed().get('wd split')).toMatchObject({
+      status: { phase: 'Done' },
+      spec: { size: 3 },
+      metadata: { generation: 1 },
+    });
+    expect((await bed().get('wd split')).metadata).not.toHaveProperty('labels');
+    await bed().must('label wd split a=b');
+    expect((await bed().get('wd split')).metadata).toMatchObject({ generation: 1, labels: { a: 'b' } });
+    await bed().must(`patch wd split --type=merge -p '{"spec":{"size":4}}'`);
+    expect(await bed().get('wd split')).toMatchObject({ metadata: { generation: 2 }, status: { phase: 'Done' } });
+    expect(JSON.parse(await bed().must('get wd split --subresource=status -o json'))).toMatchObject({
+      status: { phase: 'Done' },
+    });
+  });
+
+  test('the schema refuses with the field, the value and the rule', async () => {
+    const refused = await bed().kubectl('apply -f -', widget('bad', { color: 'purple', size: 99, alias: 'BAD!' }));
+    expect(refused.code).toBe(1);
+    for (const words of [
+      'The Widget "bad" is invalid:',
+      'spec.color: Unsupported value: "purple": supported values: "red", "green", "blue"',
+      'spec.size: Invalid value: 99: spec.size in body should be less than or equal to 10',
+      `spec.alias: Invalid value: "BAD!": spec.alias in body should match '^[a-z]+$'`,
+    ]) {
+      expect(refused.err).toContain(words);
+    }
+    const ruled = await bed().kubectl('apply -f -', widget('bad', { color: 'blue', size: 1 }));
+    expect(ruled.err).toContain(
+      'The Widget "bad" is invalid: spec: Invalid value: "object": blue widgets are bigger than one',
+    );
+    await bed().must('apply -f -', widget('fixed'));
+    const changed = await bed().kubectl(`patch wd fixed --type=merge -p '{"spec":{"color":"green"}}'`);
+    expect(changed.err).toContain('color is immutable');
+    expect((await bed().kubectl('create -f -', widget('Bad_Name'))).err).toContain(
+      'metadata.name: Invalid value: "Bad_Name": a lowercase RFC 1123 subdomain must consist of',
+    );
+    expect((await bed().kubectl(`label wd fixed 'a=b c'`)).err).toContain(
+      'a valid label must be an empty string or consist of alphanumeric characters',
+    );
+  });
+
+  test('an unknown field is refused, warned about or ignored, as kubectl asks', async () => {
+    const unknown = widget('unknown', { color: 'red', foo: 1 });
+    const strict = await bed().kubectl('create -f -', unknown);
+    expect(strict.err).toContain(
+      'Widget in version "v1alpha1" cannot be handled as a Widget: strict decoding error: unknown field "spec.foo"',
+    );
+    const warned = await bed().kubectl('create --validate=warn -f -', unknown);
+    expect(warned).toMatchObject({ code: 0, err: 'Warning: unknown field "spec.foo"\n' });
+    expect((await bed().get('wd unknown')).spec).toEqual({ color: 'red', size: 3 });
+    expect(await bed().kubectl('apply --validate=ignore -f -', unknown)).toMatchObject({ code: 0 });
+    expect((await bed().kubectl(`patch cm kube --type=merge -p '{"dat":{}}'`)).code).toBe(1);
+  });
+
+  test('replace needs the version it saw, and loses against a newer one', async () => {
+    await bed().must('apply -f -', widget('locked'));
+    const seen = await bed().get('wd locked');
+    await bed().must('label wd locked faster=yes');
+    const late = await bed().kubectl('replace -f -', seen);
+    expect(late.err).toContain(
+      'Operation cannot be fulfilled on widgets.kubectl.example.com "locked": the object has been modified; please apply your changes to the latest version and try again',
+    );
+    await bed().must('replace -f -', await bed().get('wd locked'));
+    await bed().must('replace --force -f -', widget('locked', { color: 'blue', size: 2 }));
+    const { resourceVersion } = seen.metadata;
+    expect(
+      (await bed().kubectl(`patch wd locked --type=merge -p '{"metadata":{"resourceVersion":"${resourceVersion}"}}'`))
+        .err,
+    ).toContain('the object has been modified');
+  });
+
+  test('dry run on the server judges everything and stores nothing', async () => {
+    expect(await bed().must('apply --dry-run=server -f -', widget('dry'))).toBe(
+      'widget.kubectl.example.com/dry created (server dry run)',
+    );
+    expect((await bed().kubectl('get wd dry')).code).toBe(1);
+    expect((await bed().kubectl('apply --dry-run=server -f -', widget('dry', { color: 'purple' }))).err).toContain(
+      'Unsupported value',
+    );
+    await bed().must('apply -f -', widget('dry'));
+    const before = await bed().get('wd dry');
+    expect(await bed().must('label wd dry a=b --dry-run=server')).toContain('labeled (server dry run)');
+    expect(await bed().must('delete wd dry --dry-run=server')).toContain('deleted (server dry run)');
+    expect(await bed().get('wd dry')).toEqual(before);
+    const difference = await bed().kubectl('diff -f -', widget('dry', { color: 'red', size: 8 }));
+    expect(difference.code).toBe(1);
+    expect(difference.out).toMatch(/-\s+size: 3\n\+\s+size: 8/);
+  });
+
+  test('create secret sends protobuf; stringData becomes data', async () => {
+    await bed().must('create secret generic plain --from-literal=key=value');
+    expect(await bed().get('secret plain')).toMatchObject({
+      type: 'Opaque',
+      data: { key: Buffer.from('value').toString('base64') },
+    });
+    await bed().must('apply -f -', {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'texts' },
+      data: { a: 'eA==' },
+      stringData: { b: 'ü' },
+    });
+    const stored = await bed().get('secret texts');
+    expect(stored).toMatchObject({ data: { a: 'eA==', b: Buffer.from('ü').toString('base64') } });
+    expect(stored).not.toHaveProperty('stringData');
+    expect((await bed().kubectl(`patch secret texts -p '{"type":"other"}'`)).err).toContain(
+      'type: Invalid value: "other": field is immutable',
+    );
+    expect((await bed().kubectl(`patch secret texts -p '{"data":{"a b":"eA=="}}'`)).err).toContain(
+      'a valid config key must consist of',
+    );
+    expect(await bed().must(`get secret plain -o 'jsonpath={.data.key}'`)).toBe('dmFsdWU=');
+  });
+
+  test('generateName makes a name, and names are taken once', async () => {
+    const made = await bed().must('create -f -', {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { generateName: 'made-' },
+    });
+    expect(made).toMatch(/^configmap\/made-[a-z0-9]{5} created$/);
+    await bed().must('create configmap once');
+    expect((await bed().kubectl('create configmap once')).err).toContain('configmaps "once" already exists');
+  });
+
+  test('kubectl makes every core kind the product needs', async () => {
+    for (const args of [
+      'create serviceaccount made',
+      'create role made --verb=get --resource=secrets',
+      'create rolebinding made --role=made --serviceaccount=default:made',
+      'create clusterrole made --verb=get --resource=secrets',
+      'create clusterrolebinding made --clusterrole=made --user=alice',
+      'create deployment made --image=example.com/x:1',
+      `create cronjob made --image=example.com/x:1 '--schedule=0 0 1 1 1'`,
+      'create job made --image=example.com/x:1',
+      'create poddisruptionbudget made --selector=app=made --min-available=1',
+      'create service clusterip made --tcp=80:8080',
+    ]) {
+      expect(await bed().must(args)).toContain('made created');
+    }
+    await bed().must('create -f -', {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'made' },
+      spec: { holderIdentity: 'me' },
+    });
+    expect(await bed().must('scale deploy made --replicas=3')).toContain('scaled');
+    expect(await bed().must(`get deploy made -o 'jsonpath={.spec.replicas}'`)).toBe('3');
+    expect(await bed().must('get pods -o name -l nobody=here')).toBe('');
+    await bed().must('delete clusterrole,clusterrolebinding made');
+    await bed().must('delete deploy,cronjob,job,pdb,svc,lease,sa,role,rolebinding made');
+  });
+
+  test('server-side apply owns fields, reports conflicts, takes over by force and removes what is left out', async () => {
+    const both = configMap('owned', { k: 'v', l: 'w' }, { labels: { a: 'b' } });
+    expect(await bed().must('apply --server-side -f -', both)).toBe('configmap/owned serverside-applied');
+    await bed().must(`patch cm owned --type=merge -p '{"data":{"k":"other"}}'`);
+    const refused = await bed().kubectl('apply --server-side -f -', both);
+    expect(refused.err).toContain('Apply failed with 1 conflict: conflict with "kubectl-patch" using v1: .data.k');
+    await bed().must('apply --server-side --force-conflicts -f -', both);
+    const { metadata } = await bed().get('cm owned');
+    await bed().must('apply --server-side -f -', both);
+    expect((await bed().get('cm owned')).metadata).toEqual(metadata);
+    await bed().must('apply --server-side -f -', configMap('owned', { k: 'v' }));
+    expect(await bed().get('cm owned')).toMatchObject({ data: { k: 'v' } });
+    expect((await bed().get('cm owned')).data).not.toHaveProperty('l');
+    expect((await bed().get('cm owned')).metadata).not.toHaveProperty('labels');
+  });
+
+  test('server-side apply works for custom kinds', async () => {
+    await bed().must('apply --server-side -f -', widget('applied', { color: 'red', size: 4 }));
+    await bed().must('apply --server-side --field-manager=other -f -', widget('applied', { color: 'red', alias: 'x' }));
+    expect((await bed().get('wd applied')).spec).toEqual({ color: 'red', size: 4, alias: 'x' });
+    await bed().must('apply --server-side -f -', widget('applied', { color: 'red' }));
+    expect((await bed().get('wd applied')).spec).toEqual({ color: 'red', size: 3, alias: 'x' });
+    expect(
+      (await bed().kubectl('apply --server-side -f -', widget('applied', { color: 'red', foo: 1 }))).err,
+    ).toContain('.spec.foo: field not declared in schema');
+  });
+}
