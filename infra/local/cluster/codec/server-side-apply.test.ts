@@ -104,3 +104,43 @@ function ordered(value: unknown): unknown {
       .map((key) => [key, ordered(value[key])]),
   );
 }
+
+describe('times', () => {
+  const schema = coreSchema('v1', 'ConfigMap');
+  const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { x: '1' } };
+  const apply = (live: JsonObject | undefined, manager: string, minute: string) => {
+    const outcome = applyServerSide({
+      live,
+      applied: config,
+      manager,
+      force: false,
+      schema,
+      time: `2026-11-21T12:${minute}:00Z`,
+    });
+    if (!outcome.object) throw new Error('no object');
+    return withUid(outcome.object);
+  };
+  const timesOf = ({ metadata }: JsonObject) =>
+    ((metadata as JsonObject).managedFields as JsonObject[]).map(({ manager, time }) => [manager, time]);
+
+  test('an apply that changes nothing returns the live object itself', () => {
+    const live = apply(undefined, 'me', '00');
+    expect(
+      applyServerSide({ live, applied: config, manager: 'me', force: false, schema, time: '2026-11-21T12:01:00Z' })
+        .object,
+    ).toBe(live);
+  });
+
+  test('a manager that only shares what is there has no time', () => {
+    expect(timesOf(apply(apply(undefined, 'me', '00'), 'you', '01'))).toEqual([
+      ['you', undefined],
+      ['me', '2026-11-21T12:00:00Z'],
+    ]);
+  });
+
+  test('an update that writes what is there already leaves its managers alone', () => {
+    const live = apply(undefined, 'me', '00');
+    const after = trackUpdate({ before: live, after: live, manager: 'edit', schema, time: '2026-11-21T12:01:00Z' });
+    expect(after).toEqual(live);
+  });
+});

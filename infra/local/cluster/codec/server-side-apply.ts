@@ -61,7 +61,7 @@ function applyFields({ live, applied, force, ...write }: Apply, schema: Schema, 
   return { object: settle({ live, pruned, managers: release(owned, id, disputed, change), before, id }) };
 }
 
-/** The outcome with managedFields; times stay when neither the object nor its managers changed. */
+/** The outcome with managedFields. An apply that changes nothing of the object has no time of its own: it keeps the last one, or none. */
 function settle(step: {
   live: JsonObject | undefined;
   pruned: JsonObject;
@@ -71,12 +71,14 @@ function settle(step: {
 }): JsonObject {
   const { live, pruned, managers, before, id } = step;
   const own = managers.get(id);
-  const previous = before.get(id)?.time;
-  if (live && own && previous !== undefined && sameJson(bare(live), pruned)) {
-    const kept = withManagers(pruned, new Map(managers).set(id, { ...own, time: previous }));
-    if (sameJson(kept, live)) return live;
-  }
-  return withManagers(pruned, managers);
+  if (live === undefined || own === undefined || !sameJson(bare(live), pruned)) return withManagers(pruned, managers);
+  const { time: _, ...timeless } = own;
+  const last = before.get(id)?.time;
+  const kept = withManagers(
+    pruned,
+    new Map(managers).set(id, last === undefined ? timeless : { ...timeless, time: last }),
+  );
+  return sameJson(kept, live) ? live : kept;
 }
 
 /** Managers of the live object; one that was never tracked is owned by `before-first-apply`. */
