@@ -138,8 +138,8 @@ describe('a lease', () => {
 
   test('that ended is charged at what was known to be streamed when it was last renewed', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    ledger.progress(hold, 9n);
     ledger.progress(hold, 7n);
-    ledger.progress(hold, 5n);
     await scene.time.advance(16_000);
     const asleep = scene.time.jump(2 * MINUTE);
     await ledger.hold(requestOf(0n, key));

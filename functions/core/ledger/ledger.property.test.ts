@@ -143,7 +143,7 @@ async function play(stage: Stage, happening: Event): Promise<void> {
     charge(naive, flight, cost);
   } else {
     ledger.progress(flight.hold, cost);
-    flight.known = flight.known === undefined || cost > flight.known ? cost : flight.known;
+    flight.known = cost;
     await scene.time.advance(1000);
   }
 }

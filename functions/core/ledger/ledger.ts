@@ -97,7 +97,8 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     },
     progress({ id }, known) {
       const live = lives.get(id);
-      if (live !== undefined && (live.known === undefined || known > live.known)) live.known = known;
+      // The last word counts: a provider's own count may be less than what was estimated from the bytes so far.
+      if (live !== undefined) live.known = known;
     },
     settle: ({ id }, settlement) => ending.settle(id, settlement),
     release: ({ id }) => ending.release(id),

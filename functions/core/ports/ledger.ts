@@ -49,7 +49,7 @@ export interface Settlement {
 export interface Ledger {
   /** Waits up to 1 s where only live holds stand in the way. Resolves within 2 s whatever the store and database do. */
   hold(request: HoldRequest): Promise<Result<Hold, HoldRefusal>>;
-  /** What the reply has cost so far: the charge, should this process die. Cheap; call it as often as chunks come. */
+  /** What the reply has cost so far: the charge, should this process die; the last word counts. Cheap; call it as often as chunks come. */
   progress(hold: Hold, known: Nano): void;
   /**
    * Durable in the outbox (or booked) when it resolves: await it before the reply's last byte, and withhold that when it
