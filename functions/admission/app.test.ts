@@ -243,6 +243,15 @@ describe('the routes', () => {
   });
 });
 
+test('a client that leaves while it still sends is our log line, not a crash', async () => {
+  const lines: string[] = [];
+  const log = { ...deps.log, error: (message: string) => void lines.push(message) };
+  const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error('gone')) });
+  const request = new Request('http://x/validate', { method: 'POST', body, duplex: 'half' } as RequestInit);
+  expect((await createAdmission({ ...deps, log }).request(request)).status).toBe(500);
+  expect(lines).toEqual(['admission failed']);
+});
+
 test('one line a review says who asked for what and why not, and never the object', async () => {
   const lines: unknown[] = [];
   const log = { ...deps.log, info: (message: string, fields?: object) => void lines.push({ message, ...fields }) };
@@ -257,6 +266,7 @@ test('one line a review says who asked for what and why not, and never the objec
       verb: 'validate',
       kind: 'VirtualKey',
       name: 'billing',
+      user: 'ada',
       allowed: false,
       rules: ['Malformed'],
     }),

@@ -40,7 +40,14 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   }
   app.get('/healthz', (context) => context.text('ok'));
   app.get('/readyz', (context) => context.text('ok'));
-  app.get('/metrics', (context) => context.text(deps.metrics.render()));
+  app.get('/metrics', (context) =>
+    context.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }),
+  );
+  // A client that left while it was still sending, or a bug of ours.
+  app.onError((error, context) => {
+    log.error('admission failed', { error: error.message });
+    return context.text('admission failed: see its log', 500);
+  });
   return app;
 }
 

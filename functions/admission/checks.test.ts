@@ -274,8 +274,17 @@ describe('a key', () => {
     };
     expect(await key({ modelMaxBudget })).toEqual({
       refused: [],
-      warnings: [expect.stringContaining('spec.modelMaxBudget["gpt"]: instance "platform/main" serves no model')],
+      warnings: [
+        expect.stringContaining('spec.modelMaxBudget["gpt"]: instance "platform/main" serves no model'),
+        'spec.modelMaxBudget: this version accepts the field and does nothing with it yet',
+      ],
     });
+  });
+
+  test('that asks for something nothing acts on yet is told so, and what only people read is not mentioned', async () => {
+    expect((await key({ rpmLimit: 60, tags: ['nightly'] })).warnings).toEqual([
+      'spec.rpmLimit: this version accepts the field and does nothing with it yet',
+    ]);
   });
 
   test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {

@@ -81,8 +81,9 @@ export function createHandle(deps: HandleDeps) {
       metrics.add('gateway_operator_admission_reviews_total', { verb, kind: '', result: 'malformed' });
       return problem(400, review.problem);
     }
-    const { uid, kind, namespace, name, operation, dryRun } = review.request;
-    const line = { verb, uid, kind: kind.kind, namespace, name, operation, dryRun: dryRun === true };
+    const { uid, kind, namespace, name, operation, dryRun, userInfo } = review.request;
+    const user = userInfo?.username;
+    const line = { verb, uid, kind: kind.kind, namespace, name, operation, user, dryRun: dryRun === true };
     const ended = (result: string, ofOurs: string) => {
       metrics.add('gateway_operator_admission_reviews_total', { verb, kind: ofOurs, result });
       metrics.observe('gateway_operator_admission_seconds', (clock.now() - startedAt) / 1000, { verb });

@@ -109,10 +109,14 @@ function toRequester(userInfo: ReviewRequest['userInfo']): Requester {
 
 /** Without recursion: this is what protects everything that recurses. */
 function isDeeperThan(value: unknown, deepest: number): boolean {
-  let level: unknown[] = [value];
+  let level: object[] = isObject(value) ? [value] : [];
   for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > deepest) return true;
-    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
+    if (depth >= deepest) return true;
+    const next: object[] = [];
+    for (const one of level) for (const child of Object.values(one)) if (isObject(child)) next.push(child);
+    level = next;
   }
   return false;
 }
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
