@@ -25,6 +25,7 @@ import { userEmailFree } from './checks/user-email-free.ts';
 import { userExists } from './checks/user-exists.ts';
 import { userKeyAliasFree } from './checks/user-key-alias-free.ts';
 import { userKeyNameFree } from './checks/user-key-name-free.ts';
+import { withoutEffect } from './checks/without-effect.ts';
 import { zeroBudget } from './checks/zero-budget.ts';
 
 /** What one object shows by itself: judged by /mutate, and by /validate again. */
@@ -56,6 +57,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     prices, //            warns: a key with a budget cannot use a model without a price
     providers, //         warns: nobody knows where this provider listens
     credentialNames, //   warns: no provider reads a credential of this name
+    withoutEffect, //     warns: nothing acts on this field yet
   ],
   VirtualKey: [
     instanceExists, //    there is such an instance, and it admits this namespace
@@ -65,6 +67,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     teamExists, //        the team is there, on the same instance
     keySecretFree, //     the Secret is not somebody else's
     zeroBudget, //        warns: a budget of nothing means never
+    withoutEffect, //     warns: nothing acts on this field yet
   ],
   User: [
     instanceExists, //    there is such an instance, and it admits this namespace
@@ -75,6 +78,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     userKeyNameFree, //   warns: a VirtualKey of the user's name stands in the way
     keyReplaced, //       warns: this edit gives the user's key a new value
     zeroBudget, //        warns: a budget of nothing means never
+    withoutEffect, //     warns: nothing acts on this field yet
   ],
   Team: [
     instanceExists, //    there is such an instance, and it admits this namespace
@@ -82,5 +86,6 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     teamAliasFree, //     no other team of the instance has the alias
     membersExist, //      warns: a member that is not there (yet)
     zeroBudget, //        warns: a budget of nothing means never
+    withoutEffect, //     warns: nothing acts on this field yet
   ],
 };
