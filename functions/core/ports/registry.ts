@@ -60,13 +60,7 @@ export interface Registry {
    * First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. `proof` is the hash of a
    * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10).
    */
-  claim(
-    instanceUid: string,
-    kind: ScopeKind,
-    alias: string,
-    holder: Holder,
-    proof?: string,
-  ): Promise<ClaimOutcome>;
+  claim(instanceUid: string, kind: ScopeKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
   /** Makes `hash` a live value of the claim (known already: nothing). A hash that another live scope has is refused: false. */
   addValue(scopeId: ScopeId, hash: string): Promise<boolean>;
   /** These values no longer work; with `notAfter`, from then on (the end of a rotation's overlap). */
