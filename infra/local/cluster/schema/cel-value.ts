@@ -1,8 +1,9 @@
 // How does CEL see a JSON value? By its schema: a `number` is a double even where it is whole.
 import { Environment } from '@marcbachmann/cel-js';
-import { formatFits } from './formats.ts';
+import { formatFits, goDuration } from './formats.ts';
 import { isObject, type JsonObject, setMember } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
+import { wordedDuration } from './worded-duration.ts';
 
 const toDuration = new Environment({ unlistedVariablesAreDyn: true }).parse('duration(text)');
 
@@ -57,14 +58,9 @@ function toCelText(format: string | undefined, text: string): unknown {
   return format === 'duration' ? toDuration({ text: plainDuration(text) }) : text;
 }
 
-const secondsOf: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
-
-/** go-openapi reads `2 days` too; CEL reads only Go's form. */
+/** CEL reads only Go's form. */
 function plainDuration(text: string): string {
-  const words = /^(\d+)\s*([a-zµ]+)$/.exec(text);
-  const unit = words?.[2] ?? '';
-  if (!words || /^(ns|us|µs|ms|micro|milli|nano)/.test(unit)) return text;
-  return `${Number(words[1]) * (secondsOf[unit.charAt(0)] ?? 1)}s`;
+  return goDuration.test(text) ? text : `${wordedDuration(text) ?? 0n}ns`;
 }
 
 const reserved: ReadonlySet<string> = new Set(

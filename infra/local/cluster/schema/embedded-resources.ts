@@ -1,7 +1,7 @@
 // Do embedded resources (`x-kubernetes-embedded-resource`) say what they are?
 import type { Cause } from './cause.ts';
-import { isObject } from './json.ts';
-import { required } from './refusals.ts';
+import { isObject, type JsonObject } from './json.ts';
+import { invalid, required } from './refusals.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
 /** apiVersion, kind and metadata.name of every embedded resource below the value. */
@@ -18,9 +18,17 @@ export function embeddedResources(value: unknown, schema: Schema | undefined, pa
   ];
 }
 
-function missing(resource: Record<string, unknown>, path: string): Cause[] {
+const label = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
+const mixedCase =
+  "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+function missing({ apiVersion, kind }: JsonObject, path: string): Cause[] {
   const causes: Cause[] = [];
-  if (resource.apiVersion === undefined || resource.apiVersion === '') causes.push(required(`${path}.apiVersion`));
-  if (resource.kind === undefined || resource.kind === '') causes.push(required(`${path}.kind`));
+  if (apiVersion === undefined) causes.push(required(`${path}.apiVersion`));
+  else if (apiVersion === '') causes.push(invalid(`${path}.apiVersion`, '', 'must not be empty'));
+  if (kind === undefined) causes.push(required(`${path}.kind`));
+  else if (kind === '') causes.push(invalid(`${path}.kind`, '', 'must not be empty'));
+  else if (typeof kind === 'string' && !label.test(kind.toLowerCase()))
+    causes.push(invalid(`${path}.kind`, kind, mixedCase));
   return causes;
 }

@@ -1,14 +1,13 @@
 // Does a text fit a `format`?
+import { wordedDuration } from './worded-duration.ts';
 
 const label = '[a-zA-Z0-9\\p{S}\\p{L}]';
 const hostname = new RegExp(
   `^(${label}((-?${label}{0,62})?)|(${label}((([a-zA-Z0-9-]|\\p{S}|\\p{L}){0,61}${label})?)(\\.))+([a-zA-Z\\p{L}]){2,63})$`,
   'u',
 );
-const goDuration = /^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$|^[+-]?0$/;
-// What go-openapi adds: one number, a blank or none, and a word.
-const wordedDuration =
-  /^(\d+)\s*(ns|nanos?|us|µs|micros?|ms|millis?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?)$/;
+/** What Go's `time.ParseDuration` reads. */
+export const goDuration = /^[+-]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$|^[+-]?0$/;
 const octet = '(25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const ipv4 = new RegExp(`^${octet}(\\.${octet}){3}$`);
 
@@ -21,7 +20,7 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
     /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(text) &&
     isDay(text.slice(0, 10)) &&
     !Number.isNaN(Date.parse(text)),
-  duration: (text) => goDuration.test(text) || wordedDuration.test(text),
+  duration: (text) => goDuration.test(text) || wordedDuration(text) !== undefined,
   email: (text) => /^(?:[^<>"]*<)?[^\s@<>,;:()[\]\\]+@[^\s@<>,;:()[\]\\]+>?$/.test(text),
   hexcolor: (text) => /^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$/.test(text),
   hostname: (text) => hostname.test(text) && text.split('.').every((part) => part.length < 64),
@@ -34,6 +33,10 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
   uuid: (text) => /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i.test(text),
   uuid4: (text) => /^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$/i.test(text),
 };
+
+export function knowsFormat(format: string): boolean {
+  return Object.hasOwn(formats, format);
+}
 
 /** True for a format that is not known: the API server ignores those too. */
 export function formatFits(format: string, text: string): boolean {

@@ -3,7 +3,7 @@ import type { Cause } from './cause.ts';
 import { listKey } from './correlate.ts';
 import { goJson } from './go-words.ts';
 import { isObject } from './json.ts';
-import { duplicate } from './refusals.ts';
+import { duplicate, invalid } from './refusals.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
 /** Duplicates anywhere below the value. */
@@ -27,6 +27,10 @@ export function duplicatesInLists(value: unknown, schema: Schema | undefined, pa
 function duplicatesHere(list: readonly unknown[], schema: Schema, path: string): Cause[] {
   const type = schema['x-kubernetes-list-type'];
   if (type !== 'set' && type !== 'map') return [];
+  const odd = list.findIndex((item) => item !== null && !isObject(item));
+  if (type === 'map' && odd >= 0) {
+    return [invalid(`${path}[${odd}]`, list[odd], 'must be an object for an array of list-type map')];
+  }
   const seen = new Map<string, number>();
   return list.flatMap((item, i) => {
     const key = type === 'map' ? listKey(item, schema) : goJson(item);

@@ -16,7 +16,9 @@ export function prune(schema: Schema, object: JsonObject): { object: JsonObject;
 function pruneValue(value: unknown, schema: Schema | undefined, path: string, unknown: string[]): unknown {
   if (schema === undefined) return value;
   if (Array.isArray(value)) {
-    return value.map((item, i) => pruneValue(item, schema.items, `${path}[${i}]`, unknown));
+    // Elements of a list whose schema has no `items` have no fields that are known, unless all are kept.
+    const items = schema.items ?? (schema['x-kubernetes-preserve-unknown-fields'] === true ? undefined : {});
+    return value.map((item, i) => pruneValue(item, items, `${path}[${i}]`, unknown));
   }
   if (!isObject(value)) return value;
   return pruneObject(value, { schema, path, resource: schema['x-kubernetes-embedded-resource'] === true }, unknown);
