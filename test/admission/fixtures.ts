@@ -168,9 +168,18 @@ export interface Response {
   readonly patch?: string;
 }
 
+const apps = new WeakMap<AdmissionDeps, ReturnType<typeof createAdmission>>();
+
+/** One app for each set of dependencies: thousands of requests go to the same. */
+function appOf(deps: AdmissionDeps): ReturnType<typeof createAdmission> {
+  const app = apps.get(deps) ?? createAdmission(deps);
+  apps.set(deps, app);
+  return app;
+}
+
 export async function post(deps: AdmissionDeps, path: string, body: unknown): Promise<globalThis.Response> {
   const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
-  return createAdmission(deps).request(path, {
+  return appOf(deps).request(path, {
     method: 'POST',
     body: text as string,
     headers: { 'content-type': 'application/json' },
