@@ -2,13 +2,16 @@
 import pg from 'pg';
 import type { Books, Entry, EntryKind } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
+import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { book } from './book.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT } from './limits.ts';
 import type { Months } from './months.ts';
+import { inPortions } from './portions.ts';
 import type { Session } from './session.ts';
 
-/** Statements stay small enough for the limit, whatever a caller has collected. */
-const LARGEST_BATCH = 5000;
+/** How much one statement is given, so that it keeps its limit whatever a caller has collected. */
+const BATCH = 5000;
+const QUESTION = 10_000;
 
 /** SQLSTATE of a row without a partition (and of other checks, which are refused again). */
 const NO_PARTITION = '23514';
@@ -57,33 +60,42 @@ export function createBooks({ session, months, log }: Deps): Books {
     return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half)))];
   };
 
+  const sumsOf = (of: ReadonlyArray<ScopeWindow>) =>
+    session.run(GATEWAY_LIMIT, async (query): Promise<ReadonlyArray<ScopeSpend>> => {
+      const rows = await query<{ amount: string }>(SUMS, [
+        of.map(({ scopeId }) => scopeId),
+        of.map(({ window }) => window.start),
+        of.map(({ window }) => window.end),
+      ]);
+      return of.map((each, place) => ({ ...each, spent: BigInt(rows[place]?.amount ?? '0') }));
+    });
+
+  const kindsOf = (ids: ReadonlyArray<string>) =>
+    session.run(BACKGROUND_LIMIT, async (query) => {
+      const sorted = ids.toSorted();
+      const rows = await query<{ id: string; kinds: EntryKind[] }>(KINDS, [sorted, sorted[0], sorted.at(-1)]);
+      return rows.map(({ id, kinds }) => [id, kinds] as const);
+    });
+
   return {
     book: async (instanceUid, entries) => {
       await months.ensure(entries.map(({ id }) => id));
-      const rejected: string[] = [];
-      for (let start = 0; start < entries.length; start += LARGEST_BATCH) {
-        rejected.push(...(await bookBatch(instanceUid, entries.slice(start, start + LARGEST_BATCH))));
-      }
+      const rejected = await each(inPortions(entries, BATCH), (batch) => bookBatch(instanceUid, batch));
       return { rejected };
     },
-
-    sums: (of) =>
-      session.run(GATEWAY_LIMIT, async (query) => {
-        const rows = await query<{ amount: string }>(SUMS, [
-          of.map(({ scopeId }) => scopeId),
-          of.map(({ window }) => window.start),
-          of.map(({ window }) => window.end),
-        ]);
-        return of.map((each, place) => ({ ...each, spent: BigInt(rows[place]?.amount ?? '0') }));
-      }),
-
-    kindsOf: (ids) =>
-      session.run(BACKGROUND_LIMIT, async (query) => {
-        const sorted = ids.toSorted();
-        const rows = await query<{ id: string; kinds: EntryKind[] }>(KINDS, [sorted, sorted[0], sorted.at(-1)]);
-        return new Map(rows.map(({ id, kinds }) => [id, kinds]));
-      }),
+    sums: (of) => each(inPortions(of, QUESTION), sumsOf),
+    kindsOf: async (ids) => new Map(await each(inPortions(ids, QUESTION), kindsOf)),
   };
+}
+
+/** One after the other: what one portion answers, then what the next does. */
+async function each<T, A>(
+  portions: ReadonlyArray<ReadonlyArray<T>>,
+  ask: (portion: ReadonlyArray<T>) => Promise<ReadonlyArray<A>>,
+): Promise<ReadonlyArray<A>> {
+  const answers: A[] = [];
+  for (const portion of portions) answers.push(...(await ask(portion)));
+  return answers;
 }
 
 export const SUMS = {

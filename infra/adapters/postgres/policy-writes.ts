@@ -1,6 +1,7 @@
 // How does reconcile tell the gateways what holds now? Policies, each in one transaction with its recounted window.
 import type { PolicyWrite, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT } from './limits.ts';
+import { inPortions } from './portions.ts';
 import { recount } from './recount.ts';
 import type { Query, Session } from './session.ts';
 
@@ -44,10 +45,4 @@ from wanted w where w.scope_id = c.scope_id and c.scope_id in (select scope_id f
 
 function sorted(writes: ReadonlyArray<PolicyWrite>): ReadonlyArray<PolicyWrite> {
   return writes.toSorted((one, other) => (one.policy.scopeId < other.policy.scopeId ? -1 : 1));
-}
-
-function inPortions<T>(all: ReadonlyArray<T>, size: number): ReadonlyArray<ReadonlyArray<T>> {
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, place) =>
-    all.slice(place * size, (place + 1) * size),
-  );
 }
