@@ -4,10 +4,11 @@ import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
 import { registryPerformers, writePolicies } from './act/registry.ts';
 import { secretPerformers } from './act/secrets.ts';
+import { toldPerformers } from './act/told.ts';
 import type { Action, ActionOf } from './action.ts';
 import { giveUp, learn } from './learn.ts';
 import { each } from './observe/each.ts';
-import { reasonOf } from './observe/instance.ts';
+import { reasonOf } from './observe/look.ts';
 import type { Draft } from './world.ts';
 
 /** How an action ended, for the report. */
@@ -17,11 +18,14 @@ export interface Deed {
   readonly why?: string;
 }
 
+/** The one who learns from what was done. */
+export type Actor = Hands & { readonly world: Draft };
+
 const WIDTH = 16;
-const performers = { ...objectPerformers, ...secretPerformers, ...registryPerformers };
+const performers = { ...objectPerformers, ...secretPerformers, ...registryPerformers, ...toldPerformers };
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
-export async function act(actions: ReadonlyArray<Action>, hands: Hands & { readonly world: Draft }): Promise<Deed[]> {
+export async function act(actions: ReadonlyArray<Action>, hands: Actor): Promise<Deed[]> {
   const turns = Map.groupBy(actions, (action) =>
     action.action === 'WritePolicy'
       ? `policies ${action.instance}`
@@ -34,7 +38,7 @@ export async function act(actions: ReadonlyArray<Action>, hands: Hands & { reado
   return deeds.flat();
 }
 
-async function doInOrder(turn: ReadonlyArray<Action>, hands: Hands & { readonly world: Draft }): Promise<Deed[]> {
+async function doInOrder(turn: ReadonlyArray<Action>, hands: Actor): Promise<Deed[]> {
   const deeds: Deed[] = [];
   for (const action of turn) {
     const deed = conclude(action, await attempt(() => perform(action, hands), action), hands);
@@ -44,14 +48,14 @@ async function doInOrder(turn: ReadonlyArray<Action>, hands: Hands & { readonly 
   return deeds;
 }
 
-async function doPolicies(
-  actions: ReadonlyArray<ActionOf<'WritePolicy'>>,
-  hands: Hands & { readonly world: Draft },
-): Promise<Deed[]> {
-  const outcome = await attempt(() => writePolicies(actions, hands), actions[0]);
-  return actions.map((action, index) =>
-    conclude(action, index > 0 && outcome.ended === 'done' ? done() : outcome, hands),
-  );
+/** One transaction for all of them: they succeed or fail together, but for those whose object has changed. */
+async function doPolicies(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: Actor): Promise<Deed[]> {
+  let outcomes: ReadonlyArray<Outcome> = [];
+  const whole = await attempt(async () => {
+    outcomes = await writePolicies(actions, hands);
+    return done();
+  }, actions[0]);
+  return actions.map((action, index) => conclude(action, outcomes[index] ?? whole, hands));
 }
 
 /** The one catch of an action. */
@@ -80,7 +84,7 @@ function perform(action: Action, hands: Hands): Promise<Outcome> {
   return performer(action, hands);
 }
 
-function conclude(action: Action, outcome: Outcome, { deps, world }: Hands & { readonly world: Draft }): Deed {
+function conclude(action: Action, outcome: Outcome, { deps, world }: Actor): Deed {
   const { ended } = outcome;
   if ('facts' in outcome) learn(world, outcome.facts ?? []);
   deps.metrics.add('gateway_operator_reconcile_actions_total', { action: action.action, outcome: ended });

@@ -51,6 +51,16 @@ describe('a new key', () => {
     expect(bed.events('chat')).toEqual(['KeyCreated', 'Ready']);
   });
 
+  test('says the end of its first window at once, though its claim is younger than the run that made it', async () => {
+    bed.onDatabase = (method) => {
+      if (method === 'claim') bed.clock.pass(30);
+    };
+    await working();
+    expect(await chat()).toMatchObject({ budgetResetDate: '2026-12-21T12:00:00Z' });
+    bed.onDatabase = () => undefined;
+    expect((await bed.sweep()).actions).toEqual({});
+  });
+
   test('works after the hint for its own object alone', async () => {
     await bed.sweep();
     await bed.apply(makeKey());

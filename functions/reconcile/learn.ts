@@ -2,7 +2,7 @@
 import type { Nano } from '#core/money.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Claim, Holder, LiveValue } from '#core/ports/registry.ts';
-import { keep } from './observe/objects.ts';
+import { keep } from './observe/own.ts';
 import {
   type Draft,
   type InstanceDraft,

@@ -2,9 +2,10 @@
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { each } from './observe/each.ts';
 import { findGone } from './observe/gone.ts';
-import { type Look, observeInstance, reasonOf } from './observe/instance.ts';
+import { observeInstance } from './observe/instance.ts';
 import { observeKey, type Reading } from './observe/key-secrets.ts';
 import type { Link, Links } from './observe/links.ts';
+import { type Look, reasonOf } from './observe/look.ts';
 import { loadObjects, namespaceLabels, type Objects } from './observe/objects.ts';
 import type { Scope } from './scope.ts';
 import {

@@ -7,10 +7,11 @@ import { about } from './plan/about.ts';
 import { planLeftovers } from './plan/claims.ts';
 import { type Held, holdDeletes } from './plan/hold.ts';
 import { planInstance } from './plan/instance.ts';
+import { planKeyStatus } from './plan/key-status.ts';
 import { planKey, planTeam, planUser } from './plan/members.ts';
-import { createOutlook, membersOf, type Outlook } from './plan/outlook.ts';
-import { planInstanceStatus, planKeyStatus, planMalformedStatus, planScopeStatus } from './plan/status.ts';
-import { aliasOf, instancePathOf, type World } from './world.ts';
+import { createOutlook, type Outlook } from './plan/outlook.ts';
+import { planInstanceStatus, planMalformedStatus, planScopeStatus } from './plan/status.ts';
+import type { World } from './world.ts';
 
 export interface Plan {
   /** Of one object in their order; of different objects at once. */
@@ -32,12 +33,9 @@ export function plan(world: World, now: Millis): Plan {
 
 function planSteps(outlook: Outlook): Action[] {
   const { world } = outlook;
-  const current = new Map(
-    membersOf(world).map((member) => [member.metadata.uid, `${instancePathOf(member)} ${aliasOf(member).key}`]),
-  );
   return [
     ...[...world.instances.values()].flatMap((view) => planInstance(view, outlook)),
-    ...[...world.instances].flatMap(([path, view]) => planLeftovers(path, view, outlook, current)),
+    ...[...world.instances].flatMap(([path, view]) => planLeftovers(path, view, outlook)),
     ...[...world.teams.values()].flatMap((team) => planTeam(team, outlook)),
     ...[...world.users.values()].flatMap((user) => planUser(user, outlook)),
     ...[...world.keys.values()].flatMap((key) => planKey(key, outlook)),

@@ -51,7 +51,7 @@ export interface InstanceView {
   readonly taken: ReadonlyMap<string, Holder>;
   /** By `sumKey`. Absent: nothing was spent. */
   readonly sums: ReadonlyMap<string, Nano>;
-  /** Claims whose holder, asked for by name, is not there any more. */
+  /** Claims whose holder, asked for by name, is not there any more, or claims something else. */
   readonly gone: ReadonlySet<ScopeId>;
 }
 
@@ -173,3 +173,10 @@ export function aliasOf(member: Member): { readonly kind: ScopeKind; readonly al
         : member.spec.teamAlias;
   return { kind, alias, key: claimKey(kind, alias) };
 }
+
+/** Hashes of all values of a claim. */
+export const hashesOf = ({ values }: Claim): ReadonlyArray<string> => values.map(({ hash }) => hash);
+
+/** Those that live without end: a value in the overlap of a rotation is not among them. */
+export const currentHashesOf = ({ values }: Claim): ReadonlyArray<string> =>
+  values.filter(({ notAfter }) => notAfter === undefined).map(({ hash }) => hash);

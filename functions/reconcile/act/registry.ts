@@ -1,14 +1,18 @@
 // How are claims, values and policies written to an instance's database?
 
 import type { ActionName, ActionOf } from '../action.ts';
-import { readClaims } from '../observe/instance.ts';
-import type { Link } from '../observe/links.ts';
-import { openedKey } from '../observe/links.ts';
+import type { Fact } from '../learn.ts';
+import { readClaims } from '../observe/database.ts';
+import { each } from '../observe/each.ts';
+import { type Link, openedKey } from '../observe/links.ts';
+import { OWN } from '../observe/own.ts';
 import { readSums } from '../observe/sums.ts';
 import { membersOf } from '../plan/outlook.ts';
 import { claimKey, instancePathOf, type Member, sumKey } from '../world.ts';
-import { done, failed, type Hands, type Outcome, type Performer } from './hands.ts';
-import { objectOf } from './objects.ts';
+import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
+import { lookAgain, objectOf } from './objects.ts';
+
+const WIDTH = 16;
 
 /** Runs `work` with the database of the action's instance. */
 async function on(
@@ -23,6 +27,9 @@ async function on(
 const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
   on(action, hands, async ({ uid, registry }) => {
     const { instance, namespace, name } = action;
+    // Opening would bring a deleted instance's row back to life.
+    const moved = await movedMeanwhile(action, hands);
+    if (moved !== undefined) return stale(moved);
     const { from, to } = await registry.migrate();
     if (from !== to) hands.deps.log.info('a database was migrated', { instance, from, to });
     await registry.openInstance({ uid, namespace, name });
@@ -44,6 +51,9 @@ const closeInstance: Performer<'CloseInstance'> = (action, hands) =>
 const claimAlias: Performer<'ClaimAlias'> = (action, hands) =>
   on(action, hands, async ({ uid, registry }) => {
     const { instance, scope, alias, namespace, name, proof } = action;
+    // A list is older than this call: what was deleted meanwhile must not come back as a claim.
+    const moved = await movedMeanwhile(action, hands);
+    if (moved !== undefined) return stale(moved);
     const holder = { uid: objectOf(action, hands)?.metadata.uid ?? '', namespace, name };
     const outcome = await registry.claim(uid, scope, alias, holder, proof);
     const key = claimKey(scope, alias);
@@ -77,10 +87,26 @@ const retireValues: Performer<'RetireValues'> = (action, hands) =>
     return done({ fact: 'values', instance, key, retired: hashes });
   });
 
-/** All policies of an instance in one transaction; the sums of recounted windows are read again. */
-export function writePolicies(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: Hands): Promise<Outcome> {
+/**
+ * All policies of an instance in one transaction; the sums of recounted windows are read again. A policy that takes
+ * another's place is written only if its object is still as it was read: a slow run never undoes an edit that a faster
+ * one has carried already. One outcome per action.
+ */
+export async function writePolicies(
+  actions: ReadonlyArray<ActionOf<'WritePolicy'>>,
+  hands: Hands,
+): Promise<ReadonlyArray<Outcome>> {
+  const moved = await each(actions, WIDTH, async (action) =>
+    isFirst(action, hands) ? undefined : movedMeanwhile(action, hands),
+  );
+  const current = actions.filter((_, index) => moved[index] === undefined);
+  const written = await writeAll(current, hands);
+  return moved.map((fact) => (fact === undefined ? written : stale(fact)));
+}
+
+async function writeAll(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: Hands): Promise<Outcome> {
   const [first] = actions;
-  if (first === undefined) return Promise.resolve(done());
+  if (first === undefined) return done();
   const { instance } = first;
   return on(first, hands, async ({ uid, registry }) => {
     const writes = actions.map(({ write }) => write);
@@ -88,16 +114,31 @@ export function writePolicies(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, h
     const recounted = writes.flatMap(({ policy: { scopeId }, recount }) =>
       recount === undefined ? [] : [{ scopeId, window: recount }],
     );
-    const sums = recounted.length === 0 ? [] : await registry.sums(recounted);
+    const spent = recounted.length === 0 ? [] : await registry.sums(recounted);
+    const sums = new Map(spent.map((sum) => [sumKey(sum.scopeId, sum.window), sum.spent]));
     return done(
       ...actions.map(({ claim: key, write: { policy } }) => ({ fact: 'policy', instance, key, policy }) as const),
-      {
-        fact: 'sums',
-        instance,
-        sums: new Map(sums.map(({ scopeId, window, spent }) => [sumKey(scopeId, window), spent])),
-      },
+      { fact: 'sums', instance, sums },
     );
   });
+}
+
+const isFirst = ({ instance, claim }: ActionOf<'WritePolicy'>, { world }: Hands): boolean =>
+  world.instances.get(instance)?.claims.get(claim)?.policy === undefined;
+
+/** The object as it is now, if that is not what was planned for. */
+async function movedMeanwhile(
+  action: ActionOf<'OpenDatabase' | 'ClaimAlias' | 'WritePolicy'>,
+  hands: Hands,
+): Promise<Fact | undefined> {
+  const { kind, namespace, name } = action;
+  const planned = objectOf(action, hands)?.metadata;
+  const now = (await hands.deps.cluster.get(OWN[kind], namespace, name))?.metadata;
+  const same =
+    now?.uid === planned?.uid &&
+    now?.generation === planned?.generation &&
+    now?.deletionTimestamp === planned?.deletionTimestamp;
+  return same ? undefined : lookAgain(action, hands);
 }
 
 function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {

@@ -3,11 +3,11 @@ import { toKeyValue } from '#core/key-value.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ActionName, SecretShape } from '../action.ts';
 import type { Fact } from '../learn.ts';
-import { readClaims } from '../observe/instance.ts';
+import { readClaims } from '../observe/database.ts';
 import { readSecret } from '../observe/key-secrets.ts';
 import { encode, toSecretView } from '../observe/secrets.ts';
 import { dataOf, ownersAfter, present } from '../plan/key-secret.ts';
-import { aliasOf, type KeyView, type Path, type PresentSecret, pathOf } from '../world.ts';
+import { aliasOf, currentHashesOf, type KeyView, type Path, type PresentSecret, pathOf } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 import { refused } from './objects.ts';
 
@@ -97,8 +97,10 @@ async function mintedMeanwhile(
   const link = links.get(instance);
   if (link === undefined) return failed('its database cannot be reached');
   const claims = await readClaims(link.registry, link.uid);
-  const live = claims.get(claim)?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];
-  return asPlanned(live.map(({ hash }) => hash)) ? undefined : stale({ fact: 'claims', instance, claims });
+  const found = claims.get(claim);
+  return asPlanned(found === undefined ? [] : currentHashesOf(found))
+    ? undefined
+    : stale({ fact: 'claims', instance, claims });
 }
 
 async function secretFact(hands: Hands, key: Path, namespace: string, secret: string): Promise<Fact> {

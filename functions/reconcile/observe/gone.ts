@@ -1,12 +1,12 @@
-// Whose claims are left over? A holder counts as gone only after a GET by name answers that it is not there, or is another.
+// Whose claims are left over? Nobody counts as gone before a GET by name has said so: a list may be older than a claim.
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { retainedSecret } from '../retained.ts';
-import { aliasOf, type InstanceView, type Member } from '../world.ts';
+import { aliasOf, type InstanceView, instancePathOf, type Member, pathOf } from '../world.ts';
 import { each } from './each.ts';
-import { OWN } from './objects.ts';
+import { OWN, toOwn } from './own.ts';
 
 const WIDTH = 16;
 const KINDS = { key: 'VirtualKey', user: 'User', team: 'Team' } as const;
@@ -17,19 +17,26 @@ export async function findGone(
   view: InstanceView,
   members: ReadonlyArray<Member>,
 ): Promise<ReadonlySet<ScopeId>> {
-  const here = new Set(members.map(({ metadata }) => metadata.uid));
-  const wanted = view.complete ? undefined : new Set(members.map((member) => aliasOf(member).key));
-  const suspects = [...view.claims]
-    .filter(([key, claim]) => !here.has(claim.holder.uid) && (wanted === undefined || wanted.has(key)))
-    .map(([, claim]) => claim);
-  const gone = await each(suspects, WIDTH, async (claim) => ((await isGone(deps, claim)) ? [claim.scopeId] : []));
+  const claimed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
+  const wanted = view.complete ? undefined : new Set(claimed.values());
+  const suspects = [...view.claims].filter(
+    ([key, { holder }]) => claimed.get(holder.uid) !== key && (wanted === undefined || wanted.has(key)),
+  );
+  const instance = pathOf(view.object.metadata);
+  const gone = await each(suspects, WIDTH, async ([key, claim]) =>
+    (await isGone(deps, claim, key, instance)) ? [claim.scopeId] : [],
+  );
   return new Set(gone.flat());
 }
 
-async function isGone({ cluster }: ReconcileDeps, claim: Claim): Promise<boolean> {
+/** Whether nothing of the holder's uid claims this any more. Of an object that is malformed nothing is known: it stays. */
+async function isGone({ cluster }: ReconcileDeps, claim: Claim, key: string, instance: string): Promise<boolean> {
   const { namespace, name, uid } = claim.holder;
   const secret = retainedSecret(claim.policy);
   if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
   const found = await cluster.get(OWN[KINDS[claim.kind]], namespace, name);
-  return found?.metadata.uid !== uid;
+  if (found?.metadata.uid !== uid) return true;
+  const own = toOwn(found);
+  if (own === undefined || 'problem' in own || own.kind === 'GatewayInstance') return false;
+  return instancePathOf(own) !== instance || aliasOf(own).key !== key;
 }

@@ -7,7 +7,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { KeyView, SecretView } from '../world.ts';
-import { reasonOf } from './instance.ts';
+import { reasonOf } from './look.ts';
 import { toSecretView } from './secrets.ts';
 
 /** Up to so many keys a sweep reads every Secret; beyond, an hour's sweeps together do. */

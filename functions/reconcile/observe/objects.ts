@@ -1,43 +1,16 @@
-// Which objects does a scope hold, and are they well-formed? Loads them whole: whatever is loaded can be planned for.
-
-import { parseDuration } from '#core/duration.ts';
+// Which objects does a scope hold? Loads them whole: whatever is loaded can be planned for.
 import { userKeyName } from '#core/names.ts';
-import { type Cluster, type KubeObject, RESOURCES, type Resource, type Selection } from '#core/ports/cluster.ts';
+import { type Cluster, type KubeObject, RESOURCES, type Selection } from '#core/ports/cluster.ts';
 import { toFieldSelector } from '#core/selector.ts';
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
-import type { Team } from '#crds/team.ts';
-import type { User } from '#crds/user.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Scope } from '../scope.ts';
-import {
-  idOf,
-  instancePathOf,
-  type Malformed,
-  type Member,
-  type ObjectId,
-  type OwnObject,
-  type Path,
-  pathOf,
-} from '../world.ts';
+import { idOf, instancePathOf, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
+import { type Collection, keep } from './own.ts';
 
-export interface Objects {
-  readonly instances: Map<Path, GatewayInstance>;
-  readonly keys: Map<Path, VirtualKey>;
-  readonly users: Map<Path, User>;
-  readonly teams: Map<Path, Team>;
-  readonly malformed: Map<ObjectId, Malformed>;
+export interface Objects extends Collection {
   /** Instances of which every member is here. */
   readonly complete: 'all' | Path | undefined;
 }
-
-/** The kinds, by the name that a CRD gives them. */
-export const OWN: Readonly<Record<OwnObject['kind'], Kind>> = {
-  GatewayInstance: gatewayInstances,
-  VirtualKey: virtualKeys,
-  User: users,
-  Team: teams,
-};
 
 type At = { readonly namespace: string; readonly name: string };
 
@@ -134,68 +107,8 @@ function collection(scope: Scope): Objects {
   return { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map(), complete };
 }
 
-/** Puts an object as the cluster has it where it belongs. What is not of our kinds is passed over. */
-export function keep(
-  into: Pick<Objects, 'instances' | 'keys' | 'users' | 'teams' | 'malformed'>,
-  object: KubeObject,
-): void {
-  const read = toOwn(object);
-  if (read === undefined) return;
-  const id = idOf(read.kind, read.metadata);
-  if ('problem' in read) {
-    into.malformed.set(id, read);
-    return;
-  }
-  into.malformed.delete(id);
-  const path = pathOf(read.metadata);
-  if (read.kind === 'GatewayInstance') into.instances.set(path, read);
-  else if (read.kind === 'VirtualKey') into.keys.set(path, read);
-  else if (read.kind === 'User') into.users.set(path, read);
-  else into.teams.set(path, read);
-}
-
-/** An object of ours with its defaults, or what is wrong with it. A status that is none counts as absent: it is written anew. */
-export function toOwn(object: KubeObject): OwnObject | Malformed | undefined {
-  const kind = Object.values(OWN).find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
-  if (kind === undefined) return undefined;
-  const spec = kind.spec.safeParse(object.spec);
-  const status = kind.status.safeParse(object.status);
-  const metadata = object.metadata as OwnObject['metadata'];
-  const seen = status.success ? (status.data as OwnObject['status']) : undefined;
-  if (!spec.success) {
-    const [issue] = spec.error.issues;
-    const problem = `spec.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is malformed'}`;
-    return { kind: kind.kind, metadata, status: seen, problem };
-  }
-  const endless = durationsOf(spec.data as OwnObject['spec']).find((text) => parseDuration(text) === undefined);
-  if (endless !== undefined) {
-    return {
-      kind: kind.kind,
-      metadata,
-      status: seen,
-      problem: `spec: ${JSON.stringify(endless)} is not a duration of at most 36525 days`,
-    };
-  }
-  // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
-  return { apiVersion: kind.apiVersion, kind: kind.kind, metadata, spec: spec.data, status: seen } as OwnObject;
-}
-
-/** Whatever planning parses as a duration: their length is a rule that the schema alone does not know. */
-function durationsOf(spec: OwnObject['spec']): ReadonlyArray<string> {
-  const all =
-    'routing' in spec
-      ? [
-          ...Object.values(spec.routing.timeouts),
-          spec.routing.cooldown.within,
-          spec.routing.cooldown.duration,
-          ...spec.models.map(({ gatewayParams }) => gatewayParams.timeout),
-        ]
-      : [spec.budgetDuration, 'duration' in spec ? spec.duration : undefined];
-  return all.filter((text) => text !== undefined);
-}
-
 /** Labels of these namespaces; one that is not there has none. */
 export async function namespaceLabels(cluster: Cluster, name: string): Promise<Readonly<Record<string, string>>> {
-  const namespace = await cluster.get(RESOURCES.namespaces as Resource, undefined, name);
+  const namespace = await cluster.get(RESOURCES.namespaces, undefined, name);
   return { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name };
 }

@@ -19,6 +19,10 @@ export function budgetOf(member: Member): Budget | undefined {
   };
 }
 
+/**
+ * An anchor that this run has just made, or that a faster clock made, may lie a moment ahead: the first window has begun
+ * all the same.
+ */
 export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
-  return windowAt({ duration: budget.duration, alignment: budget.alignment, anchor }, now);
+  return windowAt({ duration: budget.duration, alignment: budget.alignment, anchor }, Math.max(now, anchor));
 }

@@ -1,6 +1,16 @@
 // Does a member have its alias to itself, and whose claims are left over?
+import type { Claim } from '#core/ports/registry.ts';
 import type { Action } from '../action.ts';
-import { aliasOf, type InstanceView, idOf, instancePathOf, type KeyView, type Member, pathOf } from '../world.ts';
+import {
+  aliasOf,
+  hashesOf,
+  type InstanceView,
+  idOf,
+  instancePathOf,
+  type KeyView,
+  type Member,
+  pathOf,
+} from '../world.ts';
 import { about } from './about.ts';
 import { isOurs, present } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
@@ -15,13 +25,7 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
     return rivals ? [] : [{ action: 'ClaimAlias', ...on, why: `nobody has the ${scope} alias "${alias}" yet` }];
   }
   if (state.state !== 'orphaned') return [];
-  const proof =
-    view === undefined
-      ? undefined
-      : proofOf(
-          view,
-          state.claim.values.map(({ hash }) => hash),
-        );
+  const proof = view === undefined ? undefined : proofOf(view, state.claim);
   if (proof !== undefined) {
     return [{ action: 'ClaimAlias', ...on, why: 'its Secret holds the key of the claim: it is adopted', proof }];
   }
@@ -40,7 +44,8 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
 }
 
 /** The hash of the value in the Secret that the member brings along, if it is one of the claim's. */
-export function proofOf(view: KeyView, live: ReadonlyArray<string>): string | undefined {
+function proofOf(view: KeyView, claim: Claim): string | undefined {
+  const live = hashesOf(claim);
   const secret = present(view.secret);
   const proven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
   return proven ? secret?.hash : undefined;
@@ -66,51 +71,22 @@ function isOlder(a: Member, b: Member): boolean {
 }
 
 /** A sweep retires claims whose object is gone, or claims something else by now: another alias, another instance. */
-export function planLeftovers(
-  path: string,
-  instance: InstanceView,
-  outlook: Outlook,
-  current: ReadonlyMap<string, string>,
-): Action[] {
+export function planLeftovers(path: string, instance: InstanceView, outlook: Outlook): Action[] {
   if (!instance.complete || !instance.database.ok || instance.object.spec.paused) return [];
   return [...instance.claims].flatMap(([key, claim]): Action[] => {
+    if (!instance.gone.has(claim.scopeId) || isAdopted(path, key, claim, outlook)) return [];
     const { holder, kind: scope, alias, scopeId } = claim;
-    const now = current.get(holder.uid);
-    const moved = now !== undefined && now !== `${path} ${key}`;
-    if (!moved && !instance.gone.has(scopeId)) return [];
-    if (
-      !moved &&
-      isAdopted(
-        path,
-        key,
-        claim.values.map(({ hash }) => hash),
-        outlook,
-      )
-    )
-      return [];
+    const { namespace, name } = holder;
     const kind = scope === 'key' ? 'VirtualKey' : scope === 'user' ? 'User' : 'Team';
-    const why = moved
-      ? `it claims something else by now than the ${scope} alias "${alias}"`
-      : `it is gone, and still had the ${scope} alias "${alias}"`;
-    return [
-      {
-        action: 'RetireClaim',
-        kind,
-        namespace: holder.namespace,
-        name: holder.name,
-        why,
-        instance: path,
-        claim: key,
-        scopeId,
-      },
-    ];
+    const why = `it is gone, or claims something else than the ${scope} alias "${alias}" by now`;
+    return [{ action: 'RetireClaim', kind, namespace, name, why, instance: path, claim: key, scopeId }];
   });
 }
 
 /** Whether a key here proves the value of the claim. */
-function isAdopted(path: string, key: string, live: ReadonlyArray<string>, { world, wanting }: Outlook): boolean {
+function isAdopted(path: string, key: string, claim: Claim, { world, wanting }: Outlook): boolean {
   return wanting(path, key).some((member) => {
     const view = member.kind === 'VirtualKey' ? world.keys.get(pathOf(member.metadata)) : undefined;
-    return view !== undefined && proofOf(view, live) !== undefined;
+    return view !== undefined && proofOf(view, claim) !== undefined;
   });
 }

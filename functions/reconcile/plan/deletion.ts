@@ -6,6 +6,7 @@ import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
 import {
   aliasOf,
+  hashesOf,
   type InstanceView,
   instancePathOf,
   type KeyView,
@@ -61,7 +62,7 @@ export function planKeyDeletion(view: KeyView, outlook: Outlook): Action[] {
   const { instance } = outlook.standing(key);
   const claim = instance?.claims.get(aliasOf(key).key);
   const mine = claim?.holder.uid === key.metadata.uid ? claim : undefined;
-  const proven = mine?.values.map(({ hash }) => hash) ?? [];
+  const proven = mine === undefined ? [] : hashesOf(mine);
   const secret = present(view.secret);
   const ours = secret !== undefined && isOurs(secret, key, proven) ? secret : undefined;
   const keeps = key.spec.deletionPolicy === 'Retain' && ours?.hash !== undefined && proven.includes(ours.hash);

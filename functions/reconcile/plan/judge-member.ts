@@ -1,34 +1,18 @@
 // Does a key, a user or a team work, and if not, what is the first cause? (DESIGN 3: the order of causes.)
 
 import { toTimestamp } from '#core/conditions.ts';
-import type { Nano } from '#core/money.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
-import { type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf, sumKey } from '../world.ts';
-import { budgetOf, windowOf } from './budget.ts';
+import { hashesOf, type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
 import { isDeleted } from './deletion.ts';
 import { isOurs, present } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { expiryOf, payersOf } from './policies.ts';
-
-export interface Spend {
-  readonly spent: Nano;
-  readonly resetsAt: Millis;
-  readonly exceeded: boolean;
-}
-
-/** Undefined where the member has no budget. */
-export function spendOf(member: Member, claim: Claim, instance: InstanceView, now: Millis): Spend | undefined {
-  const budget = budgetOf(member);
-  if (budget === undefined) return undefined;
-  const window = windowOf(budget, claim.anchor, now);
-  const spent = instance.sums.get(sumKey(claim.scopeId, window)) ?? 0n;
-  return { spent, resetsAt: window.end, exceeded: spent >= BigInt(budget.limit) };
-}
+import { spendOf } from './spend.ts';
 
 /** The first cause why the key does not work; undefined when it does. */
 export function whyNotKey(view: KeyView, outlook: Outlook): Problem | undefined {
@@ -118,7 +102,7 @@ function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {
   const secret = present(view.secret);
   if (secret === undefined)
     return { reason: 'SecretNotFound', message: `Secret "${view.secretName}" could not be made` };
-  const live = claim.values.map(({ hash }) => hash);
+  const live = hashesOf(claim);
   if (!isOurs(secret, view.object, live)) {
     const message = `Secret "${secret.name}" is there and was not made for this key: it is not touched; delete it, or name another in spec.secretTemplate.name`;
     return { reason: 'SecretConflict', message };

@@ -3,7 +3,7 @@
 // takes another's place, the old one is retired before the new Secret exists, and act looks again before it repairs.
 import type { Claim } from '#core/ports/registry.ts';
 import type { Action, SecretShape } from '../action.ts';
-import { aliasOf, instancePathOf, type KeyView, type PresentSecret } from '../world.ts';
+import { aliasOf, currentHashesOf, instancePathOf, type KeyView, type PresentSecret } from '../world.ts';
 import { about } from './about.ts';
 import { driftOf, isOurs, present, shapeOf } from './key-secret.ts';
 
@@ -17,7 +17,7 @@ export interface KeyValuePlan {
 export function planKeyValue(plan: KeyValuePlan): Action[] {
   const { view, claim } = plan;
   const shape = shapeOf(view.object, view.secretName, plan.url);
-  const live = claim.values.filter(({ notAfter }) => notAfter === undefined).map(({ hash }) => hash);
+  const live = currentHashesOf(claim);
   if (view.secret.state === 'unread') return [];
   if (view.secret.state === 'absent') return planLostSecret(plan, shape, live);
   if (!isOurs(view.secret, view.object, live)) return [];

@@ -3,7 +3,7 @@
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { Action } from '../action.ts';
-import { idOf, instancePathOf, type KeyView, type Member } from '../world.ts';
+import { aliasOf, hashesOf, idOf, instancePathOf, type KeyView, type Member } from '../world.ts';
 import { about } from './about.ts';
 import { planClaim } from './claims.ts';
 import { hasFinalizer, isDeleted, planKeyDeletion, planScopeDeletion } from './deletion.ts';
@@ -52,8 +52,8 @@ function silence({ object }: KeyView, outlook: Outlook): Action[] {
     ...about(object, 'the instance does not admit its namespace any more'),
     instance: instancePathOf(object),
   };
-  const { kind, alias, scopeId, values } = state.claim;
+  const { claim } = state;
   return [
-    { action: 'RetireValues', ...on, claim: `${kind} ${alias}`, scopeId, hashes: values.map(({ hash }) => hash) },
+    { action: 'RetireValues', ...on, claim: aliasOf(object).key, scopeId: claim.scopeId, hashes: hashesOf(claim) },
   ];
 }

@@ -1,0 +1,91 @@
+// Does an instance's database answer, in our schema, and what does it hold?
+import { toDatabaseConnection } from '#core/connections.ts';
+import { DatabaseUnreachable, SchemaMissing, type StoreConnection } from '#core/ports/backends.ts';
+import type { Books } from '#core/ports/books.ts';
+import type { Claim, Registry } from '#core/ports/registry.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem } from '../world.ts';
+import { dataIn, type Read, secretProblem } from './instance-secrets.ts';
+import { type Link, openedKey } from './links.ts';
+import { type Look, reasonOf } from './look.ts';
+import { readSums } from './sums.ts';
+
+interface ReachedDatabase {
+  readonly database: DatabaseView;
+  readonly claims: Map<string, Claim>;
+  readonly sums: InstanceDraft['sums'];
+  readonly link: Link | undefined;
+}
+
+const unreached = (problem: Problem): ReachedDatabase => ({
+  database: { ok: false, ...problem },
+  claims: new Map(),
+  sums: new Map(),
+  link: undefined,
+});
+
+export async function reachDatabase(
+  look: Look,
+  { metadata, spec }: GatewayInstance,
+  secrets: ReadonlyMap<string, Read>,
+  store: StoreConnection | undefined,
+  members: ReadonlyArray<Member>,
+): Promise<ReachedDatabase> {
+  const { deps, memory, now, acts } = look;
+  const found = findDatabase(look, spec, secrets);
+  // An instance that is deleted with its Secrets is cleaned up where it last was.
+  const last = metadata.deletionTimestamp === undefined ? undefined : memory.databases.get(metadata.uid);
+  if ('reason' in found && last === undefined) return unreached(found);
+  const { registry, where } = 'reason' in found ? (last as NonNullable<typeof last>) : found;
+  const key = openedKey(metadata.uid, where);
+  const link = { uid: metadata.uid, registry };
+  try {
+    if (acts && store !== undefined && memory.opened.has(key)) await flush(look, metadata.uid, store);
+    const claims = await readClaims(registry, metadata.uid);
+    const sums = await readSums(registry, members, claims, now);
+    memory.databases.set(metadata.uid, { registry, where });
+    return { database: { ok: true, message: where, opened: memory.opened.has(key) }, claims, sums, link };
+  } catch (error) {
+    memory.opened.delete(key);
+    const isAway = error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing);
+    if (isAway) return unreached({ reason: 'DatabaseUnreachable', message: error.message });
+    // It answers, but not in our schema: a new database, or one that a later version migrates.
+    deps.log.info('a database is to be migrated', {
+      instance: `${metadata.namespace}/${metadata.name}`,
+      why: reasonOf(error),
+    });
+    return { database: { ok: true, message: where, opened: false }, claims: new Map(), sums: new Map(), link };
+  }
+}
+
+function findDatabase(
+  { deps }: Look,
+  spec: GatewayInstance['spec'],
+  secrets: ReadonlyMap<string, Read>,
+): Problem | { readonly registry: Registry & Books; readonly where: string } {
+  const name = spec.databaseSecretRef.nameRef;
+  const problem = secretProblem(name, secrets.get(name), 'the database connection');
+  if (problem !== undefined) return problem;
+  const connection = toDatabaseConnection(spec.databaseSecretRef, dataIn(secrets.get(name)));
+  if (!connection.ok) {
+    const { reason, entry, problem: what } = connection.failure;
+    return { reason, message: `Secret "${name}": entry "${entry}" ${what}` };
+  }
+  const { host, port, dbname } = connection.value;
+  const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
+  return { registry: deps.backends.database(connection.value), where };
+}
+
+export async function readClaims(registry: Registry, instanceUid: string): Promise<Map<string, Claim>> {
+  const claims = await registry.claims(instanceUid);
+  return new Map(claims.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
+}
+
+/** What cannot be booked now is booked later: only the spend in status is older for it. */
+async function flush({ deps }: Look, uid: string, store: StoreConnection): Promise<void> {
+  try {
+    await deps.backends.flush(uid, store);
+  } catch (error) {
+    deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonOf(error) });
+  }
+}

@@ -1,0 +1,17 @@
+// What does every part of observing need, and how is a failure put in words?
+import type { Millis } from '#core/ports/money.ts';
+import type { ReconcileDeps } from '../deps.ts';
+import type { Memory } from './links.ts';
+
+export interface Look {
+  readonly deps: ReconcileDeps;
+  readonly memory: Memory;
+  readonly now: Millis;
+  /** False on a dry run: then nothing is booked on the way. */
+  readonly acts: boolean;
+}
+
+/** An error in words, without what caused it: messages of drivers may hold addresses, never passwords. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

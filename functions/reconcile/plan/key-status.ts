@@ -1,0 +1,85 @@
+// What should a key's status say: its five fields of SPEC.md, and why it works or not?
+import { type Judgement, toTimestamp } from '#core/conditions.ts';
+import { formatMoney } from '#core/money.ts';
+import type { Claim } from '#core/ports/registry.ts';
+import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
+import type { Action } from '../action.ts';
+import { hashesOf, instancePathOf, type KeyView, type Problem } from '../world.ts';
+import { whyNotKey, whyUnserved } from './judge-member.ts';
+import { displayOf, isOurs, present } from './key-secret.ts';
+import type { Outlook } from './outlook.ts';
+import { expiryOf } from './policies.ts';
+import { spendOf } from './spend.ts';
+import { observed, optional, toReady, writeStatus } from './write-status.ts';
+
+export function planKeyStatus(view: KeyView, outlook: Outlook): Action[] {
+  const key = view.object;
+  const standing = outlook.standing(key);
+  if (standing.at === 'paused') return [];
+  const problem = whyNotKey(view, outlook);
+  const claim = standing.at === 'admitted' ? outlook.claim(key, standing.instance) : undefined;
+  const mine = claim?.state === 'ours' ? claim.claim : undefined;
+  const isLost = claim !== undefined && mine === undefined;
+  const served = 'judgement' in standing ? standing.judgement.served : undefined;
+  const unserved = served === undefined ? undefined : whyUnserved(view, served);
+  const after: VirtualKeyStatus = {
+    ...observed(key, [toReady(problem), toModelsReady(unserved?.some)], outlook),
+    ...secretStatus(view, mine === undefined ? undefined : hashesOf(mine), outlook),
+    ...(isLost ? {} : claimStatus(view, mine, outlook)),
+    isActive: problem === undefined,
+    ...optional('lastSyncTime', key.status?.lastSyncTime),
+  };
+  return writeStatus(key, after, outlook, modeOf(view, outlook) === 'Full' ? 'full' : 'redacted');
+}
+
+type FromClaim = Pick<VirtualKeyStatus, 'currentSpend' | 'budgetResetDate' | 'expiryDate'>;
+
+/** What the claim tells. While it cannot be seen, what was seen of it stays. */
+function claimStatus({ object: key }: KeyView, claim: Claim | undefined, outlook: Outlook): FromClaim {
+  const standing = outlook.standing(key);
+  if (claim === undefined || standing.at !== 'admitted') {
+    const { currentSpend, budgetResetDate, expiryDate } = key.status ?? {};
+    return {
+      ...optional('currentSpend', currentSpend),
+      ...optional('budgetResetDate', budgetResetDate),
+      ...optional('expiryDate', expiryDate),
+    };
+  }
+  const spend = spendOf(key, claim, standing.instance, outlook.now);
+  const expiry = expiryOf(key, claim);
+  return {
+    ...optional('currentSpend', spend === undefined ? undefined : formatMoney(spend.spent)),
+    ...optional('budgetResetDate', spend === undefined ? undefined : toTimestamp(spend.resetsAt)),
+    ...optional('expiryDate', expiry === undefined ? undefined : toTimestamp(expiry)),
+  };
+}
+
+const toModelsReady = (problem: Problem | undefined): Judgement =>
+  problem === undefined
+    ? { type: 'ModelsReady', status: 'True', reason: 'Ready', message: 'the instance serves all models of the key' }
+    : { type: 'ModelsReady', status: 'False', reason: problem.reason, message: problem.message };
+
+/** A value is shown once it works. While nothing can be known of it, what was shown stays. */
+export function secretStatus(
+  view: KeyView,
+  live: ReadonlyArray<string> | undefined,
+  outlook: Outlook,
+): Pick<VirtualKeyStatus, 'keySecretRef' | 'keyValue' | 'keyID'> {
+  const before = view.object.status ?? {};
+  const secret = present(view.secret);
+  const mode = modeOf(view, outlook);
+  const shows = secret?.hash !== undefined && live?.includes(secret.hash) === true && isOurs(secret, view.object, live);
+  if (shows && secret?.hash !== undefined) {
+    const value = secret.data.get('key') ?? '';
+    return { keySecretRef: secret.name, keyID: secret.hash, keyValue: mode === 'Full' ? value : displayOf(value) };
+  }
+  const { keySecretRef, keyID, keyValue } = before;
+  const isLost = live !== undefined && view.secret.state !== 'unread';
+  if (isLost) return optional('keyID', keyID);
+  const shown = keyValue === undefined || mode === 'Full' ? keyValue : displayOf(keyValue);
+  return { ...optional('keySecretRef', keySecretRef), ...optional('keyID', keyID), ...optional('keyValue', shown) };
+}
+
+function modeOf(view: KeyView, { world }: Outlook): 'Full' | 'Redacted' {
+  return world.instances.get(instancePathOf(view.object))?.object.spec.keyValueInStatus ?? 'Full';
+}

@@ -1,0 +1,53 @@
+// What of a status has changed, and how is that written?
+import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
+import type { Action, StatusPatch } from '../action.ts';
+import type { OwnObject, Problem } from '../world.ts';
+import { about } from './about.ts';
+import { planEvents } from './events.ts';
+import type { Outlook } from './outlook.ts';
+import { sameJson } from './policies.ts';
+
+/** Only what changed, with its events. `lastSyncTime` changes only along with something else; `shows` says in place of a key's value how it is shown. */
+export function writeStatus(
+  object: Pick<OwnObject, 'kind' | 'metadata' | 'status'>,
+  after: Readonly<Record<string, unknown>> & object,
+  outlook: Outlook,
+  shows?: StatusPatch['keyValue'],
+): Action[] {
+  const before: Readonly<Record<string, unknown>> = object.status ?? {};
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const changed = names.filter((name) => !sameJson(before[name], after[name]));
+  if (changed.length === 0) return [];
+  const plain = changed.filter((name) => name !== 'keyValue');
+  const members = {
+    ...Object.fromEntries(plain.map((name) => [name, after[name] ?? null])),
+    ...(object.kind === 'VirtualKey' ? { lastSyncTime: toTimestamp(outlook.now) } : {}),
+    ...(changed.includes('keyValue') && after.keyValue === undefined ? { keyValue: null } : {}),
+  };
+  const isShown = changed.includes('keyValue') && after.keyValue !== undefined && shows !== undefined;
+  const patch: StatusPatch = isShown ? { members, keyValue: shows } : { members };
+  const why = `its ${changed.join(', ')} changed`;
+  return [{ action: 'WriteStatus', ...about(object, why), patch }, ...planEvents(object, after)];
+}
+
+/** Conditions that keep their transition times, and the generation that was judged. */
+export function observed(
+  object: Pick<OwnObject, 'metadata' | 'status'>,
+  judged: ReadonlyArray<Judgement>,
+  { now }: Outlook,
+) {
+  const { generation } = object.metadata;
+  return {
+    conditions: toConditions(judged, object.status?.conditions ?? [], { generation, now }),
+    observedGeneration: generation,
+  };
+}
+
+export const toReady = (problem: Problem | undefined): Judgement =>
+  problem === undefined
+    ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'works' }
+    : { type: 'Ready', status: 'False', reason: problem.reason, message: problem.message };
+
+/** A member that is there only when it has a value. */
+export const optional = <Name extends string, T>(name: Name, value: T | undefined): { readonly [N in Name]?: T } =>
+  (value === undefined ? {} : { [name]: value }) as { readonly [N in Name]?: T };
