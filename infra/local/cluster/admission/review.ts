@@ -39,17 +39,9 @@ function nameOfNamespace({ resource, namespace }: Attempt['request']): string | 
   return resource.group === '' && resource.plural === 'namespaces' ? 'namespaces' : namespace;
 }
 
-function optionsOf(
-  { query, dryRun, verb }: Attempt['request'],
-  operation: string,
-  options: object | undefined,
-): JsonObject {
-  const kind =
-    operation === 'DELETE'
-      ? 'DeleteOptions'
-      : verb === 'patch' && operation === 'UPDATE'
-        ? 'PatchOptions'
-        : `${operation === 'CREATE' ? 'Create' : 'Update'}Options`;
+/** A patch is an update to webhooks: its options are UpdateOptions. */
+function optionsOf({ query, dryRun }: Attempt['request'], operation: string, options: object | undefined): JsonObject {
+  const kind = `${operation.charAt(0)}${operation.slice(1).toLowerCase()}Options`;
   const named = (name: string) => (query.get(name) ? { [name]: query.get(name) } : {});
   return {
     kind,

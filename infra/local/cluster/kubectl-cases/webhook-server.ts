@@ -29,9 +29,7 @@ export type WebhookServer = {
   /** For `clientConfig.caBundle`. */
   readonly caBundle: string;
   /** What was asked at a path, and with which query. */
-  asked(
-    path: string,
-  ): ReadonlyArray<{
+  asked(path: string): ReadonlyArray<{
     readonly request: ReviewRequest;
     readonly query: string;
     readonly review: Readonly<Record<string, unknown>>;

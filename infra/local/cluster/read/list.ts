@@ -40,7 +40,9 @@ function startOf(query: URLSearchParams, revision: number): Outcome<Continue> {
   const wanted = query.get('resourceVersion') ?? '';
   if (wanted === '' || wanted === '0') return { at: revision, after: '' };
   if (!/^\d+$/.test(wanted))
-    return badRequest(`invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(wanted)}: must be a number`);
+    return badRequest(
+      `invalid resource version: resourceVersion: Invalid value: ${JSON.stringify(wanted)}: must be a number`,
+    );
   if (Number(wanted) > revision) {
     const message = `Timeout: Too large resource version: ${wanted}, current: ${revision}`;
     const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];

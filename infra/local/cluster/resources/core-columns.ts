@@ -18,18 +18,22 @@ const column = (name: string, cell: Cell, more: Partial<Column> = {}): Column =>
 const wide = { priority: 1 };
 
 const [nameColumn, ageColumn] = columnsOf('', '') as [Column, Column]; // what every kind has
-const created = column('Created At', (object) => member(object.metadata, 'creationTimestamp') ?? null, { type: 'date' });
+const created = column('Created At', (object) => member(object.metadata, 'creationTimestamp') ?? null, {
+  type: 'date',
+});
 const containers = (path: string): Column[] => [
   column('Containers', (object) => each(object, `${path}[*]`, 'name'), wide),
   column('Images', (object) => each(object, `${path}[*]`, 'image'), wide),
   column('Selector', (object) => selectorOf(first(object, '.spec.selector.matchLabels')), wide),
 ];
 
-const subjects = (kind: string): Cell => (object) =>
-  list(object.subjects)
-    .filter((subject) => subject.kind === kind)
-    .map(({ namespace, name }) => (kind === 'ServiceAccount' ? `${namespace}/${name}` : `${name}`))
-    .join(', ');
+const subjects =
+  (kind: string): Cell =>
+  (object) =>
+    list(object.subjects)
+      .filter((subject) => subject.kind === kind)
+      .map(({ namespace, name }) => (kind === 'ServiceAccount' ? `${namespace}/${name}` : `${name}`))
+      .join(', ');
 
 const binding: Column[] = [
   nameColumn,
@@ -63,11 +67,7 @@ const events: Column[] = [
 
 /** By plural name; a kind that is not here shows its name and age. */
 export const coreColumns: Readonly<Record<string, readonly Column[]>> = {
-  configmaps: [
-    nameColumn,
-    column('Data', (object) => sizeOf(object.data) + sizeOf(object.binaryData)),
-    ageColumn,
-  ],
+  configmaps: [nameColumn, column('Data', (object) => sizeOf(object.data) + sizeOf(object.binaryData)), ageColumn],
   secrets: [nameColumn, column('Type', text('.type')), column('Data', (object) => sizeOf(object.data)), ageColumn],
   namespaces: [nameColumn, column('Status', text('.status.phase')), ageColumn],
   services: [
@@ -93,7 +93,10 @@ export const coreColumns: Readonly<Record<string, readonly Column[]>> = {
   ],
   deployments: [
     nameColumn,
-    column('Ready', (object) => `${first(object, '.status.readyReplicas') ?? 0}/${first(object, '.spec.replicas') ?? 0}`),
+    column(
+      'Ready',
+      (object) => `${first(object, '.status.readyReplicas') ?? 0}/${first(object, '.spec.replicas') ?? 0}`,
+    ),
     column('Up-to-date', (object) => String(first(object, '.status.updatedReplicas') ?? 0)),
     column('Available', (object) => String(first(object, '.status.availableReplicas') ?? 0)),
     ageColumn,
@@ -102,7 +105,10 @@ export const coreColumns: Readonly<Record<string, readonly Column[]>> = {
   jobs: [
     nameColumn,
     column('Status', jobStatus),
-    column('Completions', (object) => `${first(object, '.status.succeeded') ?? 0}/${first(object, '.spec.completions') ?? 1}`),
+    column(
+      'Completions',
+      (object) => `${first(object, '.status.succeeded') ?? 0}/${first(object, '.spec.completions') ?? 1}`,
+    ),
     column('Duration', jobDuration),
     ageColumn,
     ...containers('.spec.template.spec.containers'),

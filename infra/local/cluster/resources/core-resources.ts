@@ -1,9 +1,9 @@
 // Which kinds does the cluster serve before anybody applies a CRD?
 import { coreSchema } from '../codec/core-kinds.ts';
 import { columnsOf } from '../codec/table.ts';
-import { coreColumns } from './core-columns.ts';
 import { coreStrategies } from '../kinds/core-strategies.ts';
 import { prune } from '../schema/prune.ts';
+import { coreColumns } from './core-columns.ts';
 import { apiVersionOf, type Resource, type Subresource } from './resource.ts';
 
 const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];

@@ -1,19 +1,9 @@
 // How does a request become an answer?
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Deps } from '../deps.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
 import { answerReview, findReview } from '../discovery/reviews.ts';
-import { encode } from '../read/represent.ts';
-import {
-  badRequest,
-  isRefusal,
-  methodNotAllowed,
-  noSuchPath,
-  type Outcome,
-  type Refusal,
-  refuse,
-  type Status,
-} from '../refusal.ts';
+import { badRequest, isRefusal, methodNotAllowed, noSuchPath, type Outcome, type Refusal } from '../refusal.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { decodeBody } from './body.ts';
 import { handle, type Reply } from './handle.ts';
@@ -55,7 +45,7 @@ export async function answer(
   const route = routeOf(deps.registry, message.method ?? '', place, url.searchParams);
   if (route === undefined) return noSuchPath();
   if (route === 'method') return wrongMethod(place);
-  const options = writeOptions(url.searchParams);
+  const options = writeOptions(url.searchParams, route.verb);
   if (isRefusal(options)) return options;
   const userAgent = message.headers['user-agent'] ?? '';
   return handle(deps, {
@@ -97,34 +87,4 @@ function wrongMethod({ plural, subresource, name }: Place): Refusal {
       `the embedded cluster has no ${plural}/${subresource}; for that use a real cluster (--cluster envtest)`,
     );
   return methodNotAllowed(undefined, words);
-}
-
-/** Writes an answer that is no watch. */
-export function write(
-  response: ServerResponse,
-  answered: Exclude<Answered, { watch: unknown }>,
-  warnings: readonly string[],
-): void {
-  for (const warning of warnings) response.appendHeader('warning', `299 - ${JSON.stringify(warning)}`);
-  response.setHeader('cache-control', 'no-cache, private');
-  if (isRefusal(answered))
-    return send(response, answered.refusal.code ?? 500, `${JSON.stringify(answered.refusal)}\n`, 'application/json');
-  if ('form' in answered) {
-    return send(response, answered.code, encode(answered.body, answered.form), answered.form.encoding);
-  }
-  for (const [name, value] of Object.entries(answered.headers ?? {})) response.setHeader(name, value);
-  const text = typeof answered.body === 'string' ? answered.body : `${JSON.stringify(answered.body)}\n`;
-  send(response, 200, text, answered.contentType ?? 'application/json');
-}
-
-function send(response: ServerResponse, code: number, text: string, contentType: string): void {
-  const body = Buffer.from(text);
-  response.writeHead(code, { 'content-type': contentType, 'content-length': body.length });
-  response.end(body);
-}
-
-/** Our own fault, as a Status: the log has the rest. */
-export function brokenStatus(error: Error): Refusal & { readonly refusal: Status } {
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  return refuse(500, 'InternalError', `Internal error occurred: ${error.message}${cause}`);
 }

@@ -4,8 +4,9 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Log } from '#core/ports/clock.ts';
 import { internalError } from '../refusal.ts';
-import { type Answered, answer, brokenStatus, type Serving, write } from './answer.ts';
+import { type Answered, answer, type Serving } from './answer.ts';
 import { stream } from './stream.ts';
+import { brokenStatus, writeAnswer } from './write-answer.ts';
 
 export type Listener = { readonly port: number; close(): Promise<void> };
 
@@ -60,5 +61,5 @@ async function serve(serving: Serving, { message, response, log, stopping }: Exc
   });
   if (response.destroyed) return;
   if ('watch' in answered) stream(response, answered, AbortSignal.any([left.signal, stopping]));
-  else write(response, answered, warnings);
+  else writeAnswer(response, answered, warnings);
 }

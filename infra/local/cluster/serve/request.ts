@@ -1,7 +1,9 @@
 // Who wants what of which object?
 import type { Refusal } from '../refusal.ts';
-import { badRequest } from '../refusal.ts';
+import { invalid } from '../refusal.ts';
 import type { Resource } from '../resources/resource.ts';
+import type { Cause } from '../schema/cause.ts';
+import { notSupported } from '../schema/refusals.ts';
 
 export type User = {
   readonly username: string;
@@ -36,19 +38,20 @@ export type ApiRequest = {
 type Options = Pick<ApiRequest, 'dryRun' | 'fieldValidation'>;
 
 /** Reads `dryRun` and `fieldValidation`; an unknown value is refused, never ignored. */
-export function writeOptions(query: URLSearchParams): Options | Refusal {
+export function writeOptions(query: URLSearchParams, verb: Verb): Options | Refusal {
+  const kind = `${verb.charAt(0).toUpperCase()}${verb.slice(1)}Options`;
   const dryRun = query.getAll('dryRun').filter((value) => value !== '');
-  if (dryRun.some((value) => value !== 'All')) {
-    return badRequest(`invalid dryRun: Unsupported value: ${JSON.stringify(dryRun[0])}: supported values: "All"`);
+  if (dryRun.some((value) => value !== 'All')) return wrongOption(kind, notSupported('dryRun', dryRun[0], ['All']));
+  const fieldValidation = query.get('fieldValidation') || 'Warn';
+  if (fieldValidation !== 'Strict' && fieldValidation !== 'Warn' && fieldValidation !== 'Ignore') {
+    return wrongOption(kind, notSupported('fieldValidation', fieldValidation, ['Ignore', 'Strict', 'Warn']));
   }
-  const validation = query.get('fieldValidation') || 'Warn';
-  if (validation !== 'Strict' && validation !== 'Warn' && validation !== 'Ignore') {
-    const supported = '"Ignore", "Strict", "Warn"';
-    return badRequest(
-      `invalid fieldValidation: Unsupported value: ${JSON.stringify(validation)}: supported values: ${supported}`,
-    );
-  }
-  return { dryRun: dryRun.length > 0, fieldValidation: validation };
+  return { dryRun: dryRun.length > 0, fieldValidation };
+}
+
+/** 422 about the options of a request, e.g. `CreateOptions`. */
+export function wrongOption(kind: string, cause: Cause): Refusal {
+  return invalid({ group: 'meta.k8s.io', plural: kind, kind }, '', [cause]);
 }
 
 /** The manager that managedFields name: given, or the first word of the client's own name. */

@@ -2,10 +2,11 @@
 import type { Deps } from '../deps.ts';
 import { namespaceFinalizers } from '../kinds/namespace.ts';
 import { type KubeObject, timestamp, withMeta } from '../object.ts';
-import { badRequest, conflict, forbidden, isRefusal, notFound, type Outcome, objectModified, type Refusal } from '../refusal.ts';
+import { conflict, forbidden, isRefusal, notFound, type Outcome, objectModified, type Refusal } from '../refusal.ts';
 import { keyOf, shown } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import type { ApiRequest } from '../serve/request.ts';
+import { notSupported } from '../schema/refusals.ts';
+import { type ApiRequest, wrongOption } from '../serve/request.ts';
 
 export type DeleteOptions = {
   readonly propagationPolicy?: string;
@@ -28,7 +29,8 @@ export async function remove(deps: Deps, request: ApiRequest, options: DeleteOpt
   for (let attempt = 0; ; attempt++) {
     const stored = deps.store.get(key);
     if (stored === undefined) return notFound(resource, name);
-    if (resource.plural === 'namespaces' && immortal.has(name)) return forbidden(resource, name, 'this namespace may not be deleted');
+    if (resource.plural === 'namespaces' && immortal.has(name))
+      return forbidden(resource, name, 'this namespace may not be deleted');
     const refusal = (await admit(deps, request, stored, options)) ?? preconditions(request, stored, options);
     if (refusal !== undefined) return refusal;
     const from = stored.metadata.resourceVersion ?? '';
@@ -52,9 +54,9 @@ export async function remove(deps: Deps, request: ApiRequest, options: DeleteOpt
 export function deleteOptions(body: JsonObject | undefined, query: URLSearchParams): Outcome<DeleteOptions> {
   const policy = body?.propagationPolicy ?? query.get('propagationPolicy') ?? undefined;
   if (policy !== undefined && !['Orphan', 'Background', 'Foreground'].includes(String(policy))) {
-    const words = 'supported values: "Foreground", "Background", "Orphan", "nil"';
-    return badRequest(
-      `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: ${words}`,
+    return wrongOption(
+      'DeleteOptions',
+      notSupported('propagationPolicy', policy, ['Foreground', 'Background', 'Orphan', 'nil']),
     );
   }
   const { preconditions, orphanDependents } = body ?? {};
@@ -84,16 +86,15 @@ function preconditions(
 ): Refusal | undefined {
   const { uid, resourceVersion } = options.preconditions ?? {};
   const { metadata } = stored;
+  const broken = (what: string, wanted: string, found: string | undefined, why: string) => {
+    const words = `the ${what} in the precondition (${wanted}) does not match the ${what} in record (${found}). ${why}`;
+    return conflict({ ...resource, plural: resource.kind }, name, words); // the real server names the kind here
+  };
   if (uid !== undefined && uid !== metadata.uid) {
-    return conflict(
-      resource,
-      name,
-      `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`,
-    );
+    return broken('UID', uid, metadata.uid, 'The object might have been deleted and then recreated');
   }
   if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
-    const words = `ResourceVersion in precondition: ${resourceVersion}, ResourceVersion in object meta: ${metadata.resourceVersion}`;
-    return conflict(resource, name, `Precondition failed: ${words}`);
+    return broken('ResourceVersion', resourceVersion, metadata.resourceVersion, 'The object might have been modified');
   }
   return undefined;
 }

@@ -10,8 +10,9 @@ import { type KubeObject, timestamp } from '../object.ts';
 import { badRequest, isRefusal, type Outcome, refuse } from '../refusal.ts';
 import { keyOf, type Resource } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
+import { required } from '../schema/refusals.ts';
 import { mediaType, unsupportedMedia } from '../serve/body.ts';
-import type { ApiRequest } from '../serve/request.ts';
+import { type ApiRequest, wrongOption } from '../serve/request.ts';
 import { create } from './create.ts';
 import { decodeObject } from './decode.ts';
 import { ignoredFields } from './tracking.ts';
@@ -77,10 +78,7 @@ function parsed({ body }: ApiRequest): Outcome<{ readonly value: unknown }> {
 async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
   const { resource, query, subresource, name = '' } = request;
   const manager = query.get('fieldManager');
-  if (!manager)
-    return badRequest(
-      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-    );
+  if (!manager) return wrongOption('PatchOptions', required('fieldManager', 'is required for apply patch'));
   const applied = appliedBody(request);
   if (isRefusal(applied)) return applied;
   const merge = (live: KubeObject | undefined): Outcome<KubeObject> => {

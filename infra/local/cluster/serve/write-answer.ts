@@ -1,0 +1,49 @@
+// How is an answer that is no watch written?
+import type { ServerResponse } from 'node:http';
+import { encode } from '../read/represent.ts';
+import { isRefusal, type Refusal, refuse } from '../refusal.ts';
+import type { Answered } from './answer.ts';
+
+type Written = {
+  readonly code: number;
+  readonly text: string;
+  readonly contentType: string;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** Status code, Warning headers (`299 - "text"`) and body, in one piece. */
+export function writeAnswer(
+  response: ServerResponse,
+  answered: Exclude<Answered, { watch: unknown }>,
+  warnings: readonly string[],
+): void {
+  const { code, text, contentType, headers = {} } = toWritten(answered);
+  for (const warning of warnings) response.appendHeader('warning', `299 - ${JSON.stringify(warning)}`);
+  const body = Buffer.from(text);
+  response.writeHead(code, {
+    ...headers,
+    'cache-control': 'no-cache, private',
+    'content-type': contentType,
+    'content-length': body.length,
+  });
+  response.end(body);
+}
+
+function toWritten(answered: Exclude<Answered, { watch: unknown }>): Written {
+  const json = { contentType: 'application/json' };
+  if (isRefusal(answered)) {
+    return { ...json, code: answered.refusal.code ?? 500, text: `${JSON.stringify(answered.refusal)}\n` };
+  }
+  if ('form' in answered) {
+    const { code, body, form } = answered;
+    return { code, text: encode(body, form), contentType: form.encoding };
+  }
+  const { body, contentType = json.contentType, headers = {} } = answered;
+  return { code: 200, text: typeof body === 'string' ? body : `${JSON.stringify(body)}\n`, contentType, headers };
+}
+
+/** Our own fault, as a Status: the log has the rest. */
+export function brokenStatus(error: Error): Refusal {
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
+  return refuse(500, 'InternalError', `Internal error occurred: ${error.message}${cause}`);
+}
