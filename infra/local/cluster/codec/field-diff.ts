@@ -54,8 +54,13 @@ function compare(before: unknown, after: unknown, schema: Schema | undefined): D
     const difference = compare(old.get(element), now.get(element), fieldSchema(schema, element));
     if (difference.here || difference.below.size > 0) below.set(element, difference);
   }
-  const here = verdict(before, after);
+  const here = verdict(before, after) ?? (shape === 'map' && becameAnother(before, after) ? 'modified' : undefined);
   return here ? { here, below } : { below };
+}
+
+/** Where a schema leaves the type open, a map may become something else, or something else a map: itself and its members change. */
+function becameAnother(before: unknown, after: unknown): boolean {
+  return before !== null && after !== null && isObject(before) !== isObject(after);
 }
 
 function verdict(before: unknown, after: unknown): Verdict | undefined {

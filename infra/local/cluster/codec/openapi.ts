@@ -40,9 +40,15 @@ export function openapiPath(groupVersion: string): string {
   return groupVersion.includes('/') ? `apis/${groupVersion}` : `api/${groupVersion}`;
 }
 
-/** The hash that stands in the index, and in the ETag of the document's answer. */
+const hashes = new WeakMap<JsonObject, string>();
+
+/** The hash that stands in the index, and in the ETag of the document's answer. A document is not changed once it is made. */
 export function documentHash(document: JsonObject): string {
-  return createHash('sha512').update(JSON.stringify(document)).digest('hex').toUpperCase();
+  const known = hashes.get(document);
+  if (known !== undefined) return known;
+  const hash = createHash('sha512').update(JSON.stringify(document)).digest('hex').toUpperCase();
+  hashes.set(document, hash);
+  return hash;
 }
 
 /** `GET /openapi/v3/apis/GROUP/VERSION`: enough for explain, for apply with strict validation, and for diff. */

@@ -17,6 +17,8 @@ type Compiled = {
 };
 type Found = { causes: Cause[]; warnings: Cause[] };
 
+const variables = ['self', 'oldSelf'];
+
 /** A rule that cannot be compiled; the message names the field and the function or the place. */
 export class SchemaError extends Error {}
 
@@ -34,26 +36,36 @@ export function createRules(schema: Schema) {
   };
 }
 
-function compileBelow(schema: Schema, path: string, compiled: Map<Schema, readonly Compiled[]>): void {
+/** `seen`: a schema may refer to itself (JSONSchemaProps). */
+function compileBelow(
+  schema: Schema,
+  path: string,
+  compiled: Map<Schema, readonly Compiled[]>,
+  seen = new Set<Schema>(),
+): void {
+  if (seen.has(schema)) return;
+  seen.add(schema);
   const rules = schema['x-kubernetes-validations'] ?? [];
-  if (rules.length > 0)
+  if (rules.length > 0) {
     compiled.set(
       schema,
       rules.map((rule) => compile(rule, path)),
     );
-  for (const [key, child] of Object.entries(schema.properties ?? {}))
-    compileBelow(child, path === '' ? key : `${path}.${key}`, compiled);
-  if (schema.items) compileBelow(schema.items, `${path}[*]`, compiled);
-  if (typeof schema.additionalProperties === 'object')
-    compileBelow(schema.additionalProperties, `${path}[*]`, compiled);
+  }
+  for (const [key, child] of Object.entries(schema.properties ?? {})) {
+    compileBelow(child, path === '' ? key : `${path}.${key}`, compiled, seen);
+  }
+  if (schema.items) compileBelow(schema.items, `${path}[*]`, compiled, seen);
+  const { additionalProperties } = schema;
+  if (typeof additionalProperties === 'object') compileBelow(additionalProperties, `${path}[*]`, compiled, seen);
 }
 
 function compile(rule: Rule, path: string): Compiled {
   try {
-    const program = compileOverCel(rule.rule);
+    const program = compileOverCel(rule.rule, variables);
     const usesOldSelf = /\boldSelf\b/.test(rule.rule);
     return rule.messageExpression
-      ? { rule, program, usesOldSelf, words: compileOverCel(rule.messageExpression) }
+      ? { rule, program, usesOldSelf, words: compileOverCel(rule.messageExpression, variables) }
       : { rule, program, usesOldSelf };
   } catch (cause) {
     throw new SchemaError(

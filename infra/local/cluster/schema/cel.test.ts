@@ -77,6 +77,11 @@ describe('compileCel', () => {
     expect(() => compileCel(expression)({ self: {} })).toThrow(new CelError(words));
   });
 
+  test('a variable that is not there does not compile either, where the variables are known', () => {
+    expect(() => compileCel('selff == 1', ['self'])).toThrow(/selff/);
+    expect(compileCel('self.all(x, x > 0) && cel.bind(y, 2, y == 2)', ['self'])({ self: [1] })).toBe(true);
+  });
+
   test('an error on one side of || or && is absorbed by the other side', () => {
     expect(compileCel('self.missing == 1 || true')({ self: {} })).toBe(true);
     expect(compileCel('false && self.missing == 1')({ self: {} })).toBe(false);

@@ -11,29 +11,39 @@ export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unkno
 /** An expression that does not compile, or failed while it ran; the message is meant for people. */
 export class CelError extends Error {}
 
-const environment = createEnvironment();
+const environments = new Map<string, Environment>();
 
 /**
  * Compiles an expression over JSON values: whole numbers become `int`, others `double`. Throws `CelError` for bad syntax and
- * for functions that are not there, naming them.
+ * for functions that are not there, naming them; with `variables` also for any other variable.
  */
-export function compileCel(expression: string): CelProgram {
-  const program = compileOverCel(expression);
-  return (variables) => program(toCel(variables) as Record<string, unknown>); // an object stays one
+export function compileCel(expression: string, variables?: readonly string[]): CelProgram {
+  const program = compileOverCel(expression, variables);
+  return (values) => program(toCel(values) as Record<string, unknown>); // an object stays one
 }
 
 /** The same over values that `toCelBy` made. */
-export function compileOverCel(expression: string): CelProgram {
-  const program = attempt(() => environment.parse(expression), 'compile');
+export function compileOverCel(expression: string, variables?: readonly string[]): CelProgram {
+  const program = attempt(() => environmentOf(variables).parse(expression), 'compile');
   useOurs(program.ast);
   const checked = program.check();
   if (!checked.valid) throw new CelError(firstLine(checked.error?.message ?? 'does not compile'));
-  return (variables) => attempt(() => program(variables), 'evaluate');
+  return (values) => attempt(() => program(values), 'evaluate');
 }
 
-function createEnvironment(): Environment {
+function environmentOf(variables: readonly string[] | undefined): Environment {
+  const key = variables?.join() ?? '*';
+  const known = environments.get(key);
+  if (known) return known;
+  const made = createEnvironment(variables === undefined);
+  for (const name of variables ?? []) made.registerVariable(name, 'dyn');
+  environments.set(key, made);
+  return made;
+}
+
+function createEnvironment(unlistedVariablesAreDyn: boolean): Environment {
   const made = new Environment({
-    unlistedVariablesAreDyn: true,
+    unlistedVariablesAreDyn,
     enableOptionalTypes: true,
     homogeneousAggregateLiterals: false,
     limits: { maxListElements: 10_000, maxMapEntries: 10_000 },
