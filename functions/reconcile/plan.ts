@@ -74,5 +74,5 @@ function tellHeld({ instance, action, count, of }: Held, world: World): Action[]
     message,
     once: `DeletionHeld/${action}/${count}/${of}`,
   } as const;
-  return [{ action: 'RecordEvent', ...about(object, 'it is told: DeletionHeld'), ...told }];
+  return [{ action: 'RecordEvent', ...about(object, 'people are told DeletionHeld'), ...told }];
 }

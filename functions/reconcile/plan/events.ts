@@ -38,5 +38,5 @@ function event(
   message: string,
   once: string,
 ): Action {
-  return { action: 'RecordEvent', ...about(object, `it is told: ${reason}`), type, reason, message, once };
+  return { action: 'RecordEvent', ...about(object, `people are told ${reason}`), type, reason, message, once };
 }

@@ -110,7 +110,7 @@ function deleteKey(user: User, key: VirtualKey, why: string): Action {
 function replaceEvent(user: User, key: VirtualKey, what: string): Action {
   return {
     action: 'RecordEvent',
-    ...about(user, `its key is replaced`),
+    ...about(user, 'people are told KeyReplaced'),
     type: 'Normal',
     reason: 'KeyReplaced',
     message: `VirtualKey "${key.metadata.name}" is replaced because ${what} changed: clients need the new value`,

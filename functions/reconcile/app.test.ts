@@ -1,0 +1,82 @@
+// Does reconcile answer over HTTP as DESIGN 9 and 10 say?
+import { beforeEach, expect, test } from 'vitest';
+import { type Bed, createBed, makeInstance, makeKey, makeSecrets } from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance(), makeKey());
+});
+const post = (path = '/', init: RequestInit = {}) => bed.app.request(path, { method: 'POST', ...init });
+
+test('an empty POST sweeps and answers counts when it is done', async () => {
+  const answer = await post();
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toEqual({
+    observed: { GatewayInstance: 1, VirtualKey: 1 },
+    actions: {
+      AddFinalizer: 2,
+      AddValue: 1,
+      ClaimAlias: 1,
+      CreateSecret: 1,
+      OpenDatabase: 1,
+      PublishSnapshot: 1,
+      RecordEvent: 3,
+      WritePolicy: 1,
+      WriteStatus: 2,
+    },
+    failed: {},
+  });
+});
+
+test('a dry run lists the plan as JSON, or as lines for people', async () => {
+  const [first] = await bed.dryRun();
+  expect(first).toEqual({
+    action: 'AddFinalizer',
+    kind: 'GatewayInstance',
+    namespace: 'default',
+    name: 'main',
+    why: 'it will be recorded in its database',
+  });
+  const text = await post('/?dry-run=true', { headers: { accept: 'text/plain' } });
+  expect(text.headers.get('content-type')).toMatch(/^text\/plain/);
+  expect(await text.text()).toMatch(/^[+] CreateSecret VirtualKey default\/chat: it has no key yet$/m);
+  expect(bed.writes()).toBe(5);
+  await post();
+  expect(await (await post('/?dry-run=true')).json()).toEqual({ plan: [] });
+  expect(await (await post('/?dry-run=true', { headers: { accept: 'text/plain' } })).text()).toMatch(/^Nothing to do/);
+});
+
+test('a dry-run that is neither true nor false acts on nothing', async () => {
+  const answer = await post('/?dry-run=1');
+  expect(answer.status).toBe(400);
+  expect(bed.writes()).toBe(5);
+  expect((await post('/?dry-run=false')).status).toBe(200);
+});
+
+test('an event with a scope reconciles that object and what it needs', async () => {
+  const report = await bed.hint('VirtualKey', 'chat');
+  expect(report.observed).toEqual({ GatewayInstance: 1, VirtualKey: 1 });
+  expect(await bed.hint('VirtualKey', 'never-was')).toEqual({ observed: {}, actions: {}, failed: {} });
+  expect(await bed.hint('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
+});
+
+test('garbage is answered with 400 and what is wrong', async () => {
+  const answer = await post('/', { body: '{"hello":1}', headers: { 'content-type': 'application/json' } });
+  expect(answer.status).toBe(400);
+  expect(await answer.json()).toEqual({ error: expect.stringMatching(/neither empty/) });
+});
+
+test('an API server that cannot list is answered with 503, and nothing is done', async () => {
+  bed.cluster.inject(() => {
+    throw new Error('connect ECONNREFUSED');
+  });
+  const answer = await post();
+  expect(answer.status).toBe(503);
+  expect(await answer.json()).toEqual({ error: expect.stringMatching(/ECONNREFUSED/) });
+});
+
+test('health, readiness and metrics are there', async () => {
+  for (const path of ['/healthz', '/readyz', '/metrics']) expect((await bed.app.request(path)).status).toBe(200);
+  expect((await bed.app.request('/')).status).toBe(404);
+});

@@ -1,0 +1,181 @@
+// Does what goes wrong in other operators go right here? Each test is the promise that a user of theirs missed.
+import { beforeEach, expect, test } from 'vitest';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  RESOURCES,
+  teams,
+  users,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+});
+const policyOf = async (alias: string) => {
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  return (await bed.database().claims(uid)).find((claim) => claim.alias === alias)?.policy;
+};
+
+test('a rotated database password is picked up by the next run, by every key', async () => {
+  await bed.apply(makeKey());
+  await bed.sweep();
+  await bed.apply(makeSecret('db', { host: 'other', username: 'u', password: 'rotated', dbname: 'gateway' }));
+  const report = await bed.sweep();
+  expect(report.failed).toEqual({});
+  const { conditions } = await bed.status(gatewayInstances, 'main');
+  expect(conditions?.find(({ type }) => type === 'DatabaseReady')?.message).toContain('other:5432');
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+});
+
+test.each([
+  ['maxBudget', { maxBudget: '26' }, { budget: { limit: '26000000000' } }],
+  ['a budget of zero', { maxBudget: '0' }, { budget: { limit: '0' } }],
+  ['budgetDuration', { budgetDuration: '7d' }, { budget: { duration: '7d' } }],
+  ['models', { models: ['small'] }, { models: ['small'] }],
+  ['blocked', { blocked: true }, { blocked: true }],
+])('an edit of %s of a user or a team is in force after one run, carried by one write', async (_, spec, expected) => {
+  await bed.apply(makeUser({ autoCreateKey: false }), makeTeam());
+  await bed.sweep();
+  await bed.edit(users, 'alice', { spec });
+  await bed.edit(teams, 'research', { spec });
+  expect((await bed.sweep()).actions).toMatchObject({ WritePolicy: 2 });
+  expect(await policyOf('alice@example.com')).toMatchObject(expected);
+  expect(await policyOf('research')).toMatchObject(expected);
+  expect((await bed.sweep()).actions).toEqual({});
+});
+
+test('clearing a budget reaches the gateway: no budget is not a budget of zero', async () => {
+  await bed.apply(makeUser({ autoCreateKey: false }));
+  await bed.sweep();
+  await bed.edit(users, 'alice', { spec: { maxBudget: null, budgetDuration: null } });
+  await bed.sweep();
+  expect(await policyOf('alice@example.com')).not.toHaveProperty('budget');
+  expect(await bed.status(users, 'alice')).not.toHaveProperty('currentSpend');
+  expect(await bed.ready(users, 'alice')).toBe('True Ready');
+});
+
+test('a Secret that cannot be written leaves no key behind that nobody knows, and the next run succeeds', async () => {
+  await bed.apply(makeKey());
+  bed.cluster.inject(({ verb, resource }) =>
+    verb === 'create' && resource.plural === 'secrets' ? 'forbidden' : undefined,
+  );
+  const report = await bed.sweep();
+  expect(report.failed).toEqual({ CreateSecret: 1 });
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('False ReconcileFailed');
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  expect((await bed.database().claims(uid)).flatMap(({ values }) => values)).toEqual([]);
+  bed.cluster.inject(() => undefined);
+  await bed.sweep();
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+});
+
+test('a status that cannot be written stops nothing else, and is written by the next run', async () => {
+  await bed.apply(makeKey());
+  bed.cluster.inject(({ subresource, name }) =>
+    subresource === 'status' && name === 'chat' ? 'forbidden' : undefined,
+  );
+  expect((await bed.sweep()).failed).toEqual({ WriteStatus: 1 });
+  expect(await bed.works(await bed.value('chat-key'))).toBe(true);
+  bed.cluster.inject(() => undefined);
+  expect((await bed.sweep()).actions).toMatchObject({ WriteStatus: 1 });
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+});
+
+test('an event that cannot be written stops nothing', async () => {
+  await bed.apply(makeKey());
+  bed.cluster.inject(({ resource, verb }) =>
+    verb === 'create' && resource.plural === 'events' ? 'forbidden' : undefined,
+  );
+  await bed.sweep();
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+});
+
+test('an alias is free text: slashes, quotes and any letters neither break nor collide', async () => {
+  const aliases = ['a/b?c=d&e', `"; drop table claim; --`, `it's {"json":true}`, 'ключ 钥匙 🔑', 'A', 'a', '%2F..'];
+  await bed.apply(...aliases.map((keyAlias, index) => makeKey({ keyAlias }, `k${index}`)));
+  expect((await bed.sweep()).failed).toEqual({});
+  for (const [index] of aliases.entries()) expect(await bed.ready(virtualKeys, `k${index}`)).toBe('True Ready');
+});
+
+test('credentials of a model whose Secret has a similar name are not mixed up', async () => {
+  const entry = (name: string) => ({
+    modelName: name,
+    identifier: name,
+    requiresAuth: true,
+    modelCredentials: { nameRef: name, keys: { apiKey: 'apiKey' } },
+    gatewayParams: { model: `openai/${name}` },
+  });
+  await bed.apply(makeSecret('gpt-4o', { apiKey: 'x' }));
+  await bed.edit(gatewayInstances, 'main', { spec: { models: [entry('gpt'), entry('gpt-4o')] } });
+  await bed.sweep();
+  expect((await bed.status(gatewayInstances, 'main')).models).toMatchObject([
+    { identifier: 'gpt', ready: false, reason: 'SecretNotFound' },
+    { identifier: 'gpt-4o', ready: true },
+  ]);
+});
+
+test('model names are served as they are written', async () => {
+  await bed.apply(makeKey({ models: ['small', 'free'] }));
+  await bed.sweep();
+  expect(await policyOf('chat')).toMatchObject({ models: ['small', 'free'] });
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+});
+
+test('an edit that overtakes a slow run is not undone by it', async () => {
+  await bed.apply(makeKey());
+  await bed.sweep();
+  await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '20' } });
+  let overtaken = false;
+  bed.cluster.inject(async ({ verb, resource }) => {
+    // The slow run has read the key; before it reads the instance somebody edits, and a faster run carries the edit.
+    if (!overtaken && verb === 'list' && resource.plural === 'gatewayinstances') {
+      overtaken = true;
+      await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '30', blocked: true } });
+      await bed.hint('VirtualKey', 'chat');
+    }
+    return undefined;
+  });
+  await bed.sweep();
+  expect(await policyOf('chat')).toMatchObject({ blocked: true, budget: { limit: '30000000000' } });
+});
+
+test('a key that is deleted while a slow run has it in hand does not come back', async () => {
+  await bed.apply(makeKey());
+  await bed.sweep();
+  const value = await bed.value('chat-key');
+  let overtaken = false;
+  bed.cluster.inject(async ({ verb, resource }) => {
+    if (!overtaken && verb === 'list' && resource.plural === 'gatewayinstances') {
+      overtaken = true;
+      await bed.remove(virtualKeys, 'chat');
+      await bed.hint('VirtualKey', 'chat');
+    }
+    return undefined;
+  });
+  await bed.sweep();
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  expect(await bed.database().claims(uid)).toEqual([]);
+  expect(await bed.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
+  expect(await bed.works(value)).toBe(false);
+});
+
+test('an object whose spec an older version let in says so, and can be deleted', async () => {
+  await bed.apply(makeKey());
+  await bed.sweep();
+  await bed.edit(virtualKeys, 'chat', { spec: { budgetDuration: '99999999d' } });
+  await bed.sweep();
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('False InvalidSpec');
+  await bed.remove(virtualKeys, 'chat');
+  await bed.sweep();
+  expect(await bed.get(virtualKeys, 'chat')).toBeUndefined();
+});

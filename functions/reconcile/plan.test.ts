@@ -1,0 +1,146 @@
+// Does a plan read as a person would tell it? What a dry run prints, held against what was reviewed.
+import { expect, test } from 'vitest';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  RESOURCES,
+  users,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+const file = () => [
+  ...makeSecrets(),
+  makeInstance(),
+  makeTeam({ members: [{ name: 'alice' }] }),
+  makeUser(),
+  makeKey({ duration: '90d' }),
+];
+const converged = async (bed: Bed) => {
+  await bed.apply(...file());
+  await bed.sweep();
+};
+
+const cases: ReadonlyArray<readonly [string, (bed: Bed) => Promise<unknown>]> = [
+  ['first-apply', (bed) => bed.apply(...file())],
+  ['unchanged', converged],
+  [
+    'database-away',
+    async (bed) => {
+      await bed.apply(...file());
+      bed.refuse(true);
+    },
+  ],
+  [
+    'database-secret-missing',
+    async (bed) => {
+      await bed.apply(...file());
+      await bed.remove(RESOURCES.secrets, 'db');
+    },
+  ],
+  [
+    'budget-raised',
+    async (bed) => {
+      await converged(bed);
+      await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '20', budgetDuration: '7d' } });
+    },
+  ],
+  [
+    'secret-lost',
+    async (bed) => {
+      await converged(bed);
+      await bed.remove(RESOURCES.secrets, 'chat-key');
+    },
+  ],
+  [
+    'secret-edited',
+    async (bed) => {
+      await converged(bed);
+      await bed.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } });
+    },
+  ],
+  [
+    'secret-renamed',
+    async (bed) => {
+      await converged(bed);
+      await bed.edit(virtualKeys, 'chat', { spec: { secretTemplate: { name: 'renamed' } } });
+    },
+  ],
+  [
+    'models-changed',
+    async (bed) => {
+      await converged(bed);
+      await bed.edit(gatewayInstances, 'main', {
+        spec: {
+          models: [
+            { modelName: 'other', identifier: 'other', requiresAuth: false, gatewayParams: { model: 'ollama/x' } },
+          ],
+        },
+      });
+    },
+  ],
+  [
+    'user-renamed-its-key',
+    async (bed) => {
+      await converged(bed);
+      await bed.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
+    },
+  ],
+  [
+    'user-switched-its-key-off',
+    async (bed) => {
+      await converged(bed);
+      await bed.edit(users, 'alice', { spec: { autoCreateKey: false } });
+    },
+  ],
+  [
+    'key-expired',
+    async (bed) => {
+      await converged(bed);
+      bed.clock.pass(91 * 86_400_000);
+    },
+  ],
+  [
+    'key-deleted',
+    async (bed) => {
+      await converged(bed);
+      await bed.remove(virtualKeys, 'chat');
+    },
+  ],
+  [
+    'key-gone-without-its-finalizer',
+    async (bed) => {
+      await converged(bed);
+      await bed.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
+      await bed.remove(virtualKeys, 'chat');
+    },
+  ],
+  [
+    'instance-deleted',
+    async (bed) => {
+      await converged(bed);
+      await bed.remove(gatewayInstances, 'main');
+    },
+  ],
+  [
+    'namespace-not-admitted-any-more',
+    async (bed) => {
+      await converged(bed);
+      await bed.apply(makeKey({ keyAlias: 'far' }, 'far', 'team-a'));
+      await bed.sweep();
+      await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    },
+  ],
+];
+
+test.each(cases)('%s', async (name, prepare) => {
+  const bed = createBed();
+  await prepare(bed);
+  const answer = await bed.app.request('/?dry-run=true', { method: 'POST', headers: { accept: 'text/plain' } });
+  await expect(await answer.text()).toMatchFileSnapshot(`golden/${name}.golden.txt`);
+});
