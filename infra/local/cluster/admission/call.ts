@@ -89,7 +89,10 @@ function post(url: URL, options: object, { review, signal, timeout }: Sending): 
           else chunks.push(chunk);
         });
         answer.on('error', fail);
-        answer.on('end', () => resolve(readBody(answer.statusCode ?? 0, Buffer.concat(chunks).toString('utf8'))));
+        answer.on('end', () => {
+          const [status, contentType] = [answer.statusCode ?? 0, answer.headers['content-type'] ?? ''];
+          resolve(readBody({ status, contentType, text: Buffer.concat(chunks).toString('utf8') }));
+        });
       },
     );
     sent.on('error', fail);
@@ -97,19 +100,21 @@ function post(url: URL, options: object, { review, signal, timeout }: Sending): 
   });
 }
 
-function readBody(status: number, text: string): Called {
+type Received = { readonly status: number; readonly contentType: string; readonly text: string };
+
+/** The real server repeats what a webhook says only when it says it as text. */
+function readBody({ status, contentType, text }: Received): Called {
+  const said = contentType.startsWith('text/') ? text.trim().slice(0, 2048) : 'unknown';
   if (status === 404) return { failed: 'the server could not find the requested resource' };
-  if (status >= 500) {
-    return {
-      failed: `an error on the server (${quote(text.slice(0, 2048))}) has prevented the request from succeeding`,
-    };
+  if (status >= 500)
+    return { failed: `an error on the server (${quote(said)}) has prevented the request from succeeding` };
+  if (status < 200 || status > 299) {
+    return { failed: `the server responded with the status code ${status} but did not return more information` };
   }
-  if (status < 200 || status > 299)
-    return { failed: `the server responded with the status code ${status}: ${text.slice(0, 2048)}` };
   try {
     return { body: JSON.parse(text) };
   } catch (error) {
-    return { failed: `the response is not JSON: ${(error as Error).message}` };
+    return { failed: `couldn't get version/kind; json parse error: ${(error as Error).message}` };
   }
 }
 

@@ -185,7 +185,7 @@ export function admissionCases(bed: () => Bed): void {
     expect(await failed()).toBe(
       `${prefix}received invalid webhook response: validating webhook may not return response.patch\n`,
     );
-    hooks.answer('/broken', () => ({ http: 500, raw: 'boom' }));
+    hooks.answer('/broken', () => ({ http: 500, raw: 'boom', type: 'text/plain' }));
     expect(await failed()).toBe(
       `${prefix}failed to call webhook: an error on the server ("boom") has prevented the request from succeeding\n`,
     );

@@ -40,7 +40,7 @@ export type WebhookServer = {
   stop(): Promise<void>;
 };
 
-/** HTTPS on 127.0.0.1. A reply is the `response` without its uid; `raw` replaces the whole body, `http` the code, `after` waits. */
+/** HTTPS on 127.0.0.1. A reply is the `response` without its uid; `raw` replaces the whole body, `http` the code, `type` the content type, `after` waits. */
 export async function startWebhookServer(): Promise<WebhookServer> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-webhook-'));
   const { ca, cert, key } = await openCertificates(folder, new Date());
@@ -62,6 +62,7 @@ export async function startWebhookServer(): Promise<WebhookServer> {
         after = 0,
         http = 200,
         raw,
+        type = 'application/json',
         ...reply
       } = (replies.get(url.pathname) ?? (() => ({ allowed: true })))(review.request) as Record<string, unknown>;
       await pause(Number(after));
@@ -70,7 +71,7 @@ export async function startWebhookServer(): Promise<WebhookServer> {
         kind: 'AdmissionReview',
         response: { uid: review.request.uid, ...reply },
       };
-      response.writeHead(Number(http), { 'content-type': 'application/json' });
+      response.writeHead(Number(http), { 'content-type': String(type) });
       response.end(typeof body === 'string' ? body : JSON.stringify(body));
     });
   });
