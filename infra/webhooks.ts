@@ -86,3 +86,18 @@ function matchConditions(ownUser: string | undefined) {
   if (ownUser === undefined) return [living];
   return [living, { name: 'not-our-own', expression: `request.userInfo.username != '${ownUser}'` }];
 }
+
+// `npx node infra/webhooks.ts --url https://HOST/SEGMENT | kubectl apply -f -`: for an admission function on a public address.
+if (import.meta.main) {
+  const [option, address = ''] = process.argv.slice(2);
+  const isAddress = option === '--url' && URL.canParse(address) && address.startsWith('https://');
+  if (isAddress) {
+    const target = { type: 'url', base: address.replace(/\/+$/, '') } as const;
+    const { ownUser = '' } = IN_CLUSTER;
+    const items = webhookConfigurations({ target, ownUser });
+    process.stdout.write(`${JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, null, 2)}\n`);
+  } else {
+    process.stderr.write('usage: npx node infra/webhooks.ts --url https://HOST/SEGMENT\n');
+    process.exitCode = 2;
+  }
+}

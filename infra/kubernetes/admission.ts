@@ -2,6 +2,7 @@
 import { createMetrics } from '#adapters/metrics.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
 import { openApi } from '../api-access.ts';
+import { callerOf } from '../caller.ts';
 import { AdmissionEnvironment, readEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
@@ -13,12 +14,15 @@ main(async () => {
   const log = processLog('admission', environment.LOG_LEVEL);
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
-  const { cluster, close } = await openApi(environment);
+  const { cluster, request, close } = await openApi(environment);
+  const node = nodeDependencies();
+  const metrics = createMetrics();
   const app = createAdmission({
-    ...nodeDependencies(),
+    ...node,
     cluster,
     log,
-    metrics: createMetrics(),
+    metrics,
+    ...callerOf(environment, { request, clock: node.clock, log, metrics }),
     ...(own === undefined ? {} : { own }),
     ...(pathSecrets === undefined ? {} : { pathSecrets }),
   });

@@ -1,0 +1,31 @@
+// What does the documentation tell people to type? The very text, to be run.
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** The shell block after `<!-- tested: NAME -->`. */
+export function documented(file: string, name: string): string {
+  const text = readFileSync(join(ROOT, file), 'utf8');
+  const [, block] = text.split(`<!-- tested: ${name} -->\n\`\`\`sh\n`);
+  const end = block?.indexOf('\n```');
+  if (block === undefined || end === undefined || end === -1) throw new Error(`${file} has no tested block ${name}`);
+  return block.slice(0, end);
+}
+
+/** A folder that looks like the repository for what the commands read; what they write goes there. */
+export function deskIn(folder: string): string {
+  const desk = join(folder, 'desk');
+  mkdirSync(desk);
+  for (const part of ['crds', 'infra']) symlinkSync(join(ROOT, part), join(desk, part));
+  return desk;
+}
+
+/** Runs it as a person would, and stops at the first command that fails. */
+export async function type(text: string, cwd: string, kubeconfig: string): Promise<string> {
+  const env = { ...process.env, KUBECONFIG: kubeconfig };
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', text], { cwd, env });
+  return stdout;
+}

@@ -1,0 +1,209 @@
+// Does plain Kubernetes take our YAML, and do the functions work there with no more rights than it gives them?
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
+import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
+import { resourceOf } from '../../infra/local/manifests.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { eventually, run, temporaryFolder } from '../stack.ts';
+import { deskIn, documented, type } from './documented.ts';
+import { type NodeProcess, runNode, startNode } from './node-process.ts';
+import { documentsOf, sampleFor } from './world.ts';
+
+const why = whyNoControlPlane();
+const YAML = ['access', 'operator', 'gateway', 'webhooks'].map((name) => `infra/kubernetes/${name}.yaml`);
+
+describe.skipIf(why !== undefined)(`plain Kubernetes${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+  let server: TestControlPlane;
+  let postgres: TestPostgres;
+  let cluster: Cluster;
+  let folder: string;
+  let sample: ReadonlyArray<KubeObject>;
+  const closing: Array<() => Promise<unknown>> = [];
+
+  beforeAll(async () => {
+    folder = temporaryFolder();
+    [server, postgres] = await Promise.all([startControlPlane(), startPostgres()]);
+    const transport = await createKubeconfigTransport(server.kubeconfig);
+    closing.push(transport.close);
+    cluster = createCluster({ request: transport.request });
+    // Nobody calls this upstream here.
+    sample = sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9');
+    await writeBundles(
+      folder,
+      DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output)),
+    );
+  });
+  afterAll(async () => {
+    await Promise.all(closing.map((close) => close()));
+    await server?.stop();
+    await postgres?.stop();
+  });
+
+  const kubectl = async (args: string[], stdin?: string) => {
+    const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: server.kubeconfig }, stdin);
+    expect(`${code} ${stderr}`).toBe('0 ');
+    return stdout;
+  };
+  /** A kubeconfig of this service account, with no more rights than it has. */
+  const accountOf = async (name: string) => {
+    const token = (await kubectl(['-n', 'gateway-operator', 'create', 'token', name])).trim();
+    const file = join(folder, `${name}.kubeconfig`);
+    writeFileSync(file, toKubeconfig({ url: server.url, ca: server.ca, token }));
+    return file;
+  };
+  const may = async (account: string, verb: string, resource: string) => {
+    const as = `system:serviceaccount:gateway-operator:${account}`;
+    const words = ['auth', 'can-i', verb, resource, '--all-namespaces', `--as=${as}`];
+    const { stdout } = await run('kubectl', words, { KUBECONFIG: server.kubeconfig });
+    return stdout.trim();
+  };
+
+  test('takes every document of our YAML, in the order of docs/deploy.md, word for word', async () => {
+    const desk = deskIn(folder);
+    const said: string[] = [];
+    for (const step of ['access', 'certificate', 'functions', 'webhooks']) {
+      said.push(await type(documented('docs/deploy.md', step), desk, server.kubeconfig));
+    }
+    said.push(await kubectl(['apply', '--validate=strict', '-f', join(desk, 'infra/kubernetes/gateway.yaml')]));
+    const documents = [...YAML.flatMap(documentsOf)].length;
+    expect(said.join('').match(/ created$/gm)?.length).toBe(documents + 4 + 1); // the CRDs, and the Secret
+    expect(said.join('').match(/ patched$/gm)?.length).toBe(2);
+    // Nothing in it is left to a default that an older server reads otherwise: applying it again changes nothing.
+    const again = await kubectl(['apply', ...YAML.slice(0, 3).flatMap((file) => ['-f', join(desk, file)])]);
+    expect(again.replace(/^.* unchanged\n/gm, '')).toBe('');
+  });
+
+  test('the Pods are ones that a namespace with the restricted profile admits', async () => {
+    const templates = YAML.flatMap(documentsOf).flatMap(podTemplateOf);
+    expect(templates).toHaveLength(3);
+    // A controller makes these elsewhere.
+    await kubectl(['-n', 'gateway-operator', 'create', 'serviceaccount', 'default']);
+    const make = async (metadata: object, spec: object) => {
+      const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'probe' }, spec };
+      const { code, body } = await server.call('POST', '/api/v1/namespaces/gateway-operator/pods?dryRun=All', pod);
+      return `${code} ${(body as { message?: string }).message ?? ''}`;
+    };
+    for (const { metadata, spec } of templates) {
+      expect(await make(metadata, spec)).toBe('201 ');
+      expect(await make(metadata, { ...spec, hostNetwork: true })).toContain('violates PodSecurity');
+    }
+  });
+
+  test.each([
+    ['admission', 'list', 'secrets', 'no'],
+    ['admission', 'get', 'secrets', 'yes'],
+    ['admission', 'patch', 'virtualkeys.auth.gateway-operator.dev', 'no'],
+    ['reconcile', 'list', 'secrets', 'no'],
+    ['reconcile', 'watch', 'secrets', 'no'],
+    ['reconcile', 'patch', 'secrets', 'yes'],
+    ['reconcile', 'delete', 'users.auth.gateway-operator.dev', 'no'],
+    ['reconcile', 'create', 'pods', 'no'],
+  ])('%s: may it %s %s? %s', async (account, verb, resource, answer) => {
+    expect(await may(account, verb, resource)).toBe(answer);
+  });
+
+  describe('with the rights of their service accounts', () => {
+    let admission: NodeProcess;
+    beforeAll(async () => {
+      const desk = join(folder, 'desk');
+      admission = await startNode(join(folder, 'node/admission.mjs'), {
+        KUBECONFIG: await accountOf('admission'),
+        OWN_USERS: 'system:serviceaccount:gateway-operator:reconcile',
+        TLS_CERT_FILE: join(desk, 'tls.crt'),
+        TLS_KEY_FILE: join(desk, 'tls.key'),
+      });
+      closing.push(() => admission.stop());
+      await pointServiceAt(new URL(admission.url).port);
+    });
+
+    /** No kube-proxy runs here: an ExternalName is resolved by the API server itself. */
+    const pointServiceAt = async (port: string) => {
+      await kubectl(['-n', 'gateway-operator', 'delete', 'service', 'admission']);
+      await kubectl(
+        ['apply', '-f', '-'],
+        JSON.stringify({
+          apiVersion: 'v1',
+          kind: 'Service',
+          metadata: { name: 'admission', namespace: 'gateway-operator' },
+          spec: { type: 'ExternalName', externalName: 'localhost' },
+        }),
+      );
+      for (const kind of ['mutating', 'validating']) {
+        const patch = [{ op: 'replace', path: '/webhooks/0/clientConfig/service/port', value: Number(port) }];
+        const words = ['patch', `${kind}webhookconfiguration`, 'gateway-operator', '--type=json', '-p'];
+        await kubectl([...words, JSON.stringify(patch)]);
+      }
+    };
+    const sweep = async () => {
+      const environment = { KUBECONFIG: await accountOf('reconcile'), GATEWAY_PROCESSES: 'one' };
+      const { code, stdout, stderr } = await runNode(join(folder, 'node/reconcile.mjs'), ['--once'], environment);
+      expect(`${code} ${stderr}`).toBe('0 ');
+      return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as { failed: object; actions: Record<string, number> };
+    };
+    const statusOf = async (kind: string, name: string) =>
+      (await cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
+
+    test('admission refuses a key of an instance that is not there, through the Service and its certificate', async () => {
+      const key = sample.find(({ kind }) => kind === 'VirtualKey');
+      const refused = () =>
+        run('kubectl', ['apply', '-f', '-'], { KUBECONFIG: server.kubeconfig }, JSON.stringify(key));
+      // Webhook configurations are in force a moment after they are written.
+      const { stderr } = await eventually(refused, ({ stderr }) => stderr.includes('denied the request'));
+      expect(stderr).toContain('validate.gateway-operator.dev');
+      expect(stderr).toMatch(/no GatewayInstance|does not exist|not there/);
+      expect(stderr).toContain('sample');
+    });
+
+    test('the sample is admitted; one run of reconcile makes it ready and mints its keys, another writes nothing', async () => {
+      await kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items: sample }));
+      expect((await sweep()).failed).toEqual({});
+      expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
+      expect(await statusOf('VirtualKey', 'alice')).toMatchObject({ isActive: true });
+      const instance = await statusOf('GatewayInstance', 'sample');
+      const map = await cluster.get(RESOURCES.configMaps, 'default', `sample-${instance?.snapshotHash}`);
+      expect(map).toMatchObject({ immutable: true });
+      const before = await cluster.list(virtualKeys);
+      expect((await sweep()).failed).toEqual({});
+      expect(await cluster.list(virtualKeys)).toEqual(before);
+    });
+
+    test('a lost and an edited key are mended; then everything is deleted, and nothing of ours is left', async () => {
+      await kubectl(['delete', 'secret', 'example-service-key']);
+      await kubectl(['patch', 'secret', 'alice-key', '--type=merge', '-p', '{"data":{"key":"Zm9yZ2Vk"}}']);
+      expect((await sweep()).failed).toEqual({});
+      expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
+      await kubectl(['patch', 'gwuser', 'alice', '--type=merge', '-p', '{"spec":{"autoCreateKey":false}}']);
+      expect((await sweep()).failed).toEqual({});
+      expect(await statusOf('VirtualKey', 'alice')).toBeUndefined();
+      const models = sample.find(({ kind }) => kind === 'GatewayInstance')?.spec as { models: unknown[] };
+      const patch = JSON.stringify({ spec: { models: models.models.slice(0, 1) } });
+      await kubectl(['patch', 'vk', 'example-service', '--type=merge', '-p', '{"spec":{"models":["sample-small"]}}']);
+      await kubectl(['patch', 'gwi', 'sample', '--type=merge', '-p', patch]);
+      expect((await sweep()).failed).toEqual({});
+      await kubectl(['delete', '--wait=false', 'vk,gwuser,gwteam,gwi', '--all']);
+      expect((await sweep()).failed).toEqual({});
+      expect(await kubectl(['get', 'gateway', '-A', '-o', 'name'])).toBe('');
+      const left = await kubectl(['get', 'secrets', '-l', 'gateway-operator.dev/managed=true', '-o', 'name']);
+      expect(left).toBe('');
+    });
+  });
+});
+
+interface PodTemplate {
+  readonly metadata: object;
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+function podTemplateOf({ kind, spec }: KubeObject): PodTemplate[] {
+  type Holder = { readonly template?: PodTemplate; readonly jobTemplate?: { readonly spec: Holder } };
+  const holder = (kind === 'CronJob' ? (spec as Holder).jobTemplate?.spec : (spec as Holder)) ?? {};
+  return holder.template === undefined ? [] : [{ ...holder.template, metadata: holder.template.metadata ?? {} }];
+}

@@ -1,0 +1,58 @@
+// How does a test run a Node bundle as its platform does: plain Node, an environment, signals?
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface NodeProcess {
+  /** Where it listens, on the loopback. */
+  readonly url: string;
+  printed(): string;
+  /** Answers the exit code; null when the signal ended it. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+export interface NodeRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+/** Waits until it says that it listens. Only this environment, and a PATH. */
+export async function startNode(bundle: string, environment: Environment): Promise<NodeProcess> {
+  const child = launch(bundle, [], { HOST: '127.0.0.1', PORT: '0', ...environment });
+  const { stdout, stderr, ended } = collect(child);
+  let url: string | undefined;
+  for (const until = Date.now() + 20_000; url === undefined; await pause(10)) {
+    if (child.exitCode !== null || Date.now() > until) throw new Error(`it did not start:\n${stdout()}${stderr()}`);
+    url = /"message":"listening".*"url":"([^"]+)"/.exec(stdout())?.[1];
+  }
+  const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
+    child.kill(signal);
+    return ended;
+  };
+  return { url, stop, printed: () => `${stdout()}${stderr()}` };
+}
+
+/** Runs it to its end. */
+export async function runNode(bundle: string, args: readonly string[], environment: Environment): Promise<NodeRun> {
+  const { stdout, stderr, ended } = collect(launch(bundle, args, environment));
+  const code = await ended;
+  return { code, stdout: stdout(), stderr: stderr() };
+}
+
+function launch(bundle: string, args: readonly string[], environment: Environment): ChildProcess {
+  const env = { PATH: process.env.PATH ?? '', ...environment };
+  return spawn(process.execPath, [bundle, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+function collect(child: ChildProcess) {
+  const texts = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.on('data', (chunk) => {
+      texts[name] += chunk;
+    });
+  }
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { stdout: () => texts.stdout, stderr: () => texts.stderr, ended };
+}

@@ -1,0 +1,271 @@
+// Do the three functions run as plain Node processes from their bundles, each with what its platform gives it?
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
+import { openCertificates } from '../../infra/local/certificates.ts';
+import { resourceOf } from '../../infra/local/manifests.ts';
+import { eventually, temporaryFolder } from '../stack.ts';
+import { type NodeProcess, runNode, startNode } from './node-process.ts';
+import { reviewOf } from './review.ts';
+import { startWorld, type TestWorld } from './world.ts';
+
+describe('the Node bundles', () => {
+  let world: TestWorld;
+  const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
+
+  beforeAll(async () => {
+    world = await startWorld();
+    await writeBundles(
+      world.folder,
+      DEPLOYABLES.filter(({ platform }) => platform === 'node'),
+    );
+    await world.apply(world.sample());
+  });
+  afterAll(() => world?.stop());
+
+  const statusOf = async (kind: string, name: string) =>
+    (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
+
+  describe('reconcile', () => {
+    test('as a server: a sweep makes the instance ready and mints its keys, and SIGTERM ends it with 0', async () => {
+      const reconcile = await startNode(bundle('reconcile'), {
+        KUBECONFIG: world.kubeconfig,
+        GATEWAY_PROCESSES: 'one',
+      });
+      const answer = await fetch(reconcile.url, { method: 'POST' });
+      expect(answer.status).toBe(200);
+      expect(await answer.json()).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 1 }, failed: {} });
+      expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
+      expect((await fetch(`${reconcile.url}/readyz`)).status).toBe(200);
+      expect(await reconcile.stop()).toBe(0);
+    });
+
+    test('once: the report stands on stdout, and over unchanged objects it has no action', async () => {
+      const environment = { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' };
+      const { code, stdout, stderr } = await runNode(bundle('reconcile'), ['--once'], environment);
+      expect(`${code} ${stderr}`).toBe('0 ');
+      const report = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+      expect(report).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 2, User: 1, Team: 1 }, failed: {} });
+      expect(report.actions.WriteStatus).toBeUndefined();
+    });
+
+    test('once, with a cluster that does not answer: exit code 1', async () => {
+      const kubeconfig = join(world.folder, 'nowhere');
+      writeFileSync(kubeconfig, readFileSync(world.kubeconfig, 'utf8').replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1'));
+      const { code, stdout } = await runNode(bundle('reconcile'), ['--once'], { KUBECONFIG: kubeconfig });
+      expect(code).toBe(1);
+      expect(stdout).toContain('the cluster could not be read');
+    });
+  });
+
+  describe('admission', () => {
+    let admission: NodeProcess;
+    let folder: string;
+    beforeAll(async () => {
+      folder = temporaryFolder();
+      putCertificate(world.certificates);
+      admission = await startNode(bundle('admission'), {
+        KUBECONFIG: world.kubeconfig,
+        TLS_CERT_FILE: join(folder, 'tls.crt'),
+        TLS_KEY_FILE: join(folder, 'tls.key'),
+      });
+    });
+    const putCertificate = ({ cert, key }: TestWorld['certificates']) => {
+      writeFileSync(join(folder, 'tls.key'), key);
+      writeFileSync(join(folder, 'tls.crt'), cert);
+    };
+    const key = (models: string[]) => ({
+      apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+      kind: 'VirtualKey',
+      metadata: { name: 'another', namespace: 'default' },
+      spec: {
+        keyAlias: 'another',
+        models,
+        maxBudget: '1',
+        budgetDuration: '30d',
+        connectionRef: { instanceRef: { name: 'sample', namespace: 'default' } },
+      },
+    });
+
+    test('over HTTPS, a review is allowed or denied', async () => {
+      const { ca } = world.certificates;
+      const good = await post(`${admission.url}/validate`, reviewOf(key(['sample-small'])), ca);
+      expect(good).toMatchObject({ response: { allowed: true } });
+      const bad = await post(`${admission.url}/validate`, reviewOf(key(['sample-smal'])), ca);
+      expect(bad).toMatchObject({ response: { allowed: false, status: { code: 422 } } });
+    });
+
+    test('a renewed certificate is shown without a restart', async () => {
+      const renewed = await openCertificates(temporaryFolder(), new Date());
+      putCertificate(renewed);
+      const ask = () =>
+        post(`${admission.url}/validate`, reviewOf(key(['sample-small'])), renewed.ca).then(
+          () => 'trusted',
+          (error: Error) => error.message,
+        );
+      await eventually(ask, (said) => said === 'trusted');
+    });
+
+    test('SIGTERM ends it with 0', async () => {
+      expect(await admission.stop()).toBe(0);
+    });
+  });
+
+  describe('gateway', () => {
+    let mounts: Record<string, string>;
+    let gateway: NodeProcess;
+    let openai: OpenAI;
+    let value: string;
+    beforeAll(async () => {
+      mounts = await mount(world);
+      gateway = await startNode(bundle('gateway'), mounts);
+      value = String((await statusOf('VirtualKey', 'example-service'))?.keyValue);
+      openai = client(value);
+    });
+    /** Completions that clients got from this database's gateways. */
+    let paid = 0;
+    const client = (apiKey: string) => new OpenAI({ apiKey, baseURL: gateway.url, maxRetries: 0 });
+    const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
+    const booked = async () => {
+      const rows = await world.postgres.query<{ count: string; cost: string }>(
+        world.database,
+        'select count(*), coalesce(sum(cost), 0) as cost from gateway_operator.entry',
+      );
+      return { count: Number(rows[0]?.count), cost: Number(rows[0]?.cost) };
+    };
+    const pay = async (model = ask.model) => {
+      const reply = await openai.chat.completions.create({ ...ask, model });
+      expect(reply.choices[0]?.message.content).toMatch(/\S/);
+      paid += 1;
+    };
+    const allBooked = () => eventually(booked, ({ count }) => count === paid);
+
+    test('from mounted files alone, a completion is paid: plain, streamed, and over a broken entry', async () => {
+      expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+      await pay();
+      await pay('sample-failover');
+      const stream = await openai.chat.completions.create({ ...ask, stream: true });
+      for await (const chunk of stream) expect(chunk.object).toBe('chat.completion.chunk');
+      paid += 1;
+      expect((await allBooked()).cost).toBeGreaterThan(0);
+    });
+
+    test('a key that nobody made is refused', async () => {
+      await expect(client('sk-unknown').models.list()).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' });
+    });
+
+    test('a credential that the kubelet renews is used without a restart', async () => {
+      const file = join(mounts.CREDENTIALS_DIR ?? '', 'sample-model-small/apiKey');
+      const good = readFileSync(file);
+      writeFileSync(file, 'wrong');
+      const tryIt = () =>
+        pay().then(
+          () => 'paid',
+          ({ code }) => code,
+        );
+      await eventually(tryIt, (said) => said === 'upstream_error');
+      writeFileSync(file, good);
+      await eventually(tryIt, (said) => said === 'paid');
+    });
+
+    test('after kill -9 the next process books what the outbox holds, once, and serves on', async () => {
+      await pay();
+      expect(await gateway.stop('SIGKILL')).toBe(null);
+      gateway = await startNode(bundle('gateway'), mounts);
+      await allBooked();
+      openai = client(value);
+      await pay();
+      await allBooked();
+    });
+
+    test('SIGTERM lets an open stream end, books it, and exits with 0', async () => {
+      const stream = await openai.chat.completions.create({ ...ask, stream: true });
+      const ending = gateway.stop();
+      let finish: string | null | undefined;
+      for await (const { choices } of stream) finish = choices[0]?.finish_reason ?? finish;
+      expect(finish).toBe('stop');
+      expect(await ending).toBe(0);
+      expect((await booked()).count).toBe(paid + 1);
+    });
+  });
+
+  describe('an environment that is not right is listed whole, with exit code 1:', () => {
+    test.each([
+      [
+        'admission',
+        { PORT: 'http', LOG_LEVEL: 'loud', TLS_CERT_FILE: '/tls.crt', PATH_SECRETS: 'short' },
+        [
+          'PORT="http": is not a port',
+          'LOG_LEVEL="loud"',
+          'PATH_SECRETS needs 16 to 128 letters',
+          'KUBECONFIG is not set',
+          'TLS_KEY_FILE is not set',
+        ],
+      ],
+      [
+        'reconcile',
+        { PORT: '65536', GATEWAY_PROCESSES: 'some' },
+        ['PORT="65536": is not a port', 'GATEWAY_PROCESSES="some"', 'KUBECONFIG is not set'],
+      ],
+      ['gateway', { PORT: '-1', LOG_LEVEL: 'x' }, ['PORT="-1": is not a port', 'LOG_LEVEL="x"']],
+      [
+        'gateway',
+        { SNAPSHOT_FILE: '/nowhere/snapshot.json', DATABASE_DIR: '/nowhere/db', OUTBOX_DIR: '/nowhere/outbox' },
+        ['SNAPSHOT_FILE="/nowhere/snapshot.json"', 'DATABASE_DIR="/nowhere/db"', 'OUTBOX_DIR="/nowhere/outbox"'],
+      ],
+    ])('%s', async (name, environment, lines) => {
+      const { code, stdout, stderr } = await runNode(bundle(name), [], environment);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      for (const line of lines) expect(stderr).toContain(line);
+      expect(stderr.trim().split('\n')).toHaveLength(lines.length + 1);
+      expect(stderr).not.toContain('short');
+    });
+  });
+});
+
+/** What the kubelet mounts for the sample's gateway, in folders: ConfigMap, credentials, database, an outbox. */
+async function mount({ cluster, folder }: TestWorld): Promise<Record<string, string>> {
+  const at = (...names: string[]) => join(folder, 'mounts', ...names);
+  const put = (path: string, content: string | Buffer) => {
+    mkdirSync(join(path, '..'), { recursive: true });
+    writeFileSync(path, content);
+  };
+  const instance = await cluster.get(resourceOf('GatewayInstance'), 'default', 'sample');
+  const { snapshotHash } = (instance?.status ?? {}) as { snapshotHash?: string };
+  const map = await cluster.get(RESOURCES.configMaps, 'default', `sample-${snapshotHash}`);
+  const { 'snapshot.json': snapshot = '' } = (map?.data ?? {}) as Record<string, string>;
+  put(at('snapshot/snapshot.json'), snapshot);
+  const secret = async (name: string, to: string) => {
+    const found = await cluster.get(RESOURCES.secrets, 'default', name);
+    for (const [entry, value] of Object.entries((found?.data ?? {}) as Record<string, string>))
+      put(at(to, entry), Buffer.from(value, 'base64'));
+  };
+  for (const name of ['small', 'flaky', 'spare'])
+    await secret(`sample-model-${name}`, `credentials/sample-model-${name}`);
+  await secret('sample-database', 'database');
+  mkdirSync(at('outbox'));
+  return {
+    SNAPSHOT_FILE: at('snapshot/snapshot.json'),
+    CREDENTIALS_DIR: at('credentials'),
+    DATABASE_DIR: at('database'),
+    OUTBOX_DIR: at('outbox'),
+  };
+}
+
+function post(url: string, body: object, ca: string): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const agent = new Agent({ ca });
+    const headers = { 'content-type': 'application/json' };
+    const sent = request(url, { method: 'POST', agent, headers }, async (answer) => {
+      const parts: Buffer[] = [];
+      for await (const part of answer) parts.push(part);
+      resolve(JSON.parse(Buffer.concat(parts).toString()));
+    });
+    sent.on('error', reject);
+    sent.end(JSON.stringify(body));
+  });
+}
