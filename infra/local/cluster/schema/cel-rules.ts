@@ -8,6 +8,7 @@ import { type Correlation, correlateItem, correlateMember, unchanged } from './c
 import { isObject, type JsonObject } from './json.ts';
 import { duplicate, forbidden, invalid, required } from './refusals.ts';
 import { memberSchema, type Rule, type Schema } from './schema.ts';
+import { nodesOf, SchemaError } from './schema-nodes.ts';
 
 type Compiled = {
   readonly rule: Rule;
@@ -19,59 +20,41 @@ type Found = { causes: Cause[]; warnings: Cause[] };
 
 const variables = ['self', 'oldSelf'];
 
-/** A rule that cannot be compiled; the message names the field and the function or the place. */
-export class SchemaError extends Error {}
-
+/** The rules of a schema, compiled. Throws `SchemaError`. */
 export function createRules(schema: Schema) {
   const compiled = new Map<Schema, readonly Compiled[]>();
-  compileBelow(schema, '', compiled);
+  for (const { node, path } of nodesOf(schema)) {
+    const rules = node['x-kubernetes-validations'] ?? [];
+    if (rules.length === 0) continue;
+    const at = [...path, 'x-kubernetes-validations'].join('.');
+    compiled.set(
+      node,
+      rules.map((rule, i) => compileRule(rule, `${at}[${i}]`)),
+    );
+  }
   return {
     present: compiled.size > 0,
     judge: (object: JsonObject, correlation: Correlation | undefined): Found => {
       const found: Found = { causes: [], warnings: [] };
-      if (compiled.size > 0)
-        walk({ value: object, schema, path: '', correlation, kept: unchanged(correlation) }, compiled, found);
+      const root = { value: object, schema, path: '', correlation, kept: unchanged(correlation) };
+      if (compiled.size > 0) walk(root, compiled, found);
       return found;
     },
   };
 }
 
-/** `seen`: a schema may refer to itself (JSONSchemaProps). */
-function compileBelow(
-  schema: Schema,
-  path: string,
-  compiled: Map<Schema, readonly Compiled[]>,
-  seen = new Set<Schema>(),
-): void {
-  if (seen.has(schema)) return;
-  seen.add(schema);
-  const rules = schema['x-kubernetes-validations'] ?? [];
-  if (rules.length > 0) {
-    compiled.set(
-      schema,
-      rules.map((rule) => compile(rule, path)),
-    );
-  }
-  for (const [key, child] of Object.entries(schema.properties ?? {})) {
-    compileBelow(child, path === '' ? key : `${path}.${key}`, compiled, seen);
-  }
-  if (schema.items) compileBelow(schema.items, `${path}[*]`, compiled, seen);
-  const { additionalProperties } = schema;
-  if (typeof additionalProperties === 'object') compileBelow(additionalProperties, `${path}[*]`, compiled, seen);
+function compileRule(rule: Rule, path: string): Compiled {
+  const program = compileOrThrow(rule.rule, `${path}.rule`);
+  const usesOldSelf = /\boldSelf\b/.test(rule.rule);
+  if (!rule.messageExpression) return { rule, program, usesOldSelf };
+  return { rule, program, usesOldSelf, words: compileOrThrow(rule.messageExpression, `${path}.messageExpression`) };
 }
 
-function compile(rule: Rule, path: string): Compiled {
+function compileOrThrow(expression: string, field: string): CelProgram {
   try {
-    const program = compileOverCel(rule.rule, variables);
-    const usesOldSelf = /\boldSelf\b/.test(rule.rule);
-    return rule.messageExpression
-      ? { rule, program, usesOldSelf, words: compileOverCel(rule.messageExpression, variables) }
-      : { rule, program, usesOldSelf };
+    return compileOverCel(expression, variables);
   } catch (cause) {
-    throw new SchemaError(
-      `compiling the rule ${JSON.stringify(rule.rule)} of ${path || 'the root'}: ${message(cause)}`,
-      { cause },
-    );
+    throw new SchemaError(field, expression, `compilation failed: ${message(cause)}`, { cause });
   }
 }
 

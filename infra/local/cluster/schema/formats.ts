@@ -34,10 +34,6 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
   uuid4: (text) => /^[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}$/i.test(text),
 };
 
-export function knowsFormat(format: string): boolean {
-  return Object.hasOwn(formats, format);
-}
-
 /** True for a format that is not known: the API server ignores those too. */
 export function formatFits(format: string, text: string): boolean {
   return Object.hasOwn(formats, format) ? formats[format]?.(text) === true : true;

@@ -11,7 +11,14 @@ export function goPattern(pattern: string): RegExp {
   return expression;
 }
 
+// Looking around and back is what RE2 cannot do, and what makes patterns slow.
+const perlOnly = /\\.|\(\?(?:<?[=!]|>)/gs;
+
 function compile(pattern: string): RegExp {
+  for (const [found] of pattern.matchAll(perlOnly)) {
+    if (found.startsWith('(') || /^\\[1-9]$/.test(found))
+      throw new SyntaxError(`invalid or unsupported Perl syntax: \`${found}\``);
+  }
   const flags = /^\(\?([imsU]+)\)/.exec(pattern);
   const body = flags ? pattern.slice(flags[0].length) : pattern;
   const translated = body

@@ -7,7 +7,8 @@ import { type Answer, objectOf, type SchemaCase, type SchemaCases } from './case
 import { ratcheting } from './cases/ratcheting.ts';
 import { rules } from './cases/rules.ts';
 import type { JsonObject } from './json.ts';
-import { createStructural } from './structural.ts';
+import type { Rule, Schema } from './schema.ts';
+import { createStructural, SchemaError } from './structural.ts';
 
 describe.each([bounds, rules, ratcheting])('$name', (table) => {
   const golden: Record<string, Answer> = JSON.parse(
@@ -48,3 +49,55 @@ function decider({ schema }: SchemaCases): (one: SchemaCase) => Answer {
 function sorted<T>(causes: readonly T[]): T[] {
   return [...causes].sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
 }
+
+describe('a schema that cannot be used', () => {
+  const rules = (rule: object): Schema => ({
+    type: 'object',
+    properties: { spec: { items: { 'x-kubernetes-validations': [rule as Rule] } } },
+  });
+
+  test.each([
+    [
+      rules({ rule: 'self.nope() == 1' }),
+      'properties[spec].items.x-kubernetes-validations[0].rule',
+      /^compilation failed: .*nope/,
+    ],
+    [
+      rules({ rule: 'sefl == 1' }),
+      'properties[spec].items.x-kubernetes-validations[0].rule',
+      /^compilation failed: .*sefl/,
+    ],
+    [
+      rules({ rule: 'true', messageExpression: '1 +' }),
+      'properties[spec].items.x-kubernetes-validations[0].messageExpression',
+      /^compilation failed/,
+    ],
+    [
+      { properties: { a: { pattern: '(' } } },
+      'properties[a].pattern',
+      /^must be a valid regular expression, but isn't: /,
+    ],
+    [{ items: { pattern: '^(?!a)b' } }, 'items.pattern', /invalid or unsupported Perl syntax: `\(\?!`/],
+    [{ pattern: '(a)\\1' }, 'pattern', /invalid or unsupported Perl syntax: `\\1`/],
+    [{ anyOf: [{}, { pattern: '[' }] }, 'anyOf[1].pattern', /^must be a valid regular expression/],
+  ] satisfies [Schema, string, RegExp][])('%j is refused at its place', (schema, field, words) => {
+    const create = () => createStructural(schema);
+    expect(create).toThrow(SchemaError);
+    expect(create).toThrow(expect.objectContaining({ field, message: expect.stringMatching(words) }));
+  });
+});
+
+test('nothing that is judged is changed', () => {
+  const object = {
+    apiVersion: 'v1',
+    kind: 'Sample',
+    metadata: { a: 1 },
+    spec: { must: 'x', mode: null, nope: 1, map: [{ name: 'a' }] },
+  };
+  const before = structuredClone(object);
+  const structural = createStructural(bounds.schema);
+  structural.prune(object);
+  structural.applyDefaults(object);
+  structural.judge(object, object);
+  expect(object).toEqual(before);
+});

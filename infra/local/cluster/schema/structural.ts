@@ -4,9 +4,11 @@ import { applyDefaults } from './defaults.ts';
 import type { JsonObject } from './json.ts';
 import { prune } from './prune.ts';
 import type { Schema } from './schema.ts';
+import { checkPatterns } from './schema-nodes.ts';
 import { createJudge, type Judgement } from './validate.ts';
 
 export type { Cause } from './cause.ts';
+export { SchemaError } from './schema-nodes.ts';
 export type { Judgement } from './validate.ts';
 
 /** The three things the API server does with a schema, in the order it does them. Nothing here changes its argument. */
@@ -21,8 +23,9 @@ export type Structural = {
   judge(object: JsonObject, old?: JsonObject): Judgement;
 };
 
-/** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the field of a CEL rule that does not compile. */
+/** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not compile. */
 export function createStructural(openAPIV3Schema: Schema): Structural {
+  checkPatterns(openAPIV3Schema);
   const judge = createJudge(openAPIV3Schema);
   return {
     prune: (object) => prune(openAPIV3Schema, object),

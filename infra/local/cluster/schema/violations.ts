@@ -1,7 +1,7 @@
 // Which bounds of its schema does a value break?
 import type { Cause } from './cause.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
-import { formatFits, knowsFormat } from './formats.ts';
+import { formatFits } from './formats.ts';
 import { goPattern } from './go-pattern.ts';
 import { number } from './go-words.ts';
 import { isObject, sameJson } from './json.ts';
@@ -33,17 +33,7 @@ function ofType(value: unknown, schema: Schema, path: string): Cause[] {
   }
   if (schema.type === undefined || schema.type === found || (schema.type === 'number' && found === 'integer'))
     return [];
-  if (schema.type === 'string' && schema.format !== undefined && knowsFormat(schema.format) && found !== 'null') {
-    return wrongFormatted(value, schema.format, path);
-  }
   return [wrongType(path, schema.type, found)];
-}
-
-/** What is no text where a text of a known format should be: the API server has words of its own, and none for lists. */
-function wrongFormatted(value: unknown, format: string, path: string): Cause[] {
-  if (Array.isArray(value)) return [];
-  const found = typeof value === 'number' ? (Number.isInteger(value) ? 'int64' : 'float64') : '';
-  return [wrongType(path, format, found)];
 }
 
 function typeOf(value: unknown): string {

@@ -185,7 +185,6 @@ export const bounds: SchemaCases = {
     },
     { name: 'an element that is no object in a list map', spec: { must: 'x', map: [{ name: 'a' }, 'a', 'a'] } },
     { name: 'objects in a list without items', spec: { must: 'x', anything: [{ a: 1 }], flag: [{ a: 1 }] } },
-    { name: 'a number where a formatted text is', spec: { must: 'x', when: 5, every: true, id: ['x'] } },
     { name: 'any of: neither', spec: { must: 'x', either: 'c' } },
     { name: 'one of: both', spec: { must: 'x', one: { a: 'a', b: 'b' } } },
     { name: 'one of: neither', spec: { must: 'x', one: {} } },
