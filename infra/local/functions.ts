@@ -66,6 +66,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     await Promise.allSettled([admission, reconcile, gateway].map((server) => server.close(grace)));
     await gateways.close();
     await backends.close();
+    await upstream.close();
   };
   return { gateway, reconcile, admission, gateways, close };
 }

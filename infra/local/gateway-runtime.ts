@@ -60,6 +60,7 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
     await ledger.start();
   } catch (error) {
     await outbox.close();
+    await books.close();
     throw error;
   }
   const app = createGateway({
@@ -86,6 +87,7 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
     close: async () => {
       await ledger.close();
       await outbox.close();
+      await books.close();
     },
   };
 }

@@ -9,8 +9,8 @@ import { type Configuration, type GatewayRuntime, type RuntimeDependencies, star
 import { resourceOf } from './manifests.ts';
 
 export interface Gateways {
-  /** The gateway of this instance, or undefined: there is none, or it cannot run (yet). */
-  find(namespace: string, name: string): Promise<GatewayRuntime | undefined>;
+  /** The gateway of this instance; `absent`: there is no such instance, `unavailable`: it cannot run (yet), or nobody knows. */
+  find(namespace: string, name: string): Promise<GatewayRuntime | 'absent' | 'unavailable'>;
   /** Something about this instance or its Secrets changed. */
   refresh(namespace: string, name: string): Promise<void>;
   /** Secrets of this namespace changed: every gateway there reads them again. */
@@ -30,6 +30,7 @@ interface Running {
 /** Gateways of one process. Changes of one instance are made one after another. */
 export function createGateways(deps: RuntimeDependencies & { readonly cluster: Cluster }): Gateways {
   const running = new Map<string, Running>();
+  const absent = new Set<string>();
   const turns = new Map<string, Promise<void>>();
 
   const refresh = (namespace: string, name: string): Promise<void> => {
@@ -43,16 +44,18 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
   };
 
   const bringUpToDate = async (path: string, namespace: string, name: string): Promise<void> => {
+    absent.delete(path);
     const wanted = await readConfiguration(deps.cluster, namespace, name);
     const have = running.get(path);
+    if (wanted === 'absent') absent.add(path);
     if (wanted === 'unchanged') return;
-    const same = have !== undefined && wanted !== undefined && have.uid === wanted.snapshot.instance.uid;
+    const same = have !== undefined && wanted !== 'absent' && have.uid === wanted.snapshot.instance.uid;
     if (same && isDeepStrictEqual(have.runtime.connection, wanted.connection)) return have.runtime.configure(wanted);
     if (have !== undefined) {
       running.delete(path);
       await have.runtime.close();
     }
-    if (wanted === undefined) return;
+    if (wanted === 'absent') return;
     const runtime = await startRuntime(deps, wanted);
     running.set(path, { uid: wanted.snapshot.instance.uid, namespace, name, runtime });
   };
@@ -61,7 +64,7 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
     find: async (namespace, name) => {
       const path = `${namespace}/${name}`;
       if (!running.has(path)) await refresh(namespace, name);
-      return running.get(path)?.runtime;
+      return running.get(path)?.runtime ?? (absent.has(path) ? 'absent' : 'unavailable');
     },
     refresh,
     refreshNamespace: async (namespace) => {
@@ -79,19 +82,19 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
 }
 
 /**
- * What the cluster says the gateway should be. Undefined: no such instance, or it never became ready. `unchanged`: what is
- * published cannot be read now (a snapshot or Secret is missing): a configuration that works is never emptied.
+ * What the cluster says the gateway should be. `absent`: no such instance. `unchanged`: nothing is published yet, or it
+ * cannot be read now (a Secret is missing): a configuration that works is never emptied.
  */
 async function readConfiguration(
   cluster: Cluster,
   namespace: string,
   name: string,
-): Promise<Configuration | undefined | 'unchanged'> {
+): Promise<Configuration | 'absent' | 'unchanged'> {
   const found = await cluster.get(resourceOf('GatewayInstance'), namespace, name);
-  if (found === undefined) return undefined;
+  if (found === undefined) return 'absent';
   const instance = found as unknown as GatewayInstance;
   const hash = instance.status?.snapshotHash;
-  if (hash === undefined) return undefined;
+  if (hash === undefined) return 'unchanged';
   const published = await cluster.get(RESOURCES.configMaps, namespace, snapshotName(name, hash));
   const text = (published?.data as Record<string, string> | undefined)?.['snapshot.json'];
   const database = await secretData(cluster, namespace, instance.spec.databaseSecretRef.nameRef);

@@ -55,7 +55,7 @@ interface Coming {
 
 /** Brings everything up. When something on the way fails, what was started is stopped and the failure is thrown. */
 export async function startStack(options: Options, state: State, progress: Progress): Promise<Stack> {
-  const log = createLog({ write: (line) => appendFileSync(state.path('stack.log'), line) });
+  const log = createLog({ write: writeTo(state.path('stack.log')) });
   const coming: Coming = { options, state, progress, log, started: [] };
   try {
     return await bringUp(coming);
@@ -63,6 +63,17 @@ export async function startStack(options: Options, state: State, progress: Progr
     await bringDown(coming);
     throw error;
   }
+}
+
+/** A log that cannot be written (a full disk, a folder that was removed) never stops what it tells of. */
+function writeTo(file: string): (line: string) => void {
+  return (line) => {
+    try {
+      appendFileSync(file, line);
+    } catch {
+      process.stderr.write(line);
+    }
+  };
 }
 
 async function bringDown({ started, log }: Coming): Promise<void> {
