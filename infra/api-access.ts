@@ -1,10 +1,13 @@
 // With which identity does a Node process speak to the API server?
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
+import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 
 export interface Access {
   readonly cluster: Cluster;
+  /** The same way, for what is no object. */
+  readonly request: KubeTransport;
   close(): Promise<void>;
 }
 
@@ -20,5 +23,6 @@ export async function openApi(environment: Environment): Promise<Access> {
   const address = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const transport =
     file === undefined ? createServiceAccountTransport({ address }) : await createKubeconfigTransport(file);
-  return { cluster: createCluster({ request: transport.request }), close: transport.close };
+  const { request, close } = transport;
+  return { cluster: createCluster({ request }), request, close };
 }

@@ -20,6 +20,20 @@ const Processes = z
   .default('many')
   .describe('How many gateway processes serve an instance. `one`: its store Secret may say `memory`.');
 
+const Caller = {
+  CALLER_TOKENS: z
+    .enum(['off', 'report', 'enforce'])
+    .default('off')
+    .describe('What happens to callers without a token that an API server attaches to reviews (docs/admission.md).'),
+  CALLER_AUDIENCE: z
+    .url({ protocol: /^https$/, error: 'is not an https:// address' })
+    .optional()
+    .describe(
+      'What stands before the path in the address of the webhooks, e.g. `https://admission.gateway-operator.svc:443`.',
+    ),
+  CALLER_ISSUER: z.string().optional().describe("Who issues the tokens; absent: what the API server's discovery says."),
+};
+
 const Server = {
   PORT: Port.default(8080).describe('Where the function listens.'),
   HOST: z.string().default('0.0.0.0').describe('On which address.'),
@@ -36,6 +50,13 @@ const Api = {
 const together = { when: () => true };
 const hasCluster = ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }: Partial<Record<string, unknown>>) =>
   KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined;
+const hasAudience = ({ CALLER_TOKENS, CALLER_AUDIENCE }: Partial<Record<string, unknown>>) =>
+  (CALLER_TOKENS ?? 'off') === 'off' || CALLER_AUDIENCE !== undefined;
+const NO_AUDIENCE = {
+  ...together,
+  path: ['CALLER_AUDIENCE'],
+  error: 'CALLER_TOKENS need it: name what stands before the path in the address of the webhooks',
+};
 const NO_CLUSTER = { ...together, path: ['KUBECONFIG'], error: 'name a kubeconfig file, or run in a Pod of a cluster' };
 
 export const AdmissionEnvironment = z
@@ -48,8 +69,10 @@ export const AdmissionEnvironment = z
       'Unguessable path segments, separated by commas, for a function on a public address.',
     ),
     OWN_USERS: List.optional().describe("Reconcile's identity, whose writes are not judged."),
+    ...Caller,
   })
   .refine(hasCluster, NO_CLUSTER)
+  .refine(hasAudience, NO_AUDIENCE)
   .refine(({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined), {
     ...together,
     path: ['TLS_KEY_FILE'],
@@ -80,10 +103,13 @@ const WorkerApi = {
 };
 
 /** Bindings of a Worker that are texts; set the secret ones with `wrangler secret put`. */
-export const AdmissionBindings = z.object({ ...WorkerApi, PATH_SECRETS: Segments });
+export const AdmissionBindings = z
+  .object({ ...WorkerApi, PATH_SECRETS: Segments, ...Caller })
+  .refine(hasAudience, NO_AUDIENCE);
 export const ReconcileBindings = z.object({ ...WorkerApi, GATEWAY_PROCESSES: Processes });
 
 export type AdmissionEnvironment = z.infer<typeof AdmissionEnvironment>;
+export type AdmissionBindings = z.infer<typeof AdmissionBindings>;
 export type ReconcileEnvironment = z.infer<typeof ReconcileEnvironment>;
 export type GatewayEnvironment = z.infer<typeof GatewayEnvironment>;
 

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { createIds } from '#adapters/ids.ts';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
+import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { createLog } from '#adapters/log.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
@@ -33,9 +34,11 @@ interface Api {
   readonly API_TOKEN: string;
 }
 
-export function workerCluster({ API_SERVER: address, API_TOKEN: token }: Api): Cluster {
-  return createCluster({ request: createFetchTransport({ address, token, fetch: (...call) => fetch(...call) }) });
+export function workerTransport({ API_SERVER: address, API_TOKEN: token }: Api): KubeTransport {
+  return createFetchTransport({ address, token, fetch: (...call) => fetch(...call) });
 }
+
+export const workerCluster = (api: Api): Cluster => createCluster({ request: workerTransport(api) });
 
 /** The answer, or 500: why is for the log, not for whoever asked. */
 export async function orFail(name: string, answer: () => Promise<Response> | Response): Promise<Response> {
