@@ -4,12 +4,12 @@ import type { JsonObject } from '../schema/json.ts';
 export const notForProduction =
   'This is the embedded cluster of the gateway operator: an API server for trying and testing only. It runs no Pods, enforces no RBAC and has one token. Never use it in production.';
 
-/** `/version`. The number is that of the API it follows. */
+/** `/version`. The number is the one whose `kubectl`, and the minors on either side, it is held to: those warn of no skew. */
 export function version(): JsonObject {
   return {
     major: '1',
-    minor: '34',
-    gitVersion: 'v1.34.0+gateway-operator-embedded',
+    minor: '32',
+    gitVersion: 'v1.32.0+gateway-operator-embedded',
     gitCommit: '',
     gitTreeState: 'clean',
     buildDate: '1970-01-01T00:00:00Z',
