@@ -2,13 +2,14 @@
 import { spawn } from 'node:child_process';
 
 /** In this order; all of them run, so one report shows everything that is wrong. */
-const STEPS: ReadonlyArray<{ readonly name: string; readonly command: string; readonly args: ReadonlyArray<string> }> = [
-  { name: 'format and lint', command: 'biome', args: ['ci', '--error-on-warnings', '.'] },
-  { name: 'types', command: 'tsc', args: [] },
-  { name: 'generated files', command: 'node', args: ['infra/generate.ts', '--check'] },
-  { name: 'bundles', command: 'node', args: ['infra/build.ts', '--check'] },
-  { name: 'unit and golden tests', command: 'vitest', args: ['run', '--project', 'unit'] },
-];
+const STEPS: ReadonlyArray<{ readonly name: string; readonly command: string; readonly args: ReadonlyArray<string> }> =
+  [
+    { name: 'format and lint', command: 'biome', args: ['ci', '--error-on-warnings', '.'] },
+    { name: 'types', command: 'tsc', args: [] },
+    { name: 'generated files', command: 'node', args: ['infra/generate.ts', '--check'] },
+    { name: 'bundles', command: 'node', args: ['infra/build.ts', '--check'] },
+    { name: 'unit and golden tests', command: 'vitest', args: ['run', '--project', 'unit'] },
+  ];
 
 const failed: string[] = [];
 for (const { name, command, args } of STEPS) {
