@@ -186,6 +186,19 @@ describe('the value', () => {
     ]);
   });
 
+  test('that is edited while the namespace is not admitted never works, then neither', async () => {
+    await bed.apply(makeKey({}, 'chat', 'team-a'));
+    await bed.sweep();
+    await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    await bed.sweep();
+    await bed.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } }, 'team-a');
+    await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
+    await bed.sweep();
+    expect(await bed.works('sk-forged')).toBe(false);
+    expect(await bed.works(await bed.value('chat-key', 'team-a'))).toBe(true);
+    expect(await bed.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
+  });
+
   test('cannot be taken from another key by copying its Secret', async () => {
     const value = await working();
     await bed.apply(makeKey({}, 'other'));
@@ -205,6 +218,28 @@ describe('the value', () => {
     expect(await bed.value('chat-key')).toBe(value);
     expect(await bed.works(value)).toBe(true);
     expect(await ready()).toBe('True Ready');
+  });
+
+  test('stays where somebody takes our label off its Secret: the label is put back', async () => {
+    const value = await working();
+    const label = async () =>
+      (await bed.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.['gateway-operator.dev/managed'];
+    await bed.edit(RESOURCES.secrets, 'chat-key', { metadata: { labels: { 'gateway-operator.dev/managed': null } } });
+    await bed.sweep();
+    expect(await label()).toBe('true');
+    expect(await bed.value('chat-key')).toBe(value);
+    await bed.edit(RESOURCES.secrets, 'chat-key', {
+      metadata: { labels: { 'gateway-operator.dev/managed': null } },
+      data: { key: null },
+    });
+    await bed.sweep();
+    expect([await label(), await bed.value('chat-key')]).toEqual(['true', value]);
+    await bed.edit(RESOURCES.secrets, 'chat-key', { metadata: { labels: { 'gateway-operator.dev/managed': null } } });
+    await bed.remove(virtualKeys, 'chat');
+    await bed.sweep();
+    expect(await bed.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
+    bed.cluster.collectGarbage();
+    expect(await bed.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
   });
 
   test('labels and annotations of others on the Secret stay, ours are put back', async () => {

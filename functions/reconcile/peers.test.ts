@@ -131,19 +131,23 @@ test('model names are served as they are written', async () => {
   expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
+/** Happens in the next run after it has read the keys, and before it reads their instances. */
+async function overtake(happens: () => Promise<void>): Promise<void> {
+  let overtaken = false;
+  bed.cluster.inject(async ({ verb, resource }) => {
+    if (overtaken || verb !== 'list' || resource.plural !== 'gatewayinstances') return undefined;
+    overtaken = true;
+    await happens();
+    return undefined;
+  });
+}
+
 test('an edit that overtakes a slow run is not undone by it', async () => {
   await bed.apply(makeKey());
   await bed.sweep();
-  await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '20' } });
-  let overtaken = false;
-  bed.cluster.inject(async ({ verb, resource }) => {
-    // The slow run has read the key; before it reads the instance somebody edits, and a faster run carries the edit.
-    if (!overtaken && verb === 'list' && resource.plural === 'gatewayinstances') {
-      overtaken = true;
-      await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '30', blocked: true } });
-      await bed.hint('VirtualKey', 'chat');
-    }
-    return undefined;
+  await overtake(async () => {
+    await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '30', blocked: true } });
+    await bed.hint('VirtualKey', 'chat');
   });
   await bed.sweep();
   expect(await policyOf('chat')).toMatchObject({ blocked: true, budget: { limit: '30000000000' } });
@@ -153,20 +157,26 @@ test('a key that is deleted while a slow run has it in hand does not come back',
   await bed.apply(makeKey());
   await bed.sweep();
   const value = await bed.value('chat-key');
-  let overtaken = false;
-  bed.cluster.inject(async ({ verb, resource }) => {
-    if (!overtaken && verb === 'list' && resource.plural === 'gatewayinstances') {
-      overtaken = true;
-      await bed.remove(virtualKeys, 'chat');
-      await bed.hint('VirtualKey', 'chat');
-    }
-    return undefined;
+  await overtake(async () => {
+    await bed.remove(virtualKeys, 'chat');
+    await bed.hint('VirtualKey', 'chat');
   });
   await bed.sweep();
   const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   expect(await bed.database().claims(uid)).toEqual([]);
   expect(await bed.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
   expect(await bed.works(value)).toBe(false);
+});
+
+test('a finalizer that somebody else sets while a run is at work stays', async () => {
+  await bed.apply(makeKey());
+  await overtake(async () => {
+    await bed.edit(virtualKeys, 'chat', { metadata: { finalizers: ['example.com/theirs'] } });
+  });
+  expect((await bed.sweep()).failed).toEqual({});
+  const key = await bed.get(virtualKeys, 'chat');
+  expect(key?.metadata.finalizers).toEqual(['example.com/theirs', 'gateway-operator.dev/cleanup']);
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
 test('an object whose spec an older version let in says so, and can be deleted', async () => {

@@ -51,7 +51,7 @@ const updateSecret: Performer<'UpdateSecret'> = async (action, hands) => {
     );
     if (moved !== undefined) return moved;
   }
-  const value = action.value === 'status' ? view.object.status?.keyValue : secret.data.get('key');
+  const value = action.value === 'status' ? view.object.status?.keyValue : (secret.data.get('key') ?? '');
   if (value === undefined) return failed(`Secret "${shape.name}" has no key to keep`);
   const written = await deps.cluster.patch(RESOURCES.secrets, namespace, shape.name, toPatch(secret, shape, value));
   if (!written.ok) return refused(written, () => secretFact(hands, key, namespace, shape.name));

@@ -15,7 +15,7 @@ import {
   type PresentSecret,
 } from '../world.ts';
 import { about } from './about.ts';
-import { isOurs, ownersAfter, present, shapeOf } from './key-secret.ts';
+import { isLabelled, isOurs, ownersAfter, present, shapeOf } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
 
 /** So long the database is tried; the first run after that lets go. */
@@ -64,7 +64,7 @@ export function planKeyDeletion(view: KeyView, outlook: Outlook): Action[] {
   const mine = claim?.holder.uid === key.metadata.uid ? claim : undefined;
   const proven = mine === undefined ? [] : hashesOf(mine);
   const secret = present(view.secret);
-  const ours = secret !== undefined && isOurs(secret, key, proven) ? secret : undefined;
+  const ours = secret !== undefined && isLabelled(secret) && isOurs(secret, key, proven) ? secret : undefined;
   const keeps = key.spec.deletionPolicy === 'Retain' && ours?.hash !== undefined && proven.includes(ours.hash);
   if (keeps && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
     return planRetention(key, ours, mine, outlook.judge(instance).workload.url);
@@ -72,7 +72,10 @@ export function planKeyDeletion(view: KeyView, outlook: Outlook): Action[] {
   const retirement = planRetirement(key, outlook);
   if (retirement === undefined) return [];
   const previous = present(view.previous);
-  const secrets = [ours, previous !== undefined && isOurs(previous, key, proven) ? previous : undefined];
+  const secrets = [
+    ours,
+    previous !== undefined && isLabelled(previous) && isOurs(previous, key, proven) ? previous : undefined,
+  ];
   const deletes = secrets.flatMap((one): Action[] => (one === undefined ? [] : [deleteSecret(key, one)]));
   return [...retirement.slice(0, -1), ...deletes, ...retirement.slice(-1)];
 }

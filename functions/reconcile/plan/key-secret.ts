@@ -45,15 +45,17 @@ export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, s
 }
 
 /**
- * Ours: it has our label, and was made for this very key (owner reference or annotation) or holds one of `proven`, the
- * hashes of values that live in the key's claim. Anything else is never written and never deleted.
+ * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the hashes
+ * of values that live in the key's claim. Anything else is never written and never deleted.
  */
 export function isOurs(secret: PresentSecret, key: VirtualKey, proven: ReadonlyArray<string>): boolean {
-  if (secret.labels[OWNED_LABEL] !== OWNED) return false;
   const { uid } = key.metadata;
   if (secret.owners.some((owner) => owner.uid === uid) || secret.annotations[KEY_UID_ANNOTATION] === uid) return true;
-  return secret.hash !== undefined && proven.includes(secret.hash);
+  return isLabelled(secret) && secret.hash !== undefined && proven.includes(secret.hash);
 }
+
+/** What is ours is deleted only while it has our label too (DESIGN 6, law 4). */
+export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
 
 /** What differs between the Secret and its shape, in words; undefined when nothing does. Labels and annotations of others stay. */
 export function driftOf(secret: PresentSecret, shape: SecretShape): string | undefined {

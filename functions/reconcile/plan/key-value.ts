@@ -5,7 +5,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { Action, SecretShape } from '../action.ts';
 import { aliasOf, currentHashesOf, instancePathOf, type KeyView, type PresentSecret } from '../world.ts';
 import { about } from './about.ts';
-import { driftOf, isOurs, present, shapeOf } from './key-secret.ts';
+import { driftOf, isLabelled, isOurs, present, shapeOf } from './key-secret.ts';
 
 export interface KeyValuePlan {
   readonly view: KeyView;
@@ -50,6 +50,9 @@ function planPresentSecret(
 ): Action[] {
   const on = { ...about(view.object, ''), instance: instancePathOf(view.object) };
   const claimed = aliasOf(view.object).key;
+  if (!isLabelled(secret)) {
+    return [{ action: 'UpdateSecret', ...on, why: `Secret "${secret.name}" lost our label`, shape, value: 'same' }];
+  }
   const usable = secret.hash !== undefined && secret.hash !== view.refusedHash;
   if (usable && secret.hash !== undefined && live.includes(secret.hash)) {
     const drift = driftOf(secret, shape);
@@ -103,7 +106,13 @@ function planPresentSecret(
 /** The Secret of the name before, once the new one is there. */
 function planPrevious(view: KeyView, secret: PresentSecret): Action[] {
   const previous = present(view.previous);
-  if (previous === undefined || previous.uid === secret.uid || !isOurs(previous, view.object, [])) return [];
+  if (
+    previous === undefined ||
+    previous.uid === secret.uid ||
+    !isLabelled(previous) ||
+    !isOurs(previous, view.object, [])
+  )
+    return [];
   const on = {
     ...about(view.object, `its Secret is now called "${secret.name}"`),
     instance: instancePathOf(view.object),
