@@ -83,6 +83,7 @@ const widgets = {
 
 function toAnswer({ code, body }: Answer, name: string): StepAnswer {
   if (code < 300) return { code: 200, object: lasting(body as JsonObject) };
+  if (code === 422) return { code }; // the kind's own rules, whose causes come in the order of Go's maps: chance
   const { message = '', details } = body as {
     message?: string;
     details?: { causes?: { field: string; message: string }[] };

@@ -23,9 +23,23 @@ export function correlateItem(correlation: Correlation | undefined, index: numbe
   if (correlation === undefined || correlation.schema?.['x-kubernetes-list-type'] !== 'map') return undefined;
   const { old, now, schema } = correlation;
   if (!Array.isArray(old) || !Array.isArray(now)) return undefined;
-  const wanted = listKey(now[index], schema);
-  const before = old.find((item) => listKey(item, schema) === wanted);
+  const before = elementsByKey(old, schema).get(listKey(now[index], schema));
   return before === undefined ? undefined : { old: before, now: now[index], schema: schema?.items };
+}
+
+const indexed = new WeakMap<readonly unknown[], ReadonlyMap<string, unknown>>();
+
+/** The elements of a stored list by their keys, the first of each; made once per list, which nobody changes. */
+function elementsByKey(list: readonly unknown[], schema: Schema | undefined): ReadonlyMap<string, unknown> {
+  const known = indexed.get(list);
+  if (known) return known;
+  const elements = new Map<string, unknown>();
+  for (const item of list) {
+    const key = listKey(item, schema);
+    if (!elements.has(key)) elements.set(key, item);
+  }
+  indexed.set(list, elements);
+  return elements;
 }
 
 /** The identity of an element of a list of type `map`: its key members' values, defaults included. */
