@@ -34,6 +34,9 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
   Team: ['rpmLimit', 'tpmLimit', 'maxParallelRequests'],
 };
 
+/** Listed fields that only people read: nothing has to act on them, so nobody needs to be told that nothing does. */
+export const readByPeople: ReadonlySet<string> = new Set(['spec.userAlias', 'spec.tags', 'spec.metadata']);
+
 export interface Unacted {
   /** `spec.models[0].gatewayParams.rpm`. */
   readonly path: string;
