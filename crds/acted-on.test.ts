@@ -11,7 +11,7 @@ const root = join(import.meta.dirname, '..');
 
 /** Read these files what they will, it has no effect by itself: they copy specs, describe them, or check that they are well formed. */
 const INERT =
-  /^functions\/core\/(compile|snapshot)\.ts$|^functions\/reconcile\/observe\/objects\.ts$|\.(test|fixture|promises)\.ts$/;
+  /^functions\/core\/(compile|snapshot)\.ts$|^functions\/reconcile\/observe\/(objects|own)\.ts$|\.(test|fixture|promises)\.ts$/;
 
 /** Where specs are acted on. Admission only judges; the embedded cluster knows no kind of ours. */
 const acting = sources('functions/{reconcile,core}/**/*.ts', 'infra/{adapters,knative,kubernetes,cloudflare}/**/*.ts');
