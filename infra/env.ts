@@ -68,6 +68,10 @@ export const AdmissionEnvironment = z
     PATH_SECRETS: Segments.optional().describe(
       'Unguessable path segments, separated by commas, for a function on a public address.',
     ),
+    RECONCILE_URL: z
+      .url({ protocol: /^https?$/, error: 'is not an http:// or https:// address' })
+      .optional()
+      .describe('Where to post "look here" after an object was admitted. Absent: the schedule finds it.'),
     OWN_USERS: List.optional().describe("Reconcile's identity, whose writes are not judged."),
     ...Caller,
   })

@@ -1,9 +1,10 @@
 // The admission function as a Worker: on a public address, so its path starts with an unguessable segment.
 import { createMetrics } from '#adapters/metrics.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
-import { createAdmission, type Hint } from '../../functions/admission/app.ts';
+import { createAdmission } from '../../functions/admission/app.ts';
 import { callerOf } from '../caller.ts';
 import { AdmissionBindings, readEnvironment } from '../env.ts';
+import { createHint } from '../hint.ts';
 import { orFail, workerCluster, workerDependencies, workerLog, workerTransport } from './worker.ts';
 
 interface Bindings extends Readonly<Record<string, unknown>> {
@@ -12,9 +13,6 @@ interface Bindings extends Readonly<Record<string, unknown>> {
 }
 
 type Execution = Parameters<ReturnType<typeof createAdmission>['fetch']>[2];
-
-/** Milliseconds: the API server stores the object only after our answer. */
-const LOOK_AFTER = 2_000;
 
 const metrics = createMetrics();
 
@@ -38,7 +36,7 @@ function createApp(bindings: Bindings): ReturnType<typeof createAdmission> {
     metrics,
     ...keptCaller(environment, { clock: dependencies.clock, log }),
     pathSecrets: environment.PATH_SECRETS,
-    ...(reconcile === undefined ? {} : { hint: (hint) => tell(reconcile, hint) }),
+    ...(reconcile === undefined ? {} : { hint: createHint('https://reconcile/', (event) => reconcile.fetch(event)) }),
   });
 }
 
@@ -52,25 +50,4 @@ function keptCaller(
     callers.get(key) ?? callerOf(environment, { request: workerTransport(environment), clock, log, metrics });
   callers.set(key, kept);
   return kept;
-}
-
-async function tell(reconcile: NonNullable<Bindings['RECONCILE']>, hint: Hint): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, LOOK_AFTER));
-  const answer = await reconcile.fetch(toEvent(hint));
-  if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${await answer.text()}`);
-}
-
-/** A CloudEvent in binary mode, the shape of Knative's ApiServerSource in reference mode. */
-function toEvent(hint: Hint): Request {
-  return new Request('https://reconcile/', {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'ce-specversion': '1.0',
-      'ce-id': crypto.randomUUID(),
-      'ce-source': '/admission',
-      'ce-type': 'dev.gateway-operator.hint',
-    },
-    body: JSON.stringify(hint),
-  });
 }

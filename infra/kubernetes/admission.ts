@@ -4,6 +4,7 @@ import { createAdmission } from '../../functions/admission/app.ts';
 import { openApi } from '../api-access.ts';
 import { callerOf } from '../caller.ts';
 import { AdmissionEnvironment, readEnvironment } from '../env.ts';
+import { createHint } from '../hint.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
@@ -11,6 +12,7 @@ import { followCertificate, readCertificate } from './certificate.ts';
 main(async () => {
   const environment = readEnvironment(AdmissionEnvironment, process.env);
   const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, PATH_SECRETS: pathSecrets, OWN_USERS: own } = environment;
+  const { RECONCILE_URL: reconcile } = environment;
   const log = processLog('admission', environment.LOG_LEVEL);
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
@@ -25,6 +27,7 @@ main(async () => {
     ...callerOf(environment, { request, clock: node.clock, log, metrics }),
     ...(own === undefined ? {} : { own }),
     ...(pathSecrets === undefined ? {} : { pathSecrets }),
+    ...(reconcile === undefined ? {} : { hint: createHint(reconcile, fetch) }),
   });
   const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST, ...tls };
   const served = await runServer({ log, server, close });

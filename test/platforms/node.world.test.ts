@@ -64,12 +64,16 @@ describe('the Node bundles', () => {
 
   describe('admission', () => {
     let admission: NodeProcess;
+    let reconcile: NodeProcess;
     let folder: string;
+    afterAll(() => reconcile?.stop());
     beforeAll(async () => {
       folder = temporaryFolder();
       putCertificate(world.certificates);
+      reconcile = await startNode(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       admission = await startNode(bundle('admission'), {
         KUBECONFIG: world.kubeconfig,
+        RECONCILE_URL: reconcile.url,
         TLS_CERT_FILE: join(folder, 'tls.crt'),
         TLS_KEY_FILE: join(folder, 'tls.key'),
       });
@@ -97,6 +101,15 @@ describe('the Node bundles', () => {
       expect(good).toMatchObject({ response: { allowed: true } });
       const bad = await post(`${admission.url}/validate`, reviewOf(key(['sample-smal'])), ca);
       expect(bad).toMatchObject({ response: { allowed: false, status: { code: 422 } } });
+    });
+
+    test('an admitted object is reconciled by a hint, where RECONCILE_URL names reconcile', async () => {
+      await post(`${admission.url}/validate`, reviewOf(key(['sample-small'])), world.certificates.ca);
+      await world.apply([key(['sample-small'])]);
+      await eventually(
+        () => statusOf('VirtualKey', 'another'),
+        (status) => status?.isActive === true,
+      );
     });
 
     test('a renewed certificate is shown without a restart', async () => {

@@ -1,0 +1,121 @@
+// Do Knative's own webhooks and controller take our YAML, with real rights behind it?
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { whyNoControlPlane } from '../control-plane.ts';
+import { eventually, run, temporaryFolder } from '../stack.ts';
+import { documentsOf } from './world.ts';
+
+const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const why = whyNoControlPlane() ?? whyNoKnative();
+const documents = documentsOf('infra/knative/operator.yaml');
+
+describe.skipIf(why !== undefined)(`Knative${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+  const state = join(temporaryFolder(), 'state');
+  const script = (name: string, ...args: string[]) => promisify(execFile)(name, args);
+  let kubeconfig: string;
+
+  beforeAll(async () => {
+    const { stdout } = await script(join(KIT, 'start.sh'), state, '--no-controllers');
+    kubeconfig = stdout.trim();
+    await script(join(KIT, 'start-knative.sh'), state);
+    await kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/kubernetes/access.yaml');
+    await kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
+  }, 60_000);
+  afterAll(() => (existsSync(join(state, 'stop')) ? script(join(state, 'stop')) : undefined), 30_000);
+
+  const kubectl = async (...args: string[]) => {
+    const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: kubeconfig });
+    expect(`${code} ${stderr}`).toBe('0 ');
+    return stdout;
+  };
+  /** What is said about a document that is applied but not kept. */
+  const judge = async (document: object) => {
+    const words = ['apply', '--dry-run=server', '--validate=strict', '-f', '-'];
+    const { stdout, stderr } = await run('kubectl', words, { KUBECONFIG: kubeconfig }, JSON.stringify(document));
+    return `${stdout}${stderr}`;
+  };
+  const get = async (kind: string, name: string) =>
+    JSON.parse(await kubectl('-n', 'gateway-operator', 'get', kind, name, '-o', 'json')) as KubeObject & {
+      spec: Record<string, unknown>;
+      status?: { conditions?: ReadonlyArray<Record<string, string>> };
+    };
+
+  test('takes every document of our YAML, without a warning', async () => {
+    const said = await kubectl('apply', '--validate=strict', '-f', 'infra/knative/operator.yaml');
+    expect(said.match(/ created$/gm)).toHaveLength(documents.length);
+  });
+
+  test("Serving's webhook has filled in its defaults: it has seen them", async () => {
+    const { metadata } = await get('ksvc', 'reconcile');
+    expect(metadata.annotations).toHaveProperty('serving.knative.dev/creator');
+  });
+
+  const change = (kind: string, name: string, patch: (spec: Record<string, unknown>) => object): object => {
+    const document = documents.find((one) => one.kind === kind && one.metadata.name === name);
+    const spec = structuredClone(document?.spec) as Record<string, unknown>;
+    return { ...document, metadata: { ...document?.metadata, name: `${name}-changed` }, spec: patch(spec) };
+  };
+  type Template = { template: { spec: { containers: object[] } } };
+  const container = (spec: Record<string, unknown>, more: object) => {
+    const { template } = spec as unknown as Template;
+    const containers = template.spec.containers.map((one) => ({ ...one, ...more }));
+    return { ...spec, template: { ...template, spec: { ...template.spec, containers } } };
+  };
+
+  test.each([
+    ['a Service with an image that is none', change('Service', 'admission', (spec) => container(spec, { image: 'x' }))],
+    [
+      'a Service with two ports',
+      change('Service', 'admission', (spec) =>
+        container(spec, { ports: [{ containerPort: 1 }, { containerPort: 2 }] }),
+      ),
+    ],
+    [
+      'a Service whose requests may take longer than Knative allows',
+      change('Service', 'reconcile', (spec) => {
+        const { template } = spec as unknown as Template;
+        return { template: { spec: { ...template.spec, timeoutSeconds: 10_000 } } };
+      }),
+    ],
+    ['a PingSource that never pings', change('PingSource', 'every-minute', (spec) => ({ ...spec, schedule: 'never' }))],
+    ['an ApiServerSource without a mode', change('ApiServerSource', 'changes', (spec) => ({ ...spec, mode: 'x' }))],
+  ])('refuses %s', async (_, document) => {
+    expect(await judge(document)).toMatch(/denied the request|is invalid|Unsupported value/);
+  });
+
+  test('the source of hints may watch our kinds: the controller asked with its account', async () => {
+    // Nothing runs Services here: their address is what the kit says.
+    await script(join(KIT, 'knative.sh'), state, 'ready', 'gateway-operator/reconcile', 'http://127.0.0.1:9');
+    const condition = async () =>
+      (await get('apiserversource', 'changes')).status?.conditions?.find(
+        ({ type }) => type === 'SufficientPermissions',
+      );
+    expect(await eventually(condition, (seen) => seen?.status === 'True')).toBeDefined();
+    // It guesses plurals by spelling: a kind whose plural it gets wrong stops the source.
+    const { spec } = await get('apiserversource', 'changes');
+    const resources = spec.resources as object[];
+    const key = { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey' };
+    const patch = (more: object[]) => JSON.stringify({ spec: { resources: [...resources, ...more] } });
+    const words = ['-n', 'gateway-operator', 'patch', 'apiserversource', 'changes', '--type=merge', '-p'];
+    await kubectl(...words, patch([key]));
+    expect((await eventually(condition, (seen) => seen?.status === 'False'))?.message).toContain('virtualkeies');
+    await kubectl(...words, patch([]));
+    await eventually(condition, (seen) => seen?.status === 'True');
+    await kubectl('delete', 'clusterrolebinding', 'gateway-operator-changes');
+    await kubectl('-n', 'gateway-operator', 'annotate', 'apiserversource', 'changes', 'again=1');
+    expect(await eventually(condition, (seen) => seen?.status === 'False')).toBeDefined();
+  });
+});
+
+function whyNoKnative(): string | undefined {
+  const folder = process.env.KUBEBUILDER_ASSETS ?? '';
+  if (!existsSync(join(folder, 'knative/serving-webhook'))) return `no Knative in ${folder} (KUBEBUILDER_ASSETS)`;
+  if (existsSync(join(KIT, 'start-knative.sh'))) return undefined;
+  return KIT === ''
+    ? 'GATEWAY_OPERATOR_ENVTEST_KIT is not set (a folder with start.sh and start-knative.sh)'
+    : `no start-knative.sh in ${KIT} (GATEWAY_OPERATOR_ENVTEST_KIT)`;
+}
