@@ -11,7 +11,7 @@ export interface FetchTransportDeps {
 
 export function createFetchTransport({ address, token, fetch }: FetchTransportDeps): KubeTransport {
   const base = address.replace(/\/+$/, '');
-  return async ({ method, path, contentType, body, signal }) => {
+  return async ({ method, path, accept = 'application/json', contentType, body, signal }) => {
     const bearer = typeof token === 'string' ? token : await token();
     const response = await fetch(`${base}${path}`, {
       method,
@@ -19,7 +19,7 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
       // Followed by nobody: Workers know no 'error', and what is no 2xx is refused by who asked.
       redirect: 'manual',
       headers: {
-        accept: 'application/json',
+        accept,
         'user-agent': USER_AGENT,
         authorization: `Bearer ${bearer.trim()}`,
         ...(contentType === undefined ? {} : { 'content-type': contentType }),

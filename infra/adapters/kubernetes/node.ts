@@ -91,14 +91,14 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
     return dispatcher;
   }
 
-  const attempt: KubeTransport = async ({ method, path, contentType, body, signal }) => {
+  const attempt: KubeTransport = async ({ method, path, accept = 'application/json', contentType, body, signal }) => {
     const now = await current();
     const response = await send(`${now.address.replace(/\/+$/, '')}${path}`, {
       method,
       signal,
       dispatcher: dispatcherOf(now),
       headers: {
-        accept: 'application/json',
+        accept,
         'user-agent': USER_AGENT,
         ...now.headers,
         ...(contentType === undefined ? {} : { 'content-type': contentType }),

@@ -4,6 +4,8 @@ export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** From the root of the API server, query included. */
   readonly path: string;
+  /** What the answer may be; absent: JSON. */
+  readonly accept?: string;
   readonly contentType?: string;
   readonly body?: string;
   readonly signal: AbortSignal;

@@ -18,9 +18,10 @@ export interface IssuerKeys {
   readonly find: ReturnType<typeof createRemoteJWKSet>;
 }
 
-const DISCOVERY = '/.well-known/openid-configuration';
+/** An API server refuses (406) to give either as anything else. */
+const DISCOVERY = { path: '/.well-known/openid-configuration', accept: 'application/json' };
 /** The API server's own copy. The `jwks_uri` of its discovery is for others, and may lead where we cannot go. */
-const KEYS = '/openid/v1/jwks';
+const KEYS = { path: '/openid/v1/jwks', accept: 'application/jwk-set+json' };
 
 /** Keys rotate in days; a token signed with a new one is what makes us look at once. */
 const FRESH_FOR = 600_000;
@@ -32,8 +33,8 @@ const GIVE_UP_AFTER = 3_000;
 export function createIssuerKeys({ request, clock, issuer }: IssuerKeysDeps): IssuerKeys {
   let said: { readonly issuer: string; readonly at: number } | undefined;
 
-  const get = async (path: string, signal: AbortSignal): Promise<Response> => {
-    const response = await request({ method: 'GET', path, signal });
+  const get = async (what: typeof DISCOVERY, signal: AbortSignal): Promise<Response> => {
+    const response = await request({ method: 'GET', ...what, signal });
     return new Response(await response.text(), { status: response.status });
   };
 
@@ -43,12 +44,12 @@ export function createIssuerKeys({ request, clock, issuer }: IssuerKeysDeps): Is
       if (said !== undefined && clock.now() - said.at < FRESH_FOR) return said.issuer;
       const answer = await get(DISCOVERY, AbortSignal.timeout(GIVE_UP_AFTER));
       const read = answer.ok ? issuerIn(await answer.json()) : undefined;
-      if (read === undefined) throw new Error(`GET ${DISCOVERY}: ${answer.status} names no issuer`);
+      if (read === undefined) throw new Error(`GET ${DISCOVERY.path}: ${answer.status} names no issuer`);
       said = { issuer: read, at: clock.now() };
       return read;
     },
     // Only the path counts: `request` knows the way.
-    find: createRemoteJWKSet(new URL(`https://kubernetes${KEYS}`), {
+    find: createRemoteJWKSet(new URL(`https://kubernetes${KEYS.path}`), {
       [customFetch]: (_, { signal }) => get(KEYS, signal),
       cacheMaxAge: FRESH_FOR,
       cooldownDuration: LOOK_AGAIN_AFTER,

@@ -35,12 +35,13 @@ const token = (claims: JWTPayload = {}, key = first) =>
 /** An API server that publishes these keys, and a verifier that asks it. */
 function scene({ keys = [first.jwk], issuer = ISSUER }: { keys?: object[]; issuer?: string | undefined } = {}) {
   const api = { keys, issuer, status: 200, asked: [] as string[] };
-  const request: KubeTransport = async ({ path }) => {
+  const request: KubeTransport = async ({ path, accept = 'application/json' }) => {
     api.asked.push(path);
-    const body =
-      path === '/openid/v1/jwks' ? { keys: api.keys } : { issuer: api.issuer, jwks_uri: 'https://elsewhere/' };
+    const keysWanted = path === '/openid/v1/jwks';
+    const isAcceptable = accept === (keysWanted ? 'application/jwk-set+json' : 'application/json');
+    const body = keysWanted ? { keys: api.keys } : { issuer: api.issuer, jwks_uri: 'https://elsewhere/' };
     return {
-      status: api.status,
+      status: isAcceptable ? api.status : 406,
       retryAfter: undefined,
       text: async () => JSON.stringify(body),
       stream: () => (async function* () {})(),

@@ -34,7 +34,8 @@ export function createTokenVerifier({ keys, clock }: TokenVerifierDeps): TokenVe
         return { ok: true, claims: { subject: payload.sub, kubernetes: payload['kubernetes.io'] } };
       } catch (error) {
         const problem = problemOf(error);
-        if (problem === undefined) throw new Error('verifying the token of a caller', { cause: error });
+        if (problem === undefined)
+          throw new Error(`reading the keys of issuer ${issuer}: ${whyOf(error)}`, { cause: error });
         return { ok: false, problem };
       }
     },
@@ -60,3 +61,5 @@ function problemOf(error: unknown): TokenProblem | undefined {
   const claim = 'claim' in error ? String(error.claim) : '';
   return CLAIMS[claim] ?? 'Malformed';
 }
+
+const whyOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
