@@ -1,9 +1,8 @@
 // What is wrong with an object, as far as it can prove that by itself?
 // The same as what the CRD's schema and CEL say (a test proves that they agree), in words that name the field and what to do.
-import type * as z from 'zod';
 import type { Kind } from './kinds.ts';
-import { listKeys, listType } from './list-type.ts';
-import { changes, rulesOf } from './rule.ts';
+import { type Plan, planOf } from './plan.ts';
+import { changes } from './rule.ts';
 import { toFinding } from './schema-words.ts';
 
 /** One mistake: `path` is where (`spec.models[0].identifier`), `message` what is wrong and what to do. */
@@ -23,15 +22,16 @@ export interface Judged {
 
 /**
  * Every finding about `object`, in the order of its fields; empty when it is good. `old` is the stored object on update,
- * which rules about change compare with. Total: any JSON may be passed.
+ * which rules about change compare with. Total: any JSON may be passed. A good object is parsed once.
  */
 export function judge(kind: Kind, object: Judged, old?: Judged): readonly Finding[] {
   const spec = withoutNulls(object.spec);
-  return [
-    ...judgeName(kind, object),
-    ...judgeSchema(kind.spec, spec),
-    ...judgeNode(kind.spec, spec, withoutNulls(old?.spec), 'spec'),
-  ];
+  const { data, error } = kind.spec.safeParse(spec);
+  const found = judgeName(kind, object);
+  for (const issue of error?.issues ?? []) found.push(toFinding(issue, spec));
+  const plan = planOf(kind);
+  if (plan !== undefined) judgeNode(plan, { value: spec, data, old: withoutNulls(old?.spec), path: 'spec' }, found);
+  return found;
 }
 
 function judgeName(kind: Kind, object: Judged): Finding[] {
@@ -41,91 +41,91 @@ function judgeName(kind: Kind, object: Judged): Finding[] {
   return [{ rule: rule.id, path: 'metadata.name', value: name, message: rule.message }];
 }
 
-function judgeSchema(schema: z.ZodType, spec: unknown): Finding[] {
-  const { error } = schema.safeParse(spec);
-  return (error?.issues ?? []).map((issue) => toFinding(issue, spec));
+interface Place {
+  readonly value: unknown;
+  /** The value as the schema reads it, defaults included; undefined where something around it was refused. */
+  readonly data: unknown;
+  readonly old: unknown;
+  readonly path: string;
 }
 
-/** Rules of this node and of all below. A rule is asked only about what the schema accepts: one mistake, one finding. */
-function judgeNode(schema: z.core.$ZodType, value: unknown, old: unknown, path: string): Finding[] {
-  const node = unwrap(schema);
-  if (value === undefined) return [];
-  return [
-    ...judgeRules(node, value, old, path),
-    ...judgeList(node, value, path),
-    ...judgeChildren(node, value, old, path),
-  ];
+/** Adds the findings of the rules of this node and of all below. */
+function judgeNode(plan: Plan, place: Place, found: Finding[]): void {
+  if (place.value === undefined) return;
+  const data = plan.rules.length > 0 ? judgeRules(plan, place, found) : place.data;
+  if (plan.keys !== undefined && Array.isArray(place.value)) judgeList(plan, plan.keys, place, found);
+  judgeChildren(plan, { ...place, data }, found);
 }
 
-function judgeRules(node: z.ZodType, value: unknown, old: unknown, path: string): Finding[] {
-  const rules = rulesOf(node);
-  const now = rules.length > 0 ? node.safeParse(value) : undefined;
-  if (!now?.success) return [];
-  const before = node.safeParse(old);
-  return rules
-    .filter((rule) => before.success || !changes(rule))
-    .filter((rule) => !rule.holds(now.data, before.data))
-    .map(({ id, at, message }) => ({
-      rule: id,
-      path: at === undefined ? path : `${path}.${at}`,
-      value: at === undefined ? value : member(value, at),
-      message,
-    }));
+/** A rule is asked only about what the schema accepts: one mistake, one finding. Answers the value as the schema reads it. */
+function judgeRules({ schema, rules }: Plan, { value, data, old, path }: Place, found: Finding[]): unknown {
+  const now = data ?? schema.safeParse(value).data;
+  if (now === undefined) return undefined;
+  const before = rules.some(changes) ? schema.safeParse(old).data : undefined;
+  for (const rule of rules) {
+    if ((changes(rule) && before === undefined) || rule.holds(now, before)) continue;
+    const { id, at, message } = rule;
+    const where = at === undefined ? path : `${path}.${at}`;
+    found.push({ rule: id, path: where, value: at === undefined ? value : member(value, at), message });
+  }
+  return now;
 }
 
-function judgeList(node: z.ZodType, value: unknown, path: string): Finding[] {
-  if (!Array.isArray(value)) return [];
-  const keys = listKeys(node);
-  if (keys === undefined) return [];
+function judgeList(
+  { repeated }: Plan,
+  keys: readonly string[],
+  { value, path }: Place & { readonly value: readonly unknown[] },
+  found: Finding[],
+): void {
+  const [name] = keys;
   const seen = new Map<string, number>();
-  return value.flatMap((entry, index) => {
-    const key = JSON.stringify(keys.length === 0 ? entry : keys.map((name) => member(entry, name)));
+  value.forEach((entry, index) => {
+    const key = JSON.stringify(name === undefined ? entry : keys.map((one) => member(entry, one)));
     const first = seen.get(key);
     if (first === undefined) {
       seen.set(key, index);
-      return [];
+      return;
     }
-    const [name] = keys;
     const what = name === undefined ? entry : member(entry, name);
     const where = name === undefined ? `${path}[${index}]` : `${path}[${index}].${name}`;
-    const message = `stands in the list already, at ${path}[${first}]: ${listType(node) === 'map' ? `give each entry another ${name}` : 'remove one of the two'}`;
-    return [{ rule: 'Duplicate', path: where, value: what, message }];
+    const message = `stands in the list already, at ${path}[${first}]: ${repeated}`;
+    found.push({ rule: 'Duplicate', path: where, value: what, message });
   });
 }
 
-function judgeChildren(node: z.ZodType, value: unknown, old: unknown, path: string): Finding[] {
-  const { def } = node as z.ZodObject | z.ZodArray | z.ZodRecord;
-  if (def.type === 'array' && Array.isArray(value)) {
-    return value.flatMap((entry, index) => judgeNode(def.element, entry, undefined, `${path}[${index}]`));
+function judgeChildren({ items, values, members }: Plan, { value, data, old, path }: Place, found: Finding[]): void {
+  if (Array.isArray(value)) {
+    if (items === undefined) return;
+    const read: readonly unknown[] = Array.isArray(data) ? data : [];
+    for (const [index, entry] of value.entries())
+      judgeNode(items, { value: entry, data: read[index], old: undefined, path: `${path}[${index}]` }, found);
+    return;
   }
-  if (!isObject(value)) return [];
-  if (def.type === 'record') {
-    return Object.entries(value).flatMap(([name, entry]) =>
-      judgeNode(def.valueType, entry, member(old, name), `${path}[${JSON.stringify(name)}]`),
-    );
-  }
-  if (def.type !== 'object') return [];
-  return Object.entries(def.shape).flatMap(([name, child]) =>
-    judgeNode(child, member(value, name), member(old, name), `${path}.${name}`),
-  );
-}
-
-/** The schema itself, without what makes it optional or gives it a default. */
-export function unwrap(schema: z.core.$ZodType): z.ZodType {
-  const { def } = schema as z.ZodOptional | z.ZodDefault | z.ZodPrefault;
-  return def.type === 'optional' || def.type === 'default' || def.type === 'prefault'
-    ? unwrap(def.innerType)
-    : (schema as z.ZodType);
+  if (!isObject(value)) return;
+  const at = (name: string) => ({ value: member(value, name), data: member(data, name), old: member(old, name) });
+  if (values !== undefined)
+    for (const name of Object.keys(value))
+      judgeNode(values, { ...at(name), path: `${path}[${JSON.stringify(name)}]` }, found);
+  for (const [name, child] of members) judgeNode(child, { ...at(name), path: `${path}.${name}` }, found);
 }
 
 /** The API server drops nulls before it judges: a member that is null is absent. */
 function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls);
+  return hasNull(value) ? copyWithoutNulls(value) : value;
+}
+
+function hasNull(value: unknown): boolean {
+  if (typeof value !== 'object') return false;
+  return value === null || Object.values(value).some(hasNull);
+}
+
+function copyWithoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyWithoutNulls);
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, child]) => child !== null)
-      .map(([name, child]) => [name, withoutNulls(child)]),
+      .map(([name, child]) => [name, copyWithoutNulls(child)]),
   );
 }
 
