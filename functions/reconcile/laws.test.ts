@@ -237,6 +237,29 @@ test('a sweep over unchanged keys costs a constant number of statements', async 
   expect(await count(40)).toBe(await count(2));
 });
 
+test('of many unchanged keys a sweep reads a share of the Secrets, and an hour of sweeps reads them all', async () => {
+  const bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+  await bed.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
+  await bed.sweep();
+  await bed.remove(RESOURCES.secrets, 'k7-key');
+  const seen = new Set<string>();
+  for (let minute = 0; minute < 60; minute += 1) {
+    bed.clock.pass(60_000);
+    bed.cluster.calls.length = 0;
+    await bed.sweep();
+    const read = bed.cluster.calls.filter(({ verb, name }) => verb === 'get' && name?.startsWith('k'));
+    expect(read.length).toBeLessThan(60);
+    for (const { name } of read) seen.add(name ?? '');
+  }
+  expect(seen.size).toBe(510);
+  expect(await bed.works(await bed.value('k7-key'))).toBe(true);
+  bed.cluster.calls.length = 0;
+  await bed.edit(virtualKeys, 'k8', { spec: { maxBudget: '11' } });
+  await bed.sweep();
+  expect(bed.cluster.calls.some(({ verb, name }) => verb === 'get' && name === 'k8-key')).toBe(true);
+});
+
 test('new spend is one status write of the scopes that spent, and nothing else', async () => {
   const bed = createBed();
   await bed.apply(...file());

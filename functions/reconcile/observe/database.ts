@@ -40,8 +40,9 @@ export async function reachDatabase(
   const key = openedKey(metadata.uid, where);
   const link = { uid: metadata.uid, registry };
   try {
-    if (acts && store !== undefined && memory.opened.has(key)) await flush(look, metadata.uid, store);
     const claims = await readClaims(registry, metadata.uid);
+    // What is settled is booked before it is summed up; a database that is away was found so already.
+    if (acts && store !== undefined && memory.opened.has(key)) await flush(look, metadata.uid, store);
     const sums = await readSums(registry, members, claims, now);
     memory.databases.set(metadata.uid, { registry, where });
     return { database: { ok: true, message: where, opened: memory.opened.has(key) }, claims, sums, link };

@@ -25,10 +25,11 @@ export function planOwnedKey(user: User, outlook: Outlook): Action[] {
   const standing = outlook.standing(user);
   if (standing.at === 'paused' || standing.at === 'refused') return [];
   const { key, owned } = ownedKeyOf(user, outlook);
-  const spec = user.spec.autoCreateKey ? specOf(user) : undefined;
-  if (spec === undefined) {
+  if (!user.spec.autoCreateKey) {
     return key === undefined || !owned || isDeleted(key) ? [] : [deleteKey(user, key, 'autoCreateKey is off')];
   }
+  const spec = specOf(user);
+  if (spec === undefined) return [];
   if (key === undefined) {
     const claimed = standing.at === 'admitted' && outlook.claim(user, standing.instance).state === 'ours';
     return claimed ? [createKey(user, spec)] : [];
