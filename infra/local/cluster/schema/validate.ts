@@ -16,7 +16,7 @@ const blocking: ReadonlySet<string> = new Set([
   'FieldValueNotSupported',
   'FieldValueRequired',
   'FieldValueTooLong',
-  'FieldValueDuplicate',
+  'FieldValueTooMany',
   'FieldValueTypeInvalid',
 ]);
 

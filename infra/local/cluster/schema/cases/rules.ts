@@ -253,6 +253,11 @@ export const rules: SchemaCases = {
     { name: 'a rule of the name', spec: {}, metadata: { name: 'forbidden' } },
     { name: 'a rule is not judged beside a wrong type', spec: { plain: 'b', count: 'x' } },
     { name: 'a rule is not judged beside a text that is too long', spec: { plain: 'b'.repeat(30) } },
+    {
+      name: 'a rule is not judged beside too many items',
+      spec: { plain: 'b', keyed: ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => ({ name })) },
+    },
+    { name: 'a rule is judged beside a duplicate', spec: { plain: 'b', keyed: [{ name: 'a' }, { name: 'a' }] } },
     { name: 'a rule is judged beside a number out of bounds', spec: { plain: 'b', every: 'x' } },
     { name: 'an immutable value may be set', old: {}, spec: { fixed: 'a' } },
     { name: 'an immutable value may be removed', old: { fixed: 'a' }, spec: {} },
