@@ -5,6 +5,7 @@ import type { Log } from '#core/ports/clock.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCall } from './admission/call.ts';
 import { createCustomResourceCleanup } from './controllers/custom-resource-cleanup.ts';
+import { createEventExpiry } from './controllers/event-expiry.ts';
 import { makeFirstNamespaces } from './controllers/first-namespaces.ts';
 import { createGarbageCollector } from './controllers/garbage-collector.ts';
 import { createNamespaceController } from './controllers/namespace-controller.ts';
@@ -50,29 +51,32 @@ export function createCluster({ pool, port, tls, token, log, now = Date.now, his
     createGarbageCollector(deps, log),
     createNamespaceController(deps, log),
     createCustomResourceCleanup(deps, log),
+    createEventExpiry(deps),
   ];
   const serving = { deps, openApi: createOpenApi(registry.all), authenticate: createAuthenticate(token) };
   let listener: Listener | undefined;
+  async function stop(): Promise<void> {
+    await listener?.close();
+    await Promise.all(controllers.map((controller) => controller.stop()));
+    webhooks.close();
+    await store.stop();
+  }
+
   return {
     get url() {
       return `https://127.0.0.1:${listener?.port ?? port}`;
     },
     async start() {
-      await store.start();
       try {
+        await store.start();
         await makeFirstNamespaces(deps);
         for (const controller of controllers) controller.start();
         listener = await listen(serving, { port, tls, log });
       } catch (cause) {
-        await this.stop();
+        await stop();
         throw cause;
       }
     },
-    async stop() {
-      await listener?.close();
-      await Promise.all(controllers.map((controller) => controller.stop()));
-      webhooks.close();
-      await store.stop();
-    },
+    stop,
   };
 }

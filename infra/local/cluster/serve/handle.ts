@@ -14,7 +14,8 @@ import { removeAll } from '../write/delete-collection.ts';
 import { patch } from '../write/patch.ts';
 import { readScale, writeScale } from '../write/scale.ts';
 import { update } from '../write/update.ts';
-import { decodeBody } from './body.ts';
+import { decodeBody, mediaType } from './body.ts';
+import { duplicateMembers } from './duplicate-members.ts';
 import type { ApiRequest } from './request.ts';
 
 export type Reply =
@@ -81,7 +82,11 @@ async function updateFrom(deps: Deps, request: ApiRequest): Promise<Outcome<Kube
 
 function decoded(request: ApiRequest): Outcome<KubeObject> {
   const body = decodeBody(request.body, request.contentType);
-  return isRefusal(body) ? body : decodeObject(request.resource, body, request);
+  if (isRefusal(body)) return body;
+  const isJson = mediaType(request.contentType) === 'application/json';
+  const duplicates =
+    isJson && request.fieldValidation !== 'Ignore' ? duplicateMembers(request.body.toString('utf8')) : [];
+  return decodeObject(request.resource, body, { ...request, duplicates });
 }
 
 async function deleteOne(deps: Deps, request: ApiRequest, form: Form): Promise<Outcome<Reply>> {

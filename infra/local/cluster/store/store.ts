@@ -127,7 +127,7 @@ export function createStore(ownership: Ownership, historyLength = 10_000): Store
         queue.push({ change, resolve, reject });
         if (active) return;
         active = true;
-        flushing = flush();
+        flushing = Promise.resolve().then(flush); // so that writes of one turn go together
       });
     },
     subscribe(listener) {

@@ -11,7 +11,11 @@ import type { ApiRequest } from '../serve/request.ts';
 export function decodeObject(
   resource: Resource,
   body: JsonObject,
-  { fieldValidation, warn }: Pick<ApiRequest, 'fieldValidation' | 'warn'>,
+  {
+    fieldValidation,
+    warn,
+    duplicates = [],
+  }: Pick<ApiRequest, 'fieldValidation' | 'warn'> & { readonly duplicates?: readonly string[] },
 ): Outcome<KubeObject> {
   const refusal = wrongKind(resource, body);
   if (refusal !== undefined) return refusal;
@@ -20,7 +24,10 @@ export function decodeObject(
   const handled = `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}`;
   const mistyped = typeErrors(resource, object);
   if (mistyped !== undefined) return badRequest(`${handled}: ${mistyped}`);
-  const words = unknown.map((path) => `unknown field "${path}"`);
+  const words = [
+    ...duplicates.map((path) => `duplicate field "${path}"`),
+    ...unknown.map((path) => `unknown field "${path}"`),
+  ];
   if (words.length > 0 && fieldValidation === 'Strict') {
     return badRequest(`${handled}: strict decoding error: ${words.join(', ')}`);
   }
@@ -49,6 +56,12 @@ function emptied(metadata: ObjectMeta): { [K in keyof ObjectMeta]?: undefined } 
 
 function wrongKind(resource: Resource, { apiVersion, kind }: JsonObject) {
   const expected = apiVersionOf(resource);
+  if (resource.custom && !(kind && apiVersion)) {
+    const missing = kind ? 'apiVersion' : 'Kind';
+    return badRequest(
+      `the object provided is unrecognized (must be of type ${resource.kind}): Object '${missing}' is missing`,
+    );
+  }
   if ((apiVersion ?? '') !== '' && apiVersion !== expected) {
     return badRequest(
       `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,

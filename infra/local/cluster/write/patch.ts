@@ -12,6 +12,7 @@ import { keyOf, type Resource } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { required } from '../schema/refusals.ts';
 import { mediaType, unsupportedMedia } from '../serve/body.ts';
+import { duplicateMembers } from '../serve/duplicate-members.ts';
 import { type ApiRequest, wrongOption } from '../serve/request.ts';
 import { create } from './create.ts';
 import { decodeObject } from './decode.ts';
@@ -28,11 +29,12 @@ export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Pa
   if (isRefusal(change)) return change;
   const document = parsed(request);
   if (isRefusal(document)) return document;
+  const duplicates = duplicateMembers(request.body.toString('utf8'));
   const object = await update(deps, request, {
     isPut: false,
     next: (old) => {
       const changed = attempt(() => change(old, document.value));
-      return isRefusal(changed) ? changed : decodeObject(request.resource, changed, request);
+      return isRefusal(changed) ? changed : decodeObject(request.resource, changed, { ...request, duplicates });
     },
   });
   return isRefusal(object) ? object : { object, created: false };

@@ -1,0 +1,41 @@
+// How long is an Event kept?
+import type { Deps } from '../deps.ts';
+import type { KubeObject } from '../object.ts';
+
+const stored = '/events';
+const lifetime = 3_600_000;
+const checkEvery = 60_000;
+
+/** An hour after it was last seen, as the real server keeps them. */
+export function createEventExpiry({ store, now }: Deps): { start(): void; stop(): Promise<void> } {
+  let ticking: NodeJS.Timeout | undefined;
+  let sweeping = Promise.resolve();
+
+  async function sweep(): Promise<void> {
+    for (const object of store.list(stored).filter((event) => now() - lastSeen(event) > lifetime)) {
+      const { namespace = '', name = '', resourceVersion: from = '' } = object.metadata;
+      await store.write({ do: 'delete', resource: stored, namespace, name, object, from }).catch(() => undefined); // next time
+    }
+  }
+
+  return {
+    start() {
+      ticking = setInterval(() => {
+        sweeping = sweeping.then(sweep);
+      }, checkEvery);
+      ticking.unref();
+    },
+    async stop() {
+      clearInterval(ticking);
+      await sweeping;
+    },
+  };
+}
+
+function lastSeen({ lastTimestamp, eventTime, series, metadata }: KubeObject): number {
+  const observed = (series as { lastObservedTime?: string } | undefined)?.lastObservedTime;
+  const times = [observed, lastTimestamp, eventTime, metadata.creationTimestamp].map((time) =>
+    Date.parse(String(time)),
+  );
+  return Math.max(...times.filter((time) => !Number.isNaN(time)));
+}

@@ -1,0 +1,151 @@
+import { expect, test } from 'vitest';
+import type { KubeObject } from '../object.ts';
+import { configMap } from './config-map.ts';
+import { customResourceDefinition } from './custom-resource-definition.ts';
+import { eventsView } from './event.ts';
+import { namespace } from './namespace.ts';
+import { secret } from './secret.ts';
+import { cronJob, deployment } from './workloads.ts';
+
+const made = (kind: string, members: object, apiVersion = 'v1'): KubeObject => ({
+  apiVersion,
+  kind,
+  metadata: { name: 'a' },
+  ...members,
+});
+
+test('stringData wins over data, becomes base64 and is not kept', () => {
+  const prepared = secret.prepare?.(made('Secret', { data: { a: 'eA==', b: 'eA==' }, stringData: { b: 'y' } }));
+  expect(prepared).toMatchObject({ type: 'Opaque', data: { a: 'eA==', b: 'eQ==' } });
+  expect(prepared).not.toHaveProperty('stringData');
+});
+
+test('a Secret of a known type has the entries of its type', () => {
+  const fields = secret
+    .check?.(made('Secret', { type: 'kubernetes.io/tls', data: { 'tls.crt': '' } }))
+    ?.map(({ field }) => field);
+  expect(fields).toEqual(['data[tls.key]']);
+});
+
+test('what is immutable stays so, in Secrets and ConfigMaps', () => {
+  for (const strategy of [secret, configMap]) {
+    const old = made('X', { immutable: true, data: { a: 'eA==' } });
+    const changed = strategy.check?.(made('X', { data: { a: 'eQ==' } }), old)?.map(({ field }) => field);
+    expect(changed).toEqual(['immutable', 'data']);
+  }
+});
+
+test('a namespace is labelled with its name and keeps its finalizer', () => {
+  expect(namespace.prepare?.(made('Namespace', {}))).toMatchObject({
+    metadata: { labels: { 'kubernetes.io/metadata.name': 'a' } },
+    spec: { finalizers: ['kubernetes'] },
+  });
+  const leaving = { ...made('Namespace', {}), metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z' } };
+  expect(namespace.observe?.(leaving, '')).toMatchObject({ status: { phase: 'Terminating' } });
+});
+
+test('an event read as events.k8s.io and written back is the same event', () => {
+  const stored = made('Event', {
+    involvedObject: { name: 'x' },
+    message: 'm',
+    reason: 'R',
+    source: { component: 'c' },
+    count: 2,
+  });
+  const shown = eventsView.view?.show(stored);
+  expect(shown).toMatchObject({
+    apiVersion: 'events.k8s.io/v1',
+    regarding: { name: 'x' },
+    note: 'm',
+    deprecatedCount: 2,
+  });
+  expect(shown && eventsView.view?.store(shown)).toEqual(stored);
+});
+
+test('workloads get the defaults of the real server, and getting them twice changes nothing', () => {
+  const template = {
+    metadata: { labels: { a: 'b' } },
+    spec: {
+      containers: [{ name: 'c', image: 'x', readinessProbe: { httpGet: { port: 1 } } }],
+      volumes: [{ name: 'v', secret: { secretName: 's' } }],
+    },
+  };
+  const once = deployment.prepare?.(
+    made('Deployment', { spec: { selector: { matchLabels: { a: 'b' } }, template } }, 'apps/v1'),
+  );
+  expect(once).toMatchObject({
+    spec: {
+      replicas: 1,
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' } },
+      template: {
+        spec: {
+          restartPolicy: 'Always',
+          containers: [
+            {
+              imagePullPolicy: 'Always',
+              readinessProbe: { httpGet: { path: '/', scheme: 'HTTP' }, periodSeconds: 10 },
+            },
+          ],
+          volumes: [{ secret: { defaultMode: 420 } }],
+        },
+      },
+    },
+  });
+  expect(once && deployment.prepare?.(once)).toEqual(once);
+});
+
+test.each([
+  ['* * * * *', true],
+  ['@hourly', true],
+  ['TZ=UTC 0 0 * * 1', true],
+  ['* * * *', false],
+  ['', false],
+])('the schedule %j is legal: %s', (schedule, legal) => {
+  expect(cronJob.check?.(made('CronJob', { spec: { schedule } }))?.length === 0).toBe(legal);
+});
+
+const crd = (change: object = {}, version: object = {}): KubeObject => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'toys.example.com' },
+  spec: {
+    group: 'example.com',
+    scope: 'Namespaced',
+    names: { plural: 'toys', kind: 'Toy' },
+    versions: [
+      { name: 'v1', served: true, storage: true, schema: { openAPIV3Schema: { type: 'object' } }, ...version },
+    ],
+    ...change,
+  },
+});
+
+test('a CRD is established when it is written', () => {
+  const observed = customResourceDefinition.observe?.(crd(), '2026-01-01T00:00:00Z');
+  expect(observed).toMatchObject({
+    metadata: { finalizers: ['customresourcecleanup.apiextensions.k8s.io'] },
+    status: {
+      storedVersions: ['v1'],
+      conditions: [
+        { type: 'NamesAccepted', status: 'True' },
+        { type: 'Established', status: 'True' },
+      ],
+    },
+  });
+  expect(observed && customResourceDefinition.observe?.(observed, '2027-01-01T00:00:00Z')).toEqual(observed);
+});
+
+test.each([
+  [crd(), []],
+  [{ ...crd(), metadata: { name: 'toy.example.com' } }, ['metadata.name']],
+  [crd({ conversion: { strategy: 'Webhook' } }), ['spec.conversion.strategy']],
+  [crd({}, { storage: false }), ['spec.versions']],
+  [crd({}, { schema: undefined }), ['spec.versions[0].schema.openAPIV3Schema']],
+  [
+    crd({}, { schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-validations': [{ rule: 'self.(' }] } } }),
+    [expect.stringContaining('spec.versions[0].schema.openAPIV3Schema')],
+  ],
+  [crd({}, { selectableFields: [{ jsonPath: '.spec[' }] }), ['spec.versions[0].selectableFields[0].jsonPath']],
+  [crd({}, { subresources: { scale: {} } }), ['spec.versions[0].subresources.scale']],
+])('CRD %# is judged before it is served', (object, fields) => {
+  expect(customResourceDefinition.check?.(object)?.map(({ field }) => field)).toEqual(fields);
+});

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { createAuthenticate } from './authenticate.ts';
+
+const authenticate = createAuthenticate('secret');
+
+test.each([
+  {},
+  { authorization: 'Bearer ' },
+  { authorization: 'Bearer secre' },
+  { authorization: 'Basic secret' },
+  { authorization: 'secret' },
+])('%j is nobody', (headers) => {
+  expect(authenticate(headers)).toMatchObject({
+    refusal: { code: 401, reason: 'Unauthorized', message: 'Unauthorized' },
+  });
+});
+
+test('the holder of the token is an administrator', () => {
+  expect(authenticate({ authorization: 'Bearer secret' })).toEqual({
+    username: 'kubernetes-admin',
+    groups: ['system:masters', 'system:authenticated'],
+  });
+});
+
+test('the holder of the token may act as somebody else', () => {
+  const headers = {
+    authorization: 'Bearer secret',
+    'impersonate-user': 'ada',
+    'impersonate-group': 'dev, ops',
+    'impersonate-extra-team%2fid': '7',
+  };
+  expect(authenticate(headers)).toEqual({
+    username: 'ada',
+    groups: ['dev', 'ops', 'system:authenticated'],
+    extra: { 'team/id': ['7'] },
+  });
+});

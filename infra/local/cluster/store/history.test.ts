@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { createHistory, type StoredEvent } from './history.ts';
+
+const event = (revision: number): StoredEvent => ({
+  revision,
+  type: 'ADDED',
+  resource: '/configmaps',
+  namespace: 'default',
+  name: `n${revision}`,
+  object: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: `n${revision}` } },
+});
+
+function filled(length: number, events: number) {
+  const history = createHistory(length, 0);
+  for (let revision = 1; revision <= events; revision++) history.add(event(revision));
+  return history;
+}
+
+test('a history tells what came after a revision', () => {
+  const history = filled(10, 5);
+  expect(history.since(3)?.map(({ revision }) => revision)).toEqual([4, 5]);
+  expect(history.since(5)).toEqual([]);
+  expect(history.since(0)).toHaveLength(5);
+});
+
+test('a history forgets in larger steps, and says that it did', () => {
+  const history = filled(100, 110);
+  expect(history.forgettable()).toBe(0);
+  history.add(event(111));
+  expect(history.forgettable()).toBe(11);
+  history.forget(11);
+  expect(history.floor()).toBe(11);
+  expect(history.since(10)).toBeUndefined();
+  expect(history.since(11)).toHaveLength(100);
+});
+
+test('revisions of other kinds leave no gap that matters', () => {
+  const history = createHistory(10, 2);
+  history.add(event(4));
+  history.add(event(9));
+  expect(history.since(1)).toBeUndefined();
+  expect(history.since(2)).toHaveLength(2);
+  expect(history.since(6)?.map(({ revision }) => revision)).toEqual([9]);
+});

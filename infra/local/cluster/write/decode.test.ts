@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { isRefusal } from '../refusal.ts';
+import { coreResources } from '../resources/core-resources.ts';
+import type { JsonObject } from '../schema/json.ts';
+import { decodeObject } from './decode.ts';
+
+const configMaps = coreResources.find(({ plural }) => plural === 'configmaps');
+if (configMaps === undefined) throw new Error('no config maps');
+
+function decode(body: JsonObject, fieldValidation: 'Strict' | 'Warn' | 'Ignore' = 'Strict') {
+  const warnings: string[] = [];
+  const outcome =
+    configMaps && decodeObject(configMaps, body, { fieldValidation, warn: (text) => void warnings.push(text) });
+  return {
+    object: isRefusal(outcome) ? undefined : outcome,
+    refusal: isRefusal(outcome) ? outcome.refusal : undefined,
+    warnings,
+  };
+}
+
+test('what is null or empty counts as absent', () => {
+  const { object } = decode({
+    metadata: { name: 'a', labels: {}, finalizers: [], creationTimestamp: null, namespace: '' },
+    data: null,
+  });
+  expect(object).toEqual({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } });
+});
+
+test.each([
+  [{ kind: 'Secret', metadata: { name: 'a' } }, 'Secret in version "v1" cannot be handled as a ConfigMap'],
+  [
+    { apiVersion: 'v2', metadata: { name: 'a' } },
+    'the API version in the data (v2) does not match the expected API version (v1)',
+  ],
+  [{ metadata: { name: 1 } }, 'metadata.name'],
+  [{ metadata: 'x' }, 'metadata must be an object'],
+  [{ metadata: { name: 'a' }, data: { a: 1 } }, 'data.a'],
+  [
+    { metadata: { name: 'a' }, dat: {}, immutabel: true },
+    'strict decoding error: unknown field "dat", unknown field "immutabel"',
+  ],
+])('%j is refused with 400, and says why', (body, words) => {
+  expect(decode(body).refusal).toMatchObject({
+    code: 400,
+    reason: 'BadRequest',
+    message: expect.stringContaining(words),
+  });
+});
+
+test('unknown fields are dropped, with a warning each or none', () => {
+  expect(decode({ metadata: { name: 'a' }, dat: {} }, 'Warn')).toMatchObject({ warnings: ['unknown field "dat"'] });
+  expect(decode({ metadata: { name: 'a' }, dat: {} }, 'Ignore')).toMatchObject({ warnings: [] });
+  expect(decode({ metadata: { name: 'a' }, dat: {} }, 'Ignore').object).not.toHaveProperty('dat');
+});
