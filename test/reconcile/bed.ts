@@ -1,12 +1,15 @@
 // What does a test of reconcile stand on? A cluster, databases and a clock in memory, and the sample's objects.
 import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
-import { createMemoryBooks, type MemoryBooks } from '#adapters/memory/books.ts';
+import { createMemoryBooks } from '#adapters/memory/books.ts';
 import { createMemoryCluster, type MemoryCluster } from '#adapters/memory/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
-import { createMemoryRegistry, type MemoryRegistry } from '#adapters/memory/registry.ts';
+import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { type Backends, DatabaseUnreachable, type StoreHealth } from '#core/ports/backends.ts';
+import type { Books } from '#core/ports/books.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import type { Policies } from '#core/ports/policy.ts';
+import type { Registry } from '#core/ports/registry.ts';
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
 import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
@@ -15,7 +18,14 @@ import type { Report } from '../../functions/reconcile/report.ts';
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
 
-export type Database = MemoryRegistry & MemoryBooks;
+export type Database = Registry & Books & { policies(instanceUid: string): Policies };
+
+export interface BedOptions {
+  /** Real databases in place of those in memory. */
+  readonly openDatabase?: (dbname: string) => Database;
+  /** When the clock begins. */
+  readonly start?: number;
+}
 
 export interface Bed {
   readonly cluster: MemoryCluster;
@@ -66,8 +76,8 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed(): Bed {
-  let now = START;
+export function createBed({ openDatabase, start = START }: BedOptions = {}): Bed {
+  let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
   const cluster = createMemoryCluster({ clock, ids });
@@ -75,11 +85,13 @@ export function createBed(): Bed {
   const databases = new Map<string, Database>();
   const refused = new Set<string>();
   const open = (dbname: string): Database => {
+    const known = databases.get(dbname);
+    if (known !== undefined) return known;
     const books = createMemoryBooks();
-    const registry = createMemoryRegistry({ clock, ids, recount: books.recount });
-    const database = { ...books, ...registry };
-    databases.set(dbname, databases.get(dbname) ?? database);
-    return databases.get(dbname) ?? database;
+    const inMemory = { ...books, ...createMemoryRegistry({ clock, ids, recount: books.recount }) };
+    const database = openDatabase?.(dbname) ?? inMemory;
+    databases.set(dbname, database);
+    return database;
   };
   const guarded = (dbname: string): Database =>
     new Proxy(open(dbname), {
