@@ -10,7 +10,7 @@ import { isObject, type JsonObject } from '../schema/json.ts';
 
 const kinds: Readonly<Record<string, readonly string[]>> = {
   'api/v1':
-    words(`ConfigMap DeleteOptions Endpoints Event LimitRange Namespace PersistentVolumeClaim Pod ResourceQuota Secret
+    words(`ConfigMap DeleteOptions Endpoints Event Namespace PersistentVolumeClaim Pod ResourceQuota Secret
     Service ServiceAccount Status TokenRequest`),
   'apis/admissionregistration.k8s.io/v1': words('MutatingWebhookConfiguration ValidatingWebhookConfiguration'),
   'apis/apiextensions.k8s.io/v1': words('CustomResourceDefinition'),
@@ -22,7 +22,6 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
   'apis/autoscaling/v2': words('HorizontalPodAutoscaler'),
   'apis/batch/v1': words('CronJob Job'),
   'apis/coordination.k8s.io/v1': words('Lease'),
-  'apis/discovery.k8s.io/v1': words('EndpointSlice'),
   'apis/events.k8s.io/v1': words('Event'),
   'apis/networking.k8s.io/v1': words('Ingress NetworkPolicy'),
   'apis/policy/v1': words('PodDisruptionBudget'),
