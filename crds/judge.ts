@@ -53,7 +53,7 @@ interface Place {
 function judgeNode(plan: Plan, place: Place, found: Finding[]): void {
   if (place.value === undefined) return;
   const data = plan.rules.length > 0 ? judgeRules(plan, place, found) : place.data;
-  if (plan.keys !== undefined && Array.isArray(place.value)) judgeList(plan, plan.keys, place, found);
+  if (plan.keys !== undefined && Array.isArray(place.value)) judgeList(place.value, place.path, plan, found);
   judgeChildren(plan, { ...place, data }, found);
 }
 
@@ -71,26 +71,21 @@ function judgeRules({ schema, rules }: Plan, { value, data, old, path }: Place, 
   return now;
 }
 
-function judgeList(
-  { repeated }: Plan,
-  keys: readonly string[],
-  { value, path }: Place & { readonly value: readonly unknown[] },
-  found: Finding[],
-): void {
+function judgeList(list: readonly unknown[], path: string, { keys = [], repeated }: Plan, found: Finding[]): void {
   const [name] = keys;
   const seen = new Map<string, number>();
-  value.forEach((entry, index) => {
+  for (const [index, entry] of list.entries()) {
     const key = JSON.stringify(name === undefined ? entry : keys.map((one) => member(entry, one)));
     const first = seen.get(key);
     if (first === undefined) {
       seen.set(key, index);
-      return;
+      continue;
     }
     const what = name === undefined ? entry : member(entry, name);
     const where = name === undefined ? `${path}[${index}]` : `${path}[${index}].${name}`;
     const message = `stands in the list already, at ${path}[${first}]: ${repeated}`;
     found.push({ rule: 'Duplicate', path: where, value: what, message });
-  });
+  }
 }
 
 function judgeChildren({ items, values, members }: Plan, { value, data, old, path }: Place, found: Finding[]): void {
