@@ -26,102 +26,77 @@ export function planKeyValue(plan: KeyValuePlan): Action[] {
 
 /** Renamed: the value moves along. Lost: whoever has the old value has lost it too, a new one is minted. */
 function planLostSecret({ view, claim }: KeyValuePlan, shape: SecretShape, live: ReadonlyArray<string>): Action[] {
-  const on = about(view.object, '');
   const previous = present(view.previous);
   const moves = previous?.hash !== undefined && live.includes(previous.hash) && isOurs(previous, view.object, live);
   if (moves) {
-    return [
-      { action: 'CreateSecret', ...on, why: `its Secret is now called "${shape.name}"`, shape, value: 'previous' },
-    ];
+    const why = `its Secret is now called "${shape.name}"`;
+    return [{ action: 'CreateSecret', ...about(view.object, why), shape, value: 'previous' }];
   }
   const lost = live.length > 0 || view.object.status?.keyID !== undefined;
   const why = lost ? `Secret "${shape.name}" is lost: a new key takes its place` : 'it has no key yet';
   return [
     ...retire(view, claim, live, 'its Secret is lost'),
-    { action: 'CreateSecret', ...on, why, shape, value: 'new' },
+    { action: 'CreateSecret', ...about(view.object, why), shape, value: 'new' },
   ];
 }
 
+/** In this order: the first that fits says what is to be done. */
 function planPresentSecret(
   { view, claim }: KeyValuePlan,
   secret: PresentSecret,
   shape: SecretShape,
   live: ReadonlyArray<string>,
 ): Action[] {
-  const on = { ...about(view.object, ''), instance: instancePathOf(view.object) };
-  const claimed = aliasOf(view.object).key;
-  if (!isLabelled(secret)) {
-    return [{ action: 'UpdateSecret', ...on, why: `Secret "${secret.name}" lost our label`, shape, value: 'same' }];
-  }
-  const usable = secret.hash !== undefined && secret.hash !== view.refusedHash;
-  if (usable && secret.hash !== undefined && live.includes(secret.hash)) {
+  const { hash } = secret;
+  const update = (value: 'same' | 'status', why: string): Action[] => [
+    { action: 'UpdateSecret', ...on(view, why), shape, value },
+  ];
+  // Only what has our label may be deleted later.
+  if (!isLabelled(secret)) return update('same', `Secret "${secret.name}" lost our label`);
+  // It holds a value that works.
+  if (hash !== undefined && live.includes(hash)) {
     const drift = driftOf(secret, shape);
+    const others = live.filter((other) => other !== hash);
     return [
-      ...retire(
-        view,
-        claim,
-        live.filter((hash) => hash !== secret.hash),
-        'its Secret has another value',
-      ),
-      ...(drift === undefined
-        ? []
-        : [
-            {
-              action: 'UpdateSecret',
-              ...on,
-              why: `the ${drift} of Secret "${secret.name}" differ`,
-              shape,
-              value: 'same',
-            } as const,
-          ]),
+      ...retire(view, claim, others, 'its Secret has another value'),
+      ...(drift === undefined ? [] : update('same', `the ${drift} of Secret "${secret.name}" differ`)),
       ...planPrevious(view, secret),
     ];
   }
-  const known = view.object.status?.keyID;
-  const isMintedOrRestored =
-    live.length === 0 && (secret.minted === true || known === undefined || known === secret.hash);
-  if (usable && secret.hash !== undefined && isMintedOrRestored) {
-    // The gateway meets no value before it has a policy to judge it by.
-    if (claim.policy === undefined) return [];
+  // It holds a value that is to work, once the gateway has a policy to judge it by.
+  if (hash !== undefined && isToWork(view, secret, live)) {
     const why = secret.minted === true ? 'its new value is to work' : 'the value in its Secret is to work';
-    return [{ action: 'AddValue', ...on, why, claim: claimed, scopeId: claim.scopeId, hash: secret.hash }];
+    const add = { claim: aliasOf(view.object).key, scopeId: claim.scopeId, hash };
+    return claim.policy === undefined ? [] : [{ action: 'AddValue', ...on(view, why), ...add }];
   }
+  // It was edited, and the status still has the true value.
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
-    return [
-      {
-        action: 'UpdateSecret',
-        ...on,
-        why: `the key in Secret "${secret.name}" was edited: the true one is put back`,
-        shape,
-        value: 'status',
-      },
-    ];
+    return update('status', `the key in Secret "${secret.name}" was edited: the true one is put back`);
   }
   const why = `the key in Secret "${secret.name}" was edited and the true one is lost: a new key takes its place`;
-  return [
-    { action: 'DeleteSecret', ...on, why, secret: secret.name, uid: secret.uid, unless: { claim: claimed, live } },
-  ];
+  const unless = { claim: aliasOf(view.object).key, live };
+  return [{ action: 'DeleteSecret', ...on(view, why), secret: secret.name, uid: secret.uid, unless }];
+}
+
+/** Nothing lives, and the value is new, or the one that the key had: a minting that was cut short, or a row that was lost. */
+function isToWork(view: KeyView, secret: PresentSecret, live: ReadonlyArray<string>): boolean {
+  if (live.length > 0 || secret.hash === view.refusedHash) return false;
+  const known = view.object.status?.keyID;
+  return secret.minted === true || known === undefined || known === secret.hash;
 }
 
 /** The Secret of the name before, once the new one is there. */
 function planPrevious(view: KeyView, secret: PresentSecret): Action[] {
   const previous = present(view.previous);
-  if (
-    previous === undefined ||
-    previous.uid === secret.uid ||
-    !isLabelled(previous) ||
-    !isOurs(previous, view.object, [])
-  )
-    return [];
-  const on = {
-    ...about(view.object, `its Secret is now called "${secret.name}"`),
-    instance: instancePathOf(view.object),
-  };
-  return [{ action: 'DeleteSecret', ...on, secret: previous.name, uid: previous.uid }];
+  if (previous === undefined || previous.uid === secret.uid) return [];
+  if (!isLabelled(previous) || !isOurs(previous, view.object, [])) return [];
+  const why = `its Secret is now called "${secret.name}"`;
+  return [{ action: 'DeleteSecret', ...on(view, why), secret: previous.name, uid: previous.uid }];
 }
 
 function retire(view: KeyView, { scopeId }: Claim, hashes: ReadonlyArray<string>, why: string): Action[] {
   if (hashes.length === 0) return [];
-  const on = { ...about(view.object, why), instance: instancePathOf(view.object) };
-  return [{ action: 'RetireValues', ...on, claim: aliasOf(view.object).key, scopeId, hashes }];
+  return [{ action: 'RetireValues', ...on(view, why), claim: aliasOf(view.object).key, scopeId, hashes }];
 }
+
+const on = ({ object }: KeyView, why: string) => ({ ...about(object, why), instance: instancePathOf(object) });
