@@ -157,7 +157,10 @@ export function readingCases(bed: () => Bed): void {
   });
 
   test('version and health are told', async () => {
-    expect(JSON.parse(await bed().must('version -o json')).serverVersion).toMatchObject({ major: '1', minor: '34' });
+    expect(JSON.parse(await bed().must('version -o json')).serverVersion).toMatchObject({
+      major: '1',
+      gitVersion: expect.stringMatching(/^v1\./),
+    });
     expect(await bed().must('get --raw /readyz')).toBe('ok');
     expect(JSON.parse(await bed().must('get --raw /')).paths).toContain('/apis/apps/v1');
   });

@@ -32,9 +32,15 @@ test.each([
     { apiVersion: 'v2', metadata: { name: 'a' } },
     'the API version in the data (v2) does not match the expected API version (v1)',
   ],
-  [{ metadata: { name: 1 } }, 'metadata.name'],
-  [{ metadata: 'x' }, 'metadata must be an object'],
-  [{ metadata: { name: 'a' }, data: { a: 1 } }, 'data.a'],
+  [
+    { metadata: { name: 1 } },
+    'json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string',
+  ],
+  [{ metadata: 'x' }, 'json: cannot unmarshal string into Go struct field ConfigMap.metadata of type v1.ObjectMeta'],
+  [
+    { metadata: { name: 'a' }, data: { a: 1 } },
+    'json: cannot unmarshal number into Go struct field ConfigMap.data of type string',
+  ],
   [
     { metadata: { name: 'a' }, dat: {}, immutabel: true },
     'strict decoding error: unknown field "dat", unknown field "immutabel"',
@@ -51,4 +57,12 @@ test('unknown fields are dropped, with a warning each or none', () => {
   expect(decode({ metadata: { name: 'a' }, dat: {} }, 'Warn')).toMatchObject({ warnings: ['unknown field "dat"'] });
   expect(decode({ metadata: { name: 'a' }, dat: {} }, 'Ignore')).toMatchObject({ warnings: [] });
   expect(decode({ metadata: { name: 'a' }, dat: {} }, 'Ignore').object).not.toHaveProperty('dat');
+});
+
+test('an empty entry of a Secret is an empty value', () => {
+  const secrets = coreResources.find(({ plural }) => plural === 'secrets');
+  const decoded =
+    secrets &&
+    decodeObject(secrets, { metadata: { name: 'a' }, data: { a: '' } }, { fieldValidation: 'Strict', warn: () => {} });
+  expect(decoded).toMatchObject({ data: { a: '' } });
 });

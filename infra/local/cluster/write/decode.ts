@@ -1,10 +1,10 @@
 // Is a body an object of this kind, and what of it does the kind not know?
+import { decodeError } from '../codec/decode-error.ts';
 import { type KubeObject, type ObjectMeta, withMeta } from '../object.ts';
 import { badRequest, type Outcome } from '../refusal.ts';
 import { apiVersionOf, type Resource } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { objectMeta } from '../schema/object-meta.ts';
-import { violations } from '../schema/violations.ts';
 import type { ApiRequest } from '../serve/request.ts';
 
 /** The typed object: of the right kind and types, unknown fields dropped (and refused or warned about), defaults filled in. */
@@ -22,7 +22,7 @@ export function decodeObject(
   const named = { ...body, apiVersion: apiVersionOf(resource), kind: resource.kind };
   const { object, unknown } = resource.prune(resource.custom ? named : dropNulls(named));
   const handled = `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}`;
-  const mistyped = typeErrors(resource, object);
+  const mistyped = mistypedWords(resource, object);
   if (mistyped !== undefined) return badRequest(`${handled}: ${mistyped}`);
   const words = [
     ...duplicates.map((path) => `duplicate field "${path}"`),
@@ -38,7 +38,7 @@ export function decodeObject(
 function complete(resource: Resource, object: JsonObject): KubeObject {
   const defaulted = resource.structural?.().applyDefaults(object) ?? object;
   const metadata = dropNulls(isObject(defaulted.metadata) ? defaulted.metadata : {}) as ObjectMeta;
-  // typeErrors saw to it that metadata is ObjectMeta
+  // mistypedWords saw to it that metadata is ObjectMeta
   return withMeta({ ...defaulted, metadata } as KubeObject, emptied(metadata));
 }
 
@@ -76,22 +76,14 @@ function wrongKind(resource: Resource, { apiVersion, kind }: JsonObject) {
 }
 
 /** A typed decoder refuses these before anything else is judged; of a custom resource only its metadata is typed. */
-function typeErrors(resource: Resource, object: JsonObject): string | undefined {
-  const metadata = dropNulls(isObject(object.metadata) ? object.metadata : {});
-  const causes = resource.custom ? [] : coreViolations(resource, object);
-  if (object.metadata !== undefined && object.metadata !== null && !isObject(object.metadata))
-    return 'metadata must be an object';
-  causes.push(...violations(metadata, objectMeta, { path: 'metadata', correlation: undefined }));
-  const [first] = causes.filter(
-    ({ reason, message }) => reason === 'FieldValueTypeInvalid' || message.includes('must be of type'),
-  );
-  return first && `json: cannot unmarshal the value of ${first.field}: ${first.message}`;
-}
-
-/** What a built-in kind's types do not allow. No text is no bytes there; only a custom resource's `format: byte` wants some. */
-export function coreViolations({ schema }: Resource, object: JsonObject) {
-  const causes = violations(object, schema, { path: '', correlation: undefined });
-  return causes.filter(({ message }) => !message.endsWith('must be of type byte: ""'));
+function mistypedWords({ custom, schema, kind }: Resource, object: JsonObject): string | undefined {
+  if (!custom) return decodeError(schema, object, kind);
+  const { metadata } = object;
+  if (metadata === undefined || metadata === null || isObject(metadata)) {
+    return decodeError(objectMeta, metadata, 'ObjectMeta');
+  }
+  const found = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
+  return `json: cannot unmarshal ${found} into Go value of type v1.ObjectMeta`;
 }
 
 /** Null means absent to a typed decoder. */
