@@ -9,8 +9,7 @@ import protobuf from 'protobufjs';
 import { isObject, type JsonObject } from '../schema/json.ts';
 
 const kinds: Readonly<Record<string, readonly string[]>> = {
-  'api/v1':
-    words(`ConfigMap DeleteOptions Endpoints Event Namespace PersistentVolumeClaim Pod ResourceQuota Secret
+  'api/v1': words(`ConfigMap DeleteOptions Endpoints Event Namespace PersistentVolumeClaim Pod ResourceQuota Secret
     Service ServiceAccount Status TokenRequest`),
   'apis/admissionregistration.k8s.io/v1': words('MutatingWebhookConfiguration ValidatingWebhookConfiguration'),
   'apis/apiextensions.k8s.io/v1': words('CustomResourceDefinition'),

@@ -9,7 +9,7 @@ import {
   whyNoControlPlane,
 } from '../../../../test/control-plane.ts';
 import type { JsonObject } from '../schema/json.ts';
-import { type ApplyCase, applyCases, applyKinds, type Step, type StepAnswer, widgetSchema } from './cases/apply.ts';
+import { type ApplyCase, applyCases, applyKinds, type Step, type StepAnswer, widgetDefinition } from './cases/apply.ts';
 
 const why = whyNoControlPlane();
 
@@ -17,7 +17,11 @@ describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : 
   let server: TestControlPlane;
   beforeAll(async () => {
     server = await startControlPlane();
-    const created = await server.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', widgets);
+    const created = await server.call(
+      'POST',
+      '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+      widgetDefinition,
+    );
     expect(created.code, JSON.stringify(created.body)).toBe(201);
     for (const until = Date.now() + 30_000; Date.now() < until; await pause(100)) {
       if ((await server.call('GET', applyKinds.Widget.path)).code === 200) break;
@@ -59,27 +63,6 @@ describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : 
     return server.call('PATCH', address, object(step.apply ?? {}), { 'content-type': 'application/apply-patch+yaml' });
   }
 });
-
-const { kind } = applyKinds.Widget;
-const widgets = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: 'widgets.sample.gateway-operator.dev' },
-  spec: {
-    group: 'sample.gateway-operator.dev',
-    scope: 'Namespaced',
-    names: { kind, plural: 'widgets', singular: 'widget', listKind: 'WidgetList' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: widgetSchema },
-      },
-    ],
-  },
-};
 
 function toAnswer({ code, body }: Answer, name: string): StepAnswer {
   if (code < 300) return { code: 200, object: lasting(body as JsonObject) };

@@ -66,6 +66,27 @@ export const widgetSchema: Schema = {
   },
 };
 
+/** The CRD that makes widgets. */
+export const widgetDefinition = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'widgets.sample.gateway-operator.dev' },
+  spec: {
+    group: 'sample.gateway-operator.dev',
+    scope: 'Namespaced',
+    names: { kind: 'Widget', plural: 'widgets', singular: 'widget', listKind: 'WidgetList' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: widgetSchema },
+      },
+    ],
+  },
+};
+
 export const applyKinds = {
   Widget: {
     apiVersion: 'sample.gateway-operator.dev/v1',
