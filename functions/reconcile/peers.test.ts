@@ -189,3 +189,57 @@ test('an object whose spec an older version let in says so, and can be deleted',
   await bed.sweep();
   expect(await bed.get(virtualKeys, 'chat')).toBeUndefined();
 });
+
+test('objects, Secrets and statuses of any shape stop nobody else', async () => {
+  const specs: ReadonlyArray<unknown> = [
+    null,
+    {},
+    [],
+    'x',
+    { connectionRef: null },
+    { connectionRef: { instanceRef: { name: 'main' } } },
+  ];
+  const statuses: ReadonlyArray<unknown> = [
+    null,
+    [],
+    'x',
+    { conditions: 'x' },
+    { conditions: [{}] },
+    { keyID: 7, keyValue: {}, currentSpend: [] },
+  ];
+  await bed.apply(makeKey(), makeKey({}, 'good'), makeUser(), makeTeam());
+  await bed.sweep();
+  const before = await bed.value('good-key');
+  for (const [kind, name] of [
+    [virtualKeys, 'chat'],
+    [users, 'alice'],
+    [teams, 'research'],
+    [gatewayInstances, 'bad'],
+  ] as const) {
+    if (kind === gatewayInstances) await bed.apply(makeInstance({}, 'bad'));
+    const good = (await bed.get(kind, name))?.spec;
+    for (const status of statuses) {
+      await bed.cluster.patch(kind, 'default', name, { status: null }, 'status');
+      await bed.cluster.patch(kind, 'default', name, { status }, 'status');
+      expect((await bed.sweep()).failed).toEqual({});
+      expect(await bed.ready(kind, name)).toBe('True Ready');
+    }
+    for (const spec of specs) {
+      await bed.cluster.patch(kind, 'default', name, { spec: null });
+      await bed.cluster.patch(kind, 'default', name, { spec });
+      expect((await bed.sweep()).failed).toEqual({});
+      expect(await bed.ready(kind, name)).toBe('False InvalidSpec');
+      expect(await bed.ready(virtualKeys, 'good')).toBe('True Ready');
+    }
+    await bed.cluster.patch(kind, 'default', name, { spec: good });
+    await bed.sweep();
+    expect(await bed.ready(kind, name)).toBe('True Ready');
+  }
+  for (const data of [null, {}, { key: null }, { key: '' }, { key: btoa(''), other: 'AA==' }, { key: '//79' }]) {
+    await bed.edit(RESOURCES.secrets, 'chat-key', { data });
+    expect((await bed.sweep()).failed).toEqual({});
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect(await bed.works(await bed.value('chat-key'))).toBe(true);
+  }
+  expect(await bed.value('good-key')).toBe(before);
+});
