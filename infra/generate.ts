@@ -1,17 +1,19 @@
-// Writes what is generated: CRD manifests, the reference of the fields, the list of what is not acted on yet, webhook configurations.
+// Writes what is generated: CRD manifests, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toNotYetActedOn } from '#crds/not-yet-acted-on.ts';
+import { toPolicies } from '#crds/policy.ts';
 import { toReference } from '#crds/reference.ts';
 import { IN_CLUSTER, webhookConfigurations } from './webhooks.ts';
 
 const MANIFESTS = 'crds/manifests';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
+const POLICY = 'infra/kubernetes/policy.yaml';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -28,6 +30,7 @@ export function generated(): ReadonlyMap<string, string> {
     ['docs/reference.md', toReference()],
     ['docs/not-yet-acted-on.md', toNotYetActedOn()],
     [WEBHOOKS, toYaml('infra/webhooks.ts', webhookConfigurations(IN_CLUSTER))],
+    [POLICY, toYaml('crds/*.ts', toPolicies())],
   ]);
 }
 

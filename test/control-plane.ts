@@ -36,8 +36,13 @@ export function whyNoControlPlane(): string | undefined {
   return missing.length === 0 ? undefined : `${folder} (KUBEBUILDER_ASSETS) has no ${missing.join(' and no ')}`;
 }
 
-/** etcd and kube-apiserver from KUBEBUILDER_ASSETS, without controllers; about three seconds, so once per test file. */
-export async function startControlPlane(): Promise<TestControlPlane> {
+export interface ControlPlaneParts {
+  /** Controllers of kube-controller-manager to run, by its names for them. */
+  readonly controllers?: readonly string[];
+}
+
+/** etcd and kube-apiserver from KUBEBUILDER_ASSETS, without controllers unless named; about three seconds, so once per test file. */
+export async function startControlPlane({ controllers = [] }: ControlPlaneParts = {}): Promise<TestControlPlane> {
   const assets = process.env.KUBEBUILDER_ASSETS ?? '';
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-control-plane-'));
   const file = (name: string) => join(folder, name);
@@ -83,6 +88,14 @@ export async function startControlPlane(): Promise<TestControlPlane> {
     const call = caller(url, token, ca);
     await ready(call);
     writeFileSync(file('kubeconfig'), kubeconfig(url, token, ca), { mode: 0o600 });
+    if (controllers.length > 0) {
+      children.push(
+        start('kube-controller-manager', [
+          ...[`--kubeconfig=${file('kubeconfig')}`, '--leader-elect=false', '--secure-port=0'],
+          ...[`--controllers=${controllers.join(',')}`, `--flex-volume-plugin-dir=${file('flexvolume')}`],
+        ]),
+      );
+    }
     return { url, token, ca, kubeconfig: file('kubeconfig'), call, stop };
   } catch (error) {
     await stop();
