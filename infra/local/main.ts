@@ -1,6 +1,7 @@
 // `npm start`: the whole gateway operator on this machine, in the foreground, until Ctrl-C.
 import { rmSync } from 'node:fs';
 import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
+import { withLastApplied } from './last-applied.ts';
 import { put, readDocuments, renderSample } from './manifests.ts';
 import { HELP, readOptions, UsageError } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
@@ -45,7 +46,7 @@ async function runSample(stack: Stack, state: State, progress: Progress): Promis
     upstreamBase: `${upstream}/v1`,
   });
   writeWhole(state.path('sample.yaml'), text);
-  for (const object of readDocuments(text)) await put(stack.cluster, object, object.kind === 'Secret');
+  for (const object of readDocuments(text)) await put(stack.cluster, withLastApplied(object), object.kind === 'Secret');
   progress.step('sample      applied; waiting for its key');
   const deps = { cluster: stack.cluster, sweep: stack.sweep };
   const key = await waitForKey(deps, 20_000);
