@@ -45,7 +45,7 @@ export function createCluster({ pool, port, tls, token, log, now = Date.now, his
   const store = createStore(createOwnership(pool), historyLength);
   const registry = createRegistry(store);
   const webhooks = createCall(store);
-  const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID });
+  const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID, now });
   const deps: Deps = { store, registry, admission, now, newUid: randomUUID };
   const controllers = [
     createGarbageCollector(deps, log),

@@ -22,6 +22,7 @@ function attempted(change: Partial<ApiRequest> = {}): Attempt & { warnings: stri
     user: { username: 'u', groups: [] },
     dryRun: false,
     signal: new AbortController().signal,
+    deadline: 9_000,
     warn: (text: string) => void warnings.push(text),
     ...change,
   };
@@ -55,6 +56,7 @@ function admission(hooks: object[], answers: (name: string) => object | string, 
       get: () => namespace,
     },
     newUid: () => 'uid',
+    now: () => 1_000,
     async call({ name }) {
       called.push(name);
       const answer = answers(name);
@@ -164,4 +166,9 @@ test('a validating webhook may not patch, a mutating one may', () => {
   const body = review({ uid: 'u', allowed: true, patchType: 'JSONPatch', patch: 'W10=' });
   expect(readAnswer(body, 'u', 'validating')).toBe('validating webhook may not return response.patch');
   expect(readAnswer(body, 'u', 'mutating')).toMatchObject({ allowed: true, patch: [] });
+});
+
+test('webhooks together have no more time than the request, whatever their failure policy', async () => {
+  const { validate } = admission([hook('a.x.y', { failurePolicy: 'Ignore' })], () => ({ allowed: true }));
+  expect(await validate(attempted({ deadline: 1_000 }))).toMatchObject({ refusal: { code: 504, reason: 'Timeout' } });
 });

@@ -20,9 +20,16 @@ export type Admission = {
   validate(attempt: Attempt): Promise<Refusal | undefined>;
 };
 
-type Deps = { readonly store: Pick<Store, 'get' | 'list'>; readonly call: Call; newUid(): string };
+type Deps = { readonly store: Pick<Store, 'get' | 'list'>; readonly call: Call; newUid(): string; now(): number };
 
-export function createAdmission({ store, call, newUid }: Deps): Admission {
+/** All webhooks together have the time of the request, whatever their failure policies say. */
+const tooLate = refuse(
+  504,
+  'Timeout',
+  'Timeout: request did not complete within requested timeout - context deadline exceeded',
+);
+
+export function createAdmission({ store, call, newUid, now }: Deps): Admission {
   const hooksOf = createHooks(store);
 
   /** The answer, a refusal, or nothing: the hook does not want it, or failed and may be ignored. */
@@ -30,11 +37,16 @@ export function createAdmission({ store, call, newUid }: Deps): Admission {
     const review = toReview(attempt, newUid());
     const wanted = conditionsHold(hook, review.request);
     if (wanted !== true) return wanted === false ? undefined : failing(hook, wanted.failed);
-    const { dryRun, signal, warn } = attempt.request;
+    const { dryRun, signal, warn, deadline } = attempt.request;
     if (dryRun && hook.sideEffects !== 'None' && hook.sideEffects !== 'NoneOnDryRun') {
       return badRequest(`admission webhook ${quote(hook.name)} does not support dry run`);
     }
-    const called = await call(hook, review, signal);
+    const left = deadline - now();
+    const called = await call(hook, review, {
+      signal,
+      milliseconds: Math.max(0, Math.min(hook.timeoutSeconds * 1000, left)),
+    });
+    if (signal.aborted || now() >= deadline) return tooLate;
     if ('failed' in called) return failing(hook, `failed to call webhook: ${called.failed}`);
     const answer = readAnswer(called.body, review.request.uid, kind);
     if (typeof answer === 'string') return failing(hook, `received invalid webhook response: ${answer}`);

@@ -7,7 +7,12 @@ import type { Hook } from './hooks.ts';
 /** The decoded body of a 200, or why there is none, in the words of the real server. */
 export type Called = { readonly body: unknown } | { readonly failed: string };
 
-export type Call = (hook: Hook, review: object, signal: AbortSignal) => Promise<Called>;
+/** Gives up when the signal says so, or after so many milliseconds. */
+export type Call = (
+  hook: Hook,
+  review: object,
+  until: { signal: AbortSignal; milliseconds: number },
+) => Promise<Called>;
 
 type Target = {
   readonly url: URL;
@@ -28,12 +33,13 @@ export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): vo
   }
 
   return {
-    async call(hook, review, signal) {
+    async call(hook, review, { signal, milliseconds }) {
       const target = targetOf(hook, store);
       if (typeof target === 'string') return { failed: target };
       target.url.searchParams.set('timeout', `${hook.timeoutSeconds}s`);
       const options = { agent: agentFor(hook.clientConfig.caBundle), ...target.connect };
-      return post(target.url, options, { review, signal, timeout: hook.timeoutSeconds * 1000 });
+      const gone = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
+      return post(target.url, options, { review, signal: gone });
     },
     close() {
       for (const agent of agents.values()) agent.destroy();
@@ -57,14 +63,17 @@ function targetOf({ clientConfig }: Hook, store: Pick<Store, 'get'>): Target | s
   return { url: new URL(`https://${servername}:${port}${path}`), connect: { host: externalName, port, servername } };
 }
 
-type Sending = { readonly review: object; readonly signal: AbortSignal; readonly timeout: number };
+type Sending = { readonly review: object; readonly signal: AbortSignal };
 
-function post(url: URL, options: object, { review, signal, timeout }: Sending): Promise<Called> {
-  const deadline = AbortSignal.timeout(timeout);
+function post(url: URL, options: object, { review, signal }: Sending): Promise<Called> {
   const body = Buffer.from(JSON.stringify(review));
   return new Promise((resolve) => {
-    const fail = (error: Error) => {
-      const why = deadline.aborted ? 'context deadline exceeded' : errorWords(error);
+    const fail = (error: Error & { code?: string }) => {
+      // A kept connection that the webhook closed meanwhile: the review never arrived, so it is sent again on a new one.
+      if (sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')) {
+        return resolve(post(url, options, { review, signal }));
+      }
+      const why = signal.aborted ? 'context deadline exceeded' : errorWords(error);
       resolve({ failed: `Post ${quote(url.href)}: ${why}` });
     };
     const sent = request(
@@ -72,7 +81,7 @@ function post(url: URL, options: object, { review, signal, timeout }: Sending): 
       {
         ...options,
         method: 'POST',
-        signal: AbortSignal.any([signal, deadline]),
+        signal,
         headers: {
           'content-type': 'application/json',
           accept: 'application/json, */*',

@@ -32,6 +32,7 @@ export function requestOf({ as, verb, resource, object, subresource }: Acting): 
     fieldValidation: 'Ignore',
     warn: () => {},
     signal: new AbortController().signal,
+    deadline: Number.POSITIVE_INFINITY,
   };
 }
 

@@ -9,7 +9,7 @@ import { decodeBody } from './body.ts';
 import { handle, type Reply } from './handle.ts';
 import { type Plain, plainAnswer, publicAnswer } from './plain.ts';
 import { readBody } from './read-body.ts';
-import { type ApiRequest, type User, writeOptions } from './request.ts';
+import { type ApiRequest, deadlineOf, type User, writeOptions } from './request.ts';
 import { type Place, placeOf, routeOf } from './route.ts';
 
 export type Serving = {
@@ -52,6 +52,7 @@ export async function answer(
     ...route,
     ...options,
     ...context,
+    deadline: deadlineOf(url.searchParams, deps.now()),
     query: url.searchParams,
     contentType,
     accept,

@@ -32,7 +32,10 @@ export type ApiRequest = {
   readonly fieldValidation: 'Strict' | 'Warn' | 'Ignore';
   /** Says something to the caller next to the answer. */
   warn(text: string): void;
+  /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
+  /** When the answer must be there, in milliseconds since 1970. */
+  readonly deadline: number;
 };
 
 type Options = Pick<ApiRequest, 'dryRun' | 'fieldValidation'>;
@@ -47,6 +50,16 @@ export function writeOptions(query: URLSearchParams, verb: Verb): Options | Refu
     return wrongOption(kind, notSupported('fieldValidation', fieldValidation, ['Ignore', 'Strict', 'Warn']));
   }
   return { dryRun: dryRun.length > 0, fieldValidation };
+}
+
+/** The longest a request but a watch may take, in milliseconds; `?timeout=` (a Go duration of seconds or minutes) makes it shorter. */
+const longest = 34_000;
+
+export function deadlineOf(query: URLSearchParams, now: number): number {
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(query.get('timeout') ?? '') ?? [];
+  const asked =
+    amount === undefined ? longest : Number(amount) * { ms: 1, s: 1_000, m: 60_000 }[unit as 'ms' | 's' | 'm'];
+  return now + (asked > 0 ? Math.min(asked, longest) : longest);
 }
 
 /** 422 about the options of a request, e.g. `CreateOptions`. */
