@@ -54,16 +54,16 @@ function judgeNode(plan: Plan, place: Place, found: Finding[]): void {
   if (place.value === undefined) return;
   const data = plan.rules.length > 0 ? judgeRules(plan, place, found) : place.data;
   if (plan.keys !== undefined && Array.isArray(place.value)) judgeList(place.value, place.path, plan, found);
-  judgeChildren(plan, { ...place, data }, found);
+  judgeChildren(plan, place, data, found);
 }
 
 /** A rule is asked only about what the schema accepts: one mistake, one finding. Answers the value as the schema reads it. */
-function judgeRules({ schema, rules }: Plan, { value, data, old, path }: Place, found: Finding[]): unknown {
+function judgeRules({ schema, rules, compares }: Plan, { value, data, old, path }: Place, found: Finding[]): unknown {
   const now = data ?? schema.safeParse(value).data;
   if (now === undefined) return undefined;
-  const before = rules.some(changes) ? schema.safeParse(old).data : undefined;
+  const before = compares ? schema.safeParse(old).data : undefined;
   for (const rule of rules) {
-    if ((changes(rule) && before === undefined) || rule.holds(now, before)) continue;
+    if ((compares && before === undefined && changes(rule)) || rule.holds(now, before)) continue;
     const { id, at, message } = rule;
     const where = at === undefined ? path : `${path}.${at}`;
     found.push({ rule: id, path: where, value: at === undefined ? value : member(value, at), message });
@@ -75,7 +75,7 @@ function judgeList(list: readonly unknown[], path: string, { keys = [], repeated
   const [name] = keys;
   const seen = new Map<string, number>();
   for (const [index, entry] of list.entries()) {
-    const key = JSON.stringify(name === undefined ? entry : keys.map((one) => member(entry, one)));
+    const key = keyOf(entry, keys);
     const first = seen.get(key);
     if (first === undefined) {
       seen.set(key, index);
@@ -88,7 +88,14 @@ function judgeList(list: readonly unknown[], path: string, { keys = [], repeated
   }
 }
 
-function judgeChildren({ items, values, members }: Plan, { value, data, old, path }: Place, found: Finding[]): void {
+/** The same text for the same entry, whatever stands there. */
+function keyOf(entry: unknown, keys: readonly string[]): string {
+  if (keys.length === 0) return typeof entry === 'string' ? `"${entry}` : JSON.stringify(entry);
+  return JSON.stringify(keys.map((name) => member(entry, name)));
+}
+
+function judgeChildren({ items, values, members }: Plan, place: Place, data: unknown, found: Finding[]): void {
+  const { value, old, path } = place;
   if (Array.isArray(value)) {
     if (items === undefined) return;
     const read: readonly unknown[] = Array.isArray(data) ? data : [];
@@ -97,11 +104,11 @@ function judgeChildren({ items, values, members }: Plan, { value, data, old, pat
     return;
   }
   if (!isObject(value)) return;
-  const at = (name: string) => ({ value: member(value, name), data: member(data, name), old: member(old, name) });
+  const judgeMember = (plan: Plan, name: string, path: string) =>
+    judgeNode(plan, { value: member(value, name), data: member(data, name), old: member(old, name), path }, found);
   if (values !== undefined)
-    for (const name of Object.keys(value))
-      judgeNode(values, { ...at(name), path: `${path}[${JSON.stringify(name)}]` }, found);
-  for (const [name, child] of members) judgeNode(child, { ...at(name), path: `${path}.${name}` }, found);
+    for (const name of Object.keys(value)) judgeMember(values, name, `${path}[${JSON.stringify(name)}]`);
+  for (const [name, child] of members) if (Object.hasOwn(value, name)) judgeMember(child, name, `${path}.${name}`);
 }
 
 /** The API server drops nulls before it judges: a member that is null is absent. */
@@ -111,7 +118,10 @@ function withoutNulls(value: unknown): unknown {
 
 function hasNull(value: unknown): boolean {
   if (typeof value !== 'object') return false;
-  return value === null || Object.values(value).some(hasNull);
+  if (value === null) return true;
+  if (Array.isArray(value)) return value.some(hasNull);
+  for (const name in value) if (hasNull((value as Readonly<Record<string, unknown>>)[name])) return true;
+  return false;
 }
 
 function copyWithoutNulls(value: unknown): unknown {

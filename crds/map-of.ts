@@ -1,6 +1,6 @@
 // How is a map bounded, names and all?
 import * as z from 'zod';
-import { text } from './fragments.ts';
+import { isWithin, text } from './fragments.ts';
 import { ruled } from './rule.ts';
 
 /** A map from text to `values`: so many entries, and names of a form that only a rule can say (a schema cannot). */
@@ -19,7 +19,7 @@ export function mapOf<V extends z.ZodType>(values: V, names: MapNames) {
       message: `has an entry with a bad name: ${names.form}`,
       holds: (self) =>
         Object.keys(self).every(
-          (name) => name.length >= 1 && [...name].length <= longest && (pattern === undefined || pattern.test(name)),
+          (name) => name.length >= 1 && isWithin(longest, name) && (pattern === undefined || pattern.test(name)),
         ),
     },
   ]);

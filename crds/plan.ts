@@ -2,12 +2,14 @@
 import type * as z from 'zod';
 import type { Kind } from './kinds.ts';
 import { listKeys, listType } from './list-type.ts';
-import { type Rule, rulesOf } from './rule.ts';
+import { changes, type Rule, rulesOf } from './rule.ts';
 
 /** One node of a schema with something to judge at it or below it; branches without are left out. */
 export interface Plan {
   readonly schema: z.ZodType;
   readonly rules: readonly Rule<unknown>[];
+  /** Whether any of the rules compares with what was there before. */
+  readonly compares: boolean;
   /** Of a list whose entries stand once: the members that tell them apart, none where the entry itself does. */
   readonly keys: readonly string[] | undefined;
   /** What to do about an entry that stands there twice. */
@@ -39,7 +41,7 @@ function toPlan(wrapped: z.core.$ZodType): Plan | undefined {
   const members = def.type === 'object' ? Object.entries(def.shape).flatMap(([name, child]) => at(name, child)) : [];
   if (rules.length + members.length === 0 && keys === undefined && items === undefined && values === undefined)
     return undefined;
-  return { schema, rules, keys, repeated, items, values, members };
+  return { schema, rules, compares: rules.some(changes), keys, repeated, items, values, members };
 }
 
 function at(name: string, child: z.core.$ZodType): ReadonlyArray<readonly [string, Plan]> {

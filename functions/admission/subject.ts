@@ -107,16 +107,12 @@ function toRequester(userInfo: ReviewRequest['userInfo']): Requester {
   };
 }
 
-/** Without recursion: this is what protects everything that recurses. */
+/** This is what protects everything that recurses, so it goes no deeper itself. */
 function isDeeperThan(value: unknown, deepest: number): boolean {
-  let level: object[] = isObject(value) ? [value] : [];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth >= deepest) return true;
-    const next: object[] = [];
-    for (const one of level) for (const child of Object.values(one)) if (isObject(child)) next.push(child);
-    level = next;
-  }
+  if (typeof value !== 'object' || value === null) return false;
+  if (deepest === 0) return true;
+  if (Array.isArray(value)) return value.some((entry) => isDeeperThan(entry, deepest - 1));
+  // Out of JSON, so nothing is inherited; and without a list of its members this is several times as fast.
+  for (const name in value) if (isDeeperThan((value as Json)[name], deepest - 1)) return true;
   return false;
 }
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
