@@ -3,6 +3,7 @@ import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Platform, Random } from '#core/ports/platform.ts';
+import type { CertificateDeps } from './certificates/view.ts';
 
 export interface ReconcileDeps {
   readonly cluster: Cluster;
@@ -14,4 +15,6 @@ export interface ReconcileDeps {
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Absent: the certificate of admission is somebody else's. */
+  readonly certificates?: CertificateDeps;
 }

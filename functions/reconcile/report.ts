@@ -2,6 +2,8 @@
 
 import type { Deed } from './act.ts';
 import { type Action, type ActionName, SIGNS } from './action.ts';
+import type { CertificateReport } from './certificates/keep.ts';
+import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.ts';
 import type { Held } from './plan/hold.ts';
 import type { OwnKind, World } from './world.ts';
 
@@ -13,11 +15,15 @@ export interface Report {
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
   /** Removals that were too many to be plausible. Absent: none. */
   readonly held?: ReadonlyArray<Held>;
+  /** Steps in the life of admission's certificate. Absent: none. */
+  readonly certificate?: CertificateReport;
 }
 
 export interface PlannedRow {
-  readonly action: ActionName;
-  readonly kind: OwnKind;
+  readonly action: ActionName | CertificateAction['action'];
+  /** One of ours, or what holds a certificate. */
+  readonly kind: string;
+  /** Empty: of the whole cluster. */
   readonly namespace: string;
   readonly name: string;
   readonly why: string;
@@ -64,10 +70,15 @@ export function toRow({ action, kind, namespace, name, why }: Action): PlannedRo
   return { action, kind, namespace, name, why };
 }
 
+const ALL_SIGNS = { ...SIGNS, ...CERTIFICATE_SIGNS };
+
 /** One line per action: `+` something comes, `~` changes, `-` goes. */
 export function toText(rows: ReadonlyArray<PlannedRow>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
   return rows
-    .map((row) => `${SIGNS[row.action]} ${row.action} ${row.kind} ${row.namespace}/${row.name}: ${row.why}\n`)
+    .map((row) => {
+      const at = row.namespace === '' ? row.name : `${row.namespace}/${row.name}`;
+      return `${ALL_SIGNS[row.action]} ${row.action} ${row.kind} ${at}: ${row.why}\n`;
+    })
     .join('');
 }

@@ -2,6 +2,7 @@
 
 import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
+import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { foresee } from './foresee.ts';
 import { learn } from './learn.ts';
@@ -20,6 +21,10 @@ const MOST_TRIES = 3;
 /** Rejects only when the API server cannot say what there is. */
 export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<Report> {
   const started = deps.clock.now();
+  // First: without it nothing new gets in, and nothing else has to be read for it.
+  const { certificates } = deps;
+  const isDue = certificates !== undefined && scope.look === 'everywhere';
+  const certificate = isDue ? await keepCertificate(deps, certificates) : undefined;
   const { world, links } = await observe({ deps, memory, now: started, acts: true }, scope);
   const seen = countObserved(world);
   const tries = new Map<string, number>();
@@ -35,7 +40,8 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
     for (const { action, ended } of done) if (ended === 'failed') tries.set(identify(action), MOST_TRIES);
     deeds.push(...done);
   }
-  const report = toReport(world, seen, deeds, held);
+  const told = certificate !== undefined && (certificate.actions.length > 0 || certificate.failed !== undefined);
+  const report = { ...toReport(world, seen, deeds, held), ...(told ? { certificate } : {}) };
   tell(deps, report, deps.clock.now() - started);
   return report;
 }
@@ -45,7 +51,9 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const now = deps.clock.now();
   const { world } = await observe({ deps, memory, now, acts: false }, scope);
   const tries = new Map<string, number>();
-  const rows: PlannedRow[] = [];
+  const { certificates } = deps;
+  const isDue = certificates !== undefined && scope.look === 'everywhere';
+  const rows: PlannedRow[] = isDue ? [...(await foreseeCertificate(deps, certificates))] : [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
     const todo = plan(world, now).actions.filter((action) => isWorthTrying(action, tries));
     if (todo.length === 0) break;
