@@ -94,36 +94,48 @@ const usesOf = (object: string) =>
   `(has(${object}.spec.models) ? ${object}.spec.models.filter(e, has(e.modelCredentials)) : [])`;
 
 const SECRET = 'e.modelCredentials.nameRef';
+const KEY = `e.identifier + '\\n' + ${SECRET}`;
 
-/** No two entries with one Secret, unless the annotation allows it; entries that shared it before may go on. */
+/** Two different places of a list of up to 512 differ in one of these bits. */
+const BITS = '[1, 2, 4, 8, 16, 32, 64, 128, 256]';
+const half = (remainder: 0 | 1) => `variables.fresh.transformList(i, s, i / bit % 2 == ${remainder}, s)`;
+
+/**
+ * No two entries with one Secret, unless the annotation allows it; entries that shared it before may go on. Every pair is
+ * compared in some division of the list into halves: each with each would be above the cost that the API server allows.
+ */
 const sharedCredentials = {
   variables: [
     { name: 'uses', expression: usesOf('object') },
     { name: 'secrets', expression: `variables.uses.map(e, ${SECRET})` },
     {
       name: 'before',
-      expression: `request.operation == 'UPDATE' && !${isAllowed('oldObject')} ? ${usesOf('oldObject')}.map(e, e.identifier + '\\n' + ${SECRET}) : []`,
+      expression: `request.operation == 'UPDATE' && !${isAllowed('oldObject')} ? ${usesOf('oldObject')}.map(e, ${KEY}) : []`,
     },
+    { name: 'kept', expression: `variables.uses.filter(e, (${KEY}) in variables.before).map(e, ${SECRET})` },
+    { name: 'fresh', expression: `variables.uses.filter(e, !((${KEY}) in variables.before)).map(e, ${SECRET})` },
+    // For the message only.
     {
       name: 'shared',
-      expression:
-        `${isAllowed('object')} ? [] : variables.uses.filter(e, variables.secrets.indexOf(${SECRET}) != variables.secrets.lastIndexOf(${SECRET}) && ` +
-        `!((e.identifier + '\\n' + ${SECRET}) in variables.before))`,
+      expression: `variables.uses.filter(e, !((${KEY}) in variables.before) && variables.secrets.indexOf(${SECRET}) != variables.secrets.lastIndexOf(${SECRET}))`,
     },
+    { name: 'last', expression: 'variables.shared[size(variables.shared) - 1]' },
   ],
   validation: {
-    expression: 'size(variables.shared) == 0',
+    expression:
+      `${isAllowed('object')} || !(sets.intersects(variables.fresh, variables.kept) || ` +
+      `${BITS}.exists(bit, sets.intersects(${half(0)}, ${half(1)})))`,
     message:
       'spec.models[].modelCredentials.nameRef: two entries have the same Secret: give each entry a Secret of its own, or allow sharing ' +
       `with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "${SHARED_CREDENTIALS_ALLOWED}"`,
     // The last entry that shares, and the first one that had the Secret already.
     messageExpression: [
       quoted('spec.models["'),
-      'variables.shared[size(variables.shared) - 1].identifier',
+      'variables.last.identifier',
       quoted('"].modelCredentials.nameRef: "'),
-      `variables.shared[size(variables.shared) - 1].modelCredentials.nameRef`,
+      'variables.last.modelCredentials.nameRef',
       quoted('": is the Secret of entry "'),
-      `variables.uses.filter(e, ${SECRET} == variables.shared[size(variables.shared) - 1].modelCredentials.nameRef)[0].identifier`,
+      `variables.uses.filter(e, ${SECRET} == variables.last.modelCredentials.nameRef)[0].identifier`,
       quoted(
         '" already: give each entry a Secret of its own, or allow sharing with the annotation ' +
           `${SHARED_CREDENTIALS_ANNOTATION}: "${SHARED_CREDENTIALS_ALLOWED}"`,

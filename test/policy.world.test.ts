@@ -186,15 +186,18 @@ describe.skipIf(why !== undefined)(
           gatewayParams: { model: 'openai/gpt-4o', timeout: '30s' },
         }));
       const large = (models: unknown) => edited(good.GatewayInstance, { 'spec.models': models });
-      const distinct = await create('GatewayInstance', large(entries((index) => `secret-${'x'.repeat(40)}-${index}`)));
+      const name = 'x'.repeat(240);
+      const distinct = await create('GatewayInstance', large(entries((index) => `${name}-${index}`)));
       expect(distinct.code, JSON.stringify(distinct.body)).toBe(201);
-      const shared = await create(
-        'GatewayInstance',
-        large(entries((index) => `secret-${'x'.repeat(40)}-${index >> 1}`)),
-      );
-      expect((shared.body as { message: string }).message).toContain('already: give each entry a Secret of its own');
-      const one = await create('GatewayInstance', large(entries(() => `secret-${'x'.repeat(40)}`)));
-      expect((one.body as { message: string }).message).toContain('already: give each entry a Secret of its own');
+      for (const secretOf of [
+        (index: number) => `${name}-${index >> 1}`,
+        (index: number) => `${name}-${index % 511}`,
+        () => name,
+      ]) {
+        const { code, body } = await create('GatewayInstance', large(entries(secretOf)));
+        expect(code).toBe(422);
+        expect((body as { message: string }).message).toContain('give each entry a Secret of its own');
+      }
     });
   },
 );
