@@ -1,5 +1,6 @@
 // What does each function read from its environment? The only place that does; everything wrong is said at once, at start.
 import * as z from 'zod';
+import { parseDuration } from '#core/duration.ts';
 
 const Port = z
   .string()
@@ -83,8 +84,36 @@ export const AdmissionEnvironment = z
     error: 'goes together with TLS_CERT_FILE: set both, or none',
   });
 
+const Name = z.string().regex(/^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/, 'is not a name');
+const ServiceName = z
+  .string()
+  .regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\/[a-z]([-a-z0-9]{0,61}[a-z0-9])?$/, 'is not NAMESPACE/NAME')
+  .transform((text) => {
+    const [namespace = '', name = ''] = text.split('/');
+    return { namespace, name };
+  });
+const Lifetime = z.string().transform((text, context) => {
+  const millis = parseDuration(text);
+  if (millis !== undefined && millis >= SHORTEST_LIFETIME) return millis;
+  context.addIssue({ code: 'custom', message: 'is not a duration of at least 1h, like `90d`' });
+  return z.NEVER;
+});
+/** A third of it must outlast a few sweeps that fail. */
+const SHORTEST_LIFETIME = 3_600_000;
+
+const Certificate = {
+  ADMISSION_SERVICE: ServiceName.optional().describe(
+    "The Service of admission, NAMESPACE/NAME, whose certificate reconcile issues and renews. Absent: it is somebody else's.",
+  ),
+  ADMISSION_SECRET: Name.default('admission-tls').describe('The Secret of that certificate, in the same namespace.'),
+  ADMISSION_WEBHOOKS: Name.default('gateway-operator').describe(
+    'The name of the webhook configurations that trust it.',
+  ),
+  CERTIFICATE_LIFETIME: Lifetime.prefault('90d').describe('Renewed at two thirds of it.'),
+};
+
 export const ReconcileEnvironment = z
-  .object({ ...Server, ...Api, GATEWAY_PROCESSES: Processes })
+  .object({ ...Server, ...Api, GATEWAY_PROCESSES: Processes, ...Certificate })
   .refine(hasCluster, NO_CLUSTER);
 
 export const GatewayEnvironment = z.object({

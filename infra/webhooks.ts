@@ -25,11 +25,10 @@ export interface WebhookOptions {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** In the cluster itself, as infra/kubernetes/operator.yaml has it: cert-manager puts the CA in, where it runs. */
+/** In the cluster itself, as infra/kubernetes/operator.yaml has it: reconcile puts the CA in, or cert-manager where it is asked to. */
 export const IN_CLUSTER: WebhookOptions = {
   target: { type: 'service', namespace: 'gateway-operator', name: 'admission', path: '', port: 443 },
   ownUser: 'system:serviceaccount:gateway-operator:reconcile',
-  annotations: { 'cert-manager.io/inject-ca-from': 'gateway-operator/admission' },
 };
 
 /** The two configurations, as plain objects. */

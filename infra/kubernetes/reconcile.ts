@@ -1,8 +1,10 @@
 // The reconcile function as a Node process: a server that is called (Knative), or `--once`, one sweep and done (CronJob).
 import { createBackends } from '#adapters/backends.ts';
+import { createIssuer } from '#adapters/issuer.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createReconcile } from '../../functions/reconcile/app.ts';
+import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
+import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { openApi } from '../api-access.ts';
 import { ReconcileEnvironment, readEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
@@ -25,6 +27,7 @@ main(async () => {
     platform,
     log,
     metrics: createMetrics(),
+    ...certificatesOf(environment),
   });
   const close = async () => {
     await backends.close();
@@ -40,3 +43,12 @@ main(async () => {
   // One object that fails is told in its conditions, and the next run tries again; a cluster that cannot be read is a failed run.
   process.exitCode = answer.ok ? 0 : 1;
 });
+
+/** Nothing where the certificate of admission is somebody else's: cert-manager's, or a public one. */
+function certificatesOf(environment: ReconcileEnvironment): Pick<ReconcileDeps, 'certificates'> {
+  const { ADMISSION_SERVICE: service, ADMISSION_SECRET: secret, ADMISSION_WEBHOOKS: webhooks } = environment;
+  if (service === undefined) return {};
+  return {
+    certificates: { issuer: createIssuer(), service, secret, webhooks, ...termsOf(environment.CERTIFICATE_LIFETIME) },
+  };
+}
