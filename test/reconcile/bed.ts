@@ -7,7 +7,7 @@ import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
 import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { type Backends, DatabaseUnreachable, type StoreHealth } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
-import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
@@ -25,6 +25,8 @@ export interface BedOptions {
   readonly openDatabase?: (dbname: string) => Database;
   /** When the clock begins. */
   readonly start?: number;
+  /** A real cluster in place of the one in memory: as whoever prepares a test, and as reconcile. */
+  readonly clusters?: { readonly ours: Cluster; readonly reconciles: Cluster };
 }
 
 export interface Bed {
@@ -76,11 +78,12 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed({ openDatabase, start = START }: BedOptions = {}): Bed {
+export function createBed({ openDatabase, start = START, clusters }: BedOptions = {}): Bed {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
-  const cluster = createMemoryCluster({ clock, ids });
+  const memory = createMemoryCluster({ clock, ids });
+  const cluster: Cluster = clusters?.ours ?? memory;
   const log = createMemoryLog();
   const databases = new Map<string, Database>();
   const refused = new Set<string>();
@@ -113,7 +116,7 @@ export function createBed({ openDatabase, start = START }: BedOptions = {}): Bed
   let seed = 0;
   const makeApp = () =>
     createReconcile({
-      cluster,
+      cluster: clusters?.reconciles ?? memory,
       backends,
       platform: {
         servedAt: (instance) =>
@@ -146,7 +149,7 @@ export function createBed({ openDatabase, start = START }: BedOptions = {}): Bed
   const get = (kind: Resource, name: string, namespace = 'default') => cluster.get(kind, namespace, name);
 
   const bed: Bed = {
-    cluster,
+    cluster: memory,
     log,
     clock,
     database: (dbname = 'gateway') => open(dbname),
@@ -237,12 +240,12 @@ export function createBed({ openDatabase, start = START }: BedOptions = {}): Bed
       ]);
     },
     events: (name) =>
-      cluster
+      memory
         .objects(RESOURCES.events)
         .filter(({ involvedObject }) => (involvedObject as { name: string }).name === name)
         .sort((a, b) => Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion))
         .map(({ reason }) => String(reason)),
-    writes: () => cluster.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length,
+    writes: () => memory.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length,
   };
   return bed;
 }

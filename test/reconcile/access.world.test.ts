@@ -1,0 +1,212 @@
+// Is what access.yaml grants to reconcile enough, and is nothing of it too much? Asked of a real API server, as that service account.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import {
+  createKubeconfigTransport,
+  createServiceAccountTransport,
+  type NodeTransport,
+} from '#adapters/kubernetes/node.ts';
+import type { Cluster, Resource } from '#core/ports/cluster.ts';
+import { kinds } from '#crds/kinds.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  RESOURCES,
+  teams,
+  users,
+  virtualKeys,
+} from './bed.ts';
+
+interface Rule {
+  readonly apiGroups: string[];
+  readonly resources: string[];
+  readonly verbs: string[];
+}
+interface Role {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly rules: Rule[];
+}
+
+const ROLE = '/apis/rbac.authorization.k8s.io/v1/clusterroles/gateway-operator-reconcile';
+const role = parseAllDocuments(readFileSync('infra/kubernetes/access.yaml', 'utf8'))
+  .map((document) => document.toJS() as Role)
+  .find(({ kind, metadata }) => kind === 'ClusterRole' && metadata.name === 'gateway-operator-reconcile');
+const rules = role?.rules ?? [];
+
+/**
+ * One verb of one resource, as far as runs ask for it: `*\/finalizers` is asked for by an admission plug-in that is off by
+ * default, webhook configurations by the process that keeps admission's certificate.
+ */
+const grants = rules
+  .flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => ({ group, resource, verb })))),
+  )
+  .filter(({ group, resource }) => !resource.endsWith('/finalizers') && group !== 'admissionregistration.k8s.io');
+
+const skip = whyNoControlPlane();
+describe.skipIf(skip !== undefined)(
+  `the service account of reconcile${skip === undefined ? '' : ` (skipped: ${skip})`}`,
+  () => {
+    let plane: TestControlPlane;
+    let folder: string;
+    let admin: Cluster;
+    let bed: Bed;
+    const transports: NodeTransport[] = [];
+
+    beforeAll(async () => {
+      plane = await startControlPlane();
+      folder = mkdtempSync(join(tmpdir(), 'gateway-operator-access-'));
+      const kubectl = (...args: string[]) =>
+        execFileSync('kubectl', args, { env: { ...process.env, KUBECONFIG: plane.kubeconfig }, stdio: 'pipe' });
+      kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/kubernetes/access.yaml');
+      kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
+      const path = '/api/v1/namespaces/gateway-operator/serviceaccounts/reconcile/token';
+      const { body } = await plane.call('POST', path, { spec: { expirationSeconds: 3600 } });
+      writeFileSync(join(folder, 'token'), (body as { status: { token: string } }).status.token);
+      writeFileSync(join(folder, 'ca.crt'), plane.ca);
+      const asAdmin = await createKubeconfigTransport(plane.kubeconfig);
+      const asReconcile = createServiceAccountTransport({ address: plane.url, folder });
+      transports.push(asAdmin, asReconcile);
+      admin = createCluster(asAdmin);
+      bed = createBed({ clusters: { ours: admin, reconciles: createCluster(asReconcile) }, start: Date.now() });
+    });
+    afterAll(async () => {
+      for (const { close } of transports) await close();
+      await plane?.stop();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    /** Every kind of action once; answers what failed. */
+    const walk = async (): Promise<ReadonlyArray<string>> => {
+      const failed: string[] = [];
+      const run = async (asked: Promise<{ failed: object }>) =>
+        failed.push(
+          ...(await asked.then(
+            (report) => Object.keys(report.failed),
+            (error: Error) => [error.message],
+          )),
+        );
+      await bed.apply(
+        ...makeSecrets(),
+        makeInstance(),
+        makeTeam(),
+        makeUser({ teamRefs: [{ name: 'research' }] }),
+        makeKey(),
+      );
+      await run(bed.sweep());
+      for (const [kind, name] of [
+        ['GatewayInstance', 'main'],
+        ['VirtualKey', 'chat'],
+        ['User', 'alice'],
+        ['Team', 'research'],
+      ] as const) {
+        await run(bed.hint(kind, name));
+      }
+      for (const [kind, name] of [
+        [gatewayInstances, 'main'],
+        [virtualKeys, 'chat'],
+        [users, 'alice'],
+      ] as const) {
+        const ready = await bed.ready(kind, name);
+        if (ready !== 'True Ready') failed.push(`${kind.kind} ${name}: ${ready}`);
+      }
+      await bed.edit(virtualKeys, 'chat', {
+        spec: {
+          secretTemplate: { labels: { app: 'chat' } },
+          userRef: { name: 'alice' },
+          teamRef: { name: 'research' },
+        },
+      });
+      await bed.edit(users, 'alice', { spec: { maxBudget: '26' } });
+      await run(bed.hint('VirtualKey', 'chat'));
+      await run(bed.sweep());
+      await bed.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
+      const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'default' } };
+      for (const retries of [1, 3, 4]) {
+        await bed.edit(gatewayInstances, 'main', {
+          spec: { routing: { retries }, allowedNamespaces: { from: 'Selector', selector } },
+        });
+        await run(bed.sweep());
+      }
+      for (const [kind, name] of [
+        [virtualKeys, 'chat'],
+        [users, 'alice'],
+        [teams, 'research'],
+        [gatewayInstances, 'main'],
+      ] as const) {
+        await bed.remove(kind, name);
+        await run(bed.sweep());
+      }
+      return failed;
+    };
+
+    /** As an administrator, whatever the walk has left. */
+    const clear = async () => {
+      await plane.call('PUT', ROLE, { ...role, apiVersion: 'rbac.authorization.k8s.io/v1' });
+      const own: Resource[] = [...kinds, RESOURCES.secrets, RESOURCES.configMaps];
+      for (const kind of own) {
+        for (const { metadata } of await admin.list(kind, { namespace: 'default' })) {
+          await admin.patch(kind, 'default', metadata.name, { metadata: { finalizers: null } });
+          await admin.delete(kind, 'default', metadata.name, metadata.uid ?? '');
+        }
+      }
+      bed.restart();
+    };
+
+    test('may do everything that a run does', async () => {
+      expect(await walk()).toEqual([]);
+      for (const kind of kinds) expect(await admin.list(kind)).toEqual([]);
+      await clear();
+    });
+
+    test.each(grants)('needs $verb of $resource: without it a run fails', async ({ group, resource, verb }) => {
+      const fewer = rules.flatMap((rule) =>
+        rule.resources.map((one) => ({
+          ...rule,
+          resources: [one],
+          verbs: rule.verbs.filter((other) => !(rule.apiGroups.includes(group) && one === resource && other === verb)),
+        })),
+      );
+      const { code } = await plane.call('PUT', ROLE, {
+        ...role,
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        rules: fewer.filter(({ verbs }) => verbs.length > 0),
+      });
+      expect(code).toBe(200);
+      expect((await walk()).length).toBeGreaterThan(0);
+      await clear();
+    });
+
+    test('may neither list nor watch Secrets, nor touch anything else', async () => {
+      const may = async (verb: string, group: string, resource: string) => {
+        const user = 'system:serviceaccount:gateway-operator:reconcile';
+        const spec = {
+          user,
+          groups: ['system:serviceaccounts'],
+          resourceAttributes: { verb, group, resource, namespace: 'default' },
+        };
+        const { body } = await plane.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
+        return (body as { status: { allowed: boolean } }).status.allowed;
+      };
+      expect(await may('get', '', 'secrets')).toBe(true);
+      for (const verb of ['list', 'watch', 'deletecollection']) expect(await may(verb, '', 'secrets')).toBe(false);
+      for (const resource of ['pods', 'serviceaccounts', 'nodes', 'pods/exec'])
+        expect(await may('get', '', resource)).toBe(false);
+      for (const resource of ['clusterroles', 'rolebindings'])
+        expect(await may('create', 'rbac.authorization.k8s.io', resource)).toBe(false);
+    });
+  },
+);

@@ -1,0 +1,172 @@
+// What does a test of admission's certificate stand on? A cluster in memory, real certificates, and somebody who watches.
+
+import { createIssuer } from '#adapters/issuer.ts';
+import { createMemoryCluster, type MemoryCluster } from '#adapters/memory/cluster.ts';
+import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
+import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import type { Issuer, Pair } from '#core/ports/issuer.ts';
+import {
+  type CertificateReport,
+  foreseeCertificate,
+  keepCertificate,
+} from '../../functions/reconcile/certificates/keep.ts';
+import { HOOKS, observe } from '../../functions/reconcile/certificates/observe.ts';
+import { type CertificateDeps, termsOf, type View } from '../../functions/reconcile/certificates/view.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
+
+export const START = Date.parse('2026-11-21T12:00:00Z');
+export const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];
+export const NAMESPACE = 'gateway-operator';
+export const SECRET = 'admission-tls';
+export const HOST = 'admission.gateway-operator.svc';
+
+export interface CertificateBed {
+  readonly cluster: MemoryCluster;
+  readonly log: MemoryLog;
+  readonly issuer: Issuer;
+  readonly terms: CertificateDeps;
+  readonly clock: { now(): number; pass(millis: number): void };
+  /** How many pairs were issued. */
+  issued(): number;
+  sweep(terms?: CertificateDeps): Promise<CertificateReport>;
+  foresee(): ReturnType<typeof foreseeCertificate>;
+  view(): Promise<View>;
+  /** Both configurations, as they are applied first. */
+  applyHooks(): Promise<void>;
+  hook(index: 0 | 1): KubeObject;
+  editHook(index: 0 | 1, edit: (entry: Entry) => Entry): Promise<void>;
+  secret(): KubeObject | undefined;
+  /** What the Secret serves; undefined where that is no pair. */
+  serving(): Pair | undefined;
+  editSecret(patch: Readonly<Record<string, unknown>>): Promise<void>;
+  removeSecret(): Promise<void>;
+  /** What API servers say of a Pod that shows what the Secret held within the overlap: asked before every call, and here. Empty: all is well. */
+  complaints(): ReadonlyArray<string>;
+  /** Called before each call to the cluster. */
+  onCall: Parameters<MemoryCluster['inject']>[0];
+}
+
+export interface Entry {
+  readonly name: string;
+  readonly clientConfig: { readonly caBundle?: string; readonly [member: string]: unknown };
+  readonly [member: string]: unknown;
+}
+
+const text = (base64: unknown): string => Buffer.from(String(base64 ?? ''), 'base64').toString();
+
+export function createCertificateBed(more: Partial<CertificateDeps> = {}): CertificateBed {
+  let now = START;
+  let serial = 0;
+  const clock = { now: () => now, pass: (millis: number) => void (now += millis) };
+  const ids = { next: () => `00000000-0000-7000-8000-${String(++serial).padStart(12, '0')}` };
+  const cluster = createMemoryCluster({ clock, ids });
+  const log = createMemoryLog();
+  const metrics = { add: () => {}, set: () => {}, observe: () => {}, render: () => '' };
+  let issued = 0;
+  const issuer = remembering(createIssuer(), () => {
+    issued += 1;
+  });
+  const terms: CertificateDeps = {
+    issuer,
+    service: { namespace: NAMESPACE, name: 'admission' },
+    secret: SECRET,
+    webhooks: 'gateway-operator',
+    ...termsOf(90 * DAY),
+    ...more,
+  };
+  const keeper = { cluster, clock, log, metrics };
+  const secret = () => cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === SECRET);
+  const hooks = () => HOOKS.flatMap((resource) => cluster.objects(resource));
+  const serving = (): Pair | undefined => {
+    const data = (secret()?.data ?? {}) as Record<string, string>;
+    const pair = { ca: text(data['ca.crt']), cert: text(data['tls.crt']), key: text(data['tls.key']) };
+    return issuer.inspect(pair, [HOST]) === undefined ? undefined : pair;
+  };
+
+  /** CA of what lay in the Secret → until when a Pod may show it. */
+  const shown = new Map<string, { pair: Pair; last: number }>();
+  const complaints: string[] = [];
+  const witness = () => {
+    const pair = serving();
+    if (pair !== undefined) shown.set(pair.ca, { pair, last: now });
+    for (const [ca, { pair: seen, last }] of shown) {
+      const holds = issuer.inspect(seen, [HOST]);
+      if (holds === undefined || holds.until <= now || now - last >= terms.overlap) continue;
+      for (const { kind, webhooks } of hooks()) {
+        for (const { name, clientConfig } of (webhooks as Entry[]).filter(isOurs)) {
+          if (issuer.split(text(clientConfig.caBundle)).includes(ca)) continue;
+          complaints.push(`${new Date(now).toISOString()} ${kind} ${name} does not trust what Pods show`);
+        }
+      }
+    }
+  };
+
+  const bed: CertificateBed = {
+    cluster,
+    log,
+    issuer,
+    terms,
+    clock,
+    issued: () => issued,
+    sweep: (given = terms) => keepCertificate(keeper, given),
+    foresee: () => foreseeCertificate(keeper, terms),
+    view: () => observe(cluster, terms),
+    applyHooks: async () => {
+      for (const [index, object] of webhookConfigurations(IN_CLUSTER).entries()) {
+        await cluster.create(HOOKS[index] as Resource, object);
+      }
+    },
+    hook: (index) => {
+      const [found] = cluster.objects(HOOKS[index] as Resource);
+      if (found === undefined) throw new Error('there is no such configuration');
+      return found;
+    },
+    editHook: async (index, edit) => {
+      const webhooks = (bed.hook(index).webhooks as Entry[]).map(edit);
+      await cluster.patch(HOOKS[index] as Resource, undefined, 'gateway-operator', { webhooks });
+    },
+    secret,
+    serving,
+    editSecret: async (patch) => {
+      await cluster.patch(RESOURCES.secrets, NAMESPACE, SECRET, patch);
+    },
+    removeSecret: async () => {
+      await cluster.delete(RESOURCES.secrets, NAMESPACE, SECRET, secret()?.metadata.uid ?? '');
+    },
+    complaints: () => {
+      witness();
+      return complaints;
+    },
+    onCall: () => undefined,
+  };
+  cluster.inject((call) => {
+    witness();
+    return bed.onCall(call);
+  });
+  return bed;
+}
+
+const isOurs = ({ clientConfig }: Entry): boolean =>
+  (clientConfig.service as { name?: string } | undefined)?.name === 'admission';
+
+/** A year has thousands of sweeps, and few certificates. */
+function remembering(issuer: Issuer, onIssue: () => void): Issuer {
+  const known = new Map<string, ReturnType<Issuer['inspect']>>();
+  const bundles = new Map<string, ReadonlyArray<string>>();
+  return {
+    issue: (order) => {
+      onIssue();
+      return issuer.issue(order);
+    },
+    inspect: (pair, names) => {
+      const key = JSON.stringify([pair.ca, pair.cert, pair.key, names]);
+      if (!known.has(key)) known.set(key, issuer.inspect(pair, names));
+      return known.get(key);
+    },
+    split: (bundle) => {
+      const found = bundles.get(bundle) ?? issuer.split(bundle);
+      bundles.set(bundle, found);
+      return found;
+    },
+  };
+}
