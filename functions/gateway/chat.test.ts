@@ -199,4 +199,26 @@ describe('hostile bodies', () => {
     expect([200, 429]).toContain(response.status);
     if (response.status === 200) expect(fake.sent()).toMatchObject({ model: 'real-gpt' });
   });
+
+  test.each([
+    ['brackets', deep('[', ']', 600_000)],
+    ['objects', `[${'{},'.repeat(600_000)}0]`],
+    ['numbers', `[${'0,'.repeat(600_000)}0]`],
+    ['values behind a text', `["\\\\\\"",${'0,'.repeat(600_000)}0]`],
+  ])('of more values than can be parsed while others wait are refused before anybody is called: %s', async (_, x) => {
+    const { chat, fake } = stage();
+    const response = await chat(`{"model":"gpt","messages":[],"x":${x}}`);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_request' } });
+    expect(fake.requests).toEqual([]);
+  });
+
+  test('that are large because of one long text are not: its commas and braces are no values', async () => {
+    const text = ',{[\\"'.repeat(200_000);
+    const entries = [entry('gpt', { price: { input: '0', output: '0' } })];
+    const { chat, fake } = stage({ snapshot: snapshotOf(entries) });
+    const response = await chat(`{"model":"gpt","messages":[{"role":"user","content":"${text}"}]}`);
+    expect(response.status).toBe(200);
+    expect(fake.requests).toHaveLength(1);
+  });
 });

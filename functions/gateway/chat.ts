@@ -1,6 +1,7 @@
 // Is this a chat completion request, and what in it is ours to know? Everything else is the provider's business.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import { isCrowded, MOST_VALUES } from './crowding.ts';
 import { type Measure, measure } from './measure.ts';
 import { type Member, membersOf, type ObjectText } from './members.ts';
 
@@ -37,6 +38,7 @@ export const OWN_MEMBERS: ReadonlySet<string> = new Set([
 
 /** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
 export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
+  if (isCrowded(bytes)) return invalid(`The request body holds more than ${MOST_VALUES} values. Send fewer.`);
   const body = parseObject(bytes);
   if (body === undefined) return invalid('The request body must be one JSON object in UTF-8.');
   const { model, messages, stream, stream_options: options, n } = body;
