@@ -1,0 +1,239 @@
+// What becomes of stored objects when an upgrade of the CRDs tightens a rule, on a real API server?
+import { execFileSync } from 'node:child_process';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { edited, good, type Manifest } from '#crds/cases/case.ts';
+import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
+import { toManifest } from '#crds/manifest.ts';
+import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
+
+const why = whyNoControlPlane();
+const MERGE = { 'content-type': 'application/merge-patch+json' };
+
+/** Rules that the version before did not have, by their first words. */
+const NEW_RULES = [
+  'requiresAuth is true: ',
+  'softBudget is above maxBudget: ',
+  'autoCreateKey is true: add keyAlias',
+  'is longer than 36525 days',
+  'has an entry with a bad name',
+];
+/** The version before took any text of ten characters where the pattern of dollars is now. */
+const MONEY_BEFORE = '^.{1,10}$';
+
+/** The kind's CRD, as the version before might have had it. */
+function looser(kind: Kind): object {
+  const isMoney = (value: unknown) => typeof value === 'string' && value.includes('1000000000');
+  return JSON.parse(
+    JSON.stringify(toManifest(kind), (member, value) => {
+      if (member === 'pattern' && isMoney(value)) return MONEY_BEFORE;
+      if (member !== 'x-kubernetes-validations') return value;
+      const kept = (value as Array<{ message: string }>).filter(
+        ({ message }) => !NEW_RULES.some((text) => message.startsWith(text)),
+      );
+      return kept.length === 0 ? undefined : kept;
+    }),
+  );
+}
+
+interface OldObject {
+  readonly what: string;
+  readonly kind: KindName;
+  readonly object: Manifest;
+  /** Another mistake of the same sort in the same place. */
+  readonly worse: object;
+  /** Puts the mistake right. */
+  readonly right: object;
+}
+
+const old = (kind: KindName, name: string, edit: Readonly<Record<string, unknown>>): Manifest => ({
+  ...edited(good[kind], edit),
+  metadata: { name },
+});
+/** Of every old object there is a second one, of which only the rest is changed. */
+const restOf = ({ metadata }: Manifest) => ({ name: `${metadata.name}-rest` });
+
+const [withCredentials, withoutCredentials] = good.GatewayInstance.spec.models as ReadonlyArray<object>;
+
+const WRONG_MODELS = [withCredentials, { ...withoutCredentials, requiresAuth: true }];
+
+const OLD: ReadonlyArray<OldObject> = [
+  {
+    what: 'a key whose budget breaks a tightened pattern',
+    kind: 'VirtualKey',
+    object: old('VirtualKey', 'pattern', { 'spec.maxBudget': '$10' }),
+    worse: { maxBudget: '$11' },
+    right: { maxBudget: '11' },
+  },
+  {
+    what: 'a key whose duration breaks a new rule',
+    kind: 'VirtualKey',
+    object: old('VirtualKey', 'rule', { 'spec.duration': '99999999d' }),
+    worse: { duration: '99999998d' },
+    right: { duration: '1d' },
+  },
+  {
+    what: 'a key whose free entries break a new rule about a map',
+    kind: 'VirtualKey',
+    object: old('VirtualKey', 'map', { 'spec.metadata': { '': 'x' } }),
+    worse: { metadata: { '': 'y' } },
+    right: { metadata: null },
+  },
+  {
+    what: 'a key of which two fields together break a new rule',
+    kind: 'VirtualKey',
+    object: old('VirtualKey', 'two-fields', { 'spec.softBudget': '12' }),
+    worse: { softBudget: '13' },
+    right: { softBudget: '9' },
+  },
+  {
+    what: 'a user who lacks what a new rule requires',
+    kind: 'User',
+    object: old('User', 'lacking', { 'spec.autoCreateKey': true, 'spec.maxBudget': '1', 'spec.budgetDuration': '1d' }),
+    worse: { keyAlias: null, userAlias: 'other' },
+    right: { keyAlias: 'ada' },
+  },
+  {
+    what: 'a team whose budget breaks a tightened pattern',
+    kind: 'Team',
+    object: old('Team', 'pattern', { 'spec.maxBudget': 'ten' }),
+    worse: { maxBudget: 'nine' },
+    right: { maxBudget: '9' },
+  },
+  {
+    what: 'an instance of which one entry breaks a new rule',
+    kind: 'GatewayInstance',
+    object: old('GatewayInstance', 'entry', { 'spec.models.1.requiresAuth': true }),
+    worse: { models: [withCredentials, { ...withoutCredentials, requiresAuth: true, modelName: 'other' }] },
+    right: { models: [withCredentials, withoutCredentials] },
+  },
+];
+
+describe.skipIf(why !== undefined)(`an upgrade of the CRDs${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+  let server: TestControlPlane;
+
+  const kubectl = (args: readonly string[], input: unknown) =>
+    execFileSync('kubectl', ['--kubeconfig', server.kubeconfig, ...args], {
+      input: JSON.stringify(input),
+      encoding: 'utf8',
+      // The API server warns of every old mistake that it lets be.
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+  const apply = (objects: readonly object[]) =>
+    kubectl(['apply', '-f', '-'], { apiVersion: 'v1', kind: 'List', items: objects });
+
+  beforeAll(async () => {
+    server = await startControlPlane();
+    apply(kinds.map(looser));
+    for (const kind of kinds) await until(async () => (await server.call('GET', folderOf(kind))).code === 200);
+    apply(OLD.flatMap(({ kind, object }) => [full(kind, object), full(kind, { ...object, metadata: restOf(object) })]));
+    apply(kinds.map(toManifest));
+    // In force a moment after it was stored: what was taken before is refused now.
+    for (const one of OLD) await until(async () => (await createdAgain(one)).code === 422);
+  });
+  afterAll(() => server?.stop());
+
+  const createdAgain = ({ kind, object }: OldObject): Promise<Answer> =>
+    server.call(
+      'POST',
+      `${folderOf(kindOf(kind))}?dryRun=All`,
+      full(kind, { ...object, metadata: { name: 'another' } }),
+    );
+  const pathOf = ({ kind, object }: OldObject) => `${folderOf(kindOf(kind))}/${object.metadata.name}`;
+  const patch = (one: OldObject, change: object, subresource = '') =>
+    server.call('PATCH', `${pathOf(one)}${subresource}`, change, MERGE);
+  const said = ({ code, body }: Answer) => (code === 200 ? 200 : (body as { message?: string }).message);
+
+  describe.each(OLD)('leaves $what', (one) => {
+    test('labelable and annotatable, by patch and by apply', async () => {
+      const metadata = { labels: { a: 'b' }, annotations: { a: 'b' } };
+      expect(said(await patch(one, { metadata }))).toBe(200);
+      const { object } = one;
+      const labelled = { ...full(one.kind, object), metadata: { ...object.metadata, labels: { a: 'c' } } };
+      expect(apply([labelled])).toMatch(/ configured\n$/);
+      expect(apply([labelled])).toMatch(/ unchanged\n$/);
+    });
+
+    test('with a working status', async () => {
+      const condition = {
+        type: 'Ready',
+        status: 'True',
+        reason: 'Ready',
+        message: '',
+        lastTransitionTime: '2026-11-21T12:00:00Z',
+      };
+      const answer = await patch(one, { status: { observedGeneration: 1, conditions: [condition] } }, '/status');
+      expect(said(answer)).toBe(200);
+      expect(answer.body).toMatchObject({ status: { observedGeneration: 1, conditions: [condition] } });
+    });
+
+    test('refused when the mistake is exchanged for another, taken when it is put right', async () => {
+      const answer = await patch(one, { spec: one.worse });
+      expect(answer.code, said(answer)?.toString()).toBe(422);
+      const put = await server.call('PATCH', `${pathOf(one)}?dryRun=All`, { spec: one.right }, MERGE);
+      expect(said(put)).toBe(200);
+    });
+
+    test('deletable, finalizer and all', async () => {
+      expect(said(await patch(one, { metadata: { finalizers: ['example.com/kept'] } }))).toBe(200);
+      expect((await server.call('DELETE', pathOf(one))).code).toBe(200);
+      expect((await server.call('GET', pathOf(one))).body).toMatchObject({
+        metadata: { deletionTimestamp: expect.any(String) },
+      });
+      expect(said(await patch(one, { status: { observedGeneration: 2 } }, '/status'))).toBe(200);
+      expect(said(await patch(one, { metadata: { finalizers: null } }))).toBe(200);
+      expect((await server.call('GET', pathOf(one))).code).toBe(404);
+    });
+  });
+
+  describe('and the rest of an object that it finds wrong', () => {
+    const rest = (name: string, kind: KindName, spec: object) =>
+      server.call('PATCH', `${folderOf(kindOf(kind))}/${name}-rest`, { spec }, MERGE);
+
+    test.each<readonly [string, KindName, object]>([
+      ['pattern', 'VirtualKey', { blocked: true, budgetDuration: '7d' }],
+      ['rule', 'VirtualKey', { blocked: true, maxBudget: '11' }],
+      ['map', 'VirtualKey', { blocked: true, tags: ['a'] }],
+      ['pattern', 'Team', { blocked: true, teamAlias: 'Other' }],
+      ['entry', 'GatewayInstance', { paused: true, models: [...WRONG_MODELS].reverse() }],
+    ])('can be changed while the mistake stays (%s, %s)', async (name, kind, spec) => {
+      expect(said(await rest(name, kind, spec))).toBe(200);
+    });
+
+    // The API server asks a rule again whenever something below the place changes where it stands: these stand at `spec`.
+    test.each<readonly [string, KindName, object, string]>([
+      [
+        'two-fields',
+        'VirtualKey',
+        { softBudget: '9' },
+        'spec.softBudget: Invalid value: "object": softBudget is above',
+      ],
+      ['lacking', 'User', { keyAlias: 'ada' }, 'spec.keyAlias: Invalid value: "object": autoCreateKey is true'],
+    ])(
+      'has to be put right with it where the rule is about several fields (%s, %s)',
+      async (name, kind, right, words) => {
+        expect(said(await rest(name, kind, { blocked: true }))).toContain(words);
+        expect(said(await rest(name, kind, { blocked: true, ...right }))).toBe(200);
+      },
+    );
+  });
+});
+
+const kindOf = (name: KindName): Kind => {
+  const kind = kinds.find((one) => one.kind === name);
+  if (kind === undefined) throw new Error(`no kind ${name}`);
+  return kind;
+};
+
+const folderOf = ({ apiVersion, plural }: Kind) => `/apis/${apiVersion}/namespaces/default/${plural}`;
+
+const full = (name: KindName, { metadata, ...rest }: Manifest) => {
+  const { apiVersion, kind } = kindOf(name);
+  return { apiVersion, kind, metadata: { namespace: 'default', ...metadata }, ...rest };
+};
+
+async function until(is: () => Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 30_000; !(await is()); await pause(100)) {
+    if (Date.now() > end) throw new Error('still not so after 30 s');
+  }
+}
