@@ -1,4 +1,5 @@
 // What does planning ask of the world again and again? Answered once per plan: where a member stands, what it claims, who pays beside it.
+import { admitsNamespace } from '#core/allowed-namespaces.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Holder } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
@@ -15,7 +16,6 @@ import {
   pathOf,
   type World,
 } from '../world.ts';
-import { admits } from './admits.ts';
 import { type InstanceJudgement, judgeInstance } from './judge-instance.ts';
 
 /** Where a member stands with its instance. */
@@ -74,8 +74,9 @@ export function createOutlook(world: World, now: Millis): Outlook {
       return { at: 'missing', instance };
     if (instance.object.spec.paused) return { at: 'paused', instance };
     const { namespace } = member.metadata;
-    const allowed = { namespace: ref.namespace, allowed: instance.object.spec.allowedNamespaces };
-    if (!admits(allowed, namespace, world.namespaces.get(namespace) ?? {})) return { at: 'refused', instance };
+    const asking = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
+    const { allowedNamespaces } = instance.object.spec;
+    if (!admitsNamespace(allowedNamespaces, ref.namespace, asking)) return { at: 'refused', instance };
     return { at: instance.database.ok ? 'admitted' : 'unreachable', instance, judgement: judge(instance) };
   };
 
