@@ -4,6 +4,7 @@ import type { Operation } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const LONGEST_WARNING = 256;
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
 /** null and absent say the same in this API. */
 const optional = <S extends z.ZodType>(schema: S) => schema.nullish().transform((value) => value ?? undefined);
@@ -41,7 +42,7 @@ export type ReadReview =
 export function readReview(body: Uint8Array): ReadReview {
   let json: unknown;
   try {
-    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    json = JSON.parse(UTF_8.decode(body));
   } catch (error) {
     const why = error instanceof SyntaxError ? 'is not JSON' : 'is not UTF-8';
     return { ok: false, problem: body.length === 0 ? 'the body is empty' : `the body ${why}` };

@@ -46,7 +46,7 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
   if (own.has(request.userInfo?.username ?? '')) return { outcome: 'pass' };
 
   if (!isMap(request.object)) return { outcome: 'malformed', problem: `object: is no ${kind.kind}: send it as a map` };
-  if (isDeeperThan(request.object, DEEPEST) || isDeeperThan(request.oldObject, DEEPEST)) {
+  if (isTooDeep(request.object) || isTooDeep(request.oldObject)) {
     return { outcome: 'malformed', problem: `object: is nested deeper than ${DEEPEST} levels` };
   }
   const object = toDraft(request.object, request);
@@ -105,6 +105,16 @@ function toRequester(userInfo: ReviewRequest['userInfo']): Requester {
     ...(groups === undefined ? {} : { groups }),
     ...(extra === undefined ? {} : { extra }),
   };
+}
+
+/** Of what is read here; `managedFields` and `status` are the largest part of many objects, and nothing reads them. */
+function isTooDeep(object: unknown): boolean {
+  if (!isMap(object)) return false;
+  const { metadata, status: _unread, ...rest } = object;
+  if (isDeeperThan(rest, DEEPEST)) return true;
+  if (!isMap(metadata)) return isDeeperThan(metadata, DEEPEST - 1);
+  const { managedFields: _fields, ...read } = metadata;
+  return isDeeperThan(read, DEEPEST - 1);
 }
 
 /** This is what protects everything that recurses, so it goes no deeper itself. */
