@@ -31,10 +31,9 @@ export function isRefusal(outcome: unknown): outcome is Refusal {
 
 type Named = { readonly group: string; readonly plural: string; readonly kind: string };
 
-export function refuse(code: number, reason: string, message: string, details: Status['details'] = {}): Refusal {
-  return {
-    refusal: { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, details, code },
-  };
+export function refuse(code: number, reason: string, message: string, details?: Status['details']): Refusal {
+  const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason } as const;
+  return { refusal: { ...status, ...(details && { details }), code } };
 }
 
 /** `widgets.example.com`, or `secrets` for the core group. */
@@ -52,11 +51,12 @@ export function notFound(resource: Named, name: string): Refusal {
 
 export function noSuchPath(hint?: string): Refusal {
   const words = 'the server could not find the requested resource';
-  return refuse(404, 'NotFound', hint === undefined ? words : `${words}: ${hint}`);
+  return refuse(404, 'NotFound', hint === undefined ? words : `${words}: ${hint}`, {});
 }
 
-export function alreadyExists(resource: Named, name: string): Refusal {
-  return refuse(409, 'AlreadyExists', `${qualified(resource)} "${name}" already exists`, detailsOf(resource, name));
+export function alreadyExists(resource: Named, name: string, leaving = false): Refusal {
+  const message = `${leaving ? 'object is being deleted: ' : ''}${qualified(resource)} "${name}" already exists`;
+  return refuse(409, 'AlreadyExists', message, detailsOf(resource, name));
 }
 
 export const objectModified =
@@ -72,7 +72,7 @@ export function invalid({ group, kind }: Named, name: string, causes: readonly C
   return refuse(422, 'Invalid', `${what} "${name}" is invalid: ${joinCauses(causes)}`, {
     ...(name && { name }),
     ...(group && { group }),
-    kind,
+    ...(kind && { kind }),
     causes: causes.map(({ field, reason, message }) => ({ reason, message, field })),
   });
 }

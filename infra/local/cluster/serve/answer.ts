@@ -73,7 +73,7 @@ function reviewed(
   const review: JsonObject | Refusal = decodeBody(body, contentType);
   if (isRefusal(review)) return review;
   if (review.kind !== undefined && review.kind !== kind.kind) return badRequest(`the kind must be ${kind.kind}`);
-  return { body: answerReview(kind, review, { user, now }) };
+  return { code: 201, body: answerReview(kind, review, { user, now }) };
 }
 
 function wrongMethod({ plural, subresource, name }: Place): Refusal {

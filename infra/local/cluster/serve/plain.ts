@@ -7,6 +7,8 @@ import type { JsonObject } from '../schema/json.ts';
 import { root, version } from './about.ts';
 
 export type Plain = {
+  /** 200 where nothing is said. */
+  readonly code?: number;
   readonly body: JsonObject | string;
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -38,8 +38,8 @@ function toWritten(answered: Exclude<Answered, { watch: unknown }>): Written {
     const { code, body, form } = answered;
     return { code, text: encode(body, form), contentType: form.encoding };
   }
-  const { body, contentType = json.contentType, headers = {} } = answered;
-  return { code: 200, text: typeof body === 'string' ? body : `${JSON.stringify(body)}\n`, contentType, headers };
+  const { code = 200, body, contentType = json.contentType, headers = {} } = answered;
+  return { code, text: typeof body === 'string' ? body : `${JSON.stringify(body)}\n`, contentType, headers };
 }
 
 /** Our own fault, as a Status: the log has the rest. */

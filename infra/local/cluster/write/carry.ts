@@ -27,12 +27,12 @@ function statusOnly(resource: Resource, old: KubeObject, next: KubeObject): Kube
 }
 
 function withSystemMeta(next: KubeObject, old: KubeObject): KubeObject {
-  const { uid, creationTimestamp } = next.metadata;
+  const { uid } = next.metadata;
   return withMeta(next, {
     name: old.metadata.name,
     namespace: old.metadata.namespace,
     uid: uid ?? old.metadata.uid,
-    creationTimestamp: creationTimestamp ?? old.metadata.creationTimestamp,
+    creationTimestamp: old.metadata.creationTimestamp,
     deletionTimestamp: old.metadata.deletionTimestamp,
     deletionGracePeriodSeconds: old.metadata.deletionGracePeriodSeconds,
     generation: old.metadata.generation,

@@ -46,9 +46,10 @@ export async function create(
     const name = judged.metadata.name ?? '';
     const key = keyOf(resource, judged.metadata.namespace, name);
     const stored = resource.strategy.view?.store(judged) ?? judged;
-    if (deps.store.get(key) !== undefined) {
+    const taken = deps.store.get(key);
+    if (taken !== undefined) {
       if (placed.metadata.name === undefined && attempt < 7) continue;
-      return alreadyExists(resource, name);
+      return alreadyExists(resource, name, taken.metadata.deletionTimestamp !== undefined);
     }
     if (request.dryRun) return judged;
     const written = await deps.store.write({ do: 'create', ...key, object: stored });

@@ -1,10 +1,11 @@
 // Is a body an object of this kind, and what of it does the kind not know?
 import { decodeError } from '../codec/decode-error.ts';
 import { type KubeObject, type ObjectMeta, withMeta } from '../object.ts';
-import { badRequest, type Outcome } from '../refusal.ts';
+import { badRequest, invalid, type Outcome } from '../refusal.ts';
 import { apiVersionOf, type Resource } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { objectMeta } from '../schema/object-meta.ts';
+import { invalid as invalidField } from '../schema/refusals.ts';
 import type { ApiRequest } from '../serve/request.ts';
 
 /** The typed object: of the right kind and types, unknown fields dropped (and refused or warned about), defaults filled in. */
@@ -54,7 +55,7 @@ function emptied(metadata: ObjectMeta): { [K in keyof ObjectMeta]?: undefined } 
   return Object.fromEntries(empty.map(([key]) => [key, undefined]));
 }
 
-function wrongKind(resource: Resource, { apiVersion, kind }: JsonObject) {
+function wrongKind(resource: Resource, { apiVersion, kind, metadata }: JsonObject) {
   const expected = apiVersionOf(resource);
   if (resource.custom && !(kind && apiVersion)) {
     const missing = kind ? 'apiVersion' : 'Kind';
@@ -67,12 +68,14 @@ function wrongKind(resource: Resource, { apiVersion, kind }: JsonObject) {
       `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
     );
   }
-  if ((kind ?? '') !== '' && kind !== resource.kind) {
-    return badRequest(
-      `${kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: the kind must be ${resource.kind}`,
-    );
+  if ((kind ?? '') === '' || kind === resource.kind) return undefined;
+  if (resource.custom) {
+    const name = isObject(metadata) ? String(metadata.name ?? '') : '';
+    return invalid({ ...resource, kind: String(kind) }, name, [invalidField('kind', kind, `must be ${resource.kind}`)]);
   }
-  return undefined;
+  return badRequest(
+    `${kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: the kind must be ${resource.kind}`,
+  );
 }
 
 /** A typed decoder refuses these before anything else is judged; of a custom resource only its metadata is typed. */

@@ -5,7 +5,7 @@ import { type KubeObject, timestamp, withMeta } from '../object.ts';
 import { conflict, forbidden, isRefusal, notFound, type Outcome, objectModified, type Refusal } from '../refusal.ts';
 import { keyOf, shown } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { notSupported } from '../schema/refusals.ts';
+import { invalid, notSupported } from '../schema/refusals.ts';
 import { type ApiRequest, wrongOption } from '../serve/request.ts';
 
 export type DeleteOptions = {
@@ -60,6 +60,10 @@ export function deleteOptions(body: JsonObject | undefined, query: URLSearchPara
     );
   }
   const { preconditions, orphanDependents } = body ?? {};
+  if (policy !== undefined && typeof orphanDependents === 'boolean') {
+    const words = 'orphanDependents and deletionPropagation cannot be both set';
+    return wrongOption('DeleteOptions', invalid('propagationPolicy', policy, words));
+  }
   return {
     ...(policy !== undefined && { propagationPolicy: String(policy) }),
     ...(isObject(preconditions) && { preconditions }),

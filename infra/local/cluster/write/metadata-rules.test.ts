@@ -53,8 +53,12 @@ test.each([
   [{ annotations: { a: 'x'.repeat(300_000) } }, ['metadata.annotations: Too long: may not be more than 262144 bytes']],
   [{ finalizers: ['x y'] }, ['metadata.finalizers: Invalid value: "x y"']],
   [
+    { finalizers: ['short'] },
+    ['metadata.finalizers[0]: Invalid value: "short": name is neither a standard finalizer name'],
+  ],
+  [
     { ownerReferences: [{ apiVersion: 'v1', kind: 'A', name: '', uid: 'u' }] },
-    ['metadata.ownerReferences[0].name: Invalid value: "": must not be empty'],
+    ['metadata.ownerReferences.name: Invalid value: "": must not be empty'],
   ],
 ])('%j', (metadata, wanted) => {
   const found = causes({ name: 'a', ...metadata });

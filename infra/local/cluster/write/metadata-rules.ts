@@ -28,7 +28,7 @@ export function metadataCauses(resource: Resource, object: KubeObject, old?: Kub
     ...labelCauses(metadata),
     ...annotationCauses(metadata),
     ...ownerCauses(metadata),
-    ...finalizerCauses(metadata),
+    ...finalizerCauses(metadata, resource),
   ];
 }
 
@@ -103,8 +103,8 @@ function annotationCauses({ annotations = {} }: ObjectMeta): Cause[] {
 }
 
 function ownerCauses({ ownerReferences = [] }: ObjectMeta): Cause[] {
-  const empty = ownerReferences.flatMap((reference, i) => {
-    const path = `metadata.ownerReferences[${i}]`;
+  const empty = ownerReferences.flatMap((reference) => {
+    const path = 'metadata.ownerReferences'; // the real server tells no index here
     const missing = (['apiVersion', 'kind', 'name', 'uid'] as const).filter((member) => !reference[member]);
     return missing.map((member) =>
       member === 'apiVersion'
@@ -119,17 +119,24 @@ function ownerCauses({ ownerReferences = [] }: ObjectMeta): Cause[] {
   return [...empty, invalid('metadata.ownerReferences', null, words)];
 }
 
-function finalizerCauses({ finalizers = [] }: ObjectMeta): Cause[] {
-  return finalizers.flatMap((finalizer) =>
-    wrongKey(finalizer).map((why) => invalid('metadata.finalizers', finalizer, why)),
-  );
+const standardFinalizers: ReadonlySet<string> = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
+
+/** Kinds of these groups, and custom ones, may have short finalizers. */
+const lenientGroups: ReadonlySet<string> = new Set(['apiextensions.k8s.io', 'admissionregistration.k8s.io']);
+
+function finalizerCauses({ finalizers = [] }: ObjectMeta, { custom, group }: Resource): Cause[] {
+  const lenient = custom || lenientGroups.has(group);
+  return finalizers.flatMap((finalizer, i) => {
+    const causes = wrongKey(finalizer).map((why) => invalid('metadata.finalizers', finalizer, why));
+    if (lenient || causes.length > 0 || finalizer.includes('/') || standardFinalizers.has(finalizer)) return causes;
+    const why = 'name is neither a standard finalizer name nor is it fully qualified';
+    return [invalid(`metadata.finalizers[${i}]`, finalizer, why)];
+  });
 }
 
 function changeCauses(now: ObjectMeta, before: ObjectMeta): Cause[] {
   const causes: Cause[] = [];
-  for (const member of ['uid', 'creationTimestamp'] as const) {
-    if (now[member] !== before[member]) causes.push(invalid(`metadata.${member}`, now[member], 'field is immutable'));
-  }
+  if (now.uid !== before.uid) causes.push(invalid('metadata.uid', now.uid, 'field is immutable'));
   const added = (now.finalizers ?? []).filter((one) => !(before.finalizers ?? []).includes(one));
   if (before.deletionTimestamp !== undefined && added.length > 0) {
     const found = `[]string{${added.map((one) => JSON.stringify(one)).join(', ')}}`;

@@ -7,10 +7,10 @@ import { applyServerSide, type Conflict, conflictMessage } from '../codec/server
 import { strategicMerge } from '../codec/strategic-merge.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp } from '../object.ts';
-import { badRequest, isRefusal, type Outcome, refuse } from '../refusal.ts';
-import { keyOf, type Resource } from '../resources/resource.ts';
+import { badRequest, invalid, isRefusal, type Outcome, refuse } from '../refusal.ts';
+import { apiVersionOf, keyOf, type Resource } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { required } from '../schema/refusals.ts';
+import { invalid as invalidField, required } from '../schema/refusals.ts';
 import { mediaType, unsupportedMedia } from '../serve/body.ts';
 import { duplicateMembers } from '../serve/duplicate-members.ts';
 import { type ApiRequest, wrongOption } from '../serve/request.ts';
@@ -34,10 +34,19 @@ export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Pa
     isPut: false,
     next: (old) => {
       const changed = attempt(() => change(old, document.value));
-      return isRefusal(changed) ? changed : decodeObject(request.resource, changed, { ...request, duplicates });
+      return isRefusal(changed) ? changed : decodePatched(request, changed, duplicates);
     },
   });
   return isRefusal(object) ? object : { object, created: false };
+}
+
+/** What a patch leaves is refused with 422, where a body of the same content would be 400. */
+function decodePatched(request: ApiRequest, changed: JsonObject, duplicates: readonly string[]): Outcome<KubeObject> {
+  const decoded = decodeObject(request.resource, changed, { ...request, duplicates });
+  if (!isRefusal(decoded) || decoded.refusal.code !== 400) return decoded;
+  const { message = '' } = decoded.refusal;
+  const why = message.replace(/^.*? cannot be handled as a \w+: /, '');
+  return invalid({ group: '', plural: '', kind: '' }, '', [invalidField('patch', JSON.stringify(changed), why)]);
 }
 
 type Change = (old: JsonObject, patch: unknown) => JsonObject;
@@ -120,7 +129,9 @@ function appliedBody({ body, resource, name, namespace }: ApiRequest): Outcome<J
   if (!isObject(value)) return badRequest('the applied configuration must be an object');
   const metadata = isObject(value.metadata) ? value.metadata : {};
   if (metadata.managedFields !== undefined) return badRequest('metadata.managedFields must be nil');
-  if (value.kind !== resource.kind) return badRequest(`the kind must be ${resource.kind}`);
+  if (value.kind !== resource.kind || value.apiVersion !== apiVersionOf(resource)) {
+    return badRequest(`invalid object type: ${value.apiVersion ?? ''}, Kind=${value.kind ?? ''}`);
+  }
   const place = resource.namespaced ? { namespace: metadata.namespace ?? namespace } : {};
   return { ...value, metadata: { ...metadata, name: metadata.name ?? name, ...place } };
 }

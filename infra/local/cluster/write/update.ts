@@ -75,14 +75,22 @@ function preconditions(
   old: KubeObject,
   isPut: boolean,
 ): Refusal | undefined {
-  const { name: given, namespace, uid, resourceVersion } = wanted.metadata;
+  const { name: given, namespace, uid, resourceVersion, deletionTimestamp } = wanted.metadata;
+  if (given === undefined) {
+    return badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`);
+  }
   if (given !== old.metadata.name) {
-    return badRequest(`the name of the object (${given ?? ''}) does not match the name on the URL (${name})`);
+    return badRequest(`the name of the object (${given}) does not match the name on the URL (${name})`);
   }
   if (resource.namespaced && namespace !== undefined && namespace !== old.metadata.namespace) {
     return badRequest('the namespace of the provided object does not match the namespace sent on the request');
   }
-  if (uid !== undefined && uid !== old.metadata.uid) {
+  if (deletionTimestamp !== undefined && deletionTimestamp !== old.metadata.deletionTimestamp) {
+    return invalid(resource, name, [
+      invalidField('metadata.deletionTimestamp', deletionTimestamp, 'field is immutable'),
+    ]);
+  }
+  if (isPut && uid !== undefined && uid !== old.metadata.uid) {
     return conflict(
       resource,
       name,
@@ -91,7 +99,8 @@ function preconditions(
   }
   if (resourceVersion === undefined || resourceVersion === '0') {
     if (!isPut || resource.unconditionalUpdate) return undefined;
-    return invalid(resource, name, [invalidField('metadata.resourceVersion', 0, 'must be specified for an update')]);
+    const cause = invalidField('metadata.resourceVersion', 0, 'must be specified for an update');
+    return invalid({ ...resource, kind: resource.plural }, name, [cause]); // the real server names the resource here
   }
   return resourceVersion === old.metadata.resourceVersion ? undefined : conflict(resource, name, objectModified);
 }
