@@ -42,6 +42,8 @@ export interface CertificateBed {
   removeSecret(): Promise<void>;
   /** What API servers say of a Pod that shows what the Secret held within the overlap: asked before every call, and here. Empty: all is well. */
   complaints(): ReadonlyArray<string>;
+  /** What was said so far was somebody else's doing. */
+  forgive(): void;
   /** Called before each call to the cluster. */
   onCall: Parameters<MemoryCluster['inject']>[0];
 }
@@ -56,9 +58,13 @@ const text = (base64: unknown): string => Buffer.from(String(base64 ?? ''), 'bas
 
 export function createCertificateBed(more: Partial<CertificateDeps> = {}): CertificateBed {
   let now = START;
-  let serial = 0;
-  const clock = { now: () => now, pass: (millis: number) => void (now += millis) };
-  const ids = { next: () => `00000000-0000-7000-8000-${String(++serial).padStart(12, '0')}` };
+  const clock = {
+    now: () => now,
+    pass: (millis: number) => {
+      now += millis;
+    },
+  };
+  const ids = { next: () => `00000000-0000-7000-8000-${String(cluster.calls.length).padStart(12, '0')}` };
   const cluster = createMemoryCluster({ clock, ids });
   const log = createMemoryLog();
   const metrics = { add: () => {}, set: () => {}, observe: () => {}, render: () => '' };
@@ -86,12 +92,21 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
   /** CA of what lay in the Secret → until when a Pod may show it. */
   const shown = new Map<string, { pair: Pair; last: number }>();
   const complaints: string[] = [];
+  let looked = '';
   const witness = () => {
+    const versions = [secret(), ...hooks()].map((object) => object?.metadata.resourceVersion);
+    const look = `${now} ${versions.join()}`;
+    if (look === looked) return;
+    looked = look;
     const pair = serving();
     if (pair !== undefined) shown.set(pair.ca, { pair, last: now });
     for (const [ca, { pair: seen, last }] of shown) {
       const holds = issuer.inspect(seen, [HOST]);
-      if (holds === undefined || holds.until <= now || now - last >= terms.overlap) continue;
+      const isShown = holds !== undefined && holds.until > now && now - last < terms.overlap;
+      if (!isShown) {
+        shown.delete(ca);
+        continue;
+      }
       for (const { kind, webhooks } of hooks()) {
         for (const { name, clientConfig } of (webhooks as Entry[]).filter(isOurs)) {
           if (issuer.split(text(clientConfig.caBundle)).includes(ca)) continue;
@@ -136,6 +151,9 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     complaints: () => {
       witness();
       return complaints;
+    },
+    forgive: () => {
+      complaints.length = 0;
     },
     onCall: () => undefined,
   };

@@ -58,7 +58,7 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
       actions.push(action.action);
       metrics.add('gateway_operator_certificate_actions_total', { action: action.action, outcome: 'done' });
       log.info(`certificate of admission: ${action.action}`, {
-        object: aboutOf(action, certificates),
+        ...aboutOf(action, certificates),
         why: action.why,
       });
     }
