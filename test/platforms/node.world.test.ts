@@ -1,14 +1,14 @@
 // Do the three functions run as plain Node processes from their bundles, each with what its platform gives it?
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
 import { eventually, temporaryFolder } from '../stack.ts';
+import { type Mounts, mountSample } from './mounts.ts';
 import { type NodeProcess, runNode, startNode } from './node-process.ts';
 import { reviewOf } from './review.ts';
 import { startWorld, type TestWorld } from './world.ts';
@@ -129,13 +129,13 @@ describe('the Node bundles', () => {
   });
 
   describe('gateway', () => {
-    let mounts: Record<string, string>;
+    let mounts: Mounts;
     let gateway: NodeProcess;
     let openai: OpenAI;
     let value: string;
     beforeAll(async () => {
-      mounts = await mount(world);
-      gateway = await startNode(bundle('gateway'), mounts);
+      mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
+      gateway = await startNode(bundle('gateway'), { ...mounts });
       value = String((await statusOf('VirtualKey', 'example-service'))?.keyValue);
       openai = client(value);
     });
@@ -172,7 +172,7 @@ describe('the Node bundles', () => {
     });
 
     test('a credential that the kubelet renews is used without a restart', async () => {
-      const file = join(mounts.CREDENTIALS_DIR ?? '', 'sample-model-small/apiKey');
+      const file = join(mounts.CREDENTIALS_DIR, 'sample-model-small/apiKey');
       const good = readFileSync(file);
       writeFileSync(file, 'wrong');
       const tryIt = () =>
@@ -188,7 +188,7 @@ describe('the Node bundles', () => {
     test('after kill -9 the next process books what the outbox holds, once, and serves on', async () => {
       await pay();
       expect(await gateway.stop('SIGKILL')).toBe(null);
-      gateway = await startNode(bundle('gateway'), mounts);
+      gateway = await startNode(bundle('gateway'), { ...mounts });
       await allBooked();
       openai = client(value);
       await pay();
@@ -239,35 +239,6 @@ describe('the Node bundles', () => {
     });
   });
 });
-
-/** What the kubelet mounts for the sample's gateway, in folders: ConfigMap, credentials, database, an outbox. */
-async function mount({ cluster, folder }: TestWorld): Promise<Record<string, string>> {
-  const at = (...names: string[]) => join(folder, 'mounts', ...names);
-  const put = (path: string, content: string | Buffer) => {
-    mkdirSync(join(path, '..'), { recursive: true });
-    writeFileSync(path, content);
-  };
-  const instance = await cluster.get(resourceOf('GatewayInstance'), 'default', 'sample');
-  const { snapshotHash } = (instance?.status ?? {}) as { snapshotHash?: string };
-  const map = await cluster.get(RESOURCES.configMaps, 'default', `sample-${snapshotHash}`);
-  const { 'snapshot.json': snapshot = '' } = (map?.data ?? {}) as Record<string, string>;
-  put(at('snapshot/snapshot.json'), snapshot);
-  const secret = async (name: string, to: string) => {
-    const found = await cluster.get(RESOURCES.secrets, 'default', name);
-    for (const [entry, value] of Object.entries((found?.data ?? {}) as Record<string, string>))
-      put(at(to, entry), Buffer.from(value, 'base64'));
-  };
-  for (const name of ['small', 'flaky', 'spare'])
-    await secret(`sample-model-${name}`, `credentials/sample-model-${name}`);
-  await secret('sample-database', 'database');
-  mkdirSync(at('outbox'));
-  return {
-    SNAPSHOT_FILE: at('snapshot/snapshot.json'),
-    CREDENTIALS_DIR: at('credentials'),
-    DATABASE_DIR: at('database'),
-    OUTBOX_DIR: at('outbox'),
-  };
-}
 
 function post(url: string, body: object, ca: string): Promise<unknown> {
   return new Promise((resolve, reject) => {

@@ -1,0 +1,101 @@
+// How many requests a second does a server answer, and how long does each take? Bare sockets, so that the server is what is measured.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+
+export interface Target {
+  readonly url: string;
+  readonly path: string;
+  readonly body: string;
+}
+
+export interface Measured {
+  readonly perSecond: number;
+  /** Milliseconds of each answer, ascending. */
+  readonly millis: readonly number[];
+}
+
+/** So many connections, each with one request at a time, for so long or so many. Throws on an answer that is not 200. */
+export async function load(
+  target: Target,
+  { connections = 8, millis = Number.POSITIVE_INFINITY, requests = Number.POSITIVE_INFINITY },
+): Promise<Measured> {
+  const took: number[] = [];
+  const from = performance.now();
+  const goOn = (now: number) => now < from + millis && took.length < requests;
+  await Promise.all(Array.from({ length: connections }, () => talk(target, goOn, took)));
+  return {
+    perSecond: (took.length * 1000) / (performance.now() - from),
+    millis: took.sort((one, other) => one - other),
+  };
+}
+
+export const percentile = (ascending: readonly number[], share: number): number =>
+  ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN;
+
+export const median = (values: readonly number[]): number =>
+  percentile(
+    [...values].sort((one, other) => one - other),
+    0.5,
+  );
+
+function talk({ url, path, body }: Target, goOn: (now: number) => boolean, took: number[]): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const length = Buffer.byteLength(body);
+  const request = Buffer.from(
+    `POST ${path} HTTP/1.1\r\nhost: ${hostname}:${port}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${body}`,
+  );
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    let missing = -1;
+    let asked = 0;
+    const ask = () => {
+      missing = -1;
+      asked = performance.now();
+      socket.write(request);
+    };
+    socket.setNoDelay(true);
+    socket.once('connect', ask);
+    socket.once('error', reject);
+    socket.on('data', (chunk) => {
+      if (missing === -1) missing = lengthOf(chunk);
+      missing -= chunk.length;
+      if (missing > 0) return;
+      const now = performance.now();
+      took.push(now - asked);
+      if (goOn(now)) return ask();
+      socket.destroy();
+      resolve();
+    });
+    const lengthOf = (chunk: Buffer): number => {
+      const head = chunk.indexOf('\r\n\r\n');
+      const text = chunk.toString('latin1', 0, head);
+      const [, size] = /content-length: ([0-9]+)/i.exec(text) ?? [];
+      if (text.startsWith('HTTP/1.1 200') && size !== undefined) return head + 4 + Number(size);
+      socket.destroy();
+      reject(new Error(`${path} was answered: ${chunk.toString()}`));
+      return Number.POSITIVE_INFINITY;
+    };
+  });
+}
+
+export interface Server {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** `server.ts` in a process of its own. */
+export async function start(what: 'echo' | 'admission', address?: string): Promise<Server> {
+  const child = fork(join(import.meta.dirname, 'server.ts'), [what, ...(address === undefined ? [] : [address])]);
+  const ended = once(child, 'exit');
+  const [url] = (await Promise.race([
+    once(child, 'message'),
+    ended.then(() => Promise.reject(new Error(`${what} did not start`))),
+  ])) as [string];
+  const stop = async () => {
+    child.disconnect();
+    await ended;
+  };
+  return { url, stop };
+}

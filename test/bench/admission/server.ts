@@ -1,0 +1,45 @@
+// The process under load: `echo` parses and echoes the JSON, `admission` is the function with its log and its metrics.
+import { openSync, writeSync } from 'node:fs';
+import { Hono } from 'hono';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
+import { createLog } from '#adapters/log.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances } from '#crds/kinds.ts';
+import { createAdmission } from '../../../functions/admission/app.ts';
+import { nodeDependencies } from '../../../infra/node.ts';
+import { serve } from '../../../infra/serve.ts';
+import { createWorld, objectOf, secretOf } from '../../admission/fixtures.ts';
+import { instanceSpec, MODELS } from './reviews.ts';
+
+/** The address of a stand-in for the API server; without one, references are found in the memory of the process. */
+const [what, address] = process.argv.slice(2);
+
+const served = await serve({ fetch: what === 'echo' ? echo() : await admission(), host: '127.0.0.1', port: 0 });
+process.on('disconnect', () => process.exit(0));
+process.send?.(served.url);
+
+function echo() {
+  const app = new Hono();
+  app.post('/*', async (context) => context.json(await context.req.json()));
+  return app.fetch;
+}
+
+async function admission() {
+  // Written as in a cluster, to where it costs a system call and is not kept.
+  const sink = openSync('/dev/null', 'w');
+  const log = createLog({ write: (line) => writeSync(sink, line), fields: { function: 'admission' } });
+  return createAdmission({ ...nodeDependencies(), cluster: await clusterOf(), log, metrics: createMetrics() }).fetch;
+}
+
+async function clusterOf(): Promise<Cluster> {
+  if (address !== undefined) {
+    return createCluster({ request: createFetchTransport({ address, token: 'none', fetch }) });
+  }
+  const { cluster, put, drop } = await createWorld();
+  for (const name of MODELS.slice(2)) await put(RESOURCES.secrets, secretOf(`creds-${name}`, { apiKey: 'x' }));
+  await drop(gatewayInstances, 'platform', 'main');
+  await put(gatewayInstances, objectOf('GatewayInstance', instanceSpec()));
+  return cluster;
+}

@@ -1,0 +1,17 @@
+// The least that answers a review: node:http, and a fixed answer. What a cold start of Node itself costs.
+import { createServer } from 'node:http';
+
+const ANSWER = JSON.stringify({
+  apiVersion: 'admission.k8s.io/v1',
+  kind: 'AdmissionReview',
+  response: { uid: 'review-1', allowed: true },
+});
+
+const server = createServer((request, response) => {
+  request.resume().once('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end(ANSWER));
+});
+server.listen(0, '127.0.0.1', () => {
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  process.stdout.write(`{"message":"listening","url":"http://127.0.0.1:${port}"}\n`);
+});

@@ -1,0 +1,143 @@
+// What does the gateway cost, with key, budgets of key, user and team, outbox and PostgreSQL, against passing bytes on?
+import type { ChildProcess } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
+import { resourceOf } from '../../infra/local/manifests.ts';
+import { mountSample } from '../platforms/mounts.ts';
+import { runNode } from '../platforms/node-process.ts';
+import { startWorld, type TestWorld } from '../platforms/world.ts';
+import type { Reported } from './fake-upstream.ts';
+import type { Load, Order } from './load.ts';
+import { ask, cpuOf, forkPinned, next, pins, printed, spawnPinned } from './pinned.ts';
+import { median, spread, table } from './table.ts';
+
+const ROUNDS = 5;
+const SECONDS = 2;
+const WORKLOADS = [
+  { name: 'plain, 1 connection', stream: false, connections: 1 },
+  { name: 'plain, 32 connections', stream: false, connections: 32 },
+  { name: 'streamed, 32 connections', stream: true, connections: 32 },
+] as const;
+
+/** In nano-dollars, at the sample's prices: $0.15 and $0.60 for a million tokens, 24 in and 20 out. */
+const COST = 24n * 150n + 20n * 600n;
+
+interface Server {
+  readonly name: string;
+  readonly process: ChildProcess;
+  readonly port: number;
+}
+
+interface Round extends Load {
+  /** Microseconds of CPU of the server for a request. */
+  readonly cpu: number | undefined;
+}
+
+export async function benchGateway(): Promise<string> {
+  const world = await startWorld();
+  const children: ChildProcess[] = [];
+  try {
+    const upstream = forkPinned(1, 'fake-upstream.ts', []);
+    children.push(upstream);
+    const base = `http://127.0.0.1:${(await next<{ port: number }>(upstream)).port}`;
+    const { server: gateway, key } = await startGateway(world, base);
+    children.push(gateway.process);
+    const bare = forkPinned(0, 'bare-proxy.ts', [base]);
+    const load = forkPinned(1, 'load.ts', []);
+    children.push(bare, load);
+    const servers = [{ name: 'bare', process: bare, port: (await next<{ port: number }>(bare)).port }, gateway];
+
+    const rows: string[][] = [];
+    let passed = 0;
+    for (const workload of WORKLOADS) {
+      const rounds = servers.map((): Round[] => []);
+      for (let round = -1; round < ROUNDS; round += 1) {
+        for (const [index, server] of servers.entries()) {
+          const order = { ...workload, port: server.port, key, seconds: SECONDS };
+          const measured = await measure(load, server, order);
+          if (server === gateway) passed += measured.requests;
+          if (round >= 0) rounds[index]?.push(measured);
+        }
+      }
+      rows.push(...report(workload.name, rounds));
+    }
+
+    const ended = new Promise<number | null>((resolve) => gateway.process.once('exit', resolve));
+    gateway.process.kill('SIGTERM');
+    if ((await ended) !== 0) throw new Error('the gateway did not stop cleanly');
+    const sane = await checkBooks(world, passed);
+    const reported = await ask<Reported>(upstream, {});
+    const head = ['workload', 'server', 'requests/s', 'from to', 'ratio', 'p50, ms', 'CPU, µs/request', 'ratio'];
+    return `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after one of each to warm up; medians. ${
+      pins ? 'Servers on one core, load and upstream on the other; PostgreSQL on both.' : 'Nothing is pinned to a core.'
+    }\n\n${table(head, rows)}\n\n${sane}; the upstream saw ${reported.requests} requests of both servers.`;
+  } finally {
+    for (const child of children) child.kill('SIGKILL');
+    await world.stop();
+  }
+}
+
+/** The sample through reconcile, and its gateway from mounted files; the key is alice's, who has a budget and a team with one. */
+async function startGateway(world: TestWorld, upstream: string): Promise<{ server: Server; key: string }> {
+  await writeBundles(
+    world.folder,
+    DEPLOYABLES.filter(({ output }) => /^node\/(reconcile|gateway)/.test(output)),
+  );
+  await world.apply(world.sample());
+  const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
+  const environment = { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' };
+  const { code, stdout, stderr } = await runNode(bundle('reconcile'), ['--once'], environment);
+  if (code !== 0) throw new Error(`reconcile ended with ${code}: ${stdout}${stderr}`);
+  const alice = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'alice');
+  const { keyValue } = (alice?.status ?? {}) as { keyValue?: string };
+  if (keyValue === undefined) throw new Error('alice has no key');
+  const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
+  writeFileSync(join(mounts.CREDENTIALS_DIR, 'sample-model-small/apiBase'), `${upstream}/v1`);
+  const process = spawnPinned(0, [bundle('gateway')], { HOST: '127.0.0.1', PORT: '0', ...mounts });
+  const url = await printed(process, /"message":"listening".*"url":"([^"]+)"/);
+  return { server: { name: 'gateway', process, port: Number(new URL(url).port) }, key: keyValue };
+}
+
+async function measure(load: ChildProcess, server: Server, order: Order): Promise<Round> {
+  const before = cpuOf(server.process);
+  const measured = await ask<Load>(load, order);
+  const after = cpuOf(server.process);
+  if (Object.keys(measured.refused).length > 0) {
+    throw new Error(`${server.name} refused: ${JSON.stringify(measured.refused)}`);
+  }
+  const cpu = before === undefined || after === undefined ? undefined : ((after - before) * 1000) / measured.requests;
+  return { ...measured, cpu };
+}
+
+function report(workload: string, [bare = [], gateway = []]: ReadonlyArray<ReadonlyArray<Round>>): string[][] {
+  const rate = ({ requests, seconds }: Round) => requests / seconds;
+  const rateOf = (rounds: ReadonlyArray<Round>) => median(rounds.map(rate));
+  const cpuPer = (rounds: ReadonlyArray<Round>) => median(rounds.map(({ cpu }) => cpu ?? Number.NaN));
+  return [
+    { name: 'bare Hono and undici', rounds: bare },
+    { name: 'gateway', rounds: gateway },
+  ].map(({ name, rounds }) => [
+    workload,
+    name,
+    rateOf(rounds).toFixed(0),
+    spread(rounds.map(rate)),
+    `${(rateOf(rounds) / rateOf(bare)).toFixed(2)} ×`,
+    median(rounds.map(({ p50 }) => p50)).toFixed(2),
+    cpuPer(rounds).toFixed(0),
+    `${(cpuPer(rounds) / cpuPer(bare)).toFixed(2)} ×`,
+  ]);
+}
+
+/** What clients got is what is booked, to the nano-dollar; a bench that loses money measures nothing. */
+async function checkBooks({ postgres, database }: TestWorld, passed: number): Promise<string> {
+  const [booked] = await postgres.query<{ entries: string; cost: string }>(
+    database,
+    'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.entry',
+  );
+  const cost = BigInt(passed) * COST;
+  if (Number(booked?.entries) !== passed || BigInt(booked?.cost ?? 0) !== cost) {
+    throw new Error(`${passed} answers cost ${cost}, but ${booked?.entries} entries of ${booked?.cost} are booked`);
+  }
+  return `Booked: ${passed} entries, ${cost} nano-dollars: as many as clients got answers, and what those cost`;
+}

@@ -1,0 +1,31 @@
+// Where does one HTTP message end and the next begin? Enough of HTTP/1.1 for a load generator and an upstream that cost next to nothing.
+
+/** Takes bytes as they come; calls back with each whole message, head and body. Answers what is left over. */
+export function createSplitter(onMessage: (head: string, body: Buffer) => void): (chunk: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0);
+  return (chunk) => {
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    for (;;) {
+      const end = rest.indexOf('\r\n\r\n');
+      if (end === -1) return;
+      const head = rest.toString('latin1', 0, end + 2);
+      const until = bodyEnd(head, end + 4);
+      if (until === undefined) return;
+      onMessage(head, rest.subarray(end + 4, until));
+      rest = rest.subarray(until);
+    }
+  };
+
+  /** Undefined: not all of it is here yet. */
+  function bodyEnd(head: string, start: number): number | undefined {
+    const length = /\r\ncontent-length: *([0-9]+)\r\n/i.exec(head)?.[1];
+    if (length !== undefined) {
+      const until = start + Number(length);
+      return until <= rest.length ? until : undefined;
+    }
+    if (!/\r\ntransfer-encoding: *chunked\r\n/i.test(head)) return start;
+    // Bodies here never hold these bytes themselves.
+    const last = rest.indexOf('0\r\n\r\n', Math.max(start, rest.length - 7));
+    return last === -1 ? undefined : last + 5;
+  }
+}

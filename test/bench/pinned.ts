@@ -1,0 +1,78 @@
+// How does a bench start a program of its own on a core of its own, and see what CPU it took?
+import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+
+/** What is measured, and what measures it: apart where there are two cores and a `taskset`. */
+export type Core = 0 | 1;
+
+export const pins = cpus().length > 1 && spawnSync('taskset', ['-V']).status === 0;
+
+/** A program of this folder, with a channel to talk to. */
+export function forkPinned(core: Core, program: string, args: ReadonlyArray<string>): ChildProcess {
+  const path = join(import.meta.dirname, program);
+  return pins
+    ? fork(path, [...args], { execPath: 'taskset', execArgv: ['-c', String(core), process.execPath] })
+    : fork(path, [...args]);
+}
+
+/** Node with these arguments and only this environment. */
+export function spawnPinned(
+  core: Core,
+  args: ReadonlyArray<string>,
+  environment: Readonly<Record<string, string>> = {},
+): ChildProcess {
+  const env = { PATH: process.env.PATH ?? '', ...environment };
+  const words = pins ? ['taskset', '-c', String(core), process.execPath, ...args] : [process.execPath, ...args];
+  const [command = '', ...rest] = words;
+  return spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+/** Sends it a message, and waits for the next one that it sends. */
+export async function ask<T>(child: ChildProcess, message: object): Promise<T> {
+  child.send(message);
+  return next(child);
+}
+
+export async function next<T>(child: ChildProcess): Promise<T> {
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`a part of the bench ended with ${code}`);
+  });
+  ended.catch(() => undefined);
+  const [answer] = (await Promise.race([once(child, 'message'), ended])) as [T];
+  return answer;
+}
+
+const PATIENCE = 30_000;
+
+/** The first match in what it prints; the rest is read and dropped. */
+export function printed(child: ChildProcess, pattern: RegExp): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const timer = setTimeout(() => reject(new Error(`not printed within ${PATIENCE} ms: ${pattern}`)), PATIENCE);
+    const look = (chunk: Buffer) => {
+      text += chunk;
+      const found = pattern.exec(text)?.[1];
+      if (found === undefined) return;
+      clearTimeout(timer);
+      child.stdout?.off('data', look).resume();
+      resolve(found);
+    };
+    child.stdout?.on('data', look);
+    child.once('exit', (code) => reject(new Error(`it ended with ${code}: ${text}`)));
+  });
+}
+
+/** Milliseconds of CPU that the process has used so far; undefined where the system does not tell. */
+export function cpuOf(child: ChildProcess): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // utime and stime, in hundredths of a second.
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return undefined;
+  }
+}
