@@ -21,10 +21,22 @@ export function createLog({ write, fields: always = {}, level: least = 'info', c
     if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
     const head = { time: new Date(clock.now()).toISOString(), level, message };
     // Named twice: these three come first, and no field replaces them.
-    write(`${JSON.stringify(toPlain({ ...head, ...always, ...fields, ...head }))}\n`);
+    write(`${toLine({ ...head, ...always, ...fields, ...head })}\n`);
   };
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
+
+/** Most lines are short and harmless, which their JSON shows: it escapes nothing that `SUSPICIOUS` looks for. */
+function toLine(fields: Readonly<Record<string, unknown>>): string {
+  if (!Object.values(fields).every(isScalar)) return JSON.stringify(toPlain(fields));
+  const line = JSON.stringify(fields);
+  return SUSPICIOUS.test(line) ? JSON.stringify(toPlain(fields)) : line;
+}
+
+const isScalar = (value: unknown): boolean =>
+  (typeof value !== 'object' && typeof value !== 'bigint') ||
+  value === null ||
+  (Array.isArray(value) && value.every((entry) => typeof entry === 'string'));
 
 /** Key values of ours and of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in addresses. */
 export function redact(text: string): string {
