@@ -1,0 +1,160 @@
+// What happens while the admission function is down? On the embedded cluster and on a real API server.
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryBooks } from '#adapters/memory/books.ts';
+import { createMemoryRegistry } from '#adapters/memory/registry.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Condition } from '#crds/fragments.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { createReconcile } from '../../functions/reconcile/app.ts';
+import { resourceOf } from '../../infra/local/manifests.ts';
+import { nodeDependencies } from '../../infra/node.ts';
+import { whyNoControlPlane } from '../control-plane.ts';
+import { eventually } from '../stack.ts';
+import { type Bed, type ClusterName, openBed, type Said } from './bed.ts';
+import { GOOD, objectOf } from './fixtures.ts';
+import { BASE } from './manifests.ts';
+import { AROUND, SLIPPED_IN, type SlippedIn } from './slipped-in.ts';
+
+const why = whyNoControlPlane();
+const CLUSTERS: ReadonlyArray<ClusterName> = why === undefined ? ['embedded', 'real'] : ['embedded'];
+const WEBHOOK =
+  /failed calling webhook "mutate\.gateway-operator\.dev": failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/mutate\?timeout=5s": dial tcp 127\.0\.0\.1:\d+: connect: connection refused/;
+
+describe.each(CLUSTERS)('with the admission function down, on the %s cluster', (name) => {
+  let bed: Bed;
+  let up: () => Promise<void>;
+
+  const kubectl = (args: string, ...input: KubeObject[]): Promise<Said> =>
+    bed.kubectl(args.split(' '), input.map((object) => JSON.stringify(object)).join('\n'));
+  const key = (named: string) =>
+    objectOf(
+      'VirtualKey',
+      { ...GOOD.VirtualKey, keyAlias: named, userRef: undefined, teamRef: undefined },
+      { name: named },
+    );
+
+  beforeAll(async () => {
+    bed = await openBed(name);
+    const applied = await kubectl('apply -f -', ...BASE, ...AROUND, ...['first', 'second', 'third'].map(key));
+    expect(applied.code, applied.stderr).toBe(0);
+    up = await bed.down();
+  });
+  afterAll(() => bed?.stop());
+
+  describe('and `Fail`, the default', () => {
+    test('a create and an edit are refused in the words of the API server', async () => {
+      const created = await kubectl('create -f -', key('new'));
+      expect(created.code).toBe(1);
+      expect(created.stderr).toMatch(WEBHOOK);
+      expect(created.stderr).toContain('(InternalError)');
+      const edited = await bed.kubectl([
+        'patch',
+        'vk',
+        '-n',
+        'team-a',
+        'first',
+        '--type=merge',
+        '-p',
+        '{"spec":{"blocked":true}}',
+      ]);
+      expect(edited.stderr).toMatch(WEBHOOK);
+      expect(edited.code).toBe(1);
+    });
+
+    test('a status is written', async () => {
+      const written = await bed.cluster.patch(virtualKeys, 'team-a', 'first', { status: { isActive: true } }, 'status');
+      expect(written).toMatchObject({ ok: true, object: { status: { isActive: true } } });
+    });
+
+    test('objects are read, and deleted', async () => {
+      expect(await kubectl('get vk -n team-a first -o name')).toMatchObject({ code: 0 });
+      expect(await kubectl('delete vk -n team-a second')).toMatchObject({ code: 0 });
+      expect((await kubectl('get vk -n team-a second')).stderr).toContain('(NotFound)');
+    });
+
+    test('a finalizer is removed from what is being deleted, so nothing sticks', async () => {
+      const restore = await ignoring();
+      const kept = JSON.stringify({ metadata: { finalizers: ['example.com/kept'] } });
+      expect(await bed.kubectl(['patch', 'vk', '-n', 'team-a', 'third', '--type=merge', '-p', kept])).toMatchObject({
+        code: 0,
+      });
+      await restore();
+      expect(await kubectl('delete vk -n team-a third --wait=false')).toMatchObject({ code: 0 });
+      expect(await kubectl('get vk -n team-a third -o name')).toMatchObject({ code: 0 });
+      const free = JSON.stringify({ metadata: { finalizers: null } });
+      expect(await bed.kubectl(['patch', 'vk', '-n', 'team-a', 'third', '--type=merge', '-p', free])).toMatchObject({
+        code: 0,
+      });
+      expect((await kubectl('get vk -n team-a third')).stderr).toContain('(NotFound)');
+    });
+  });
+
+  describe('and `Ignore`', () => {
+    const refusals = new Map<string, string>();
+
+    beforeAll(async () => {
+      await up();
+      for (const { what, object } of SLIPPED_IN) refusals.set(what, (await kubectl('create -f -', object)).stderr);
+      await bed.down();
+      await ignoring();
+      const applied = await kubectl('create -f -', ...SLIPPED_IN.map(({ object }) => object));
+      expect(applied).toMatchObject({ code: 0, stderr: '' });
+      const report = await sweepOver(bed);
+      expect(report).toMatchObject({ failed: {} });
+    });
+
+    const judge = async ({ what, object, condition }: SlippedIn) => {
+      const { namespace, name: named } = object.metadata;
+      expect(refusals.get(what)).toContain('denied the request: ');
+      const found = await bed.cluster.get(resourceOf(object.kind), namespace, named);
+      const { conditions = [] } = (found?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
+      const bad = conditions.filter(({ status }) => status === 'False').map(({ type, reason }) => [type, reason]);
+      expect(bad).toContainEqual(condition);
+    };
+    const [told, silent] = [SLIPPED_IN.filter((one) => !one.silent), SLIPPED_IN.filter((one) => one.silent)];
+    test.each(told)('$what gets in, and reconcile says so', judge);
+    // Each fails as soon as reconcile says it too.
+    for (const one of silent) test.fails(`${one.what} gets in, and reconcile does not say so yet`, () => judge(one));
+  });
+
+  /** Sets both webhooks to `Ignore`; answers how to set them back. */
+  async function ignoring(): Promise<() => Promise<void>> {
+    const set = async (policy: string) => {
+      for (const kind of ['mutatingwebhookconfiguration', 'validatingwebhookconfiguration']) {
+        const patch = JSON.stringify([{ op: 'replace', path: '/webhooks/0/failurePolicy', value: policy }]);
+        const said = await bed.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch]);
+        expect(said).toMatchObject({ code: 0 });
+      }
+      // In force a moment after it was stored.
+      const wanted = policy === 'Ignore' ? 0 : 1;
+      await eventually(
+        () => kubectl('create --dry-run=server -f -', key('probe')),
+        ({ code }) => code === wanted,
+      );
+    };
+    await set('Ignore');
+    return () => set('Fail');
+  }
+});
+
+/** One run of reconcile over the cluster, with databases in memory. */
+async function sweepOver({ cluster }: Bed): Promise<unknown> {
+  const node = nodeDependencies();
+  const books = createMemoryBooks();
+  const database = { ...books, ...createMemoryRegistry({ ...node, recount: books.recount }) };
+  const app = createReconcile({
+    ...node,
+    cluster,
+    backends: { database: () => database, probeStore: async () => ({ ok: true }), flush: async () => undefined },
+    platform: {
+      servedAt: ({ metadata }) => `http://gateway.test/${metadata.namespace}/${metadata.name}`,
+      manyProcesses: false,
+    },
+    log: { info: () => {}, warn: () => {}, error: () => {} },
+    metrics: createMetrics(),
+  });
+  let report: unknown;
+  for (let run = 0; run < 2; run += 1) report = await (await app.request('/', { method: 'POST' })).json();
+  return report;
+}

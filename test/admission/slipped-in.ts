@@ -1,0 +1,207 @@
+// What gets in while the admission function is down and its failure policy says `Ignore`, and what does reconcile say of it?
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { KindName } from '#crds/kinds.ts';
+import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
+
+type Json = Record<string, unknown>;
+
+export interface SlippedIn {
+  readonly what: string;
+  readonly object: KubeObject;
+  /** The rule by which the function refuses it. */
+  readonly rule: string;
+  /** Type and reason of the condition, not True, in which reconcile says it. */
+  readonly condition: readonly [type: string, reason: string];
+  /** Reconcile does not say it yet. */
+  readonly silent?: true;
+}
+
+const to = (name: string, namespace = 'platform') => ({ connectionRef: { instanceRef: { name, namespace } } });
+
+let count = 0;
+function of(kind: KindName, change: Json, metadata: Json = {}): KubeObject {
+  count += 1;
+  const own: Record<KindName, Json> = {
+    GatewayInstance: {},
+    VirtualKey: { keyAlias: `slipped-${count}`, userRef: undefined, teamRef: undefined },
+    User: {
+      userEmail: `slipped-${count}@example.com`,
+      keyAlias: `slipped-${count}`,
+      autoCreateKey: false,
+      teamRefs: [],
+    },
+    Team: { teamAlias: `slipped-${count}`, members: [] },
+  };
+  const name = `slipped-${count}`;
+  return objectOf(kind, { ...GOOD[kind], ...own[kind], ...change }, { name, ...metadata });
+}
+
+const entry = (identifier: string, nameRef: string, more: Json = {}) =>
+  modelEntry('gpt-4o', { identifier, modelCredentials: { nameRef, keys: { apiKey: 'apiKey' } }, ...more });
+const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
+
+/** What stands there, let in by the function, beside the good world: what the bad ones run into. */
+export const AROUND: ReadonlyArray<KubeObject> = [
+  objectOf('GatewayInstance', { ...GOOD.GatewayInstance, allowedNamespaces: { from: 'Same' } }, { name: 'closed' }),
+  objectOf('GatewayInstance', GOOD.GatewayInstance, { name: 'other' }),
+  objectOf('Team', { ...GOOD.Team, ...to('other'), teamAlias: 'elsewhere', members: [] }, { name: 'elsewhere' }),
+  objectOf(
+    'User',
+    { ...GOOD.User, ...to('other'), userEmail: 'e@example.com', autoCreateKey: false, teamRefs: [] },
+    { name: 'elsewhere' },
+  ),
+  secretOf('theirs', { key: 'x' }, 'team-a'),
+];
+
+export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
+  {
+    what: 'a key for a model that is not served',
+    object: of('VirtualKey', { models: ['gpt-4'] }),
+    rule: 'ModelNotServed',
+    condition: ['Ready', 'ModelNotServed'],
+  },
+  {
+    what: 'a key of which one model of two is not served',
+    object: of('VirtualKey', { models: ['gpt-4o', 'gpt-4'] }),
+    rule: 'ModelNotServed',
+    condition: ['ModelsReady', 'ModelNotServed'],
+  },
+  {
+    what: 'a key whose alias another key of the namespace has',
+    object: of('VirtualKey', { keyAlias: GOOD.VirtualKey.keyAlias }),
+    rule: 'AliasTaken',
+    condition: ['Ready', 'AliasTaken'],
+  },
+  {
+    what: 'a key whose alias a key of another namespace has',
+    object: of('VirtualKey', { keyAlias: GOOD.VirtualKey.keyAlias }, { namespace: 'team-b' }),
+    rule: 'AliasTaken',
+    condition: ['Ready', 'AliasTaken'],
+  },
+  {
+    what: 'a key of an instance that is not there',
+    object: of('VirtualKey', to('mian')),
+    rule: 'InstanceNotFound',
+    condition: ['Ready', 'InstanceNotFound'],
+  },
+  {
+    what: 'a key of an instance that does not admit its namespace',
+    object: of('VirtualKey', to('closed')),
+    rule: 'InstanceNotFound',
+    condition: ['Ready', 'NamespaceNotAllowed'],
+  },
+  {
+    what: 'a key of a user who is not there',
+    object: of('VirtualKey', { userRef: { name: 'nobody' } }),
+    rule: 'UserNotFound',
+    condition: ['Ready', 'UserNotFound'],
+  },
+  {
+    what: 'a key of a user of another instance',
+    object: of('VirtualKey', { userRef: { name: 'elsewhere' } }),
+    rule: 'UserOfOtherInstance',
+    condition: ['Ready', 'UserNotFound'],
+  },
+  {
+    what: 'a key of a team that is not there',
+    object: of('VirtualKey', { teamRef: { name: 'nobody' } }),
+    rule: 'TeamNotFound',
+    condition: ['Ready', 'TeamNotFound'],
+  },
+  {
+    what: 'a key of a team of another instance',
+    object: of('VirtualKey', { teamRef: { name: 'elsewhere' } }),
+    rule: 'TeamOfOtherInstance',
+    condition: ['Ready', 'TeamNotFound'],
+  },
+  {
+    what: "a key that would write into somebody else's Secret",
+    object: of('VirtualKey', { secretTemplate: { name: 'theirs' } }),
+    rule: 'SecretConflict',
+    condition: ['Ready', 'SecretConflict'],
+  },
+  {
+    what: 'a user whose e-mail address another user has',
+    object: of('User', { userEmail: GOOD.User.userEmail }),
+    rule: 'AliasTaken',
+    condition: ['Ready', 'AliasTaken'],
+  },
+  {
+    what: 'a user whose key would have the alias of another key',
+    object: of('User', { autoCreateKey: true, keyAlias: GOOD.VirtualKey.keyAlias }),
+    rule: 'AliasTaken',
+    condition: ['Ready', 'AliasTaken'],
+    silent: true,
+  },
+  {
+    what: 'a user of a team that is not there',
+    object: of('User', { teamRefs: [{ name: 'nobody' }] }),
+    rule: 'TeamNotFound',
+    condition: ['Ready', 'TeamNotFound'],
+    silent: true,
+  },
+  {
+    what: 'a user for a model that is not served',
+    object: of('User', { models: ['gpt-4'] }),
+    rule: 'ModelNotServed',
+    condition: ['Ready', 'ModelNotServed'],
+    silent: true,
+  },
+  {
+    what: 'a team whose alias another team has',
+    object: of('Team', { teamAlias: GOOD.Team.teamAlias }),
+    rule: 'AliasTaken',
+    condition: ['Ready', 'AliasTaken'],
+  },
+  {
+    what: 'a team for a model that is not served',
+    object: of('Team', { models: ['gpt-4'] }),
+    rule: 'ModelNotServed',
+    condition: ['Ready', 'ModelNotServed'],
+    silent: true,
+  },
+  {
+    what: 'an instance without its database Secret',
+    object: of('GatewayInstance', { databaseSecretRef: { ...databaseSecretRef, nameRef: 'missing' } }),
+    rule: 'SecretNotFound',
+    condition: ['DatabaseReady', 'SecretNotFound'],
+  },
+  {
+    what: 'an instance whose database Secret lacks an entry',
+    object: of('GatewayInstance', {
+      databaseSecretRef: { ...databaseSecretRef, keys: { ...databaseSecretRef.keys, hostSecret: 'missing' } },
+    }),
+    rule: 'SecretEntryMissing',
+    condition: ['DatabaseReady', 'SecretEntryMissing'],
+  },
+  {
+    what: 'an instance without its store Secret',
+    object: of('GatewayInstance', { redisSecretRef: { ...redisSecretRef, nameRef: 'missing' } }),
+    rule: 'SecretNotFound',
+    condition: ['StoreReady', 'SecretNotFound'],
+  },
+  {
+    what: 'an instance of which one entry has no Secret',
+    object: of('GatewayInstance', { models: [entry('one', 'creds-gpt-4o'), entry('two', 'missing')] }),
+    rule: 'SecretNotFound',
+    condition: ['ModelsReady', 'SecretNotFound'],
+  },
+  {
+    what: 'an instance of which one entry maps an entry that its Secret lacks',
+    object: of('GatewayInstance', {
+      models: [
+        entry('one', 'creds-gpt-4o'),
+        entry('two', 'x', { modelCredentials: { nameRef: 'creds-claude', keys: { apiKey: 'missing' } } }),
+      ],
+    }),
+    rule: 'SecretEntryMissing',
+    condition: ['ModelsReady', 'SecretEntryMissing'],
+  },
+  {
+    what: 'an instance of which two entries share a Secret',
+    object: of('GatewayInstance', { models: [entry('one', 'creds-gpt-4o'), entry('two', 'creds-gpt-4o')] }),
+    rule: 'SharedCredentials',
+    condition: ['ModelsReady', 'SharedCredentials'],
+    silent: true,
+  },
+];
