@@ -20,7 +20,7 @@ function twice({ data, binaryData }: KubeObject): Cause[] {
   if (!isObject(data) || !isObject(binaryData)) return [];
   return Object.keys(binaryData)
     .filter((key) => Object.hasOwn(data, key))
-    .map((key) => invalid('data', key, `duplicate of key present in binaryData`));
+    .map((key) => invalid(`data[${key}]`, key, 'duplicate of key present in binaryData'));
 }
 
 function size({ data, binaryData }: KubeObject): Cause[] {

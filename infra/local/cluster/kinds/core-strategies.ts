@@ -7,7 +7,7 @@ import { namespace } from './namespace.ts';
 import { secret } from './secret.ts';
 import { service } from './service.ts';
 import { webhookConfiguration } from './webhook-configuration.ts';
-import { cronJob, deployment, job, roleBinding } from './workloads.ts';
+import { cronJob, deployment, job, lease, podDisruptionBudget, roleBinding } from './workloads.ts';
 
 /** By `group/Kind`. A kind that is not here is judged by its schema alone. */
 export const coreStrategies: Readonly<Record<string, Strategy>> = {
@@ -19,6 +19,8 @@ export const coreStrategies: Readonly<Record<string, Strategy>> = {
   'events.k8s.io/Event': eventsView,
   'apps/Deployment': deployment,
   'batch/CronJob': cronJob,
+  'coordination.k8s.io/Lease': lease,
+  'policy/PodDisruptionBudget': podDisruptionBudget,
   'batch/Job': job,
   'rbac.authorization.k8s.io/RoleBinding': roleBinding,
   'rbac.authorization.k8s.io/ClusterRoleBinding': roleBinding,

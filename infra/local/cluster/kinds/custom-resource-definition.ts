@@ -9,6 +9,7 @@ import { isObject } from '../schema/json.ts';
 import { forbidden, invalid, notSupported, required } from '../schema/refusals.ts';
 import { createStructural } from '../schema/structural.ts';
 import { eachObject, objectAt, withDefaults } from './member-of.ts';
+import { structuralCauses } from './structural-rules.ts';
 
 /** Holds a CRD until its objects are gone. */
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
@@ -23,12 +24,16 @@ export const customResourceDefinition: Strategy = {
     return withMember(object, 'spec', { ...spec, names: complete, ...(versions !== undefined && { versions }) });
   },
   check: (object, old) => [...identity(object, old), ...versions(crdSpec(object)), ...unsupported(crdSpec(object))],
-  observe: (object, now) => accept(held(object), now),
+  observe: accept,
+  leave: held,
 };
 
 function identity({ metadata, spec }: KubeObject, old: KubeObject | undefined): Cause[] {
   const { group, names, scope } = spec as CrdSpec;
   const causes: Cause[] = [];
+  if (scope !== 'Namespaced' && scope !== 'Cluster') {
+    causes.push(notSupported('spec.scope', scope, ['Cluster', 'Namespaced']));
+  }
   const name = `${names.plural}.${group}`;
   if (metadata.name !== name)
     causes.push(invalid('metadata.name', metadata.name, 'must be spec.names.plural+"."+spec.group'));
@@ -71,6 +76,8 @@ function schemaOf(version: CrdVersion, path: string): Cause[] {
         : notSupported(`${at}.type`, schema.type, ['object']),
     ];
   }
+  const shape = structuralCauses(schema, at);
+  if (shape.length > 0) return shape;
   return [
     ...attempt(() => createStructural(schema), at, undefined),
     ...attempt(() => crdColumns(version.additionalPrinterColumns), `${path}.additionalPrinterColumns`, undefined),
@@ -124,10 +131,10 @@ function unsupported({ conversion, preserveUnknownFields, versions }: CrdSpec): 
   return causes;
 }
 
+/** A CRD that is being deleted stays until its objects are gone. */
 function held(object: KubeObject): KubeObject {
-  const { finalizers = [], deletionTimestamp } = object.metadata;
-  if (deletionTimestamp !== undefined || finalizers.includes(crdFinalizer)) return object;
-  return withMeta(object, { finalizers: [...finalizers, crdFinalizer] });
+  const { finalizers = [] } = object.metadata;
+  return finalizers.includes(crdFinalizer) ? object : withMeta(object, { finalizers: [...finalizers, crdFinalizer] });
 }
 
 /** Names are accepted and the kind is served at once: a CRD is established when its write is done. */
@@ -142,7 +149,7 @@ function accept(object: KubeObject, now: string): KubeObject {
       condition(status, 'NamesAccepted', 'NoConflicts', 'no conflicts found', now),
       condition(status, 'Established', 'InitialNamesAccepted', 'the initial names have been accepted', now),
     ],
-    storedVersions: known.includes(stored) ? known : [...known, stored],
+    storedVersions: stored === undefined || known.includes(stored) ? known : [...known, stored],
   });
 }
 

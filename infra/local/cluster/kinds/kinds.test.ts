@@ -5,6 +5,7 @@ import { customResourceDefinition } from './custom-resource-definition.ts';
 import { eventsView } from './event.ts';
 import { namespace } from './namespace.ts';
 import { secret } from './secret.ts';
+import { service } from './service.ts';
 import { cronJob, deployment } from './workloads.ts';
 
 const made = (kind: string, members: object, apiVersion = 'v1'): KubeObject => ({
@@ -122,7 +123,6 @@ const crd = (change: object = {}, version: object = {}): KubeObject => ({
 test('a CRD is established when it is written', () => {
   const observed = customResourceDefinition.observe?.(crd(), '2026-01-01T00:00:00Z');
   expect(observed).toMatchObject({
-    metadata: { finalizers: ['customresourcecleanup.apiextensions.k8s.io'] },
     status: {
       storedVersions: ['v1'],
       conditions: [
@@ -144,8 +144,43 @@ test.each([
     crd({}, { schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-validations': [{ rule: 'self.(' }] } } }),
     [expect.stringContaining('spec.versions[0].schema.openAPIV3Schema')],
   ],
+  [crd({ scope: 'Everywhere' }), ['spec.scope']],
+  [
+    crd(
+      {},
+      {
+        schema: {
+          openAPIV3Schema: { type: 'object', properties: { spec: { properties: { a: { type: 'string' } } } } },
+        },
+      },
+    ),
+    ['spec.versions[0].schema.openAPIV3Schema.properties[spec].type'],
+  ],
   [crd({}, { selectableFields: [{ jsonPath: '.spec[' }] }), ['spec.versions[0].selectableFields[0].jsonPath']],
   [crd({}, { subresources: { scale: {} } }), ['spec.versions[0].subresources.scale']],
 ])('CRD %# is judged before it is served', (object, fields) => {
   expect(customResourceDefinition.check?.(object)?.map(({ field }) => field)).toEqual(fields);
+});
+
+test('a Service keeps the address it was given', () => {
+  const born = service.prepare?.({
+    ...made('Service', { spec: { ports: [{ port: 80 }] } }),
+    metadata: { name: 'a', uid: 'u' },
+  });
+  expect(born).toMatchObject({
+    spec: {
+      clusterIP: expect.stringMatching(/^10\.96\.\d+\.\d+$/),
+      ports: [{ port: 80, targetPort: 80, protocol: 'TCP' }],
+    },
+  });
+  const put = service.prepare?.(
+    { ...made('Service', { spec: { ports: [{ port: 81 }] } }), metadata: { name: 'a', uid: 'other' } },
+    born,
+  );
+  expect(put).toMatchObject({
+    spec: { clusterIP: (born?.spec as { clusterIP: string }).clusterIP, ports: [{ port: 81 }] },
+  });
+  expect(
+    service.prepare?.(made('Service', { spec: { type: 'ExternalName', externalName: 'x' } }))?.spec,
+  ).not.toHaveProperty('clusterIP');
 });

@@ -90,7 +90,10 @@ function address(url: string, path: string): Cause[] {
     const detail = `'https' is the only allowed URL scheme; desired format: https://host[/path]`;
     causes.push(invalid(path, protocol.slice(0, -1), detail));
   }
-  if (username || password) causes.push(invalid(path, username, 'user information is not permitted in the URL'));
+  if (username || password)
+    causes.push(
+      invalid(path, `${username}${password && `:${password}`}`, 'user information is not permitted in the URL'),
+    );
   if (hash) causes.push(invalid(path, hash.slice(1), 'fragments are not permitted in the URL'));
   if (search) causes.push(invalid(path, search.slice(1), 'query parameters are not permitted in the URL'));
   return causes;

@@ -1,9 +1,9 @@
-// What does the server fill in on Deployments, Jobs and CronJobs? Nothing here runs them.
+// What does the server fill in on, and ask of, workloads and what goes with them? Nothing here runs them.
 import { type KubeObject, withMember } from '../object.ts';
 import type { Strategy } from '../resources/resource.ts';
 import type { Cause } from '../schema/cause.ts';
 import { type JsonObject, sameJson } from '../schema/json.ts';
-import { invalid, required } from '../schema/refusals.ts';
+import { invalid, notSupported, required } from '../schema/refusals.ts';
 import { listAt, objectAt, withDefaults } from './member-of.ts';
 import { podTemplateDefaults } from './pod-template.ts';
 
@@ -23,7 +23,11 @@ export const deployment: Strategy = {
       ...template(spec, 'Always'),
     });
   },
-  check: (object, old) => [...templateMatchesSelector(object), ...unchanged(object, old, 'selector')],
+  check: (object, old) => [
+    ...atLeast(object, 'replicas', 0),
+    ...templateMatchesSelector(object),
+    ...unchanged(object, old, 'selector'),
+  ],
 };
 
 export const job: Strategy = {
@@ -70,8 +74,32 @@ export const roleBinding: Strategy = {
     return { ...object, roleRef, ...(subjects.length > 0 && { subjects }) };
   },
   check(object, old) {
+    const { kind } = objectAt(object, 'roleRef');
+    if (kind !== 'Role' && kind !== 'ClusterRole') return [notSupported('roleRef.kind', kind, ['Role', 'ClusterRole'])];
     if (old === undefined || sameJson(object.roleRef, old.roleRef)) return [];
     return [invalid('roleRef', object.roleRef, 'cannot change roleRef')];
+  },
+};
+
+export const podDisruptionBudget: Strategy = {
+  check(object) {
+    const { minAvailable, maxUnavailable } = objectAt(object, 'spec');
+    if (minAvailable === undefined || maxUnavailable === undefined) return [];
+    return [invalid('spec', object.spec, 'minAvailable and maxUnavailable cannot be both set')];
+  },
+};
+
+export const lease: Strategy = {
+  check(object) {
+    const { leaseDurationSeconds, leaseTransitions } = objectAt(object, 'spec');
+    const causes: Cause[] = [];
+    if (typeof leaseDurationSeconds === 'number' && leaseDurationSeconds <= 0) {
+      causes.push(invalid('spec.leaseDurationSeconds', leaseDurationSeconds, 'must be greater than 0'));
+    }
+    if (typeof leaseTransitions === 'number' && leaseTransitions < 0) {
+      causes.push(invalid('spec.leaseTransitions', leaseTransitions, 'must be greater than or equal to 0'));
+    }
+    return causes;
   },
 };
 
@@ -108,6 +136,12 @@ function templateMatchesSelector(object: KubeObject): Cause[] {
   const wanted = objectAt(objectAt(object.spec, 'selector'), 'matchLabels');
   if (Object.entries(wanted).every(([key, value]) => labels[key] === value)) return [];
   return [invalid('spec.template.metadata.labels', labels, '`selector` does not match template `labels`')];
+}
+
+function atLeast(object: KubeObject, member: string, least: number): Cause[] {
+  const value = objectAt(object, 'spec')[member];
+  if (typeof value !== 'number' || value >= least) return [];
+  return [invalid(`spec.${member}`, value, `must be greater than or equal to ${least}`)];
 }
 
 function unchanged(object: KubeObject, old: KubeObject | undefined, member: string): Cause[] {

@@ -16,6 +16,8 @@ export type Strategy = {
   check?(object: KubeObject, old?: KubeObject): readonly Cause[];
   /** What the server itself reports about the object, e.g. a CRD's conditions. */
   observe?(object: KubeObject, now: string): KubeObject;
+  /** What holds an object from its deletion on, until a controller lets it go. */
+  leave?(object: KubeObject): KubeObject;
   /** Fields a list can be filtered by, beyond metadata.name and metadata.namespace. */
   readonly selectable?: Readonly<Record<string, (object: KubeObject) => string>>;
   /** The object of this version from the stored one, and back (events have two faces). */

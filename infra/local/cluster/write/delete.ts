@@ -106,19 +106,19 @@ function preconditions(
 type Marking = { readonly options: DeleteOptions; readonly now: number };
 
 function mark({ resource }: ApiRequest, stored: KubeObject, { options, now }: Marking): KubeObject {
-  const { deletionTimestamp, generation } = stored.metadata;
-  const finalizers = propagated(stored.metadata.finalizers ?? [], options);
-  const change = {
-    ...(finalizers !== stored.metadata.finalizers && { finalizers: finalizers.length > 0 ? finalizers : undefined }),
+  const { deletionTimestamp } = stored.metadata;
+  const leaving = deletionTimestamp === undefined ? (resource.strategy.leave?.(stored) ?? stored) : stored;
+  const { generation, finalizers: held = [] } = leaving.metadata;
+  const finalizers = propagated(held, options);
+  if (deletionTimestamp !== undefined && finalizers.join() === held.join()) return stored;
+  const marked = withMeta(leaving, {
+    finalizers: finalizers.length > 0 ? finalizers : undefined,
     ...(deletionTimestamp === undefined && {
       deletionTimestamp: timestamp(now),
       deletionGracePeriodSeconds: resource.plural === 'namespaces' && resource.group === '' ? undefined : 0,
       generation: generation === undefined ? undefined : generation + 1,
     }),
-  };
-  const unchanged = deletionTimestamp !== undefined && finalizers.join() === (stored.metadata.finalizers ?? []).join();
-  if (unchanged) return stored;
-  const marked = withMeta(stored, change);
+  });
   return resource.strategy.observe?.(marked, timestamp(now)) ?? marked;
 }
 

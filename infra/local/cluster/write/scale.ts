@@ -44,7 +44,7 @@ function toScale(object: KubeObject): JsonObject {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
-    spec: { replicas },
+    spec: replicas === 0 ? {} : { replicas },
     status: { replicas: objectAt(object, 'status').replicas ?? 0, selector: labels.join(',') },
   };
 }
