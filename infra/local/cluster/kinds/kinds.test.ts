@@ -173,12 +173,13 @@ test('a Service keeps the address it was given', () => {
       ports: [{ port: 80, targetPort: 80, protocol: 'TCP' }],
     },
   });
+  const address = (born?.spec as { clusterIP?: string } | undefined)?.clusterIP;
   const put = service.prepare?.(
     { ...made('Service', { spec: { ports: [{ port: 81 }] } }), metadata: { name: 'a', uid: 'other' } },
     born,
   );
   expect(put).toMatchObject({
-    spec: { clusterIP: (born?.spec as { clusterIP: string }).clusterIP, ports: [{ port: 81 }] },
+    spec: { clusterIP: address, ports: [{ port: 81 }] },
   });
   expect(
     service.prepare?.(made('Service', { spec: { type: 'ExternalName', externalName: 'x' } }))?.spec,
