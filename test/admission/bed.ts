@@ -6,19 +6,17 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
-import { createMetrics } from '#adapters/metrics.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
-import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
+import type { AdmissionDeps } from '../../functions/admission/app.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { createCluster as createEmbeddedCluster } from '../../infra/local/cluster/cluster.ts';
 import { writeKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { customResourceDefinitions, resourceOf } from '../../infra/local/manifests.ts';
-import { nodeDependencies } from '../../infra/node.ts';
-import { serve } from '../../infra/serve.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
 import { startControlPlane } from '../control-plane.ts';
 import { startPostgres } from '../postgres.ts';
+import { type Api, type Deploy, inNode } from './runtimes.ts';
 
 export interface Said {
   readonly code: number;
@@ -30,8 +28,8 @@ export interface Bed {
   /** The stock kubectl against this cluster; `input` is its standard input. */
   readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<Said>;
   readonly cluster: Cluster;
-  /** Every review that came, by path and as JSON. */
-  readonly reviews: Array<{ readonly path: string; readonly review: unknown }>;
+  /** How many reviews were answered so far. */
+  readonly reviewed: () => number;
   /** Stops the function, and lets it come back on the same port. */
   readonly down: () => Promise<() => Promise<void>>;
   readonly stop: () => Promise<void>;
@@ -41,49 +39,50 @@ export type ClusterName = 'embedded' | 'real';
 
 interface Started {
   readonly kubeconfig: string;
+  readonly api: Api;
   readonly stop: () => Promise<void>;
 }
 
-/** A cluster with our CRDs and webhooks, and the function behind them. */
-export async function openBed(name: ClusterName, more: Partial<AdmissionDeps> = {}): Promise<Bed> {
+/** A cluster with our CRDs and webhooks, and the function behind them; `more` is for the one that runs in this process. */
+export async function openBed(
+  name: ClusterName,
+  more: Partial<AdmissionDeps> = {},
+  deploy: Deploy = inNode,
+): Promise<Bed> {
   const folder = mkdtempSync(join(tmpdir(), 'admission-'));
   const certificates = await openCertificates(folder, new Date());
-  const started = name === 'real' ? await startControlPlane() : await startEmbedded(folder, certificates);
+  const started = name === 'real' ? await startReal() : await startEmbedded(folder, certificates);
   const { request, close } = await createKubeconfigTransport(started.kubeconfig);
   const cluster = createCluster({ request });
 
-  const reviews: Bed['reviews'] = [];
-  const silent = { info: () => {}, warn: () => {}, error: () => {} };
-  const app = createAdmission({ ...nodeDependencies(), cluster, log: silent, metrics: createMetrics(), ...more });
-  const fetch = async (review: Request) => {
-    reviews.push({ path: new URL(review.url).pathname, review: await review.clone().json() });
-    return app.fetch(review);
-  };
-  const listen = (port: number) => serve({ fetch, host: '127.0.0.1', port, tls: certificates });
-  let served = await listen(0);
+  const served = await deploy({ ...started.api, folder, tls: certificates, cluster, more });
 
   for (const definition of customResourceDefinitions()) await create(cluster, definition);
   await Promise.all(kinds.map((kind) => untilServed(cluster, kind.plural)));
-  const target = { type: 'url', base: served.url } as const;
+  const target = { type: 'url', base: served.base } as const;
   for (const webhook of webhookConfigurations({ target, caBundle: certificates.ca })) await create(cluster, webhook);
   for (const namespace of ['platform', 'team-a', 'team-b']) {
     await create(cluster, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   }
 
-  const down = async () => {
-    const { port } = served;
-    await served.close(100);
-    return async () => {
-      served = await listen(port);
-    };
-  };
   const stop = async () => {
-    await served.close(100);
+    await served.stop();
     await close();
     await started.stop();
     rmSync(folder, { recursive: true, force: true });
   };
-  return { kubectl: (args, input) => run(started.kubeconfig, args, input), cluster, reviews, down, stop };
+  return {
+    kubectl: (args, input) => run(started.kubeconfig, args, input),
+    cluster,
+    reviewed: served.reviewed,
+    down: served.down,
+    stop,
+  };
+}
+
+async function startReal(): Promise<Started> {
+  const { kubeconfig, url, token, ca, stop } = await startControlPlane();
+  return { kubeconfig, api: { url, token, ca }, stop };
 }
 
 async function startEmbedded(folder: string, tls: { ca: string; cert: string; key: string }): Promise<Started> {
@@ -102,7 +101,7 @@ async function startEmbedded(folder: string, tls: { ca: string; cert: string; ke
     await pool.end();
     await postgres.stop();
   };
-  return { kubeconfig, stop };
+  return { kubeconfig, api: { url: cluster.url, token: 'for-tests-only', ca: tls.ca }, stop };
 }
 
 async function create(cluster: Cluster, object: KubeObject): Promise<void> {

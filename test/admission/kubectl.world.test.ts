@@ -1,4 +1,4 @@
-// What does somebody with the stock kubectl get to read, on the embedded cluster and on a real API server?
+// What does somebody with the stock kubectl get to read, on the embedded cluster and on a real API server, with the function in Node and in workerd?
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
@@ -9,15 +9,23 @@ import { whyNoControlPlane } from '../control-plane.ts';
 import { type Bed, type ClusterName, openBed } from './bed.ts';
 import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
 import { BAD_ONES, BASE, GOOD_ONES, IN_THE_WAY } from './manifests.ts';
+import { inNode, inWorkerd } from './runtimes.ts';
 
 const why: Record<ClusterName, string | undefined> = { embedded: undefined, real: whyNoControlPlane() };
 
-for (const name of ['embedded', 'real'] as const) {
+const RUNTIMES = [
+  ['embedded', 'Node', inNode],
+  ['real', 'Node', inNode],
+  ['embedded', 'workerd', inWorkerd],
+  ['real', 'workerd', inWorkerd],
+] as const;
+
+for (const [name, runtime, deploy] of RUNTIMES) {
   const skipped = why[name] === undefined ? '' : ` (skipped: ${why[name]})`;
-  describe.skipIf(why[name] !== undefined)(`kubectl on the ${name} cluster${skipped}`, () => {
+  describe.skipIf(why[name] !== undefined)(`kubectl on the ${name} cluster, admission in ${runtime}${skipped}`, () => {
     let bed: Bed;
     beforeAll(async () => {
-      bed = await openBed(name);
+      bed = await openBed(name, {}, deploy);
     });
     afterAll(() => bed?.stop());
 
@@ -143,11 +151,12 @@ for (const name of ['embedded', 'real'] as const) {
     });
 
     test('status is written without asking us', async () => {
-      const before = bed.reviews.length;
+      const before = bed.reviewed();
+      expect(before).toBeGreaterThan(100);
       expect(
         await bed.cluster.patch(virtualKeys, 'team-a', 'old', { status: { isActive: false } }, 'status'),
       ).toMatchObject({ ok: true });
-      expect(bed.reviews.length).toBe(before);
+      expect(bed.reviewed()).toBe(before);
     });
 
     test('a name that is still to be generated does not confuse', async () => {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Log, LogLevel, Miniflare } from 'miniflare';
-import type { HostAnswer, HostOrder, WorkerOfTest } from './miniflare.ts';
+import type { HostAnswer, HostOrder, Listening, WorkerOfTest } from './miniflare.ts';
 
 class Quiet extends Log {
   override log(message: string): void {
@@ -11,9 +11,11 @@ class Quiet extends Log {
 }
 
 const workers = JSON.parse(process.argv[2] ?? '[]') as ReadonlyArray<WorkerOfTest>;
+const { port = 0, tls } = JSON.parse(process.argv[3] ?? '{}') as Listening;
 const miniflare = new Miniflare({
   host: '127.0.0.1',
-  port: 0,
+  port,
+  ...(tls !== undefined && { https: true, httpsCert: tls.cert, httpsKey: tls.key }),
   log: new Quiet(LogLevel.WARN),
   workers: workers.map(({ name, scriptPath, bindings, services }) => ({
     name,

@@ -25,12 +25,26 @@ export interface RunningWorkers {
   stop(): Promise<void>;
 }
 
+/** Where Workers are reached: on any free port and by HTTP, unless this says otherwise. */
+export interface Listening {
+  readonly port?: number;
+  readonly tls?: { readonly cert: string; readonly key: string };
+}
+
 /** The first Worker gets the public address. `ca` is a PEM file that workerd trusts besides its own. */
-export async function startWorkers(workers: ReadonlyArray<WorkerOfTest>, ca: string): Promise<RunningWorkers> {
-  const host = fork(join(import.meta.dirname, 'miniflare-host.ts'), [JSON.stringify(workers)], {
-    env: { ...process.env, NODE_EXTRA_CA_CERTS: ca },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  });
+export async function startWorkers(
+  workers: ReadonlyArray<WorkerOfTest>,
+  ca: string,
+  listening: Listening = {},
+): Promise<RunningWorkers> {
+  const host = fork(
+    join(import.meta.dirname, 'miniflare-host.ts'),
+    [JSON.stringify(workers), JSON.stringify(listening)],
+    {
+      env: { ...process.env, NODE_EXTRA_CA_CERTS: ca },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    },
+  );
   let printed = '';
   const collect = (chunk: Buffer) => {
     printed += chunk;
