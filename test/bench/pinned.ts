@@ -37,12 +37,18 @@ export async function ask<T>(child: ChildProcess, message: object): Promise<T> {
 }
 
 export async function next<T>(child: ChildProcess): Promise<T> {
-  const ended = once(child, 'exit').then(([code]) => {
+  const settled = new AbortController();
+  const { signal } = settled;
+  const ended = once(child, 'exit', { signal }).then(([code]) => {
     throw new Error(`a part of the bench ended with ${code}`);
   });
-  ended.catch(() => undefined);
-  const [answer] = (await Promise.race([once(child, 'message'), ended])) as [T];
-  return answer;
+  try {
+    const [answer] = (await Promise.race([once(child, 'message', { signal }), ended])) as [T];
+    return answer;
+  } finally {
+    ended.catch(() => undefined);
+    settled.abort();
+  }
 }
 
 const PATIENCE = 30_000;
