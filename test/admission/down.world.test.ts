@@ -3,12 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createMemoryBooks } from '#adapters/memory/books.ts';
 import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { createMetrics } from '#adapters/metrics.ts';
+import { userKeyName } from '#core/names.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Condition } from '#crds/fragments.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
 import { nodeDependencies } from '../../infra/node.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../stack.ts';
 import { type Bed, type ClusterName, openBed, type Said } from './bed.ts';
@@ -90,6 +92,31 @@ describe.each(CLUSTERS)('with the admission function down, on the %s cluster', (
     });
   });
 
+  // On the embedded cluster everybody is the same user.
+  describe.runIf(name === 'real')('and our own identity', () => {
+    test('reconcile writes all the same, because it is not judged', async () => {
+      const [mutating] = webhookConfigurations(IN_CLUSTER) as ReadonlyArray<{
+        webhooks?: [{ matchConditions: unknown }];
+      }>;
+      const value = mutating?.webhooks?.[0].matchConditions;
+      for (const kind of ['mutatingwebhookconfiguration', 'validatingwebhookconfiguration']) {
+        const patch = JSON.stringify([{ op: 'replace', path: '/webhooks/0/matchConditions', value }]);
+        expect(await bed.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch])).toMatchObject({
+          code: 0,
+        });
+      }
+      const label = 'label vk -n team-a first a=b --overwrite';
+      const own = `--as=${IN_CLUSTER.ownUser} --as-group=system:masters`;
+      expect(
+        await eventually(
+          () => kubectl(`${label} ${own}`),
+          ({ code }) => code === 0,
+        ),
+      ).toMatchObject({ stderr: '' });
+      expect((await kubectl(label.replace('a=b', 'a=c'))).stderr).toMatch(WEBHOOK);
+    });
+  });
+
   describe('and `Ignore`', () => {
     const refusals = new Map<string, string>();
 
@@ -114,6 +141,16 @@ describe.each(CLUSTERS)('with the admission function down, on the %s cluster', (
     };
     const [told, silent] = [SLIPPED_IN.filter((one) => !one.silent), SLIPPED_IN.filter((one) => one.silent)];
     test.each(told)('$what gets in, and reconcile says so', judge);
+
+    test('a user whose key got no alias has a key that says so', async () => {
+      const user = SLIPPED_IN.find(({ what }) => what === 'a user whose key would have the alias of another key');
+      const { namespace, name: named = '' } = user?.object.metadata ?? {};
+      const key = await bed.cluster.get(virtualKeys, namespace, userKeyName(named));
+      expect(key?.status).toMatchObject({ isActive: false });
+      const { conditions = [] } = (key?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
+      expect(conditions[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'AliasTaken' });
+    });
+
     // Each fails as soon as reconcile says it too.
     for (const one of silent) test.fails(`${one.what} gets in, and reconcile does not say so yet`, () => judge(one));
   });

@@ -27,7 +27,8 @@ const KEYS = { path: '/openid/v1/jwks', accept: 'application/jwk-set+json' };
 const FRESH_FOR = 600_000;
 /** Unknown keys make us look at most this often, however many come. */
 const LOOK_AGAIN_AFTER = 30_000;
-const GIVE_UP_AFTER = 3_000;
+/** Both documents within what an API server waits for a webhook of ours (5 s), with time left to judge. */
+const GIVE_UP_AFTER = 1_500;
 
 /** Keeps values between requests and no I/O, so one may serve all requests of a Worker. Correct when empty. */
 export function createIssuerKeys({ request, clock, issuer }: IssuerKeysDeps): IssuerKeys {
