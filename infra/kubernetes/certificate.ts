@@ -17,10 +17,15 @@ export function readCertificate({ cert, key }: CertificateFiles): Tls {
 
 /** Certificates are renewed while processes run. One that cannot be used is told, and the old one stays. */
 export function followCertificate(files: CertificateFiles, served: Pick<Served, 'renew'>, log: Log): void {
+  let shown = '';
   for (const file of Object.values(files)) {
     watchFile(file, { interval: LOOK_EVERY, persistent: false }, () => {
       try {
-        served.renew(readCertificate(files));
+        const next = readCertificate(files);
+        // Both files are looked at, and change together.
+        if (shown === next.cert) return;
+        served.renew(next);
+        shown = next.cert;
         log.info('certificate renewed', { file });
       } catch (error) {
         log.warn('certificate not renewed', { file, why: error instanceof Error ? error.message : String(error) });
