@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { cases } from '#crds/cases/all.ts';
@@ -12,6 +13,7 @@ import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toPolicy } from '#crds/policy.ts';
 import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
+import { type Mutant, mutant } from './crds-mutants.ts';
 
 const why = whyNoControlPlane();
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
@@ -101,6 +103,20 @@ describe.skipIf(why !== undefined)(
       await server.call('DELETE', path);
       return answer;
     }
+
+    test('never accept what we refuse, nor refuse what we accept', async () => {
+      const judged = async ({ kind: name, object }: Mutant) => {
+        const kind = kindOf(name);
+        // Two entries may share a Secret as far as the CRD knows: what only a policy says has its own test.
+        const metadata = { ...object.metadata, annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } };
+        const path = `${folderOf(kind)}?dryRun=All&fieldValidation=Ignore`;
+        const { code, body } = await server.call('POST', path, full(name, { ...object, metadata } as Manifest));
+        const found = judge(kind, object);
+        expect(code === 201, JSON.stringify({ body, found })).toBe(found.length === 0);
+        if (code !== 201) expect((body as { message: string }).message).not.toContain('resulted in error');
+      };
+      await fc.assert(fc.asyncProperty(mutant, judged), { numRuns: 600 });
+    });
 
     test('refuse two entries with one Secret in the words of the function, unless the annotation allows it', async () => {
       const { code, body } = await create('GatewayInstance', SHARING);
