@@ -56,7 +56,7 @@ const hasAudience = ({ CALLER_TOKENS, CALLER_AUDIENCE }: Partial<Record<string, 
 const NO_AUDIENCE = {
   ...together,
   path: ['CALLER_AUDIENCE'],
-  error: 'CALLER_TOKENS need it: name what stands before the path in the address of the webhooks',
+  error: 'CALLER_TOKENS needs it: name what stands before the path in the address of the webhooks',
 };
 const NO_CLUSTER = { ...together, path: ['KUBECONFIG'], error: 'name a kubeconfig file, or run in a Pod of a cluster' };
 

@@ -13,6 +13,7 @@ import { callerOf } from '../../infra/caller.ts';
 import { nodeDependencies } from '../../infra/node.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { type RunningWorkers, startWorkers } from '../platforms/miniflare.ts';
+import { runNode, startNode } from '../platforms/node-process.ts';
 import { reviewOf } from '../platforms/review.ts';
 import { temporaryFolder } from '../stack.ts';
 import { createWorld, objectOf } from './fixtures.ts';
@@ -130,6 +131,43 @@ describe.skipIf(why !== undefined)(
         expect(counted).toContain('gateway_operator_admission_callers_total{result="verified"} 2');
         expect(counted).toContain('gateway_operator_admission_callers_total{result="OtherGroup"} 1');
         await close();
+      });
+    });
+
+    describe('in a Node process, as it is deployed', () => {
+      let folder: string;
+      const bundle = () => join(folder, 'node/admission.mjs');
+      const environment = { CALLER_TOKENS: 'enforce', CALLER_AUDIENCE: `${AUDIENCE}/`, LOG_LEVEL: 'warn' };
+
+      beforeAll(async () => {
+        folder = temporaryFolder();
+        await writeBundles(
+          folder,
+          DEPLOYABLES.filter(({ output }) => output === 'node/admission.mjs'),
+        );
+      });
+
+      test('its environment is enough', async () => {
+        const started = await startNode(bundle(), { ...environment, LOG_LEVEL: 'info', KUBECONFIG: server.kubeconfig });
+        const send = async (token: string) => {
+          const init = { method: 'POST', body: review, headers: headersWith(token) };
+          return (await fetch(`${started.url}/mutate`, init)).status;
+        };
+        expect(await send(await tokenFor('somebody', [`${AUDIENCE}/mutate`])), started.printed()).toBe(401);
+        expect(await send(await attestedToken(`${AUDIENCE}/mutate`, 'auth.gateway-operator.dev'))).toBe(200);
+        const counted = await (await fetch(`${started.url}/metrics`)).text();
+        expect(counted).toContain('gateway_operator_admission_callers_total{result="NotAttested"} 1');
+        expect(counted).toContain('gateway_operator_admission_callers_total{result="verified"} 1');
+        expect(await started.stop()).toBe(0);
+      });
+
+      test('without an audience, or with a word that is none of the three, it does not start and says why', async () => {
+        const run = (more: Record<string, string>) =>
+          runNode(bundle(), [], { ...environment, KUBECONFIG: server.kubeconfig, ...more });
+        const [without, unknown] = [await run({ CALLER_AUDIENCE: '' }), await run({ CALLER_TOKENS: 'on' })];
+        expect([without.code, unknown.code]).toEqual([1, 1]);
+        expect(`${without.stdout}${without.stderr}`).toContain('CALLER_AUDIENCE is not set: CALLER_TOKENS needs it');
+        expect(`${unknown.stdout}${unknown.stderr}`).toContain('CALLER_TOKENS=');
       });
     });
 
