@@ -310,6 +310,15 @@ test("a Secret of cert-manager, or one made by hand, is never written to, and it
   expect(clock.now()).toBe(START);
 });
 
+test('a Secret of ours that cert-manager takes over is its own from then on', async () => {
+  const bed = await started();
+  await bed.editSecret({ metadata: { annotations: { 'cert-manager.io/certificate-name': 'admission' } } });
+  const before = writes(bed);
+  bed.clock.pass(61 * DAY);
+  expect(await bed.sweep()).toEqual({ actions: [] });
+  expect(writes(bed)).toBe(before);
+});
+
 test('a configuration that cert-manager injects into is left to it', async () => {
   const bed = createBed();
   await bed.applyHooks();

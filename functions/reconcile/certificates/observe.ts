@@ -78,8 +78,9 @@ function toSecretView(secret: KubeObject | undefined, { issuer, ...certificates 
   const { labels = {}, annotations = {}, resourceVersion = '' } = secret.metadata;
   const names = [nameOf({ issuer, ...certificates })];
   const data = dataOf(secret);
-  if (labels[OWNED_LABEL] !== OWNED) {
-    const byCertManager = Object.keys(annotations).some((name) => name.startsWith(CERT_MANAGER));
+  const byCertManager = Object.keys(annotations).some((name) => name.startsWith(CERT_MANAGER));
+  // One that was ours may have become cert-manager's.
+  if (byCertManager || labels[OWNED_LABEL] !== OWNED) {
     // By hand it is often one that signed itself.
     const at =
       data[ENTRIES.serving.ca] === undefined ? { ...ENTRIES.serving, ca: ENTRIES.serving.cert } : ENTRIES.serving;
