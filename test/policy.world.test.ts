@@ -1,4 +1,5 @@
 // Do the generated ValidatingAdmissionPolicies judge as we do, on a real API server where nothing else does?
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,6 +17,7 @@ import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlan
 import { type Mutant, mutant } from './crds-mutants.ts';
 
 const why = whyNoControlPlane();
+const FILE = join(import.meta.dirname, '../infra/kubernetes/policy.yaml');
 const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
 const BINDINGS = `/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings`;
 const MERGE = { 'content-type': 'application/merge-patch+json' };
@@ -77,6 +79,17 @@ describe.skipIf(why !== undefined)(
       await until(async () => 'observedGeneration' in (await read()));
       return read();
     }
+
+    test('are unchanged when they are applied again', () => {
+      const apply = () =>
+        execFileSync('kubectl', ['--kubeconfig', server.kubeconfig, 'apply', '--validate=strict', '-f', FILE], {
+          encoding: 'utf8',
+          // Made without kubectl at first, which it warns of once.
+          stdio: ['ignore', 'pipe', 'ignore'],
+        });
+      apply();
+      expect(apply().replace(/^.* unchanged\n/gm, '')).toBe('');
+    });
 
     test.each(cases)('judge a $kind $what as we do', async (one) => {
       const { object, old } = objectsOf(one);

@@ -91,6 +91,7 @@ describe('enforce', () => {
       const { send, logged, counted } = scene('enforce', verdict);
       const answer = await send(headers);
       expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
       const text = await answer.text();
       expect(JSON.parse(text)).toMatchObject({ kind: 'Status', reason: 'Unauthorized', code: 401 });
       expect(text).not.toContain(problem);

@@ -79,7 +79,7 @@ export function createHandle(deps: HandleDeps) {
   return async (verb: Verb, request: Request): Promise<Handled> => {
     const startedAt = clock.now();
     const met = await deps.caller?.meet(request);
-    if (met?.outcome === 'refused') return problem(401, NOBODY);
+    if (met?.outcome === 'refused') return unauthenticated();
     const body = await readBody(request);
     if (body === undefined) return problem(413, `the body is larger than ${LARGEST_BODY} bytes`);
     const review = readReview(body);
@@ -88,7 +88,7 @@ export function createHandle(deps: HandleDeps) {
       return problem(400, review.problem);
     }
     const { uid, kind, namespace, name, operation, dryRun, userInfo } = review.request;
-    if (met?.mayReview(kind.group) === 'refused') return problem(401, NOBODY);
+    if (met?.mayReview(kind.group) === 'refused') return unauthenticated();
     const user = userInfo?.username;
     const line = { verb, uid, kind: kind.kind, namespace, name, operation, user, dryRun: dryRun === true };
     const ended = (result: string, ofOurs: string) => {
@@ -138,7 +138,11 @@ const json = (status: number, body: unknown): Response =>
   new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json' } });
 
 /** The same for everybody: why is in our log. */
-const NOBODY = 'the caller did not prove to be an API server that may ask this';
+function unauthenticated(): Handled {
+  const { response } = problem(401, 'the caller did not prove to be an API server that may ask this');
+  response.headers.set('www-authenticate', 'Bearer');
+  return { response };
+}
 
 const REASONS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
