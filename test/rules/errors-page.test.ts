@@ -17,6 +17,7 @@ const failures: { readonly [Code in FailureCode]: Extract<Failure, { readonly co
     kind: 'key',
     name: 'k',
     limit: 1n,
+    spent: 1n,
     duration: '1d',
     resetAt: 9000,
     now: 0,
