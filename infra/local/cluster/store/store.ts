@@ -118,6 +118,7 @@ export function createStore(ownership: Ownership, historyLength = 10_000): Store
     listAt(at, resource, namespace) {
       const later = history.since(at);
       if (later === undefined) return undefined;
+      if (later.length === 0) return shelf.list(resource, namespace);
       return undo(shelf.list(resource, namespace), later, (event) => {
         return event.resource === resource && (namespace === undefined || event.namespace === namespace);
       });
