@@ -29,6 +29,11 @@ describe('an answer', () => {
     expect(Object.keys(validated).sort()).toEqual(['allowed', 'uid']);
   });
 
+  test.each(['/mutate', '/validate'])('does not ask for the members that a create has no use for: %s', async (path) => {
+    const { oldObject: _, ...request } = { ...requestOf(good), oldObject: null };
+    expect(await ask(deps, path, request)).toMatchObject({ allowed: true });
+  });
+
   test('that refuses has code 422, so that no client tries again', async () => {
     for (const path of ['/mutate', '/validate']) {
       expect(await ask(deps, path, requestOf(bad))).toEqual({

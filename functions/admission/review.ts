@@ -27,8 +27,8 @@ export const Review = z.object({
     namespace: optional(z.string()),
     operation: z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT']),
     userInfo: optional(UserInfo),
-    object: z.unknown(),
-    oldObject: z.unknown(),
+    object: z.unknown().default(null),
+    oldObject: z.unknown().default(null),
     dryRun: optional(z.boolean()),
   }),
 });
