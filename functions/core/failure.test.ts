@@ -17,6 +17,7 @@ const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code: Code 
     kind: 'user',
     name: 'alice@example.com',
     limit: 12_500_000_000n,
+    spent: 12_500_000_000n,
     duration: '30d',
     resetAt: NOW + 1500,
     now: NOW,
@@ -44,6 +45,14 @@ test('what a client is told of each failure', async () => {
     return `${status} (logged as ${level})\n${extra.join('')}${JSON.stringify({ error })}\n`;
   });
   await expect(told.join('\n')).toMatchFileSnapshot(join(import.meta.dirname, 'failure.golden.txt'));
+});
+
+test('a request that is too dear for what is left is not told that the budget is spent', () => {
+  const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
+  expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" leaves too little for this request: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
+  );
 });
 
 test('nobody is told why the ledger is away', () => {

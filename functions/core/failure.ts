@@ -15,6 +15,7 @@ export type Failure =
       readonly kind: ScopeKind;
       readonly name: string;
       readonly limit: Nano;
+      readonly spent: Nano;
       readonly duration: string;
       readonly resetAt: Millis;
       readonly now: Millis;
@@ -188,8 +189,13 @@ function byClass(status: number): string {
 }
 
 function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>): string {
+  const budget = `The budget of ${failure.kind} ${quote(failure.name)}`;
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
-  return `The budget of ${failure.kind} ${quote(failure.name)} is exceeded: ${limit}. It resets at ${date(failure.resetAt)}; raise maxBudget to go on before that.`;
+  const reset = `It resets at ${date(failure.resetAt)}`;
+  // A request can be too dear for a budget that is hardly touched: no wait makes it cheaper.
+  return failure.spent < failure.limit
+    ? `${budget} leaves too little for this request: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise maxBudget.`
+    : `${budget} is exceeded: ${limit}. ${reset}; raise maxBudget to go on before that.`;
 }
 
 /** Whole seconds, never early, never zero. */

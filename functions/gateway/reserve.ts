@@ -118,8 +118,9 @@ function toFailure(refusal: HoldRefusal, now: number): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
       const { kind, name, budget } = refusal.scope;
-      const { limit, resetAt } = refusal;
-      return { code: 'budget_exceeded', kind, name, limit, duration: budget?.duration ?? 'window', resetAt, now };
+      const { limit, spent, resetAt } = refusal;
+      const duration = budget?.duration ?? 'window';
+      return { code: 'budget_exceeded', kind, name, limit, spent, duration, resetAt, now };
     }
     case 'busy':
       return { code: 'budget_held', kind: refusal.scope.kind, name: refusal.scope.name };
