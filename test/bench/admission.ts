@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { reviewOf } from '../platforms/review.ts';
-import { printed, spawnPinned } from './pinned.ts';
+import { cpuOf, printed, spawnPinned } from './pinned.ts';
 import { median, spread, table } from './table.ts';
 
 const ROUNDS = 21;
@@ -32,6 +32,8 @@ interface Start {
   readonly listening: number;
   /** … to the last byte of the first answer. */
   readonly answered: number;
+  /** Milliseconds of CPU until then, in steps of ten: what a busy machine cannot stretch. */
+  readonly cpu: number;
 }
 
 /** The service account's way to the API server, HTTP as behind Knative's ingress, a review that needs no look-up. */
@@ -86,11 +88,12 @@ async function start(program: string, environment: Readonly<Record<string, strin
   const listening = performance.now() - began;
   const said = await post(`${url}/mutate`);
   const answered = performance.now() - began;
+  const cpu = cpuOf(child) ?? Number.NaN;
   // The compile cache is written at the end: so it ends as it does in a cluster.
   child.kill('SIGTERM');
   await ended;
   if (!said.includes('"allowed":true')) throw new Error(`not an answer: ${said}`);
-  return { listening, answered };
+  return { listening, answered, cpu };
 }
 
 function post(url: string): Promise<string> {
@@ -120,8 +123,17 @@ function report(names: ReadonlyArray<string>, starts: ReadonlyArray<ReadonlyArra
       spread(answered),
       (middle - base).toFixed(1),
       `${(middle / base).toFixed(2)} ×`,
+      median(of.map(({ cpu }) => cpu)).toFixed(0),
     ];
   });
-  const head = ['cold start', 'listens, ms', 'first review answered, ms', 'from to', 'more than bare', 'ratio'];
+  const head = [
+    'cold start',
+    'listens, ms',
+    'first review answered, ms',
+    'from to',
+    'more than bare',
+    'ratio',
+    'CPU, ms',
+  ];
   return `Admission: ${ROUNDS} starts each, in turn, after ${WARM_UP} of each to warm up; medians.\n\n${table(head, rows)}`;
 }
