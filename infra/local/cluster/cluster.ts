@@ -43,7 +43,7 @@ export type Cluster = {
 
 export function createCluster({ pool, port, tls, token, log, now = Date.now, historyLength }: ClusterOptions): Cluster {
   const store = createStore(createOwnership(pool), historyLength);
-  const registry = createRegistry(store);
+  const registry = createRegistry(store, log);
   const webhooks = createCall(store);
   const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID, now });
   const deps: Deps = { store, registry, admission, now, newUid: randomUUID };

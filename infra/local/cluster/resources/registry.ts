@@ -1,4 +1,5 @@
 // Which kinds does the cluster serve right now?
+import type { Log } from '#core/ports/clock.ts';
 import type { KubeObject } from '../object.ts';
 import type { Store } from '../store/store.ts';
 import { coreResources } from './core-resources.ts';
@@ -19,7 +20,7 @@ export type Registry = {
 };
 
 /** The built-in kinds, and those of the CRDs in the store; follows the store as it changes. */
-export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>): Registry {
+export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>, log: Log): Registry {
   const made = new WeakMap<KubeObject, readonly Resource[]>();
   let known: readonly Resource[] | undefined;
   store.subscribe(({ resource }) => {
@@ -27,9 +28,19 @@ export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>)
   });
 
   function resourcesOf(crd: KubeObject): readonly Resource[] {
-    const found = made.get(crd) ?? customResources(crd);
+    const found = made.get(crd) ?? attempt(crd);
     made.set(crd, found);
     return found;
+  }
+
+  /** A definition stored by an earlier release that this one cannot read stops none of the others. */
+  function attempt(crd: KubeObject): readonly Resource[] {
+    try {
+      return customResources(crd);
+    } catch (error) {
+      log.error('embedded cluster: a CustomResourceDefinition is not served', { name: crd.metadata.name, error });
+      return [];
+    }
   }
 
   function all(): readonly Resource[] {

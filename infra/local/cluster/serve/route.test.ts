@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { createRegistry } from '../resources/registry.ts';
 import { placeOf, routeOf } from './route.ts';
 
-const registry = createRegistry({ list: () => [], get: () => undefined, subscribe: () => () => {} });
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const registry = createRegistry({ list: () => [], get: () => undefined, subscribe: () => () => {} }, silent);
 
 const routed = (method: string, path: string) => {
   const url = new URL(path, 'https://x');
