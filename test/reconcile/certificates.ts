@@ -69,7 +69,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
   const log = createMemoryLog();
   const metrics = { add: () => {}, set: () => {}, observe: () => {}, render: () => '' };
   let issued = 0;
-  const issuer = remembering(createIssuer(), () => {
+  const issuer = remembering(() => {
     issued += 1;
   });
   const terms: CertificateDeps = {
@@ -167,24 +167,28 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
 const isOurs = ({ clientConfig }: Entry): boolean =>
   (clientConfig.service as { name?: string } | undefined)?.name === 'admission';
 
-/** A year has thousands of sweeps, and few certificates. */
-function remembering(issuer: Issuer, onIssue: () => void): Issuer {
-  const known = new Map<string, ReturnType<Issuer['inspect']>>();
-  const bundles = new Map<string, ReadonlyArray<string>>();
+const real = createIssuer();
+const pairs = new Map<string, Promise<Pair>>();
+const inspected = new Map<string, ReturnType<Issuer['inspect']>>();
+const bundles = new Map<string, ReadonlyArray<string>>();
+
+/** Hundreds of beds live through the same hours: the n-th pair of an order is the same in each of them, and judged once. */
+function remembering(onIssue: () => void): Issuer {
+  const orders = new Map<string, number>();
   return {
     issue: (order) => {
       onIssue();
-      return issuer.issue(order);
+      const count = (orders.get(JSON.stringify(order)) ?? 0) + 1;
+      orders.set(JSON.stringify(order), count);
+      return remembered(pairs, JSON.stringify([order, count]), () => real.issue(order));
     },
-    inspect: (pair, names) => {
-      const key = JSON.stringify([pair.ca, pair.cert, pair.key, names]);
-      if (!known.has(key)) known.set(key, issuer.inspect(pair, names));
-      return known.get(key);
-    },
-    split: (bundle) => {
-      const found = bundles.get(bundle) ?? issuer.split(bundle);
-      bundles.set(bundle, found);
-      return found;
-    },
+    inspect: (pair, names) =>
+      remembered(inspected, [pair.ca, pair.cert, pair.key, ...names].join('|'), () => real.inspect(pair, names)),
+    split: (bundle) => remembered(bundles, bundle, () => real.split(bundle)),
   };
+}
+
+function remembered<T>(known: Map<string, T>, key: string, make: () => T): T {
+  if (!known.has(key)) known.set(key, make());
+  return known.get(key) as T;
 }
