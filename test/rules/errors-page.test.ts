@@ -18,7 +18,6 @@ const failures: { readonly [Code in FailureCode]: Extract<Failure, { readonly co
     name: 'k',
     limit: 1n,
     spent: 1n,
-    spent: 1n,
     duration: '1d',
     resetAt: 9000,
     now: 0,
