@@ -73,8 +73,14 @@ export type TeamView = z.output<typeof TeamView>;
 /** What keys, users and teams have in common. */
 export type MemberView = Pick<KeyView, 'connectionRef' | 'models' | 'maxBudget'>;
 
+/** What was read of a spec, for as long as the spec lives: every check of a chain asks again, and nothing changes a spec in place. */
+const known = new WeakMap<object, Map<z.ZodObject, unknown>>();
+
 /** Any JSON as a view: never fails. */
 export function toView<S extends z.ZodObject>(view: S, spec: unknown): z.output<S> {
-  const isMap = typeof spec === 'object' && spec !== null && !Array.isArray(spec);
-  return view.parse(isMap ? spec : {});
+  if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) return view.parse({});
+  const views = known.get(spec) ?? new Map<z.ZodObject, unknown>();
+  if (!views.has(view)) views.set(view, view.parse(spec));
+  known.set(spec, views);
+  return views.get(view) as z.output<S>; // Put there by this very view.
 }

@@ -1,5 +1,5 @@
 // How many requests a second does a server answer, and how long does each take? Bare sockets, so that the server is what is measured.
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -33,12 +33,6 @@ export async function load(
 
 export const percentile = (ascending: readonly number[], share: number): number =>
   ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN;
-
-export const median = (values: readonly number[]): number =>
-  percentile(
-    [...values].sort((one, other) => one - other),
-    0.5,
-  );
 
 function talk({ url, path, body }: Target, goOn: (now: number) => boolean, took: number[]): Promise<void> {
   const { hostname, port } = new URL(url);
@@ -82,6 +76,7 @@ function talk({ url, path, body }: Target, goOn: (now: number) => boolean, took:
 
 export interface Server {
   readonly url: string;
+  readonly child: ChildProcess;
   stop(): Promise<void>;
 }
 
@@ -97,5 +92,5 @@ export async function start(what: 'echo' | 'admission', address?: string): Promi
     child.disconnect();
     await ended;
   };
-  return { url, stop };
+  return { url, child, stop };
 }

@@ -1,49 +1,58 @@
 // How many reviews a second, measured against a handler that only parses and echoes the same JSON?
-import { load, median, start, type Target } from './load.ts';
-import { instanceReview, keyReview } from './reviews.ts';
 
-export interface Throughput {
-  readonly name: string;
-  readonly bytes: number;
+import { cpuOf } from '../pinned.ts';
+import { median, table } from '../table.ts';
+import { load, type Server, start, type Target } from './load.ts';
+import { instanceReview, keyReview, TIMEOUT } from './reviews.ts';
+
+/** Until everything is compiled. */
+const WARM_UP = 15_000;
+
+interface Round {
   readonly perSecond: number;
-  readonly echoPerSecond: number;
-  /** Median over the rounds: what both share of the machine in a round is the same. */
-  readonly ratio: number;
+  /** Microseconds of CPU a request; NaN where the system does not tell. */
+  readonly cpu: number;
 }
 
-/** In alternating rounds, so that whatever else the machine does befalls both. */
-export async function measureThroughput({ rounds = 15, millis = 400 } = {}): Promise<Throughput[]> {
-  const [echo, admission] = await Promise.all([start('echo'), start('admission')]);
-  const cases = [
-    { name: 'edit of a key', body: keyReview() },
-    { name: 'new instance with 6 entries', body: instanceReview() },
-  ].flatMap(({ name, body }) => ['/mutate', '/validate'].map((path) => ({ name: `${path}, ${name}`, path, body })));
+/** In alternating rounds, so that whatever else the machine does befalls both; a ratio of medians of the two. */
+export async function benchThroughput({ rounds = 15, requests = 3000 } = {}): Promise<string> {
+  const servers = await Promise.all([start('echo'), start('admission')]);
   try {
-    const found: Throughput[] = [];
+    const cases = [
+      { name: 'edit of a key', body: keyReview() },
+      { name: 'new instance with 6 entries', body: instanceReview() },
+    ].flatMap(({ name, body }) => ['/mutate', '/validate'].map((path) => ({ name: `${path}, ${name}`, path, body })));
+    const rows: string[][] = [];
     for (const { name, path, body } of cases) {
-      const [theirs, ours]: [Target, Target] = [
-        { url: echo.url, path, body },
-        { url: admission.url, path, body },
-      ];
-      // Until both are compiled: a cluster's API server sends more than this in an hour.
-      for (const warm of [theirs, ours]) await load(warm, { requests: 15_000 });
-      const pairs: Array<readonly [number, number]> = [];
-      for (let round = 0; round < rounds; round += 1) {
-        const before = await load(theirs, { millis: millis / 2 });
-        const mine = await load(ours, { millis });
-        const after = await load(theirs, { millis: millis / 2 });
-        pairs.push([mine.perSecond, (before.perSecond + after.perSecond) / 2]);
-      }
-      found.push({
-        name,
-        bytes: Buffer.byteLength(body),
-        perSecond: median(pairs.map(([mine]) => mine)),
-        echoPerSecond: median(pairs.map(([, other]) => other)),
-        ratio: median(pairs.map(([mine, other]) => mine / other)),
-      });
+      const target = { path: `${path}${TIMEOUT}`, body };
+      for (const { url } of servers) await load({ ...target, url }, { requests: WARM_UP });
+      const told: Round[][] = servers.map(() => []);
+      for (let round = 0; round < rounds; round += 1)
+        for (const [index, server] of servers.entries()) told[index]?.push(await measure(server, target, requests));
+      rows.push([name, ...compare(told[0] ?? [], told[1] ?? [])]);
     }
-    return found;
+    const head = ['review of 8 KB', 'echo, /s', 'admission, /s', 'ratio', 'echo, µs CPU', 'admission, µs CPU', 'ratio'];
+    return `Reviews a second over HTTP against a Hono handler that parses and echoes the JSON; medians of ${rounds} rounds in turn.\n\n${table(head, rows)}`;
   } finally {
-    await Promise.all([echo.stop(), admission.stop()]);
+    await Promise.all(servers.map((server) => server.stop()));
   }
+}
+
+async function measure({ url, child }: Server, target: Omit<Target, 'url'>, requests: number): Promise<Round> {
+  const before = cpuOf(child) ?? Number.NaN;
+  const { perSecond, millis } = await load({ ...target, url }, { requests });
+  return { perSecond, cpu: (((cpuOf(child) ?? Number.NaN) - before) * 1000) / millis.length };
+}
+
+function compare(echo: ReadonlyArray<Round>, ours: ReadonlyArray<Round>): string[] {
+  const of = (rounds: ReadonlyArray<Round>, member: keyof Round) => median(rounds.map((round) => round[member]));
+  const ratios = ours.map((round, index) => round.perSecond / (echo[index]?.perSecond ?? Number.NaN));
+  return [
+    of(echo, 'perSecond').toFixed(0),
+    of(ours, 'perSecond').toFixed(0),
+    median(ratios).toFixed(2),
+    of(echo, 'cpu').toFixed(0),
+    of(ours, 'cpu').toFixed(0),
+    (of(echo, 'cpu') / of(ours, 'cpu')).toFixed(2),
+  ];
 }

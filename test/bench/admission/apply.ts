@@ -1,0 +1,129 @@
+// What does admission add to an apply on a real API server, and does that grow with the number of keys?
+import { setTimeout as pause } from 'node:timers/promises';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, openBed } from '../../admission/bed.ts';
+import { CONNECTION, GOOD, modelEntry, objectOf, secretOf } from '../../admission/fixtures.ts';
+import { whyNoControlPlane } from '../../control-plane.ts';
+import { median, table } from '../table.ts';
+import { percentile } from './load.ts';
+
+const UNJUDGED = 'unjudged';
+const WEBHOOKS = ['mutating', 'validating'].map((kind) => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: `${kind}webhookconfigurations`,
+  kind: `${kind === 'mutating' ? 'Mutating' : 'Validating'}WebhookConfiguration`,
+}));
+
+/** Where there is no API server, it says why not. */
+export async function benchApply({ edits = 400, applies = 15, keys = 5000 } = {}): Promise<string> {
+  const why = whyNoControlPlane();
+  if (why !== undefined) return `Added to an apply on a real API server: not measured, ${why}.`;
+  const bed = await openBed('real');
+  try {
+    await prepare(bed);
+    const few = await measure(bed, edits, applies);
+    for (let from = 0; from < keys; from += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, index) => createKey(bed, UNJUDGED, `more-${from + index}`)));
+    const many = await measure(bed, edits, applies);
+    const head = ['edit of a key', 'keys', 'without, p50 ms', 'with', 'added', 'without, p99 ms', 'with', 'added'];
+    const rows = [...few.map((row) => insert(row, 2)), ...many.map((row) => insert(row, keys + 2))];
+    return `Added to an edit on a real API server, with and without our webhooks in turn: ${edits} requests, ${applies} runs of kubectl.\n\n${table(head, rows)}`;
+  } finally {
+    await bed.stop();
+  }
+}
+
+const insert = ([name = '', ...rest]: readonly string[], keys: number): string[] => [name, String(keys), ...rest];
+
+/** A namespace that our webhooks do not look at, and a key in either. */
+async function prepare(bed: Bed): Promise<void> {
+  const { cluster } = bed;
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: UNJUDGED } };
+  await must(bed.kubectl(['apply', '-f', '-'], JSON.stringify(namespace)));
+  const secrets = [
+    secretOf('database', { host: 'postgres', user: 'gateway', password: 'x', name: 'gateway' }),
+    secretOf('store', { host: 'valkey', port: '6379', password: '' }),
+    secretOf('creds-gpt-4o', { apiKey: 'x' }),
+  ];
+  for (const secret of secrets) await must(bed.kubectl(['apply', '-f', '-'], JSON.stringify(secret)));
+  const spec = { ...GOOD.GatewayInstance, models: [modelEntry('gpt-4o')] };
+  await mustWrite(cluster.create(gatewayInstances, objectOf('GatewayInstance', spec)));
+  await mustWrite(
+    cluster.create(users, objectOf('User', { connectionRef: CONNECTION, userEmail: 'alice@example.com' })),
+  );
+  const notIn = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: [UNJUDGED] };
+  for (const resource of WEBHOOKS) {
+    for (const { metadata, ...rest } of await cluster.list(resource)) {
+      const webhooks = (rest.webhooks as object[]).map((one) => ({
+        ...one,
+        namespaceSelector: { matchExpressions: [notIn] },
+      }));
+      await mustWrite(cluster.patch(resource, undefined, metadata.name, { webhooks }));
+    }
+  }
+  // The API server learns of a change of its webhooks by a watch of its own.
+  await pause(3000);
+  await createKey(bed, 'team-a', 'judged');
+  await createKey(bed, UNJUDGED, 'free');
+}
+
+async function createKey({ cluster }: Bed, namespace: string, name: string): Promise<void> {
+  const spec = { ...GOOD.VirtualKey, keyAlias: name, teamRef: undefined, userRef: undefined };
+  const object = objectOf('VirtualKey', JSON.parse(JSON.stringify(spec)), { name, namespace });
+  await mustWrite(cluster.create(virtualKeys, object));
+}
+
+async function measure(bed: Bed, edits: number, applies: number): Promise<string[][]> {
+  const places = [
+    { namespace: UNJUDGED, name: 'free' },
+    { namespace: 'team-a', name: 'judged' },
+  ];
+  const time = async (
+    count: number,
+    edit: (place: { namespace: string; name: string }, budget: string) => Promise<void>,
+  ) => {
+    const took: number[][] = places.map(() => []);
+    for (let round = -5; round < count; round += 1) {
+      for (const [index, place] of places.entries()) {
+        const began = performance.now();
+        await edit(place, String(100 + round));
+        if (round >= 0) took[index]?.push(performance.now() - began);
+      }
+    }
+    return took;
+  };
+  const requests = await time(edits, ({ namespace, name }, maxBudget) =>
+    mustWrite(bed.cluster.patch(virtualKeys, namespace, name, { spec: { maxBudget } })),
+  );
+  const runs = await time(applies, async ({ namespace, name }, maxBudget) => {
+    const spec = { keyAlias: name, models: ['gpt-4o'], maxBudget, budgetDuration: '30d', connectionRef: CONNECTION };
+    const file = JSON.stringify(objectOf('VirtualKey', spec, { name, namespace }));
+    await must(bed.kubectl(['apply', '-f', '-'], file));
+  });
+  return [
+    ['the request', ...compare(requests)],
+    ['kubectl apply', ...compare(runs)],
+  ];
+}
+
+function compare([without = [], judged = []]: ReadonlyArray<readonly number[]>): string[] {
+  const p99 = (times: readonly number[]) =>
+    percentile(
+      [...times].sort((one, other) => one - other),
+      0.99,
+    );
+  return [median, p99].flatMap((of) =>
+    [of(without), of(judged), of(judged) - of(without)].map((millis) => millis.toFixed(1)),
+  );
+}
+
+async function must(said: Promise<{ readonly code: number; readonly stderr: string }>): Promise<void> {
+  const { code, stderr } = await said;
+  if (code !== 0) throw new Error(stderr);
+}
+
+async function mustWrite(written: Promise<{ readonly ok: boolean }>): Promise<void> {
+  const answer = await written;
+  if (!answer.ok) throw new Error(JSON.stringify(answer));
+}
