@@ -29,6 +29,9 @@ export interface OpenClusterOptions {
   readonly log: Log;
 }
 
+/** Where the embedded cluster keeps its objects, in the database of the stack. */
+const SCHEMA = 'embedded_cluster';
+
 /** Starts the embedded cluster or envtest's, or reads the given kubeconfig. Throws UsageError where the person can mend it. */
 export async function openCluster(context: OpenClusterOptions): Promise<OpenCluster> {
   const { options, state } = context;
@@ -42,10 +45,13 @@ export async function openCluster(context: OpenClusterOptions): Promise<OpenClus
 async function embedded({ state, certificates, database, log }: OpenClusterOptions) {
   const port = await portOf(state, 'cluster');
   const { host, port: databasePort, username, password, dbname } = database;
-  const pool = new pg.Pool({ host, port: databasePort, user: username, password, database: dbname, max: 10 });
+  const place = { host, port: databasePort, user: username, password, database: dbname };
+  const pool = new pg.Pool({ ...place, max: 10, options: `-c search_path=${SCHEMA}` });
   // A connection that breaks while idle is no fault of anybody's: the pool makes another.
   pool.on('error', () => undefined);
   const { cert, key } = certificates;
+  // The person's own schemas stay as they are.
+  await pool.query(`create schema if not exists ${SCHEMA}`);
   const cluster = createCluster({ pool, port, tls: { cert, key }, token: state.remembered.clusterToken, log });
   await cluster.start();
   const stop = async () => {

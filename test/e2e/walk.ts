@@ -50,6 +50,12 @@ export function describeWalk(name: string, args: ReadonlyArray<string>, skip?: s
       ).toEqual([]);
     });
 
+    test('what `kubectl get` prints, a List, can be applied again', async () => {
+      const printed = await ok('get', 'gwteam', '-o', 'yaml');
+      const { code, stdout } = await stack.kubectl(['apply', '-f', '-'], printed);
+      expect(`${code} ${stdout}`).toMatch(/^0 team\.auth\.gateway-operator\.dev\/research (configured|unchanged)\n$/);
+    });
+
     test('instances and keys are listed, with what they are and whether they are ready', async () => {
       const instances = await ok('get', 'gwi');
       expect(instances).toMatch(/^NAME\s+URL\s+READY/);

@@ -1,6 +1,7 @@
 // What is answered on the paths that are no resources: health, version, discovery, OpenAPI?
 import { aggregatedDiscovery, aggregatedType, groupList, groupOf, resourceList } from '../discovery/discovery.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
+import { openApiV2, openApiV2Type } from '../discovery/openapi-v2.ts';
 import type { Registry } from '../resources/registry.ts';
 import { apiVersionOf } from '../resources/resource.ts';
 import type { JsonObject } from '../schema/json.ts';
@@ -9,7 +10,7 @@ import { root, version } from './about.ts';
 export type Plain = {
   /** 200 where nothing is said. */
   readonly code?: number;
-  readonly body: JsonObject | string;
+  readonly body: JsonObject | string | Uint8Array;
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -27,6 +28,7 @@ export function plainAnswer({ registry, openApi }: Deps, path: string, accept: s
   const [first, second, third] = segments;
   const resources = registry.all();
   if (first === undefined) return { body: root([...new Set(resources.map(apiVersionOf))]) };
+  if (path === '/openapi/v2') return { body: openApiV2(), contentType: openApiV2Type };
   if (first === 'openapi' && second === 'v3') return openApiAnswer(openApi, segments.slice(2).join('/'));
   if (segments.length === 1 && (first === 'api' || first === 'apis')) {
     if (wantsAggregated(accept)) {

@@ -6,7 +6,7 @@ import type { Answered } from './answer.ts';
 
 type Written = {
   readonly code: number;
-  readonly text: string;
+  readonly content: string | Uint8Array;
   readonly contentType: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -17,9 +17,9 @@ export function writeAnswer(
   answered: Exclude<Answered, { watch: unknown }>,
   warnings: readonly string[],
 ): void {
-  const { code, text, contentType, headers = {} } = toWritten(answered);
+  const { code, content, contentType, headers = {} } = toWritten(answered);
   for (const warning of warnings) response.appendHeader('warning', `299 - ${JSON.stringify(warning)}`);
-  const body = Buffer.from(text);
+  const body = typeof content === 'string' ? Buffer.from(content) : content;
   response.writeHead(code, {
     ...headers,
     'cache-control': 'no-cache, private',
@@ -32,14 +32,15 @@ export function writeAnswer(
 function toWritten(answered: Exclude<Answered, { watch: unknown }>): Written {
   const json = { contentType: 'application/json' };
   if (isRefusal(answered)) {
-    return { ...json, code: answered.refusal.code ?? 500, text: `${JSON.stringify(answered.refusal)}\n` };
+    return { ...json, code: answered.refusal.code ?? 500, content: `${JSON.stringify(answered.refusal)}\n` };
   }
   if ('form' in answered) {
     const { code, body, form } = answered;
-    return { code, text: encode(body, form), contentType: form.encoding };
+    return { code, content: encode(body, form), contentType: form.encoding };
   }
   const { code = 200, body, contentType = json.contentType, headers = {} } = answered;
-  return { code, text: typeof body === 'string' ? body : `${JSON.stringify(body)}\n`, contentType, headers };
+  const raw = typeof body === 'string' || body instanceof Uint8Array;
+  return { code, content: raw ? body : `${JSON.stringify(body)}\n`, contentType, headers };
 }
 
 /** Our own fault, as a Status: the log has the rest. */
