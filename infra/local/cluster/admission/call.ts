@@ -16,7 +16,7 @@ export type Call = (
 
 type Target = {
   readonly url: URL;
-  readonly connect: { readonly host?: string; readonly port?: number; readonly servername?: string };
+  readonly connect: { readonly hostname?: string; readonly port?: number; readonly servername?: string };
 };
 
 const maxAnswerBytes = 7 * 1024 * 1024;
@@ -60,7 +60,10 @@ function targetOf({ clientConfig }: Hook, store: Pick<Store, 'get'>): Target | s
     return `the embedded cluster has no Service network: use clientConfig.url, or make ${namespace}/${name} a Service of type ExternalName`;
   }
   const servername = `${name}.${namespace}.svc`;
-  return { url: new URL(`https://${servername}:${port}${path}`), connect: { host: externalName, port, servername } };
+  return {
+    url: new URL(`https://${servername}:${port}${path}`),
+    connect: { hostname: externalName, port, servername },
+  };
 }
 
 type Sending = { readonly review: object; readonly signal: AbortSignal };
@@ -83,6 +86,7 @@ function post(url: URL, options: object, { review, signal }: Sending): Promise<C
         method: 'POST',
         signal,
         headers: {
+          host: url.host,
           'content-type': 'application/json',
           accept: 'application/json, */*',
           'content-length': body.length,
