@@ -127,6 +127,10 @@ export const GatewayEnvironment = z.object({
     .string()
     .default('/etc/gateway/database')
     .describe('Files host, username, password, dbname; port where it is not 5432.'),
+  STORE_DIR: z
+    .string()
+    .default('/etc/gateway/store')
+    .describe('Files host, port, password; host alone where it is memory.'),
   OUTBOX_DIR: z.string().default('/var/lib/gateway/outbox').describe('Outlives the process: an emptyDir at least.'),
 });
 

@@ -8,6 +8,11 @@ export interface BackendsDependencies {
   readonly openDatabase: (connection: DatabaseConnection) => Registry & Books & { close(): Promise<void> };
   /** Books what this process has settled for the instance; nothing where the platform's gateways book for themselves. */
   readonly flush: (instanceUid: string) => Promise<void>;
+  /** Asks a Redis; absent where this platform dials none. */
+  readonly probeRedis?: (
+    connection: Extract<StoreConnection, { type: 'redis' }>,
+    instanceUid: string,
+  ) => Promise<StoreHealth>;
 }
 
 /** Databases are opened once per connection and kept; `close` ends them all. */
@@ -21,7 +26,7 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
       open.set(id, known);
       return known;
     },
-    probeStore: async (connection) => probe(connection),
+    probeStore: (connection, instanceUid) => probe(deps, connection, instanceUid),
     flush: (instanceUid) => deps.flush(instanceUid),
     close: async () => {
       await Promise.allSettled([...open.values()].map((database) => database.close()));
@@ -30,12 +35,20 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
   };
 }
 
-function probe(connection: StoreConnection): StoreHealth {
+async function probe(
+  { probeRedis }: BackendsDependencies,
+  connection: StoreConnection,
+  instanceUid: string,
+): Promise<StoreHealth> {
   if (connection.type === 'memory') return { ok: true };
-  const what = connection.type === 'redis' ? `Redis at ${connection.host}:${connection.port}` : connection.url;
-  return {
-    ok: false,
-    reason: 'StoreUnreachable',
-    message: `${what} is not spoken to by this version: it keeps counters in the gateway's own process only. Set the host entry of the store Secret to "memory" and run one gateway process.`,
-  };
+  if (connection.type === 'upstash') return unreachable(notSpokenTo(connection.url));
+  if (probeRedis !== undefined) return probeRedis(connection, instanceUid);
+  return unreachable(
+    `Redis at ${connection.host}:${connection.port} cannot be asked from where reconcile runs: run reconcile as a Node process`,
+  );
 }
+
+export const notSpokenTo = (url: string): string =>
+  `${url} is not spoken to by this version: name a Redis or Valkey over TCP in the store Secret, or write "memory" and run one gateway process`;
+
+const unreachable = (message: string): StoreHealth => ({ ok: false, reason: 'StoreUnreachable', message });

@@ -1,7 +1,7 @@
 // The gateway function as a Node process: one instance, everything it needs mounted as files, no access to the API server.
-import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createMountedCredentials, createMountedFile } from '#adapters/mounted.ts';
+import { openStore } from '#adapters/open-store.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
@@ -18,7 +18,7 @@ const TRY_AGAIN_AFTER = 1_000;
 
 main(async () => {
   const environment = readEnvironment(GatewayEnvironment, process.env);
-  const { instanceUid, connection } = readMounts(environment);
+  const { instanceUid, connection, storeConnection } = readMounts(environment);
   const log = processLog('gateway', environment.LOG_LEVEL);
   const node = nodeDependencies();
   const { now } = node.clock;
@@ -26,7 +26,7 @@ main(async () => {
   const upstream = createUpstream();
   const database = createDatabase(connection, { log });
   const outbox = createOutbox({ folder: environment.OUTBOX_DIR, log });
-  const store = createMemoryStore({ clock: node.clock });
+  const { store, close: closeStore } = openStore(storeConnection, { instanceUid, clock: node.clock, log });
   const ledger = createLedger({ ...node, instanceUid, store, books: database, outbox, log, metrics });
   void startWhenPossible(ledger.start, node.timer, log);
   const app = createGateway({
@@ -42,6 +42,7 @@ main(async () => {
   const close = async () => {
     await ledger.close();
     await outbox.close();
+    await closeStore();
     await upstream.close();
     await database.close();
   };

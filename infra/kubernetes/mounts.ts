@@ -1,8 +1,8 @@
 // What must be mounted before a gateway can start? Everything that is missing is said at once.
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { toDatabaseConnection } from '#core/connections.ts';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
+import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayEnvironment } from '../env.ts';
 import { listProblems } from '../env.ts';
@@ -10,12 +10,13 @@ import { listProblems } from '../env.ts';
 export interface Mounts {
   readonly instanceUid: string;
   readonly connection: DatabaseConnection;
+  readonly storeConnection: StoreConnection;
 }
 
-type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'OUTBOX_DIR'>;
+type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'STORE_DIR' | 'OUTBOX_DIR'>;
 
 /** Throws with one line per mount that is not as it must be. Credentials may be missing: their model entries drop out. */
-export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, OUTBOX_DIR }: Paths): Mounts {
+export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR }: Paths): Mounts {
   const problems: string[] = [];
   const attempt = <T>(variable: string, path: string, read: () => T): T | undefined => {
     try {
@@ -31,10 +32,11 @@ export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, OUTBOX_DIR }: Paths): 
     return read;
   });
   const connection = attempt('DATABASE_DIR', DATABASE_DIR, () => readConnection(DATABASE_DIR));
+  const storeConnection = attempt('STORE_DIR', STORE_DIR, () => readStoreConnection(STORE_DIR));
   attempt('OUTBOX_DIR', OUTBOX_DIR, () => accessSync(OUTBOX_DIR, constants.R_OK | constants.W_OK));
-  if (snapshot === undefined || connection === undefined || problems.length > 0)
+  if (snapshot === undefined || connection === undefined || storeConnection === undefined || problems.length > 0)
     throw new Error(listProblems(problems));
-  return { instanceUid: snapshot.instance.uid, connection };
+  return { instanceUid: snapshot.instance.uid, connection, storeConnection };
 }
 
 /** A snapshot of a version that is not ours is no snapshot: the last good one is kept. */
@@ -56,6 +58,19 @@ function readConnection(folder: string): DatabaseConnection {
   if (port !== undefined) data.port = port;
   const ref = { nameRef: 'mounted', keys: { ...keys, ...(port === undefined ? {} : { portSecret: 'port' }) } };
   const connection = toDatabaseConnection(ref, data);
+  if (connection.ok) return connection.value;
+  throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);
+}
+
+/** As the database's. A folder without `host` is a mistake, never a store in memory. */
+function readStoreConnection(folder: string): StoreConnection {
+  const names = ['host', 'port', 'password'] as const;
+  const files = names.flatMap((name) => {
+    const content = optional(() => readFileSync(join(folder, name)).toString('base64'));
+    return content === undefined ? [] : [[name, content] as const];
+  });
+  const keys = { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' };
+  const connection = toStoreConnection({ nameRef: 'mounted', keys }, Object.fromEntries(files));
   if (connection.ok) return connection.value;
   throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);
 }

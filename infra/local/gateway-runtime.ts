@@ -1,11 +1,11 @@
 // How does one instance's gateway run inside the stack's process?
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createMemoryStore } from '#adapters/memory/store.ts';
+import { openStore } from '#adapters/open-store.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import type { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Upstream } from '#core/ports/serving.ts';
@@ -28,9 +28,10 @@ export interface RuntimeDependencies {
   readonly metrics: Metrics;
 }
 
-/** What an instance's gateway is made from; with another of these it goes on serving, only `connection` makes a new one. */
+/** What an instance's gateway is made from; with another of these it goes on serving, only another `connection` or `store` makes a new one. */
 export interface Configuration {
   readonly connection: DatabaseConnection;
+  readonly store: StoreConnection;
   readonly snapshot: Snapshot;
   /** `secret` → its entries, as text. */
   readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
@@ -38,6 +39,7 @@ export interface Configuration {
 
 export interface GatewayRuntime {
   readonly connection: DatabaseConnection;
+  readonly store: StoreConnection;
   configure(configuration: Configuration): void;
   fetch(request: Request): Response | Promise<Response>;
   /** Books everything that was settled; throws when the database is away. */
@@ -52,14 +54,15 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
   let current = first;
   const folder = join(deps.folder, uid);
   mkdirSync(folder, { recursive: true });
+  const { store, close: closeStore } = openStore(first.store, { instanceUid: uid, clock, log });
   const outbox = createOutbox({ folder, log });
   const books = deps.openDatabase(first.connection);
-  const store = createMemoryStore({ clock });
   const ledger = createLedger({ instanceUid: uid, store, books, outbox, clock, ids, timer, log, metrics });
   try {
     await ledger.start();
   } catch (error) {
     await outbox.close();
+    await closeStore();
     await books.close();
     throw error;
   }
@@ -79,6 +82,7 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
   });
   return {
     connection: first.connection,
+    store: first.store,
     configure: (configuration) => {
       current = configuration;
     },
@@ -87,6 +91,7 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
     close: async () => {
       await ledger.close();
       await outbox.close();
+      await closeStore();
       await books.close();
     },
   };

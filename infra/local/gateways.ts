@@ -1,6 +1,6 @@
 // Which gateway serves /{namespace}/{name}? What the kubelet does with a Deployment elsewhere: a snapshot and Secrets become a running gateway.
 import { isDeepStrictEqual } from 'node:util';
-import { toDatabaseConnection } from '#core/connections.ts';
+import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import { snapshotName } from '#core/names.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { Snapshot } from '#core/snapshot.ts';
@@ -50,7 +50,7 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
     if (wanted === 'absent') absent.add(path);
     if (wanted === 'unchanged') return;
     const same = have !== undefined && wanted !== 'absent' && have.uid === wanted.snapshot.instance.uid;
-    if (same && isDeepStrictEqual(have.runtime.connection, wanted.connection)) return have.runtime.configure(wanted);
+    if (same && runsWith(have.runtime, wanted)) return have.runtime.configure(wanted);
     if (have !== undefined) {
       running.delete(path);
       await have.runtime.close();
@@ -81,6 +81,9 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
   };
 }
 
+const runsWith = (runtime: GatewayRuntime, { connection, store }: Configuration): boolean =>
+  isDeepStrictEqual(runtime.connection, connection) && isDeepStrictEqual(runtime.store, store);
+
 /**
  * What the cluster says the gateway should be. `absent`: no such instance. `unchanged`: nothing is published yet, or it
  * cannot be read now (a Secret is missing): a configuration that works is never emptied.
@@ -98,11 +101,14 @@ async function readConfiguration(
   const published = await cluster.get(RESOURCES.configMaps, namespace, snapshotName(name, hash));
   const text = (published?.data as Record<string, string> | undefined)?.['snapshot.json'];
   const database = await secretData(cluster, namespace, instance.spec.databaseSecretRef.nameRef);
-  if (text === undefined || database === undefined) return 'unchanged';
+  const keyValue = await secretData(cluster, namespace, instance.spec.redisSecretRef.nameRef);
+  if (text === undefined || database === undefined || keyValue === undefined) return 'unchanged';
   const connection = toDatabaseConnection(instance.spec.databaseSecretRef, database);
-  if (!connection.ok) return 'unchanged';
+  const store = toStoreConnection(instance.spec.redisSecretRef, keyValue);
+  if (!connection.ok || !store.ok) return 'unchanged';
   const snapshot = Snapshot.parse(JSON.parse(text));
-  return { connection: connection.value, snapshot, secrets: await readSecrets(cluster, namespace, snapshot) };
+  const secrets = await readSecrets(cluster, namespace, snapshot);
+  return { connection: connection.value, store: store.value, snapshot, secrets };
 }
 
 async function readSecrets(cluster: Cluster, namespace: string, snapshot: Snapshot): Promise<Configuration['secrets']> {

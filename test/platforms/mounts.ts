@@ -8,6 +8,7 @@ export interface Mounts {
   readonly SNAPSHOT_FILE: string;
   readonly CREDENTIALS_DIR: string;
   readonly DATABASE_DIR: string;
+  readonly STORE_DIR: string;
   readonly OUTBOX_DIR: string;
 }
 
@@ -31,11 +32,13 @@ export async function mountSample(cluster: Cluster, folder: string): Promise<Mou
   for (const name of ['small', 'flaky', 'spare'])
     await secret(`sample-model-${name}`, `credentials/sample-model-${name}`);
   await secret('sample-database', 'database');
+  await secret('sample-store', 'store');
   mkdirSync(at('outbox'), { recursive: true });
   return {
     SNAPSHOT_FILE: at('snapshot/snapshot.json'),
     CREDENTIALS_DIR: at('credentials'),
     DATABASE_DIR: at('database'),
+    STORE_DIR: at('store'),
     OUTBOX_DIR: at('outbox'),
   };
 }

@@ -227,8 +227,18 @@ describe('the Node bundles', () => {
       ['gateway', { PORT: '-1', LOG_LEVEL: 'x' }, ['PORT="-1": is not a port', 'LOG_LEVEL="x"']],
       [
         'gateway',
-        { SNAPSHOT_FILE: '/nowhere/snapshot.json', DATABASE_DIR: '/nowhere/db', OUTBOX_DIR: '/nowhere/outbox' },
-        ['SNAPSHOT_FILE="/nowhere/snapshot.json"', 'DATABASE_DIR="/nowhere/db"', 'OUTBOX_DIR="/nowhere/outbox"'],
+        {
+          SNAPSHOT_FILE: '/nowhere/snapshot.json',
+          DATABASE_DIR: '/nowhere/db',
+          STORE_DIR: '/nowhere/store',
+          OUTBOX_DIR: '/nowhere/outbox',
+        },
+        [
+          'SNAPSHOT_FILE="/nowhere/snapshot.json"',
+          'DATABASE_DIR="/nowhere/db"',
+          'STORE_DIR="/nowhere/store": host is not there',
+          'OUTBOX_DIR="/nowhere/outbox"',
+        ],
       ],
     ])('%s', async (name, environment, lines) => {
       const { code, stdout, stderr } = await runNode(bundle(name), [], environment);

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryLog } from '#adapters/memory/log.ts';
+import type { StoreHealth } from '#core/ports/backends.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { eventually } from '../../../test/stack.ts';
+import { probeRedis } from './probe.ts';
+import { createRedisStore } from './store.ts';
+import { openRedis } from './tcp.ts';
+
+const missing = whyNoRedis();
+const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
+
+async function timed<T>(work: Promise<T>): Promise<{ readonly took: number; readonly failed: boolean; value?: T }> {
+  const start = performance.now();
+  const result = await work.then(
+    (value) => ({ failed: false, value }),
+    () => ({ failed: true }),
+  );
+  return { ...result, took: performance.now() - start };
+}
+
+describe.skipIf(missing !== undefined)(`a Redis${missing === undefined ? '' : ` (${missing})`}`, () => {
+  let server: TestRedis;
+  beforeAll(async () => {
+    server = await startRedis(['--requirepass', 'secret'], 'secret');
+  });
+  afterAll(() => server?.stop());
+
+  test('that is gone is refused within a second, told once, and works again by itself', async () => {
+    const log = createMemoryLog();
+    const redis = openRedis(server.connection, { log });
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    await store.call(nothing);
+    await server.kill();
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const { failed, took } = await timed(store.call(nothing));
+      expect(failed).toBe(true);
+      expect(took).toBeLessThan(1000);
+    }
+    await server.start();
+    await eventually(
+      () => timed(store.call(nothing)),
+      ({ failed }) => !failed,
+      5000,
+    );
+    expect(log.lines.filter(({ message }) => message === 'the store is away')).toHaveLength(1);
+    expect(JSON.stringify(log.lines)).not.toContain('secret');
+    await redis.close();
+  });
+
+  test('that is not there when the process starts is refused within a second, and works as soon as it is', async () => {
+    await server.kill();
+    const redis = openRedis(server.connection, { log: createMemoryLog() });
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    await import('ioredis');
+    expect(await timed(store.call(nothing))).toMatchObject({ failed: true, took: expect.toSatisfy((ms) => ms < 1000) });
+    await server.start();
+    await eventually(
+      () => timed(store.call(nothing)),
+      ({ failed }) => !failed,
+      5000,
+    );
+    await redis.close();
+  });
+
+  test('that is frozen is given up within two seconds, and works again by itself', async () => {
+    const redis = openRedis(server.connection, { log: createMemoryLog() });
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    await store.call(nothing);
+    const thaw = server.freeze();
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      expect(await timed(store.call(nothing))).toMatchObject({
+        failed: true,
+        took: expect.toSatisfy((ms) => ms < 2000),
+      });
+    }
+    thaw();
+    await eventually(
+      () => timed(store.call(nothing)),
+      ({ failed }) => !failed,
+      5000,
+    );
+    await redis.close();
+  });
+
+  describe('asked before it is trusted', () => {
+    const probe = (change: Partial<TestRedis['connection']> = {}) =>
+      timed<StoreHealth>(probeRedis({ ...server.connection, ...change }, 'instance-1'));
+
+    test('is healthy when it answers, writes and evicts nothing', async () => {
+      expect(await probe()).toMatchObject({ value: { ok: true } });
+    });
+
+    test.each([
+      ['with a wrong password', { password: 'wrong' }, /WRONGPASS.*check the password entry/],
+      ['without a password', { password: '' }, /NOAUTH.*check the password entry/],
+      ['on a port where nobody listens', { port: 1 }, /ECONNREFUSED.*check the host and port entries/],
+      ['under a name that is not there', { host: 'nowhere.invalid' }, /ENOTFOUND|EAI_AGAIN/],
+      ['over TLS that it does not speak', { tls: true }, /whether it speaks TLS/],
+    ])('%s is unreachable, and is told what to check', async (_, change, message) => {
+      const { value, took } = await probe(change);
+      expect(value).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
+      expect(value).toMatchObject({ message: expect.stringMatching(message) });
+      expect(took).toBeLessThan(2000);
+    });
+
+    test('frozen is unreachable within two seconds', async () => {
+      const thaw = server.freeze();
+      const { value, took } = await probe();
+      thaw();
+      expect(value).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
+      expect(took).toBeLessThan(2000);
+    });
+
+    test('evicts when its policy is not noeviction', async () => {
+      const other = await startRedis(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
+      const health = await probeRedis(other.connection, 'instance-1');
+      await other.stop();
+      expect(health).toMatchObject({ ok: false, reason: 'StoreEvicts' });
+      expect(health).toMatchObject({ message: expect.stringMatching(/allkeys-lru.*set it to noeviction/) });
+    });
+
+    test('whose policy may not be read is trusted: the docs say what to check', async () => {
+      const other = await startRedis(['--rename-command', 'CONFIG', '']);
+      expect(await probeRedis(other.connection, 'instance-1')).toEqual({ ok: true });
+      await other.stop();
+    });
+
+    test('that may not be written to is unreachable', async () => {
+      const other = await startRedis(['--replicaof', '127.0.0.1', '1']);
+      const health = await probeRedis(other.connection, 'instance-1');
+      await other.stop();
+      expect(health).toMatchObject({ ok: false, message: expect.stringMatching(/one primary/) });
+    });
+  });
+});

@@ -1,0 +1,68 @@
+// Can this Redis be trusted with counters? It is asked for what the ledger needs: to answer, to run scripts, to write, to evict nothing.
+import type { StoreHealth } from '#core/ports/backends.ts';
+import { optionsOf, type RedisAddress, toReason } from './tcp.ts';
+
+const PATIENCE = 1800;
+const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
+
+/** Answers within 2 s, over a connection of its own. */
+export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
+  const store = `Redis at ${address.host}:${address.port}`;
+  const { Redis } = await import('ioredis');
+  const redis = new Redis({ ...optionsOf(address), commandTimeout: PATIENCE, retryStrategy: null });
+  let last: unknown;
+  redis.on('error', (error) => {
+    last = error;
+  });
+  try {
+    return await within(PATIENCE, async () => {
+      await redis.connect();
+      await redis.ping();
+      const policy = await evictionPolicy(() => redis.config('GET', 'maxmemory-policy'));
+      if (policy !== undefined && policy !== 'noeviction') return evicts(store, policy);
+      await redis.eval(WRITE, 1, `{${instanceUid}}:probe`);
+      return { ok: true };
+    });
+  } catch (error) {
+    return { ok: false, reason: 'StoreUnreachable', message: `${store}: ${toAdvice(toReason(last ?? error))}` };
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function evicts(store: string, policy: string): StoreHealth {
+  const message = `${store} has maxmemory-policy ${policy}, which drops counters when its memory is full: set it to noeviction`;
+  return { ok: false, reason: 'StoreEvicts', message };
+}
+
+/** Undefined where it may not be read, as with most that are rented: the docs say what to check there. */
+async function evictionPolicy(read: () => Promise<unknown>): Promise<string | undefined> {
+  try {
+    const reply = await read();
+    return Array.isArray(reply) && typeof reply[1] === 'string' ? reply[1] : undefined;
+  } catch (error) {
+    // The server answered, and said no.
+    if (error instanceof Error && error.name === 'ReplyError') return undefined;
+    throw error;
+  }
+}
+
+/** What went wrong, and what to look at. */
+function toAdvice(reason: string): string {
+  if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason)) {
+    return `${reason}: check the password entry of the store Secret`;
+  }
+  if (/^(READONLY|MOVED|NOPERM|OOM|MISCONF)/.test(reason)) {
+    return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
+  }
+  return `${reason}: check the host and port entries of the store Secret, whether it speaks TLS (\`rediss://name\`), and that nothing stands between`;
+}
+
+function within<T>(millis: number, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timeout = setTimeout(() => reject(new Error(`no answer within ${millis} ms`)), millis);
+    work()
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timeout));
+  });
+}

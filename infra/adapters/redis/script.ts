@@ -1,0 +1,388 @@
+// How does a Redis do a whole store call in one step? One Lua script: it reads, decides on what it read, and writes last (LEDGER 3 to 5).
+
+/**
+ * KEYS[1] is `{instance}:epoch`; every other key begins with the same `{instance}:`, so they share a slot:
+ *
+ * | key | what |
+ * |---|---|
+ * | `epoch` | the epoch the store lives under |
+ * | `c:<scope>` | hash: window → `spent held holds`, of each loaded counter |
+ * | `r:<id>` | JSON: what became of a hold |
+ * | `b:<scope>` | set: ids that a counter of this scope may have to count when it is loaded |
+ * | `l` | sorted set: id → when its lease ends, or its record may go |
+ * | `x` | sorted set: ids whose lease ended and that nobody has acknowledged |
+ * | `w` | sorted set: counter → when its window ends |
+ *
+ * ARGV[1] is JSON of strings only (store.ts). Amounts are two parts, high and low nine digits, so that neither passes
+ * 2^53: as one Lua number they would be rounded, and `INCRBY` would have to write, look, and undo. Everything is judged in
+ * memory; a script that stops at a wrong argument has written nothing.
+ */
+export const SCRIPT = `
+local prefix = string.sub(KEYS[1], 1, -6)
+local call = cjson.decode(ARGV[1])
+local KEEP, DAY, MOST = 600000, 86400000, 100
+
+local clock = redis.call('TIME')
+local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+local function millis(number) return string.format('%.0f', number) end
+
+-- Money.
+local BASE = 1000000000
+local ZERO = { 0, 0 }
+local function parse(digits)
+  local sign, number = string.match(digits, '^(%-?)(%d+)$')
+  if number == nil or #number > 21 then error('not an amount: ' .. digits) end
+  local high, low = tonumber(string.sub(number, 1, -10)) or 0, tonumber(string.sub(number, -9))
+  if sign == '' then return { high, low } end
+  if low == 0 then return { -high, 0 } end
+  return { -high - 1, BASE - low }
+end
+local function add(a, b)
+  local high, low = a[1] + b[1], a[2] + b[2]
+  if low >= BASE then return { high + 1, low - BASE } end
+  return { high, low }
+end
+local function minus(a, b)
+  local high, low = a[1] - b[1], a[2] - b[2]
+  if low < 0 then return { high - 1, low + BASE } end
+  return { high, low }
+end
+local function less(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end
+local function digits(a)
+  local high, low, sign = a[1], a[2], ''
+  if high < 0 then
+    sign, high = '-', -high
+    if low > 0 then high, low = high - 1, BASE - low end
+  end
+  if high == 0 then return sign .. string.format('%.0f', low) end
+  return sign .. string.format('%.0f%09.0f', high, low)
+end
+
+-- What is written when all is decided.
+local writes = {}
+local function write(...) writes[#writes + 1] = { ... } end
+
+-- Counters.
+local scopes = {}
+local function toCounter(scope, window, spent, held, holds)
+  local first, last = string.match(window, '^(%-?%d+):(%-?%d+)$')
+  if first == nil then error('not a window: ' .. window) end
+  return { scope = scope, window = window, first = tonumber(first), last = tonumber(last), spent = spent, held = held, holds = holds }
+end
+local function windowsOf(scope)
+  if scopes[scope] ~= nil then return scopes[scope] end
+  local windows = {}
+  local flat = redis.call('HGETALL', prefix .. 'c:' .. scope)
+  for i = 1, #flat, 2 do
+    local spent, held, holds = string.match(flat[i + 1], '^(%S+) (%S+) (%S+)$')
+    windows[flat[i]] = toCounter(scope, flat[i], parse(spent), parse(held), tonumber(holds))
+  end
+  scopes[scope] = windows
+  return windows
+end
+local function find(at) return windowsOf(at[1])[at[2]] end
+local function isInside(instant, counter) return counter.first <= instant and instant < counter.last end
+
+-- Holds.
+local records, changed = {}, {}
+local function recordOf(id)
+  if records[id] == nil then
+    local found = redis.call('GET', prefix .. 'r:' .. id)
+    records[id] = found and cjson.decode(found) or false
+  end
+  return records[id] or nil
+end
+local function save(id, record)
+  records[id] = record
+  changed[id] = true
+end
+local function watch(id, instant) write('ZADD', prefix .. 'l', millis(instant), id) end
+local function unwatch(id) write('ZREM', prefix .. 'l', id) end
+local function unindex(id, record)
+  for _, scope in ipairs(record.scopes or {}) do write('SREM', prefix .. 'b:' .. scope, id) end
+end
+local function countersOf(record)
+  local there = {}
+  for _, at in ipairs(record.counters) do there[#there + 1] = find(at) end
+  return there
+end
+local function charge(record, cost)
+  for _, counter in ipairs(countersOf(record)) do
+    counter.spent = add(counter.spent, cost)
+    counter.changed = true
+  end
+end
+local function occupy(counter, amount)
+  counter.held = add(counter.held, amount)
+  counter.holds = counter.holds + 1
+  counter.changed = true
+end
+local function vacate(record, cost)
+  local amount = parse(record.amount)
+  for _, counter in ipairs(countersOf(record)) do
+    counter.held = minus(counter.held, amount)
+    counter.holds = counter.holds - 1
+  end
+  charge(record, cost)
+end
+local function change(id, record, outcome, cost)
+  charge(record, minus(cost, parse(record.charged)))
+  record.late, record.lateCost = outcome, digits(cost)
+  save(id, record)
+end
+
+local function settleUnknown(asked, cost)
+  if asked.counters == nil then return { 'unknown' } end
+  local absent, there = { 'absent' }, {}
+  for i, at in ipairs(asked.counters) do
+    if find(at) ~= nil then
+      there[#there + 1] = at
+    elseif toCounter(at[1], at[2]).last > now then
+      absent[#absent + 1] = tostring(i - 1)
+    end
+  end
+  if #absent > 1 then return absent end
+  local record = { state = 'settled', at = millis(now), amount = asked.cost, cost = asked.cost, counters = there, scopes = {} }
+  charge(record, minus(cost, asked.counted and parse(asked.counted) or ZERO))
+  save(asked.id, record)
+  return { 'settled' }
+end
+
+local function settle(asked)
+  local cost, record = parse(asked.cost), recordOf(asked.id)
+  if record == nil then return settleUnknown(asked, cost) end
+  if record.state == 'expired' then
+    if record.late == 'released' then return { 'released' } end
+    if record.late == nil then change(asked.id, record, 'settled', cost) end
+    return { 'expired', record.charged }
+  end
+  if record.state ~= 'held' then return { record.state } end
+  vacate(record, cost)
+  record.state, record.cost = 'settled', asked.cost
+  save(asked.id, record)
+  unwatch(asked.id)
+  return { 'settled' }
+end
+
+local function release(asked)
+  local record = recordOf(asked.id)
+  if record ~= nil and record.state == 'settled' then return { 'settled' } end
+  if record ~= nil and record.state == 'expired' then
+    if record.late == 'settled' then return { 'settled' } end
+    if record.late == nil then change(asked.id, record, 'released', ZERO) end
+    return { 'expired', record.charged }
+  end
+  if record ~= nil and record.state == 'held' then
+    vacate(record, ZERO)
+    unindex(asked.id, record)
+  end
+  local ends = now + tonumber(asked.lease)
+  save(asked.id, { state = 'released', ends = millis(ends) })
+  watch(asked.id, ends)
+  return { 'released' }
+end
+
+local function renew(asked)
+  local record = recordOf(asked.id)
+  if record == nil or record.state ~= 'held' then return end
+  if asked.known ~= nil then record.known = digits(parse(asked.known)) end
+  local ends = math.max(tonumber(record.ends), now + tonumber(asked.lease))
+  record.ends = millis(ends)
+  save(asked.id, record)
+  watch(asked.id, ends)
+end
+
+local function drop(id, record)
+  save(id, false)
+  unwatch(id)
+  unindex(id, record)
+end
+
+-- Ends leases and forgets what may be forgotten.
+local function sweepHolds()
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', prefix .. 'l', '-inf', millis(now), 'LIMIT', '0', tostring(MOST))) do
+    local record = recordOf(id)
+    if record == nil then
+      unwatch(id)
+    elseif record.state ~= 'settled' and tonumber(record.ends) <= now then
+      if record.state == 'held' then
+        record.state, record.charged = 'expired', record.known or record.amount
+        vacate(record, parse(record.charged))
+        record.ends = nil
+        save(id, record)
+        unwatch(id)
+        write('ZADD', prefix .. 'x', millis(now), id)
+      else
+        drop(id, record)
+      end
+    end
+  end
+end
+
+local function sweepCounters()
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', prefix .. 'w', '-inf', millis(now - KEEP), 'LIMIT', '0', '10')) do
+    local window, scope = string.match(member, '^(%S+) (.*)$')
+    local counter = find({ scope, window })
+    if counter ~= nil and counter.holds > 0 then
+      write('ZADD', prefix .. 'w', millis(now), member)
+    else
+      windowsOf(scope)[window] = nil
+      write('HDEL', prefix .. 'c:' .. scope, window)
+      write('ZREM', prefix .. 'w', member)
+    end
+  end
+end
+
+local function join(id, counter)
+  local record = recordOf(id)
+  if record == nil or record.state == 'released' or not isInside(tonumber(record.at), counter) then return end
+  record.counters[#record.counters + 1] = { counter.scope, counter.window }
+  if record.state == 'held' then
+    occupy(counter, parse(record.amount))
+  elseif record.state == 'settled' then
+    counter.spent = add(counter.spent, parse(record.cost))
+  elseif record.ends == nil then
+    counter.spent = add(counter.spent, parse(record.lateCost or record.charged))
+  end
+  save(id, record)
+end
+
+local function load(asked)
+  local scope, window = asked.counter[1], asked.counter[2]
+  local spent = parse(asked.spent)
+  if find(asked.counter) ~= nil then return end
+  local counter = toCounter(scope, window, spent, ZERO, 0)
+  counter.changed = true
+  windowsOf(scope)[window] = counter
+  write('ZADD', prefix .. 'w', millis(counter.last), window .. ' ' .. scope)
+  for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'b:' .. scope)) do join(id, counter) end
+end
+
+local function judge(asked)
+  local amount, least = parse(asked.amount), parse(asked.least)
+  if less(amount, least) then least = amount end
+  local absent, found = { 'absent' }, {}
+  for _, at in ipairs(asked.counters) do
+    if not isInside(now, toCounter(at[1], at[2])) then return { 'window' } end
+  end
+  for i, at in ipairs(asked.counters) do
+    local counter = find(at)
+    if counter == nil then absent[#absent + 1] = tostring(i - 1) end
+    found[i] = { limit = parse(at[3]), counter = counter }
+  end
+  if #absent > 1 then return absent end
+  -- What spend has reached stays refused, also for what costs nothing.
+  for i, one in ipairs(found) do
+    one.left = minus(one.limit, one.counter.spent)
+    if not less(ZERO, one.left) or less(one.left, least) then
+      return { 'exceeded', tostring(i - 1), digits(one.counter.spent) }
+    end
+  end
+  -- Spend that leaves less than was asked clamps; all scopes give the same.
+  for _, one in ipairs(found) do
+    if less(one.left, amount) then amount = one.left end
+  end
+  -- Holds of others are only in the way of what costs something.
+  if less(ZERO, amount) then
+    for i, one in ipairs(found) do
+      if less(one.left, add(one.counter.held, amount)) then return { 'busy', tostring(i - 1) } end
+    end
+  end
+  return { 'held', digits(amount) }
+end
+
+local function take(asked)
+  local before = recordOf(asked.id)
+  if before ~= nil and (before.state == 'held' or before.state == 'settled') then return { 'held', before.amount } end
+  if before ~= nil or now > tonumber(asked.deadline) then return { 'late' } end
+  local answer = judge(asked)
+  if answer[1] ~= 'held' then return answer end
+  local taken = {}
+  for _, scope in ipairs(asked.scopes) do
+    for _, counter in pairs(windowsOf(scope)) do
+      if isInside(now, counter) then
+        occupy(counter, parse(answer[2]))
+        taken[#taken + 1] = { scope, counter.window }
+      end
+    end
+    write('SADD', prefix .. 'b:' .. scope, asked.id)
+  end
+  local ends = now + tonumber(asked.lease)
+  save(asked.id, {
+    state = 'held', at = millis(now), amount = answer[2], ends = millis(ends),
+    counters = taken, scopes = asked.scopes, note = asked.note,
+  })
+  watch(asked.id, ends)
+  return answer
+end
+
+local function forget(id)
+  local record = recordOf(id)
+  if record == nil then return end
+  if record.state == 'settled' then return drop(id, record) end
+  if record.state ~= 'expired' or record.ends ~= nil then return end
+  record.ends = millis(now + DAY)
+  save(id, record)
+  watch(id, now + DAY)
+  unindex(id, record)
+  write('ZREM', prefix .. 'x', id)
+end
+
+local function flush()
+  for scope, windows in pairs(scopes) do
+    for window, counter in pairs(windows) do
+      if counter.changed then
+        local text = digits(counter.spent) .. ' ' .. digits(counter.held) .. ' ' .. tostring(counter.holds)
+        redis.call('HSET', prefix .. 'c:' .. scope, window, text)
+      end
+    end
+  end
+  for id in pairs(changed) do
+    if records[id] then
+      redis.call('SET', prefix .. 'r:' .. id, cjson.encode(records[id]))
+    else
+      redis.call('DEL', prefix .. 'r:' .. id)
+    end
+  end
+  for _, one in ipairs(writes) do redis.call(unpack(one)) end
+end
+
+local function each(list, work)
+  local answers = {}
+  for i, one in ipairs(list) do answers[i] = work(one) end
+  return answers
+end
+
+if call.forget ~= nil then
+  each(call.forget, forget)
+  flush()
+  return { 'forgotten' }
+end
+if call.read ~= nil then
+  sweepHolds()
+  local spent = each(call.read, function(at)
+    local counter = find(at)
+    return counter and digits(counter.spent) or ''
+  end)
+  flush()
+  return { 'read', spent }
+end
+
+local epoch = redis.call('GET', KEYS[1])
+if epoch and epoch ~= call.epoch then return { 'epoch', millis(now), epoch } end
+-- An empty store: whoever comes first opens it. Absent counters are loaded before anything is decided by them.
+if not epoch then write('SET', KEYS[1], call.epoch) end
+local settles = each(call.settles, settle)
+local releases = each(call.releases, release)
+for _, asked in ipairs(call.renewals) do renew(asked) end
+sweepHolds()
+sweepCounters()
+for _, asked in ipairs(call.loads) do load(asked) end
+local holds = each(call.holds, take)
+flush()
+local expired = each(redis.call('ZRANGE', prefix .. 'x', '0', tostring(MOST - 1)), function(id)
+  local record = recordOf(id)
+  return { id, record and record.charged or '0', record and record.note or '' }
+end)
+return { 'done', millis(now), settles, releases, holds, expired, epoch and 'known' or 'opened' }
+`;

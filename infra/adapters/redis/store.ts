@@ -1,0 +1,145 @@
+// How is a store call said to a Redis, over TCP or HTTPS? As one script with one argument, whose answer is strings only (LEDGER 3).
+import type { ScopeWindow } from '#core/ports/policy.ts';
+import type {
+  Expired,
+  HoldAnswer,
+  HoldNote,
+  HoldOperation,
+  ReleaseAnswer,
+  SettleAnswer,
+  SettleOperation,
+  StaleEpoch,
+  Store,
+  StoreCall,
+  StoreReply,
+} from '#core/ports/store.ts';
+import { SCRIPT } from './script.ts';
+
+/**
+ * Runs the script in one step on the server that keeps `key`. Answers the script's reply, strings and lists of such.
+ * Throws when the server cannot be asked or its answer is lost.
+ */
+export type Evaluate = (script: string, key: string, argument: string) => Promise<unknown>;
+
+export interface RedisStoreDependencies {
+  readonly evaluate: Evaluate;
+  readonly instanceUid: string;
+  /** The store was empty and has been opened by this call. */
+  readonly onOpened?: () => void;
+}
+
+export function createRedisStore({ evaluate, instanceUid, onOpened }: RedisStoreDependencies): Store {
+  if (!/^[^{}]+$/.test(instanceUid)) throw new Error(`"${instanceUid}" cannot name the keys of an instance`);
+  const key = `{${instanceUid}}:epoch`;
+  const ask = async (argument: unknown): Promise<ReadonlyArray<unknown>> => {
+    const reply = await evaluate(SCRIPT, key, JSON.stringify(argument));
+    if (!Array.isArray(reply)) throw new Error('the store did not answer as its script does');
+    return reply;
+  };
+  return {
+    async call(call) {
+      const reply = await ask(fromCall(call));
+      if (reply[0] === 'epoch') return toStale(reply);
+      if (reply[6] === 'opened') onOpened?.();
+      return toReply(reply);
+    },
+    async forget(ids) {
+      if (ids.length > 0) await ask({ forget: ids });
+    },
+    async read(counters) {
+      if (counters.length === 0) return [];
+      const [, spent] = await ask({ read: counters.map(fromCounter) });
+      return listOf(spent).map((amount) => (amount === '' ? undefined : BigInt(textOf(amount))));
+    },
+  };
+}
+
+const fromCounter = ({ scopeId, window }: ScopeWindow): string[] => [scopeId, `${window.start}:${window.end}`];
+
+function fromCall({ epoch, settles, releases, renewals, loads, holds }: StoreCall) {
+  return {
+    epoch: `${epoch}`,
+    settles: settles.map(fromSettle),
+    releases: releases.map(({ id, lease }) => ({ id, lease: `${lease}` })),
+    renewals: renewals.map(({ id, known, lease }) => ({
+      ...{ id, lease: `${lease}` },
+      ...(known === undefined ? {} : { known: `${known}` }),
+    })),
+    loads: loads.map((load) => ({ counter: fromCounter(load), spent: `${load.spent}` })),
+    holds: holds.map(fromHold),
+  };
+}
+
+function fromSettle({ id, cost, counters, counted }: SettleOperation) {
+  return {
+    ...{ id, cost: `${cost}` },
+    ...(counters === undefined ? {} : { counters: counters.map(fromCounter) }),
+    ...(counted === undefined ? {} : { counted: `${counted}` }),
+  };
+}
+
+function fromHold({ id, amount, least, counters, note, deadline, lease }: HoldOperation) {
+  return {
+    ...{ id, amount: `${amount}`, least: `${least}` },
+    counters: counters.map((counter) => [...fromCounter(counter), `${counter.limit}`]),
+    scopes: note.charges.map(({ scopeId }) => scopeId),
+    // Opaque to the script; whoever books the end of its lease reads it.
+    note: JSON.stringify(note),
+    ...{ deadline: `${Math.floor(deadline)}`, lease: `${Math.ceil(lease)}` },
+  };
+}
+
+const toStale = ([, now, epoch]: ReadonlyArray<unknown>): StaleEpoch => ({
+  outcome: 'epoch',
+  now: Number(textOf(now)),
+  epoch: Number(textOf(epoch)),
+});
+
+function toReply([outcome, now, settles, releases, holds, expired]: ReadonlyArray<unknown>): StoreReply {
+  if (outcome !== 'done') throw new Error('the store did not answer as its script does');
+  return {
+    outcome: 'done',
+    now: Number(textOf(now)),
+    settles: listOf(settles).map((answer) => toSettle(listOf(answer).map(textOf))),
+    releases: listOf(releases).map((answer) => toRelease(listOf(answer).map(textOf))),
+    holds: listOf(holds).map((answer) => toHold(listOf(answer).map(textOf))),
+    expired: listOf(expired).map((one) => toExpired(listOf(one).map(textOf))),
+  };
+}
+
+function toSettle([outcome, ...rest]: ReadonlyArray<string>): SettleAnswer {
+  if (outcome === 'settled' || outcome === 'released' || outcome === 'unknown') return { outcome };
+  if (outcome === 'expired') return { outcome, charged: BigInt(textOf(rest[0])) };
+  if (outcome === 'absent') return { outcome, counters: rest.map(Number) };
+  throw new Error(`the store answered a settlement with "${outcome}"`);
+}
+
+function toRelease([outcome, charged]: ReadonlyArray<string>): ReleaseAnswer {
+  if (outcome === 'released' || outcome === 'settled') return { outcome };
+  if (outcome === 'expired') return { outcome, charged: BigInt(textOf(charged)) };
+  throw new Error(`the store answered a release with "${outcome}"`);
+}
+
+function toHold([outcome, ...rest]: ReadonlyArray<string>): HoldAnswer {
+  if (outcome === 'window' || outcome === 'late') return { outcome };
+  if (outcome === 'held') return { outcome, amount: BigInt(textOf(rest[0])) };
+  if (outcome === 'exceeded') return { outcome, counter: Number(rest[0]), spent: BigInt(textOf(rest[1])) };
+  if (outcome === 'busy') return { outcome, counter: Number(rest[0]) };
+  if (outcome === 'absent') return { outcome, counters: rest.map(Number) };
+  throw new Error(`the store answered a hold with "${outcome}"`);
+}
+
+function toExpired([id, charged, note]: ReadonlyArray<string>): Expired {
+  // Written by `fromHold`, kept as it was.
+  return { id: textOf(id), charged: BigInt(textOf(charged)), note: JSON.parse(textOf(note)) as HoldNote };
+}
+
+function textOf(value: unknown): string {
+  if (typeof value !== 'string') throw new Error('the store answered with something that is no text');
+  return value;
+}
+
+function listOf(value: unknown): ReadonlyArray<unknown> {
+  if (!Array.isArray(value)) throw new Error('the store answered with something that is no list');
+  return value;
+}

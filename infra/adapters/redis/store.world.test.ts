@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryLog } from '#adapters/memory/log.ts';
+import { describeStore } from '#core/ports/store.promises.ts';
+import type { StoreCall } from '#core/ports/store.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { createRedisStore, type Evaluate } from './store.ts';
+import { openRedis, type RedisConnection } from './tcp.ts';
+
+const missing = whyNoRedis();
+
+describe.skipIf(missing !== undefined)(`with a real server${missing === undefined ? '' : ` (${missing})`}`, () => {
+  let server: TestRedis;
+  let redis: RedisConnection;
+
+  beforeAll(async () => {
+    server = await startRedis();
+    redis = openRedis(server.connection, { log: createMemoryLog() });
+  });
+  afterAll(async () => {
+    await redis?.close();
+    await server?.stop();
+  });
+
+  /** The same script with a clock that the test sets: leases of hours end without waiting. The server's own clock: below. */
+  describeStore('Redis over TCP', async () => {
+    let now = Date.now();
+    const evaluate: Evaluate = (script, key, argument) => {
+      const set = script.replace("redis.call('TIME')", 'cjson.decode(ARGV[1]).clock');
+      expect(set).not.toBe(script);
+      const clock = [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`];
+      return redis.evaluate(set, key, JSON.stringify({ ...JSON.parse(argument), clock }));
+    };
+    return {
+      store: createRedisStore({ evaluate, instanceUid: randomUUID() }),
+      epoch: 1,
+      now: () => now,
+      advance: async (millis) => {
+        now += millis;
+      },
+    };
+  });
+
+  describe('the server’s own clock', () => {
+    const nothing: StoreCall = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
+
+    test('is the one of leases and deadlines', async () => {
+      const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+      const now = Date.now();
+      const window = { start: now - 60_000, end: now + 60_000 };
+      const key = { scopeId: 'key', window, limit: 10n };
+      const note = { charges: [{ scopeId: 'key', window }], model: 'small', identifier: 's-1' };
+      const hold = { id: 'a', amount: 10n, least: 10n, counters: [key], note, deadline: now + 60_000, lease: 100 };
+      const loads = [{ ...key, spent: 0n }];
+      const taken = await store.call({ ...nothing, loads, holds: [hold, { ...hold, id: 'b', deadline: now - 1000 }] });
+      expect(taken).toMatchObject({ holds: [{ outcome: 'held', amount: 10n }, { outcome: 'late' }] });
+      expect(Math.abs(taken.now - now)).toBeLessThan(5000);
+      await pause(150);
+      expect(await store.call(nothing)).toMatchObject({ expired: [{ id: 'a', charged: 10n, note }] });
+    });
+  });
+
+  test('a call with one wrong amount writes nothing at all', async () => {
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: 'broken' });
+    const window = { start: 0, end: 10 ** 15 };
+    const load = (scopeId: string, spent: bigint) => ({ scopeId, window, spent });
+    const loads = [load('a', 1n), load('b', 10n ** 30n)];
+    const nothing = { epoch: 1, settles: [], releases: [], renewals: [], holds: [] };
+    await expect(store.call({ ...nothing, loads })).rejects.toThrow('not an amount');
+    expect(await store.read([{ scopeId: 'a', window }])).toEqual([undefined]);
+  });
+
+  test('instances on one server do not see each other', async () => {
+    const [one, two] = ['one', 'two'].map((instanceUid) => createRedisStore({ evaluate: redis.evaluate, instanceUid }));
+    const counter = { scopeId: 'key', window: { start: 0, end: 10 ** 15 } };
+    const nothing = { epoch: 1, settles: [], releases: [], renewals: [], holds: [] };
+    await one?.call({ ...nothing, loads: [{ ...counter, spent: 5n }] });
+    expect(await one?.read([counter])).toEqual([5n]);
+    expect(await two?.read([counter])).toEqual([undefined]);
+  });
+
+  test('an empty store says that it was opened, once', async () => {
+    let opened = 0;
+    const onOpened = () => {
+      opened += 1;
+    };
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID(), onOpened });
+    const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
+    await store.call(nothing);
+    await store.call(nothing);
+    expect(opened).toBe(1);
+  });
+});

@@ -1,0 +1,93 @@
+// Where do tests get a real Redis of their own, which they may kill, freeze and start again?
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createConnection, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { StoreConnection } from '#core/ports/backends.ts';
+
+export interface TestRedis {
+  readonly connection: Extract<StoreConnection, { type: 'redis' }>;
+  /** SIGKILL; returns when it is gone. */
+  kill(): Promise<void>;
+  /** Stops it where it stands, connections stay open and silent; answers how to let it go on. */
+  freeze(): () => void;
+  /** Starts on the same folder and port again. */
+  start(): Promise<void>;
+  /** Ends the server and removes its folder. */
+  stop(): Promise<void>;
+}
+
+const PROGRAMS = ['redis-server', 'valkey-server'];
+
+/** Why tests on a real Redis are skipped here, or undefined when they can be made. */
+export function whyNoRedis(): string | undefined {
+  if (programHere() !== undefined) return undefined;
+  return 'there is no redis-server: `apt-get install redis-server`, `brew install redis`, or Valkey';
+}
+
+function programHere(): string | undefined {
+  return PROGRAMS.find((program) => spawnSync(program, ['--version']).status === 0);
+}
+
+/** `more`: further settings as on the command line, e.g. `['--requirepass', 'secret']`. Keeps nothing on disk unless told. */
+export async function startRedis(more: ReadonlyArray<string> = [], password = ''): Promise<TestRedis> {
+  const program = programHere();
+  if (program === undefined) throw new Error(whyNoRedis());
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-redis-'));
+  const port = await freePort();
+  const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'];
+  let child: ChildProcess | undefined;
+  const ended = (of: ChildProcess): Promise<void> =>
+    new Promise((resolve) => ((of.exitCode ?? of.signalCode) === null ? of.once('exit', () => resolve()) : resolve()));
+  const kill = async (): Promise<void> => {
+    if (child === undefined) return;
+    child.kill('SIGKILL');
+    await ended(child);
+  };
+  const start = async (): Promise<void> => {
+    child = spawn(program, [...settings, ...more], { stdio: 'ignore' });
+    for (const until = Date.now() + 20_000; !(await accepts(port)); await pause(20)) {
+      if (child.exitCode !== null || Date.now() > until) throw new Error(`${program} did not start on port ${port}`);
+    }
+  };
+  process.once('exit', () => child?.kill('SIGKILL'));
+  await start();
+  return {
+    connection: { type: 'redis', host: '127.0.0.1', port, password, tls: false },
+    kill,
+    freeze() {
+      child?.kill('SIGSTOP');
+      return () => child?.kill('SIGCONT');
+    },
+    start,
+    async stop() {
+      await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ port, host: '127.0.0.1' });
+    const answer = (is: boolean): void => {
+      socket.destroy();
+      resolve(is);
+    };
+    socket.once('connect', () => answer(true));
+    socket.once('error', () => answer(false));
+  });
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ port: 0, host: '127.0.0.1' }, () => {
+      const address = server.address();
+      server.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(address)));
+    });
+  });
+}
