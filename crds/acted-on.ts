@@ -45,14 +45,37 @@ export interface Unacted {
 
 /** What a spec asks for in vain: listed fields that are there and not at their default. Total: any JSON may be passed. */
 export function unactedIn(kind: Kind, spec: unknown, entries = notYetActedOn[kind.kind]): readonly Unacted[] {
-  return entries.flatMap((entry) => {
-    const [path = '', value] = entry.split('=');
-    const [top = '', ...below] = path.replaceAll('[]', '.*').split('.');
-    const usual = kind.spec.shape[top]?.safeParse(undefined).data;
-    return find({ value: member(spec, top), usual, path: `spec.${top}` }, below).filter(
+  return routesOf(kind, entries).flatMap(({ top, below, usual, value }) => {
+    const there = member(spec, top);
+    if (there === undefined) return [];
+    return find({ value: there, usual, path: `spec.${top}` }, below).filter(
       (one) => value === undefined || one.value === value,
     );
   });
+}
+
+interface Route {
+  readonly top: string;
+  readonly below: readonly string[];
+  /** What the schema makes of the member where it is left out. */
+  readonly usual: unknown;
+  /** The one value that the entry is about, if it is not about all. */
+  readonly value: string | undefined;
+}
+
+/** Entries and kinds are constants: they are taken apart once. */
+const routes = new WeakMap<readonly string[], ReadonlyMap<Kind, readonly Route[]>>();
+
+function routesOf(kind: Kind, entries: readonly string[]): readonly Route[] {
+  const known = routes.get(entries)?.get(kind);
+  if (known !== undefined) return known;
+  const made = entries.map((entry): Route => {
+    const [path = '', value] = entry.split('=');
+    const [top = '', ...below] = path.replaceAll('[]', '.*').split('.');
+    return { top, below, usual: kind.spec.shape[top]?.safeParse(undefined).data, value };
+  });
+  routes.set(entries, new Map([...(routes.get(entries) ?? []), [kind, made]]));
+  return made;
 }
 
 interface Place extends Unacted {
