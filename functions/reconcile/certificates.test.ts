@@ -354,6 +354,25 @@ test('a dry run says the first step, and no key', async () => {
   expect(JSON.stringify(bed.log.lines)).not.toContain('BEGIN');
 });
 
+test('a sweep of the function keeps the certificate and says so, a hint does not, and a dry run only tells', async () => {
+  const bed = createBed();
+  const hint = {
+    headers: { 'ce-type': 'dev.gateway-operator.hint', 'ce-specversion': '1.0' },
+    body: JSON.stringify({ kind: 'VirtualKey', namespace: 'default', name: 'chat' }),
+  };
+  expect(JSON.parse(await bed.post('', hint))).not.toHaveProperty('certificate');
+  const plan = await bed.post('?dry-run=true', { headers: { accept: 'text/plain' } });
+  expect(plan).toBe('+ IssueCertificate Secret gateway-operator/admission-tls: there is none\n');
+  expect(bed.secret()).toBeUndefined();
+  expect(JSON.parse(await bed.post())).toMatchObject({
+    certificate: { actions: ['IssueCertificate', 'WriteCertificate'] },
+  });
+  expect(JSON.parse(await bed.post())).not.toHaveProperty('certificate');
+  await bed.applyHooks();
+  const next = await bed.post('?dry-run=true', { headers: { accept: 'text/plain' } });
+  expect(next).toContain('~ TrustAuthorities MutatingWebhookConfiguration gateway-operator: it does not trust');
+});
+
 /** The same sequence for the same seed. */
 function mulberry(seed: number): () => number {
   let state = seed;

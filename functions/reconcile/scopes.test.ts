@@ -33,6 +33,22 @@ const chargesOf = async (alias: string) => {
 };
 
 describe('a user', () => {
+  test('that names a team which is not there says so, and its key does not work until the team is back', async () => {
+    await bed.apply(makeTeam(), makeUser({ teamRefs: [{ name: 'research' }] }));
+    await bed.sweep();
+    const value = await bed.value('alice-key');
+    expect(await bed.works(value)).toBe(true);
+    await bed.remove(teams, 'research');
+    await bed.sweep();
+    expect(await bed.ready(users, 'alice')).toBe('False TeamNotFound');
+    expect(await bed.ready(virtualKeys, 'alice')).toBe('False TeamNotFound');
+    expect(await bed.works(value)).toBe(false);
+    await bed.apply(makeTeam());
+    await bed.sweep();
+    expect(await bed.ready(users, 'alice')).toBe('True Ready');
+    expect(await bed.works(value)).toBe(true);
+  });
+
   test('with autoCreateKey has a key that works after one run, with everything the user says', async () => {
     await bed.apply({
       ...makeUser({ models: ['small'], duration: '90d', rpmLimit: 5, tpmLimit: 6, maxParallelRequests: 7 }),

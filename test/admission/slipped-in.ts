@@ -138,7 +138,6 @@ export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
     object: of('User', { teamRefs: [{ name: 'nobody' }] }),
     rule: 'TeamNotFound',
     condition: ['Ready', 'TeamNotFound'],
-    silent: true,
   },
   {
     what: 'a user for a model that is not served',

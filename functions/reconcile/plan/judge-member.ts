@@ -6,7 +6,16 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
-import { hashesOf, type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
+import {
+  hashesOf,
+  type InstanceView,
+  idOf,
+  instancePathOf,
+  type KeyView,
+  type Member,
+  type Problem,
+  pathOf,
+} from '../world.ts';
 import { isDeleted } from './deletion.ts';
 import { isOurs, present } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
@@ -54,8 +63,11 @@ export function whyNotMember(member: Member, outlook: Outlook): Problem | undefi
   const name = `GatewayInstance ${pathOf(instanceRef)}`;
   if (isDeleted(member)) return { reason: 'Deleting', message: 'it is being deleted' };
   const standing = outlook.standing(member);
-  if (standing.at === 'missing')
-    return { reason: 'InstanceNotFound', message: `${name} is not there: create it, or change spec.connectionRef` };
+  if (standing.at === 'missing') {
+    // A key never changes its instance; users and teams may.
+    const or = member.kind === 'VirtualKey' ? 'delete this key and make another' : 'change spec.connectionRef';
+    return { reason: 'InstanceNotFound', message: `${name} is not there: create it, or ${or}` };
+  }
   if (standing.at === 'paused') return { reason: 'InstanceNotReady', message: `${name} is paused` };
   if (standing.at === 'refused') {
     const message = `${name} does not admit namespace "${member.metadata.namespace}": its owner can change spec.allowedNamespaces`;
@@ -92,9 +104,22 @@ export function whyNotScope(member: User | Team, outlook: Outlook): Problem | un
     }
   }
   if (member.spec.blocked) return { reason: 'Blocked', message: 'spec.blocked is true: none of its keys works' };
+  const lost = member.kind === 'User' ? whyNotTeams(member, outlook) : undefined;
+  if (lost !== undefined) return lost;
   const state = outlook.claim(member, standing.instance);
   if (state.state !== 'ours') return undefined;
   return whyExceeded(member, state.claim, standing.instance, outlook.now, []);
+}
+
+/** A team that a user names and that is not there: the user's keys do not work, for nobody keeps that team's budget. */
+function whyNotTeams({ metadata: { namespace }, spec }: User, { world }: Outlook): Problem | undefined {
+  const lost = spec.teamRefs.find(({ name }) => {
+    const team = world.teams.get(pathOf({ namespace, name }));
+    return team === undefined || isDeleted(team) || instancePathOf(team) !== pathOf(spec.connectionRef.instanceRef);
+  });
+  if (lost === undefined) return undefined;
+  const message = `Team "${lost.name}" is not there on the same instance: create it, or change spec.teamRefs`;
+  return { reason: 'TeamNotFound', message };
 }
 
 function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {

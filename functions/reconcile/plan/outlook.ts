@@ -135,13 +135,15 @@ export function createOutlook(world: World, now: Millis): Outlook {
     const name = key.spec.userRef?.name;
     const user = name === undefined ? undefined : world.users.get(pathOf({ namespace, name }));
     if (user === undefined) return [];
-    const own = user.spec.teamRefs.flatMap((ref) => world.teams.get(pathOf({ namespace, name: ref.name })) ?? []);
-    const all = [...new Set([...own, ...(members.get(pathOf(user.metadata)) ?? [])])];
-    return all
-      .filter((team) => team.metadata.deletionTimestamp === undefined && instancePathOf(team) === instancePathOf(key))
-      .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+    // A team that the user itself names and that is not there pays for nothing: then nobody does, as with teamRef.
+    const own = user.spec.teamRefs.map((ref) => ref.name);
+    const claimed = (members.get(pathOf(user.metadata)) ?? []).filter(
+      (team) => team.metadata.deletionTimestamp === undefined && instancePathOf(team) === instancePathOf(key),
+    );
+    return [...new Set([...own, ...claimed.map((team) => team.metadata.name)])]
+      .sort()
       .slice(0, MOST_TEAMS)
-      .map((team) => payer(key, team, `Team "${team.metadata.name}"`));
+      .map((team) => payer(key, world.teams.get(pathOf({ namespace, name: team })), `Team "${team}"`));
   };
 
   return { world, now, judge, standing, claim, wanting, user: userOf, teams: teamsOf };

@@ -88,12 +88,13 @@ export function payersOf(key: VirtualKey, outlook: Outlook): Payers {
   const paying = all.flatMap((payer) =>
     payer.state === 'paying' ? [{ object: payer.object as User | Team, claim: payer.claim }] : [],
   );
-  const [team] = key.spec.teamRef === undefined ? [] : teams;
+  const team = teams.find(({ state }) => state === 'unusable');
+  const where = key.spec.teamRef === undefined ? `spec.teamRefs of User "${key.spec.userRef?.name}"` : 'spec.teamRef';
   const missing =
     user?.state === 'unusable'
       ? ({ reason: 'UserNotFound', message: `${user.why}: create it, or change spec.userRef` } as const)
       : team?.state === 'unusable'
-        ? ({ reason: 'TeamNotFound', message: `${team.why}: create it, or change spec.teamRef` } as const)
+        ? ({ reason: 'TeamNotFound', message: `${team.why}: create it, or change ${where}` } as const)
         : undefined;
   return {
     claims: paying.map(({ claim }) => claim),
