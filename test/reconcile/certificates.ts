@@ -5,6 +5,7 @@ import { createMemoryCluster, type MemoryCluster } from '#adapters/memory/cluste
 import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Issuer, Pair } from '#core/ports/issuer.ts';
+import { createReconcile } from '../../functions/reconcile/app.ts';
 import {
   type CertificateReport,
   foreseeCertificate,
@@ -29,6 +30,8 @@ export interface CertificateBed {
   /** How many pairs were issued. */
   issued(): number;
   sweep(terms?: CertificateDeps): Promise<CertificateReport>;
+  /** The whole function: a sweep, a hint, a dry run. Nothing else is in its cluster. */
+  post(query?: string, init?: RequestInit): Promise<string>;
   foresee(): ReturnType<typeof foreseeCertificate>;
   view(): Promise<View>;
   /** Both configurations, as they are applied first. */
@@ -80,6 +83,21 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     ...termsOf(90 * DAY),
     ...more,
   };
+  const nobody = () => {
+    throw new Error('there is no database here');
+  };
+  const app = createReconcile({
+    cluster,
+    clock,
+    ids,
+    log,
+    metrics,
+    backends: { database: nobody, probeStore: nobody, flush: nobody },
+    platform: { servedAt: () => undefined, manyProcesses: false },
+    hash: (text) => text,
+    random: (count) => new Uint8Array(count),
+    certificates: terms,
+  });
   const keeper = { cluster, clock, log, metrics };
   const secret = () => cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === SECRET);
   const hooks = () => HOOKS.flatMap((resource) => cluster.objects(resource));
@@ -124,6 +142,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     clock,
     issued: () => issued,
     sweep: (given = terms) => keepCertificate(keeper, given),
+    post: async (query = '', init = {}) => (await app.request(`/${query}`, { method: 'POST', ...init })).text(),
     foresee: () => foreseeCertificate(keeper, terms),
     view: () => observe(cluster, terms),
     applyHooks: async () => {
