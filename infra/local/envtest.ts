@@ -24,7 +24,7 @@ export interface ControlPlaneOptions {
 
 /** The folder with etcd and kube-apiserver, or a UsageError that says how to get one. */
 export function envtestAssets(): string {
-  const folder = process.env.KUBEBUILDER_ASSETS;
+  const folder = process.env.KUBEBUILDER_ASSETS || undefined;
   const missing =
     folder === undefined ? [] : ['etcd', 'kube-apiserver'].filter((name) => !existsSync(join(folder, name)));
   if (folder !== undefined && missing.length === 0) return folder;

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
 import { withLastApplied } from './last-applied.ts';
 import { put, readDocuments, renderSample } from './manifests.ts';
+import { judgeCluster } from './open-cluster.ts';
 import { HELP, readOptions, UsageError } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { describeFirstCall, describeReady } from './ready.ts';
@@ -13,6 +14,7 @@ async function main(): Promise<void> {
   const asked = readOptions(process.argv.slice(2));
   if (asked.help) return void process.stdout.write(HELP);
   const { options } = asked;
+  judgeCluster(options);
   const progress = createProgress((text) => process.stdout.write(text), Date.now);
   const interrupted = onSignal();
   const state = await openState(options.state, options.reset);
@@ -29,6 +31,7 @@ async function main(): Promise<void> {
     rmSync(state.path('endpoints.json'), { force: true });
     await stack.stop();
     await state.release();
+    progress.say('stopped');
   }
 }
 

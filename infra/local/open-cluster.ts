@@ -7,7 +7,7 @@ import type { Log } from '#core/ports/clock.ts';
 import type { Certificates } from './certificates.ts';
 import { createCluster } from './cluster/cluster.ts';
 import { writeKubeconfig } from './cluster/kubeconfig.ts';
-import { endControlPlane, startControlPlane } from './envtest.ts';
+import { endControlPlane, envtestAssets, startControlPlane } from './envtest.ts';
 import { type Options, UsageError } from './options.ts';
 import { portOf } from './ports.ts';
 import type { State } from './state.ts';
@@ -31,6 +31,12 @@ export interface OpenClusterOptions {
 
 /** Where the embedded cluster keeps its objects, in the database of the stack. */
 const SCHEMA = 'embedded_cluster';
+
+/** Before anything is made: whether what `--cluster` names can be used. Throws UsageError. */
+export function judgeCluster({ cluster }: Options): void {
+  if (cluster.type === 'envtest') envtestAssets();
+  if (cluster.type === 'kubeconfig') readKubeconfig(cluster.path);
+}
 
 /** Starts the embedded cluster or envtest's, or reads the given kubeconfig. Throws UsageError where the person can mend it. */
 export async function openCluster(context: OpenClusterOptions): Promise<OpenCluster> {

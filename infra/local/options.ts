@@ -26,7 +26,7 @@ export const HELP = `npm start -- [options]: the whole gateway operator on this 
                      envtest: a real kube-apiserver and etcd from the folder KUBEBUILDER_ASSETS names
                      PATH: the cluster of that kubeconfig file (our CRDs and webhooks are applied to it)
   --database WHICH   embedded (default): a PostgreSQL of our own, or postgres://user:password@host:port/dbname
-  --schedule SECONDS how often the cron runs (default 60); changes in the cluster are looked at at once
+  --schedule SECONDS how often the cron sweeps (default 60); changes of our kinds are looked at at once
   --help             this text
 `;
 

@@ -27,7 +27,12 @@ export function describeReady(endpoints: Endpoints, options: Options): string {
     `  export KUBECONFIG=${endpoints.kubeconfig}`,
     '  kubectl get gateway -A',
   ];
-  if (options.empty) return [...lines, ''].join('\n');
+  if (options.empty) {
+    const addresses = [
+      `  # gateway ${endpoints.gateway}, sample upstream ${endpoints.upstream}/v1; all addresses: ${state}/endpoints.json`,
+    ];
+    return [...lines, '', ...addresses, ''].join('\n');
+  }
   return [
     ...lines,
     '',
