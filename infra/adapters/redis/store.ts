@@ -84,10 +84,16 @@ function fromHold({ id, amount, least, counters, note, deadline, lease }: HoldOp
     counters: counters.map((counter) => [...fromCounter(counter), `${counter.limit}`]),
     scopes: note.charges.map(({ scopeId }) => scopeId),
     // Opaque to the script; whoever books the end of its lease reads it.
-    note: JSON.stringify(note),
+    note: JSON.stringify(fromNote(note)),
     ...{ deadline: `${Math.floor(deadline)}`, lease: `${Math.ceil(lease)}` },
   };
 }
+
+/** Only what it promises: an object that has more (a limit, say) is a note too. */
+const fromNote = ({ charges, model, identifier }: HoldNote): HoldNote => ({
+  charges: charges.map(({ scopeId, window: { start, end } }) => ({ scopeId, window: { start, end } })),
+  ...{ model, identifier },
+});
 
 const toStale = ([, now, epoch]: ReadonlyArray<unknown>): StaleEpoch => ({
   outcome: 'epoch',

@@ -1,0 +1,92 @@
+// Does the whole stack keep its counters in a Redis, and what do clients see when that goes away?
+import OpenAI, { APIError } from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
+import { eventually, startTestStack, type TestStack } from '../stack.ts';
+
+const missing = whyNoRedis();
+const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
+
+describe.skipIf(missing !== undefined)(`with a Redis as store${missing === undefined ? '' : ` (${missing})`}`, () => {
+  let redis: TestRedis;
+  let stack: TestStack;
+  let openai: OpenAI;
+
+  const ok = async (...words: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await stack.kubectl(words);
+    expect(`${code} ${stderr}`).toMatch(/^0 /);
+    return stdout;
+  };
+  const sweep = () => fetch(stack.endpoints.reconcile, { method: 'POST' });
+  const storeReady = async (): Promise<string> => {
+    await sweep();
+    const path = '{.status.conditions[?(@.type=="StoreReady")]}';
+    const { status, reason, message } = JSON.parse(await ok('get', 'gwi', 'sample', '-o', `jsonpath=${path}`));
+    return `${status} ${reason} ${message}`;
+  };
+  const spend = async (): Promise<string> => {
+    await sweep();
+    return ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.currentSpend}');
+  };
+  const refusal = async () => {
+    const start = performance.now();
+    const error: unknown = await openai.chat.completions.create(ask).catch((error: unknown) => error);
+    const took = performance.now() - start;
+    return error instanceof APIError ? { status: error.status, code: error.code, took } : { status: 200, took };
+  };
+  const paysAgain = () => eventually(refusal, ({ status }) => status === 200, 10_000);
+
+  beforeAll(async () => {
+    [redis, stack] = await Promise.all([startRedis(['--requirepass', 'secret'], 'secret'), startTestStack()]);
+    const { host, port, password } = redis.connection;
+    const patch = JSON.stringify({ stringData: { host, port: `${port}`, password } });
+    await ok('patch', 'secret', 'sample-store', '--type=merge', '-p', patch);
+    openai = new OpenAI({
+      apiKey: await ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.keyValue}'),
+      baseURL: `${stack.endpoints.gateway}/default/sample`,
+      maxRetries: 0,
+    });
+  });
+  afterAll(async () => {
+    await stack?.stop();
+    await redis?.stop();
+  });
+
+  test('an instance moves to it, a completion is paid, and the spend goes on from where it was', async () => {
+    await eventually(storeReady, (seen) => seen.startsWith('True') && seen.includes(`Redis at 127.0.0.1:`));
+    const before = await spend();
+    expect(Number(before)).toBeGreaterThan(0);
+    expect((await openai.chat.completions.create(ask)).choices).toHaveLength(1);
+    expect(Number(await spend())).toBeGreaterThan(Number(before));
+    // The gateway really counts there: without it nothing is let through.
+    await redis.kill();
+    expect(await refusal()).toMatchObject({ status: 503, code: 'ledger_unavailable' });
+  });
+
+  test('gone: 503 within a second, StoreReady says why, and it works again by itself', async () => {
+    await redis.kill();
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const { status, took } = await refusal();
+      expect(status).toBe(503);
+      expect(took).toBeLessThan(1000);
+    }
+    expect(await storeReady()).toMatch(/^False StoreUnreachable .*ECONNREFUSED.*check the host and port/);
+    const before = await spend();
+    await redis.start();
+    await paysAgain();
+    expect(await eventually(storeReady, (seen) => seen.startsWith('True'))).toContain('Redis at');
+    expect(Number(await spend())).toBeGreaterThan(Number(before));
+  });
+
+  test('frozen: 503 within two seconds, and it works again by itself', async () => {
+    await paysAgain();
+    const thaw = redis.freeze();
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const { status, took } = await refusal();
+      expect(status).toBe(503);
+      expect(took).toBeLessThan(2000);
+    }
+    thaw();
+    await paysAgain();
+  });
+});

@@ -1,0 +1,49 @@
+// What does one gateway process do when everybody wants the last cent? Holds as told, all at once, and says what came of it.
+import { randomBytes } from 'node:crypto';
+import { writeSync } from 'node:fs';
+import { createIds } from '#adapters/ids.ts';
+import { createMemoryBooks } from '#adapters/memory/books.ts';
+import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
+import { openStore } from '#adapters/open-store.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import type { StoreConnection } from '#core/ports/backends.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+
+export interface Rush {
+  readonly connection: StoreConnection;
+  readonly instanceUid: string;
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+  readonly requests: number;
+  readonly amount: string;
+}
+
+const log = { info: () => undefined, warn: console.error, error: console.error };
+
+/** Says `ready`, waits for a line, rushes, and says how many were held, and why the others were not. */
+async function rush({ connection, instanceUid, scopes, requests, amount }: Rush): Promise<void> {
+  const clock = { now: () => Date.now() };
+  const ledger = createLedger({
+    ...{ instanceUid, clock, log, books: createMemoryBooks(), outbox: createMemoryOutbox({ records: [] }) },
+    store: openStore(connection, { instanceUid, clock, log }).store,
+    ids: createIds({ clock, random: (count) => randomBytes(count) }),
+    metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
+    timer: (millis, callback) => {
+      const timeout = setTimeout(callback, millis);
+      return () => clearTimeout(timeout);
+    },
+  });
+  await ledger.start();
+  await ledger.spend(scopes);
+  writeSync(1, 'ready\n');
+  await new Promise((resolve) => process.stdin.once('data', resolve));
+  const size = BigInt(amount);
+  const request = { scopes, amount: size, least: size, model: 'small', identifier: 'small-1' };
+  const results = await Promise.all(Array.from({ length: requests }, () => ledger.hold(request)));
+  const outcomes = results.map((result) => (result.ok ? 'held' : result.failure.reason));
+  const counts: Record<string, number> = {};
+  for (const outcome of outcomes) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  writeSync(1, `${JSON.stringify(counts)}\n`);
+  process.exit(0);
+}
+
+if (process.argv[2] !== undefined && import.meta.main) await rush(JSON.parse(process.argv[2]));

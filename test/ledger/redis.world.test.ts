@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryLog } from '#adapters/memory/log.ts';
+import { createRedisStore } from '#adapters/redis/store.ts';
+import { openRedis } from '#adapters/redis/tcp.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import { spendWindow } from '#core/window.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
+import type { Rush } from './last-cent.ts';
+
+const missing = whyNoRedis();
+const CENT = 10_000_000n;
+
+const scopeOf = (scopeId: string, limit: bigint): ScopePolicy => ({
+  ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor: Date.now() - 3_600_000 },
+  budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
+});
+
+interface Rusher {
+  readonly child: ChildProcess;
+  next(): Promise<string>;
+}
+
+/** A process of its own that is ready to rush. */
+async function startRusher(order: Rush): Promise<Rusher> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'last-cent.ts'), JSON.stringify(order)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async (): Promise<string> => (await lines.next()).value ?? 'ended';
+  expect(await next()).toBe('ready');
+  return { child, next };
+}
+
+describe.skipIf(missing !== undefined)(
+  `two processes on one Redis${missing === undefined ? '' : ` (${missing})`}`,
+  () => {
+    let server: TestRedis;
+    beforeAll(async () => {
+      server = await startRedis();
+    });
+    afterAll(() => server?.stop());
+
+    test.each([
+      // The key has a cent left, the team a dollar: each hold is a thousandth of the cent, so 1,000 of 2,000 fit exactly.
+      [1000, CENT / 1000n, 1000],
+      // Nothing divides evenly: 142 fit, and what is left is less than a hold.
+      [500, CENT / 142n, 142],
+    ])(
+      '%i requests each on the last cent, %s nano-dollars apiece: never above it, and as many as fit are held',
+      async (requests, amount, fit) => {
+        const instanceUid = randomUUID();
+        const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
+        const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
+        const rushers = await Promise.all([startRusher(order), startRusher(order)]);
+        for (const { child } of rushers) child.stdin?.write('now\n');
+        const counts = await Promise.all(
+          rushers.map(async ({ child, next }) => {
+            const told = JSON.parse(await next()) as Partial<Record<string, number>>;
+            if (child.exitCode === null) await once(child, 'exit');
+            return told;
+          }),
+        );
+        const sum = (outcome: string) => counts.reduce((total, one) => total + (one[outcome] ?? 0), 0);
+        // Nothing is spent yet: who does not fit is told that the budget is held, never that it is spent.
+        expect({ held: sum('held'), busy: sum('busy') }).toEqual({ held: fit, busy: 2 * requests - fit });
+
+        // The store agrees: what is held and a nano-dollar more than the rest does not fit, the rest does.
+        const redis = openRedis(server.connection, { log: createMemoryLog() });
+        const store = createRedisStore({ evaluate: redis.evaluate, instanceUid });
+        const counters = scopes.map((scope) => ({
+          ...{ scopeId: scope.scopeId, window: spendWindow(scope, Date.now()) },
+          limit: BigInt(scope.budget?.limit ?? 0),
+        }));
+        const note = { charges: counters, model: 'small', identifier: 'small-1' };
+        const rest = CENT - amount * BigInt(fit);
+        const hold = (id: string, size: bigint) => ({
+          ...{ id, amount: size, least: size, counters, note, deadline: Date.now() + 60_000, lease: 60_000 },
+        });
+        const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };
+        const reply = await store.call({ ...nothing, holds: [hold('more', rest + 1n), hold('rest', rest)] });
+        expect(reply).toMatchObject({
+          holds: [
+            { outcome: 'busy', counter: 0 },
+            { outcome: 'held', amount: rest },
+          ],
+        });
+        await redis.close();
+      },
+    );
+  },
+);
