@@ -281,6 +281,34 @@ describe('a key', () => {
     });
   });
 
+  test('that follows a User is edited with a warning that the User decides', async () => {
+    const owner = {
+      apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+      kind: 'User',
+      name: 'alice',
+      uid: 'u',
+      controller: true,
+    };
+    const before = objectOf('VirtualKey', GOOD.VirtualKey, { ownerReferences: [owner] });
+    const edited = await told(
+      'VirtualKey',
+      { maxBudget: '99' },
+      { ownerReferences: [owner] },
+      { operation: 'UPDATE', oldObject: before },
+    );
+    expect(edited).toEqual({
+      refused: [],
+      warnings: ['spec: this key follows User "alice" and is put back as the User says: edit the User'],
+    });
+    const labelled = await told(
+      'VirtualKey',
+      {},
+      { ownerReferences: [owner] },
+      { operation: 'UPDATE', oldObject: before },
+    );
+    expect(labelled.warnings).toEqual([]);
+  });
+
   test('that asks for something nothing acts on yet is told so, and what only people read is not mentioned', async () => {
     expect((await key({ rpmLimit: 60, tags: ['nightly'] })).warnings).toEqual([
       'spec.rpmLimit: this version accepts the field and does nothing with it yet',

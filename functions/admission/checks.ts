@@ -4,6 +4,7 @@ import type { AloneCheck, Check } from './check.ts';
 import { credentialNames } from './checks/credential-names.ts';
 import { databaseMoved } from './checks/database-moved.ts';
 import { databaseSecret } from './checks/database-secret.ts';
+import { followsUser } from './checks/follows-user.ts';
 import { instanceExists } from './checks/instance-exists.ts';
 import { keyAliasFree } from './checks/key-alias-free.ts';
 import { keyReplaced } from './checks/key-replaced.ts';
@@ -66,6 +67,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     userExists, //        the user is there, on the same instance
     teamExists, //        the team is there, on the same instance
     keySecretFree, //     the Secret is not somebody else's
+    followsUser, //       warns: the User decides about this key
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet
   ],
