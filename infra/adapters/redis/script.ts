@@ -9,9 +9,10 @@
  * | `c:<scope>` | hash: window → `spent held holds`, of each loaded counter |
  * | `r:<id>` | JSON: what became of a hold |
  * | `b:<scope>` | set: ids that a counter of this scope may have to count when it is loaded |
- * | `l` | sorted set: id → when its lease ends, or its record may go |
+ * | `l` | sorted set: id → when its lease ends, or its record may go; settled and not booked: never |
  * | `x` | sorted set: ids whose lease ended and that nobody has acknowledged |
  * | `w` | sorted set: counter → when its window ends |
+ * | `life` | the run of the server that wrote all this |
  *
  * ARGV[1] is JSON of strings only (store.ts). Amounts are two parts, high and low nine digits, so that neither passes
  * 2^53: as one Lua number they would be rounded, and `INCRBY` would have to write, look, and undo. Everything is judged in
@@ -25,6 +26,33 @@ local KEEP, DAY, MOST = 600000, 86400000, 100
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local function millis(number) return string.format('%.0f', number) end
+
+-- A server that started anew and does not write down every call has gone back in time: what it shows is forgotten (LEDGER 5).
+local function wipe()
+  for _, index in ipairs({ 'l', 'x' }) do
+    for _, id in ipairs(redis.call('ZRANGE', prefix .. index, '0', '-1')) do
+      local found = redis.call('GET', prefix .. 'r:' .. id)
+      local scopes = found and cjson.decode(found).scopes or {}
+      for _, scope in ipairs(scopes) do redis.call('DEL', prefix .. 'b:' .. scope) end
+      redis.call('DEL', prefix .. 'r:' .. id)
+    end
+  end
+  for _, member in ipairs(redis.call('ZRANGE', prefix .. 'w', '0', '-1')) do
+    redis.call('DEL', prefix .. 'c:' .. string.match(member, '^%S+ (.*)$'))
+  end
+  redis.call('DEL', KEYS[1], prefix .. 'l', prefix .. 'x', prefix .. 'w')
+end
+local function look()
+  local server, disk = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'persistence')
+  -- Where it may not be asked, the docs say what to see to.
+  local run = type(server) == 'string' and string.match(server, 'run_id:(%x+)')
+  if not run then return end
+  local before = redis.call('GET', prefix .. 'life')
+  if before == run then return end
+  if before and not (type(disk) == 'string' and string.find(disk, 'aof_enabled:1', 1, true)) then wipe() end
+  redis.call('SET', prefix .. 'life', run)
+end
+if call.look ~= nil then look() end
 
 -- Money.
 local BASE = 1000000000
@@ -97,6 +125,8 @@ local function save(id, record)
   changed[id] = true
 end
 local function watch(id, instant) write('ZADD', prefix .. 'l', millis(instant), id) end
+-- Settled and not booked: found by whoever wipes, by no sweep.
+local function keep(id) write('ZADD', prefix .. 'l', '+inf', id) end
 local function unwatch(id) write('ZREM', prefix .. 'l', id) end
 local function unindex(id, record)
   for _, scope in ipairs(record.scopes or {}) do write('SREM', prefix .. 'b:' .. scope, id) end
@@ -145,6 +175,7 @@ local function settleUnknown(asked, cost)
   local record = { state = 'settled', at = millis(now), amount = asked.cost, cost = asked.cost, counters = there, scopes = {} }
   charge(record, minus(cost, asked.counted and parse(asked.counted) or ZERO))
   save(asked.id, record)
+  keep(asked.id)
   return { 'settled' }
 end
 
@@ -160,7 +191,7 @@ local function settle(asked)
   vacate(record, cost)
   record.state, record.cost = 'settled', asked.cost
   save(asked.id, record)
-  unwatch(asked.id)
+  keep(asked.id)
   return { 'settled' }
 end
 

@@ -17,9 +17,10 @@ import { SCRIPT } from './script.ts';
 
 /**
  * Runs the script in one step on the server that keeps `key`. Answers the script's reply, strings and lists of such.
- * Throws when the server cannot be asked or its answer is lost.
+ * Throws when the server cannot be asked or its answer is lost. `toArgument` is told which connection carries the call, and
+ * is asked again for another try: behind a new connection there may be a server that started anew.
  */
-export type Evaluate = (script: string, key: string, argument: string) => Promise<unknown>;
+export type Evaluate = (script: string, key: string, toArgument: (connection: number) => string) => Promise<unknown>;
 
 export interface RedisStoreDependencies {
   readonly evaluate: Evaluate;
@@ -31,9 +32,16 @@ export interface RedisStoreDependencies {
 export function createRedisStore({ evaluate, instanceUid, onOpened }: RedisStoreDependencies): Store {
   if (!/^[^{}]+$/.test(instanceUid)) throw new Error(`"${instanceUid}" cannot name the keys of an instance`);
   const key = `{${instanceUid}}:epoch`;
-  const ask = async (argument: unknown): Promise<ReadonlyArray<unknown>> => {
-    const reply = await evaluate(SCRIPT, key, JSON.stringify(argument));
+  /** The last connection over which the script has looked whether its server is the one that it was. */
+  let looked: number | undefined;
+  const ask = async (argument: object): Promise<ReadonlyArray<unknown>> => {
+    let over: number | undefined;
+    const reply = await evaluate(SCRIPT, key, (connection) => {
+      over = connection;
+      return JSON.stringify(connection === looked ? argument : { ...argument, look: 'yes' });
+    });
     if (!Array.isArray(reply)) throw new Error('the store did not answer as its script does');
+    looked = over;
     return reply;
   };
   return {

@@ -26,11 +26,11 @@ describe.skipIf(missing !== undefined)(`with a real server${missing === undefine
   /** The same script with a clock that the test sets: leases of hours end without waiting. The server's own clock: below. */
   describeStore('Redis over TCP', async () => {
     let now = Date.now();
-    const evaluate: Evaluate = (script, key, argument) => {
+    const evaluate: Evaluate = (script, key, toArgument) => {
       const set = script.replace("redis.call('TIME')", 'cjson.decode(ARGV[1]).clock');
       expect(set).not.toBe(script);
       const clock = [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`];
-      return redis.evaluate(set, key, JSON.stringify({ ...JSON.parse(argument), clock }));
+      return redis.evaluate(set, key, (connection) => JSON.stringify({ ...JSON.parse(toArgument(connection)), clock }));
     };
     return {
       store: createRedisStore({ evaluate, instanceUid: randomUUID() }),
