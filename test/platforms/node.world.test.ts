@@ -1,5 +1,5 @@
 // Do the three functions run as plain Node processes from their bundles, each with what its platform gives it?
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI from 'openai';
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
+import { startRedis, whyNoRedis } from '../redis.ts';
 import { eventually, temporaryFolder } from '../stack.ts';
 import { type Mounts, mountSample } from './mounts.ts';
 import { type NodeProcess, runNode, startNode } from './node-process.ts';
@@ -203,6 +204,41 @@ describe('the Node bundles', () => {
       expect(finish).toBe('stop');
       expect(await ending).toBe(0);
       expect((await booked()).count).toBe(paid + 1);
+    });
+
+    const missing = whyNoRedis();
+    const why = missing === undefined ? '' : ` (${missing})`;
+    test.skipIf(missing !== undefined)(`two of them on a mounted Redis count as one${why}`, async () => {
+      const redis = await startRedis(['--requirepass', 'secret'], 'secret');
+      const { host, port, password } = redis.connection;
+      const start = async (name: string) => {
+        const at = (...names: string[]) => join(world.folder, name, ...names);
+        for (const folder of ['store', 'outbox']) mkdirSync(at(folder), { recursive: true });
+        for (const [file, text] of Object.entries({ host, port, password }))
+          writeFileSync(at('store', file), `${text}`);
+        return startNode(bundle('gateway'), { ...mounts, STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') });
+      };
+      const both = await Promise.all([start('first'), start('second')]);
+      const before = await booked();
+      const spends = () =>
+        Promise.all(
+          both.map(async ({ url }) => {
+            const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
+            return ((await answer.json()) as { currentSpend?: string }).currentSpend;
+          }),
+        );
+      const [first] = await eventually(spends, (seen) => !seen.includes(undefined));
+      for (const { url } of both) {
+        const openai = new OpenAI({ apiKey: value, baseURL: url, maxRetries: 0 });
+        expect((await openai.chat.completions.create(ask)).choices).toHaveLength(1);
+      }
+      const after = await eventually(booked, ({ count }) => count === before.count + 2);
+      const cost = after.cost - before.cost;
+      // Each says what both have spent; a settlement is there a moment after its reply's last byte.
+      const nano = (dollars = '') => Math.round(Number(dollars) * 1e9);
+      await eventually(spends, (seen) => seen.every((spent) => nano(spent) === nano(first) + cost));
+      expect(await Promise.all(both.map((process) => process.stop()))).toEqual([0, 0]);
+      await redis.stop();
     });
   });
 

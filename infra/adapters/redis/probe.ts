@@ -1,6 +1,6 @@
 // Can this Redis be trusted with counters? It is asked for what the ledger needs: to answer, to run scripts, to write, to evict nothing.
 import type { StoreHealth } from '#core/ports/backends.ts';
-import { optionsOf, type RedisAddress, toReason } from './tcp.ts';
+import { optionsOf, type RedisAddress, readLibrary, toReason } from './tcp.ts';
 
 const PATIENCE = 1800;
 const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
@@ -8,7 +8,7 @@ const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
 /** Answers within 2 s, over a connection of its own. */
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
   const store = `Redis at ${address.host}:${address.port}`;
-  const { Redis } = await import('ioredis');
+  const { Redis } = await readLibrary();
   const redis = new Redis({ ...optionsOf(address), commandTimeout: PATIENCE, retryStrategy: null });
   let last: unknown;
   redis.on('error', (error) => {

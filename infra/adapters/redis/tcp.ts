@@ -58,7 +58,7 @@ interface Opened {
 }
 
 async function connect(address: RedisAddress, log: Log): Promise<Opened> {
-  const { Redis } = await import('ioredis');
+  const { Redis } = await readLibrary();
   const options: Options = {
     ...optionsOf(address),
     commandTimeout: SILENCE,
@@ -92,6 +92,12 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
     redis.disconnect();
   };
   return { redis, firstTry: redis.connect().catch(() => undefined), connection: () => connections, close };
+}
+
+/** Only the default export is there in a bundle too: the package is CommonJS. */
+export async function readLibrary(): Promise<{ readonly Redis: typeof Redis }> {
+  const { default: library } = await import('ioredis');
+  return library;
 }
 
 type Options = Omit<RedisOptions, 'replyMapping'>;
