@@ -15,7 +15,7 @@ import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../
 import { type RunningWorkers, startWorkers } from '../platforms/miniflare.ts';
 import { runNode, startNode } from '../platforms/node-process.ts';
 import { reviewOf } from '../platforms/review.ts';
-import { temporaryFolder } from '../stack.ts';
+import { eventually, temporaryFolder } from '../stack.ts';
 import { createWorld, objectOf } from './fixtures.ts';
 
 const AUDIENCE = 'https://admission.gateway-operator.svc:443';
@@ -198,7 +198,11 @@ describe.skipIf(why !== undefined)(
 
       test('a genuine token that is not attested is refused, an attested one passes, request after request', async () => {
         expect((await send(await tokenFor('somebody', [address]))).status, workers.printed()).toBe(401);
-        expect(workers.printed()).toContain('"problem":"NotAttested"');
+        // What a Worker prints comes by another way than its answer.
+        await eventually(
+          async () => workers.printed(),
+          (printed) => printed.includes('"problem":"NotAttested"'),
+        );
         expect((await send()).status).toBe(401);
         const good = await attestedToken(address, 'auth.gateway-operator.dev');
         const answers = await Promise.all(Array.from({ length: 8 }, () => send(good)));
