@@ -8,9 +8,9 @@ export interface BackendsDependencies {
   readonly openDatabase: (connection: DatabaseConnection) => Registry & Books & { close(): Promise<void> };
   /** Books what this process has settled for the instance; nothing where the platform's gateways book for themselves. */
   readonly flush: (instanceUid: string) => Promise<void>;
-  /** Asks a Redis; absent where this platform dials none. */
-  readonly probeRedis?: (
-    connection: Extract<StoreConnection, { type: 'redis' }>,
+  /** Asks a store that processes share; absent where this platform dials none. */
+  readonly probeShared?: (
+    connection: Exclude<StoreConnection, { type: 'memory' }>,
     instanceUid: string,
   ) => Promise<StoreHealth>;
 }
@@ -36,19 +36,13 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
 }
 
 async function probe(
-  { probeRedis }: BackendsDependencies,
+  { probeShared }: BackendsDependencies,
   connection: StoreConnection,
   instanceUid: string,
 ): Promise<StoreHealth> {
   if (connection.type === 'memory') return { ok: true };
-  if (connection.type === 'upstash') return unreachable(notSpokenTo(connection.url));
-  if (probeRedis !== undefined) return probeRedis(connection, instanceUid);
-  return unreachable(
-    `Redis at ${connection.host}:${connection.port} cannot be asked from where reconcile runs: run reconcile as a Node process`,
-  );
+  if (probeShared !== undefined) return probeShared(connection, instanceUid);
+  const what = connection.type === 'redis' ? `Redis at ${connection.host}:${connection.port}` : connection.url;
+  const message = `${what} cannot be asked from where reconcile runs: run reconcile as a Node process`;
+  return { ok: false, reason: 'StoreUnreachable', message };
 }
-
-export const notSpokenTo = (url: string): string =>
-  `${url} is not spoken to by this version: name a Redis or Valkey over TCP in the store Secret, or write "memory" and run one gateway process`;
-
-const unreachable = (message: string): StoreHealth => ({ ok: false, reason: 'StoreUnreachable', message });

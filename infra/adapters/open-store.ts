@@ -2,10 +2,10 @@
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import type { Store } from '#core/ports/store.ts';
-import { notSpokenTo } from './backends.ts';
 import { createMemoryStore } from './memory/store.ts';
 import { createRedisStore } from './redis/store.ts';
 import { openRedis } from './redis/tcp.ts';
+import { openUpstash } from './redis/upstash.ts';
 
 export interface OpenStoreDependencies {
   readonly instanceUid: string;
@@ -18,14 +18,13 @@ export interface OpenedStore {
   close(): Promise<void>;
 }
 
-/** Throws for a store that this version does not speak to. One that is away is no error: its calls fail until it is back. */
+/** A store that is away is no error: its calls fail until it is back. */
 export function openStore(
   connection: StoreConnection,
   { instanceUid, clock, log }: OpenStoreDependencies,
 ): OpenedStore {
   if (connection.type === 'memory') return { store: createMemoryStore({ clock }), close: async () => undefined };
-  if (connection.type === 'upstash') throw new Error(notSpokenTo(connection.url));
-  const { evaluate, close } = openRedis(connection, { log });
+  const { evaluate, close } = connection.type === 'redis' ? openRedis(connection, { log }) : openUpstash(connection);
   const onOpened = (): void => log.info('the store was empty: counters are loaded from PostgreSQL', { instanceUid });
   return { store: createRedisStore({ evaluate, instanceUid, onOpened }), close };
 }

@@ -3,7 +3,7 @@ import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { probeRedis } from '#adapters/redis/probe.ts';
+import { probeShared } from '#adapters/redis/probe.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { openApi } from '../api-access.ts';
@@ -19,7 +19,7 @@ main(async () => {
     openDatabase: (connection) => createDatabase(connection, { log }),
     // Gateways in Pods of their own book for themselves, within a second.
     flush: async () => undefined,
-    probeRedis,
+    probeShared,
   });
   const platform = { servedAt: () => undefined, manyProcesses: environment.GATEWAY_PROCESSES === 'many' };
   const app = createReconcile({

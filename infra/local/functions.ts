@@ -2,7 +2,7 @@
 import { createBackends } from '#adapters/backends.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { probeRedis } from '#adapters/redis/probe.ts';
+import { probeShared } from '#adapters/redis/probe.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
@@ -46,7 +46,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
   const gateways = createGateways({ ...node, cluster, openDatabase, folder, upstream, log, metrics });
   const gateway = await listen(gatewayServer(gateways, metrics), deps.gatewayPort);
 
-  const backends = createBackends({ openDatabase, flush: gateways.flush, probeRedis });
+  const backends = createBackends({ openDatabase, flush: gateways.flush, probeShared });
   const platform = {
     servedAt: ({ metadata }: { metadata: { namespace?: string; name: string } }) =>
       `${gateway.url}/${metadata.namespace}/${metadata.name}`,

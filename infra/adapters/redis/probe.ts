@@ -1,11 +1,34 @@
 // Can this Redis be trusted with counters? It is asked for what the ledger needs: to answer, to run scripts, to write, to evict nothing.
-import type { StoreHealth } from '#core/ports/backends.ts';
+import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { optionsOf, type RedisAddress, readLibrary, toReason } from './tcp.ts';
+import { openUpstash } from './upstash.ts';
 
 const PATIENCE = 1800;
 const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
 
 /** Answers within 2 s, over a connection of its own. */
+export function probeShared(
+  connection: Exclude<StoreConnection, { type: 'memory' }>,
+  instanceUid: string,
+): Promise<StoreHealth> {
+  return connection.type === 'redis' ? probeRedis(connection, instanceUid) : probeUpstash(connection, instanceUid);
+}
+
+/** It evicts only where somebody switched that on, and does not say so. */
+async function probeUpstash(
+  connection: Extract<StoreConnection, { type: 'upstash' }>,
+  instanceUid: string,
+): Promise<StoreHealth> {
+  try {
+    const { evaluate } = openUpstash(connection);
+    await within(PATIENCE, () => evaluate(WRITE, `{${instanceUid}}:probe`, () => ''));
+    return { ok: true };
+  } catch (error) {
+    const message = `${connection.url}: ${toReason(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;
+    return { ok: false, reason: 'StoreUnreachable', message };
+  }
+}
+
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
   const store = `Redis at ${address.host}:${address.port}`;
   const { Redis } = await readLibrary();
