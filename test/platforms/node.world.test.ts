@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
@@ -210,6 +210,7 @@ describe('the Node bundles', () => {
     const why = missing === undefined ? '' : ` (${missing})`;
     test.skipIf(missing !== undefined)(`two of them on a mounted Redis count as one${why}`, async () => {
       const redis = await startRedis(['--requirepass', 'secret'], 'secret');
+      onTestFinished(redis.stop);
       const { host, port, password } = redis.connection;
       const start = async (name: string) => {
         const at = (...names: string[]) => join(world.folder, name, ...names);
@@ -238,7 +239,6 @@ describe('the Node bundles', () => {
       const nano = (dollars = '') => Math.round(Number(dollars) * 1e9);
       await eventually(spends, (seen) => seen.every((spent) => nano(spent) === nano(first) + cost));
       expect(await Promise.all(both.map((process) => process.stop()))).toEqual([0, 0]);
-      await redis.stop();
     });
   });
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
@@ -115,22 +115,22 @@ describe.skipIf(missing !== undefined)(`a Redis${missing === undefined ? '' : ` 
 
     test('evicts when its policy is not noeviction', async () => {
       const other = await startRedis(['--maxmemory', '50mb', '--maxmemory-policy', 'allkeys-lru']);
+      onTestFinished(other.stop);
       const health = await probeRedis(other.connection, 'instance-1');
-      await other.stop();
       expect(health).toMatchObject({ ok: false, reason: 'StoreEvicts' });
       expect(health).toMatchObject({ message: expect.stringMatching(/allkeys-lru.*set it to noeviction/) });
     });
 
     test('whose policy may not be read is trusted: the docs say what to check', async () => {
       const other = await startRedis(['--rename-command', 'CONFIG', '']);
+      onTestFinished(other.stop);
       expect(await probeRedis(other.connection, 'instance-1')).toEqual({ ok: true });
-      await other.stop();
     });
 
     test('that may not be written to is unreachable', async () => {
       const other = await startRedis(['--replicaof', '127.0.0.1', '1']);
+      onTestFinished(other.stop);
       const health = await probeRedis(other.connection, 'instance-1');
-      await other.stop();
       expect(health).toMatchObject({ ok: false, message: expect.stringMatching(/one primary/) });
     });
   });

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import type { StoreCall } from '#core/ports/store.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
@@ -42,6 +42,7 @@ describe.skipIf(missing !== undefined)(`a Redis that was killed${missing === und
 
   test('and comes back with an old snapshot counts as wiped: counters are absent, its old holds are never charged', async () => {
     const server = await startRedis();
+    onTestFinished(server.stop);
     const under = open(server);
     await under.store.call({
       ...nothing,
@@ -66,11 +67,11 @@ describe.skipIf(missing !== undefined)(`a Redis that was killed${missing === und
     // Nothing of what the snapshot had is left.
     expect([await command(server, 'KEYS', '*')].flat().sort()).toEqual(['{one}:epoch', '{one}:life']);
     await under.close();
-    await server.stop();
   });
 
   test('and has every call on disk goes on with them: holds and counters are as they were', async () => {
     const server = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
+    onTestFinished(server.stop);
     const under = open(server);
     await under.store.call({ ...nothing, loads: [{ ...counter, spent: 5n }], holds: [hold('a'), hold('b')] });
     await under.store.call({ ...nothing, settles: [{ id: 'a', cost: 7n }] });
@@ -81,11 +82,11 @@ describe.skipIf(missing !== undefined)(`a Redis that was killed${missing === und
     expect(reply).toMatchObject({ settles: [{ outcome: 'settled' }] });
     expect(await under.store.read([counter])).toEqual([13n]);
     await under.close();
-    await server.stop();
   });
 
   test('is forgotten by whoever comes back first; the next process finds what the first has counted since', async () => {
     const server = await startRedis();
+    onTestFinished(server.stop);
     const [one, two] = [open(server), open(server)];
     await one.store.call({ ...nothing, loads: [{ ...counter, spent: 5n }] });
     expect(await two.store.read([counter])).toEqual([5n]);
@@ -96,6 +97,5 @@ describe.skipIf(missing !== undefined)(`a Redis that was killed${missing === und
     await one.store.call({ ...nothing, loads: [{ ...counter, spent: 8n }] });
     expect(await read(two)).toEqual({ spent: 8n });
     await Promise.all([one.close(), two.close()]);
-    await server.stop();
   });
 });
