@@ -2,8 +2,9 @@
 
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
 import type { PolicyWrite } from '#core/ports/registry.ts';
+import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
-import type { OwnerReference, OwnKind } from './world.ts';
+import type { OwnKind } from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
 interface About {

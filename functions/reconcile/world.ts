@@ -5,6 +5,7 @@ import type { Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
 import type { Claim, Holder } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
@@ -111,15 +112,6 @@ export interface PresentSecret {
   readonly hash?: string;
   /** Written by this run with a new value. */
   readonly minted?: boolean;
-}
-
-export interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean;
-  readonly blockOwnerDeletion?: boolean;
 }
 
 export interface Malformed {

@@ -92,8 +92,7 @@ describe.each(CLUSTERS)('with the admission function down, on the %s cluster', (
     });
   });
 
-  // On the embedded cluster everybody is the same user.
-  describe.runIf(name === 'real')('and our own identity', () => {
+  describe('and our own identity', () => {
     test('reconcile writes all the same, because it is not judged', async () => {
       const [mutating] = webhookConfigurations(IN_CLUSTER) as ReadonlyArray<{
         webhooks?: [{ matchConditions: unknown }];

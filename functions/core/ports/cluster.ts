@@ -1,4 +1,5 @@
 // What do admission and reconcile ask of a Kubernetes API server?
+import type { OwnerReference } from '#crds/object-meta.ts';
 
 /** Any Kubernetes object as JSON. Kind-specific shapes come from crds/. */
 export interface KubeObject {
@@ -18,15 +19,6 @@ export interface KubeObject {
     readonly ownerReferences?: ReadonlyArray<OwnerReference>;
   };
   readonly [member: string]: unknown;
-}
-
-export interface OwnerReference {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly controller?: boolean;
-  readonly blockOwnerDeletion?: boolean;
 }
 
 /** Names a resource collection: `{group: '', version: 'v1', plural: 'secrets', kind: 'Secret'}`. */

@@ -1,8 +1,9 @@
 // What should a key's Secret look like, is the one that is there ours, and does it look like that?
 import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { SecretShape } from '../action.ts';
-import type { OwnerReference, PresentSecret, SecretView } from '../world.ts';
+import type { PresentSecret, SecretView } from '../world.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
