@@ -112,8 +112,20 @@ const Certificate = {
   CERTIFICATE_LIFETIME: Lifetime.prefault('90d').describe('Renewed at two thirds of it.'),
 };
 
+const Listen = {
+  LISTEN_SECONDS: z
+    .string()
+    .regex(/^[1-9][0-9]{0,3}$/, 'is not a number of seconds')
+    .transform(Number)
+    .prefault('120')
+    .describe('With `--listen`: so long at most, less than the `activeDeadlineSeconds` of the Job.'),
+  LEASE: ServiceName.prefault('gateway-operator/reconcile').describe(
+    'With `--listen`: the Lease, NAMESPACE/NAME, by which a run learns that its successor listens.',
+  ),
+};
+
 export const ReconcileEnvironment = z
-  .object({ ...Server, ...Api, GATEWAY_PROCESSES: Processes, ...Certificate })
+  .object({ ...Server, ...Api, GATEWAY_PROCESSES: Processes, ...Certificate, ...Listen })
   .refine(hasCluster, NO_CLUSTER);
 
 export const GatewayEnvironment = z.object({

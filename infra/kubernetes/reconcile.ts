@@ -1,4 +1,5 @@
-// The reconcile function as a Node process: a server that is called (Knative), or `--once`, one sweep and done (CronJob).
+// The reconcile function as a Node process: a server that is called (Knative), `--once`, one sweep and done, or `--listen`, a sweep and then what changes (CronJob).
+import { hostname } from 'node:os';
 import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
 import { createMetrics } from '#adapters/metrics.ts';
@@ -7,9 +8,11 @@ import { probeShared } from '#adapters/redis/probe.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { openApi } from '../api-access.ts';
+import { tellWrites } from '../changes.ts';
 import { ReconcileEnvironment, readEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
+import { type Listening, type Swept, startListening } from './listen.ts';
 
 main(async () => {
   const environment = readEnvironment(ReconcileEnvironment, process.env);
@@ -21,10 +24,12 @@ main(async () => {
     flush: async () => undefined,
     probeShared,
   });
+  const node = nodeDependencies();
+  let listening: Listening | undefined;
   const platform = { servedAt: () => undefined, manyProcesses: environment.GATEWAY_PROCESSES === 'many' };
   const app = createReconcile({
-    ...nodeDependencies(),
-    cluster: api.cluster,
+    ...node,
+    cluster: tellWrites(api.cluster, (object) => listening?.wrote(object)),
     backends,
     platform,
     log,
@@ -35,16 +40,47 @@ main(async () => {
     await backends.close();
     await api.close();
   };
-  if (!process.argv.includes('--once')) {
-    const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
-    return runServer({ log, server, close });
+  const ask = async (headers: Readonly<Record<string, string>>, body: string) => {
+    const answer = await app.request('/', { method: 'POST', headers, body });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(text);
+    return text;
+  };
+  if (process.argv.includes('--listen')) {
+    const stop = new AbortController();
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
+    listening = startListening({
+      ...node,
+      cluster: api.cluster,
+      request: api.request,
+      log,
+      lease: environment.LEASE,
+      holder: `${hostname()} ${node.ids.next()}`,
+      seconds: environment.LISTEN_SECONDS,
+      newId: node.ids.next,
+      post: ask,
+      onSweep: tell,
+      signal: stop.signal,
+    });
+    log.info('listened', { ...(await listening.done) });
+    return close();
   }
-  const answer = await app.request('/', { method: 'POST' });
-  process.stdout.write(`${await answer.text()}\n`);
-  await close();
-  // One object that fails is told in its conditions, and the next run tries again; a cluster that cannot be read is a failed run.
-  process.exitCode = answer.ok ? 0 : 1;
+  if (process.argv.includes('--once')) {
+    await ask({}, '').then(
+      (report) => tell({ report }),
+      (error: Error) => tell({ failed: error.message }),
+    );
+    return close();
+  }
+  const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
+  return runServer({ log, server, close });
 });
+
+/** One object that fails is told in its conditions, and the next run tries again; a cluster that cannot be read is a failed run. */
+function tell(sweep: Swept): void {
+  process.stdout.write(`${'report' in sweep ? sweep.report : sweep.failed}\n`);
+  process.exitCode = 'report' in sweep ? 0 : 1;
+}
 
 /** Nothing where the certificate of admission is somebody else's: cert-manager's, or a public one. */
 function certificatesOf(environment: ReconcileEnvironment): Pick<ReconcileDeps, 'certificates'> {

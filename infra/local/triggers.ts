@@ -3,7 +3,8 @@ import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
-import { startEventSource } from './event-source.ts';
+import { startChanges } from '../changes.ts';
+import { nodeDependencies } from '../node.ts';
 import type { Gateways } from './gateways.ts';
 import { resourceOf } from './manifests.ts';
 import { startSchedule } from './schedule.ts';
@@ -22,21 +23,25 @@ export interface TriggerDependencies {
 /** Starts them, with the gateways of every instance that is already there (what their outboxes hold is booked first). Answers how to stop. */
 export async function startTriggers(deps: TriggerDependencies): Promise<() => Promise<void>> {
   const { gateways, log, post } = deps;
-  const stopEvents = startEventSource({
-    watch: (resource, watching) => watch(deps.request, { resource, ...watching }),
+  const sweep = () => post({}, '');
+  const changes = startChanges({
+    ...nodeDependencies(),
+    watch: ({ resource }, watching) => watch(deps.request, { resource, ...watching }),
     post,
+    sweep,
     newId: deps.newId,
     onChange: ({ object: { kind, metadata } }) => {
       if (kind === 'GatewayInstance') void gateways.refresh(metadata.namespace ?? '', metadata.name);
     },
   });
   const stopSecrets = followSecrets(deps);
-  const sweep = () => post({}, '').catch((error: unknown) => log.warn('sweep failed', { error: String(error) }));
-  const stopSchedule = startSchedule(deps.schedule, sweep);
+  const stopSchedule = startSchedule(deps.schedule, () =>
+    sweep().catch((error: unknown) => log.warn('sweep failed', { error: String(error) })),
+  );
   const instances = await deps.cluster.list(resourceOf('GatewayInstance'));
   await Promise.all(instances.map(({ metadata }) => gateways.refresh(metadata.namespace ?? '', metadata.name)));
   return async () => {
-    await Promise.allSettled([stopSchedule(), stopEvents(), stopSecrets()]);
+    await Promise.allSettled([stopSchedule(), changes.stop(), stopSecrets()]);
   };
 }
 

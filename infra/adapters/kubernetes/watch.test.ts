@@ -12,6 +12,8 @@ let seen: string[] = [];
 /** What each watch connection does, one after the other; the last one stays open. */
 let streams: Array<(response: ServerResponse) => void>;
 let listed: string[];
+/** So many watches are answered with 429 first. */
+let refusals = 0;
 
 beforeEach(async () => {
   seen = [];
@@ -21,6 +23,11 @@ beforeEach(async () => {
     const from = url.searchParams.get('resourceVersion');
     seen.push(url.searchParams.has('watch') ? `watch from ${from}` : `list ${url.searchParams.get('limit')}`);
     if (url.searchParams.has('watch')) {
+      if (refusals > 0) {
+        refusals -= 1;
+        response.writeHead(429, { 'retry-after': '1' }).end();
+        return;
+      }
       response.writeHead(200);
       (streams.shift() ?? (() => response.flushHeaders()))(response);
       return;
@@ -41,7 +48,7 @@ const line = (type: string, name: string, resourceVersion: string) =>
 const gone = `${JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired', metadata: {} } })}\n`;
 
 /** Runs a watch until it has told `until` things, then stops it. */
-async function told(until: number, resourceVersion?: string): Promise<string[]> {
+async function told(until: number, resourceVersion?: string, bridges = false): Promise<string[]> {
   const events: string[] = [];
   const stop = new AbortController();
   const add = (what: string) => {
@@ -56,6 +63,7 @@ async function told(until: number, resourceVersion?: string): Promise<string[]> 
     onStart: () => add('start'),
     onEvent: ({ type, object }) => add(`${type} ${object.metadata.name}`),
     onError: ({ message }) => add(message),
+    ...(bridges ? { onGap: () => add('gap') } : {}),
   });
   return events;
 }
@@ -88,6 +96,40 @@ test('where the API server has forgotten the place, what is there is told, then 
   streams = [(response) => response.end(gone), (response) => response.write(line('ADDED', 'b', '41'))];
   expect(await told(3, '7')).toEqual(['MODIFIED kept', 'start', 'ADDED b']);
   expect(seen).toEqual(['watch from 7', 'list 1', 'list 500', 'watch from 40']);
+});
+
+test('a gap is told to whoever wants to bridge it himself', async () => {
+  listed = ['kept'];
+  streams = [(response) => response.end(gone), (response) => response.write(line('ADDED', 'b', '41'))];
+  expect(await told(3, '7', true)).toEqual(['gap', 'start', 'ADDED b']);
+  expect(seen).toEqual(['watch from 7', 'list 1', 'watch from 40']);
+});
+
+test('an API server that is too busy is left alone as long as it says', async () => {
+  const answered: number[] = [];
+  refusals = 1;
+  streams = [(response) => response.write(line('ADDED', 'a', '41'))];
+  const began = Date.now();
+  expect((await told(2, '7')).at(-1)).toBe('ADDED a');
+  answered.push(Date.now() - began);
+  expect(seen).toEqual(['watch from 7', 'watch from 7']);
+  // A second is what it said; without it the pause is at most a fifth of that.
+  expect(answered[0]).toBeGreaterThanOrEqual(990);
+});
+
+test('a server that ends each watch at once is not asked in a loop', async () => {
+  streams = Array.from({ length: 50 }, () => (response: ServerResponse) => response.end());
+  setTimeout(() => server.closeAllConnections(), 10);
+  const stop = new AbortController();
+  setTimeout(() => stop.abort(), 700);
+  const request = createFetchTransport({ address, token: 't', fetch });
+  await watch(request, {
+    resource: RESOURCES.configMaps,
+    resourceVersion: '7',
+    signal: stop.signal,
+    onEvent: () => undefined,
+  });
+  expect(seen.length).toBeLessThan(8);
 });
 
 test('an API server that is away is tried again', async () => {
