@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stage } from './gateway.fixture.ts';
+import { entry, snapshotOf } from './instance.fixture.ts';
 import { MESSAGES, SSE } from './upstream.fixture.ts';
 
 const folder = join(import.meta.dirname, 'golden');
@@ -11,6 +12,7 @@ test.each(globSync('*.upstream.txt', { cwd: folder }).sort())(
   'a stream like %s is understood, however it is cut',
   async (file) => {
     const bytes = readFileSync(join(folder, file));
+    const play = createPlay(file.startsWith('anthropic') ? 'anthropic' : 'openai');
     const whole = await play([bytes]);
     await expect(whole).toMatchFileSnapshot(join(folder, file.replace('.upstream.', '.client.golden.')));
     for (const size of [1, 7, 100]) {
@@ -22,11 +24,14 @@ test.each(globSync('*.upstream.txt', { cwd: folder }).sort())(
   },
 );
 
-async function play(packets: ReadonlyArray<Uint8Array>): Promise<string> {
-  const { chat, ledger } = stage({ script: () => ({ headers: SSE, body: packets }) });
-  const text = await (await chat({ model: 'gpt', messages: MESSAGES, stream: true })).text();
-  const [settled] = ledger.settled;
-  const { cost, tokens, estimated } = settled ?? {};
-  const charged = JSON.stringify({ cost: String(cost), tokens, estimated });
-  return `${text}\n--- charged: ${charged}\n`;
+function createPlay(provider: string) {
+  return async function play(packets: ReadonlyArray<Uint8Array>): Promise<string> {
+    const snapshot = snapshotOf([entry('gpt', { provider })]);
+    const { chat, ledger } = stage({ snapshot, script: () => ({ headers: SSE, body: packets }) });
+    const text = await (await chat({ model: 'gpt', messages: MESSAGES, stream: true })).text();
+    const [settled] = ledger.settled;
+    const { cost, tokens, estimated } = settled ?? {};
+    const charged = JSON.stringify({ cost: String(cost), tokens, estimated });
+    return `${text}\n--- charged: ${charged}\n`;
+  };
 }

@@ -3,6 +3,7 @@ import type { Tokens } from '#core/ports/books.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import { costOf } from '#core/price.ts';
+import { NO_TOKENS } from '#core/usage.ts';
 import { estimateOutput } from './measure.ts';
 import type { Reservation } from './reserve.ts';
 import type { Target } from './route.ts';
@@ -28,6 +29,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
   let deltas = 0;
   let characters = 0;
   let tokens: Tokens | undefined;
+  let prompt: Tokens | undefined;
   let concluded = false;
 
   return {
@@ -39,11 +41,15 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
       deltas += piece.deltas;
       characters += piece.characters;
       tokens = piece.tokens ?? tokens;
+      prompt = piece.prompt ?? prompt;
       concluded ||= piece.usageOnly;
       frame ??= piece.frame;
       for (const { index, finished } of piece.choices) choices.set(index, finished || choices.get(index) === true);
     },
-    settlement: () => settlementOf(reservation, target, tokens, Math.max(deltas, estimateOutput(characters))),
+    settlement: () => {
+      const output = Math.max(deltas, estimateOutput(characters));
+      return settlementOf(reservation, target, tokens, prompt === undefined ? { output } : { ...prompt, output });
+    },
     get finished() {
       return concluded || (choices.size > 0 && [...choices.values()].every(Boolean));
     },
@@ -66,21 +72,21 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
 
 /** What a whole reply is charged. */
 export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
-  return settlementOf(reservation, target, reply.tokens, Math.max(1, estimateOutput(reply.characters)));
+  return settlementOf(reservation, target, reply.tokens, { output: Math.max(1, estimateOutput(reply.characters)) });
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody waited for. */
 export function settlementOfPrompt(reservation: Reservation, target: Target): Settlement {
-  return settlementOf(reservation, target, undefined, 0);
+  return settlementOf(reservation, target, undefined, { output: 0 });
 }
 
 function settlementOf(
   { grant, hold }: Reservation,
   { entry, price }: Target,
   counted: Tokens | undefined,
-  output: number,
+  estimated: Partial<Tokens>,
 ): Settlement {
-  const tokens = counted ?? { input: grant.chat.input.estimate, output, cachedInput: 0, cacheWrite: 0 };
+  const tokens = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
   const cost = price === undefined ? 0n : costOf(tokens, price);
   return {
     cost: counted === undefined ? atMost(cost, hold.amount) : cost,

@@ -68,7 +68,7 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
         if (meter.exceeds(piece)) return end('cut', shown);
         if (piece.done) return end('complete', [...shown, piece.bytes]);
         meter.count(piece);
-        if (!piece.usageOnly || includeUsage) shown.push(piece.bytes);
+        if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
       }
       if (pieces.length > 0) ledger.progress(reservation.hold, meter.settlement().cost);
       return send(shown);

@@ -39,6 +39,8 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
 
 /** What a target may produce within the hold. */
 export interface OutputLimit {
+  /** Tokens of one answer, at most: for dialects that must be told. */
+  readonly most: number;
   /** Sent as the limit of each answer; absent where the request needs none of ours. */
   readonly send?: number;
   /** `send` is less than what was asked for. */
@@ -48,15 +50,15 @@ export interface OutputLimit {
 }
 
 export function outputLimit({ grant, hold }: Reservation, { entry, price }: Candidate): OutputLimit {
-  if (!grant.budgeted || price === undefined) return { clamped: false };
   const { chat } = grant;
+  const most = outputMost(chat, { entry, price });
+  if (!grant.budgeted || price === undefined) return { most, clamped: false };
   const affordable = outputWithin(hold.amount, inputMost(chat, { entry, price }), price);
-  if (affordable === undefined) return { clamped: false };
+  if (affordable === undefined) return { most, clamped: false };
   const perAnswer = Number(affordable / BigInt(chat.n));
-  const asked = outputMost(chat, { entry, price });
-  if (perAnswer < asked) return { send: perAnswer, clamped: true, cutAt: affordable };
+  if (perAnswer < most) return { most: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
   const unlimited = clientLimit(chat) === undefined && entry.maxOutputTokens === undefined;
-  return { ...(unlimited ? { send: asked } : {}), clamped: false, cutAt: affordable };
+  return { most, ...(unlimited ? { send: most } : {}), clamped: false, cutAt: affordable };
 }
 
 /** Gives the money back: nothing was consumed. A release that fails is the lease's business. */

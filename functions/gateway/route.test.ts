@@ -69,7 +69,6 @@ describe('the address of a target', () => {
 
   test.each([
     ['an unknown provider without an apiBase', { provider: 'inhouse' }],
-    ['a dialect that is not spoken yet', { provider: 'anthropic' }],
     ['an apiBase that is no address', { apiBase: 'ftp://own' }],
     ['a credential that is not there', { credentials: { apiKey: { secret: 'missing', entry: 'key' } } }],
     ['a credential that is empty', { credentials: { apiKey: { secret: 'empty', entry: 'key' } } }],

@@ -9,7 +9,7 @@ import { concat } from './members.ts';
 import type { Line } from './record.ts';
 import type { Reservation } from './reserve.ts';
 import type { Target, Targets } from './route.ts';
-import type { Piece, Reply, StreamReader } from './wire/dialect.ts';
+import type { Piece, Reply, Seconds, StreamReader } from './wire/dialect.ts';
 
 const made: unique symbol = Symbol('Exchange');
 
@@ -50,7 +50,7 @@ const LARGEST_ERROR = 64 * 1024;
 /** Before an upstream is tried again that was tried before; twice as long each time. */
 const PAUSE = 100;
 
-export function createCallUpstream(deps: Pick<GatewayDeps, 'upstream' | 'timer'>): CallUpstream {
+export function createCallUpstream(deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock'>): CallUpstream {
   return async function callUpstream(targets, request, line) {
     const { chat, routing } = targets.reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
@@ -85,19 +85,20 @@ export function createCallUpstream(deps: Pick<GatewayDeps, 'upstream' | 'timer'>
     deadline: Deadline,
   ): Promise<Result<Exchange, AttemptFailure>> {
     const { grant } = reservation;
+    const request = target.dialect.toRequest(grant.chat, target);
+    if (!request.ok) return err({ failure: request.failure, again: 'elsewhere' });
     const endAttempt = deadline.limitAttempt(target.entry.timeout);
     try {
       const response = await deps.upstream({
-        ...target.dialect.toRequest(grant.chat, target),
+        ...request.value,
         timeouts: grant.routing.timeouts,
         signal: deadline.signal,
       });
       if (response.status < 200 || response.status > 299) {
         return err(refusalOf(response, target.dialect.readError(await readError(response)), target));
       }
-      return isStream(response, grant.chat.stream)
-        ? await openStream(reservation, target, response, deadline)
-        : await readPlain(reservation, target, response, deadline);
+      const accepted = { reservation, target, response, deadline, created: Math.floor(deps.clock.now() / 1000) };
+      return isStream(response, grant.chat.stream) ? await openStream(accepted) : await readPlain(accepted);
     } catch (error) {
       return err(deadline.signal.aborted || isTimeout(error) ? TIMED_OUT : UNREACHABLE);
     } finally {
@@ -111,27 +112,28 @@ function outcome(last: NoExchange | undefined, { first }: Targets, request: Requ
   return request.signal.aborted ? { ...end, failure: { code: 'client_left' } } : end;
 }
 
-async function readPlain(
-  reservation: Reservation,
-  target: Target,
-  response: UpstreamResponse,
-  deadline: Deadline,
-): Promise<Result<Exchange, AttemptFailure>> {
+/** An upstream that has taken the request. */
+interface Accepted {
+  readonly reservation: Reservation;
+  readonly target: Target;
+  readonly response: UpstreamResponse;
+  readonly deadline: Deadline;
+  readonly created: Seconds;
+}
+
+async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
+  const { reservation, target, response, deadline } = accepted;
   const bytes = await readAll(response.body, LARGEST_REPLY);
-  const reply = target.dialect.readReply(bytes);
+  const reply = target.dialect.readReply(bytes, accepted.created);
   if (reply === undefined) return err(unreadable(response, target.dialect.readError(bytes)));
   deadline.close();
   return ok({ [made]: true, type: 'plain', reservation, target, headers: response.headers, reply });
 }
 
 /** A stream has begun with its first piece: an error in it, or an end before it, is an attempt that failed. */
-async function openStream(
-  reservation: Reservation,
-  target: Target,
-  response: UpstreamResponse,
-  deadline: Deadline,
-): Promise<Result<Exchange, AttemptFailure>> {
-  const reader = target.dialect.createReader();
+async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
+  const { reservation, target, response, deadline } = accepted;
+  const reader = target.dialect.createReader(accepted.created);
   const rest = response.body[Symbol.asyncIterator]();
   let first: ReadonlyArray<Piece> = [];
   while (first.length === 0) {

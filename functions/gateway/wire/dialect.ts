@@ -1,18 +1,23 @@
 // What must be known of a provider's wire format? One of these per dialect; the pipeline knows none of them.
+import type { Failure } from '#core/failure.ts';
 import type { Tokens } from '#core/ports/books.ts';
+import type { Result } from '#core/result.ts';
 import type { Chat } from '../chat.ts';
 import type { Target } from '../route.ts';
 
 export interface Dialect {
-  /** What is sent to the target for this request. */
-  toRequest(chat: Chat, target: Target): WireRequest;
+  /** What is sent to the target for this request; a failure where the dialect has no words for it. */
+  toRequest(chat: Chat, target: Target): Result<WireRequest, Failure>;
   /** A whole reply as the client gets it, and what was counted in it; undefined when it is no chat completion. */
-  readReply(bytes: Uint8Array): Reply | undefined;
+  readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** What a refusal says. */
   readError(bytes: Uint8Array): WireError;
   /** Reads one stream from its first byte to its last. */
-  createReader(): StreamReader;
+  createReader(created: Seconds): StreamReader;
 }
+
+/** Since the Unix epoch: the date of a reply, for dialects that give none. */
+export type Seconds = number;
 
 export interface WireRequest {
   readonly url: string;
@@ -53,6 +58,8 @@ export interface Piece {
   readonly deltas: number;
   readonly characters: number;
   readonly tokens: Tokens | undefined;
+  /** The provider's count of the prompt, told before the answer is counted: its `output` says nothing yet. */
+  readonly prompt: Tokens | undefined;
   /** Nothing but the usage: shown only to a client that asked for it. */
   readonly usageOnly: boolean;
   /** Answers that this piece begins or goes on with, and those of them that end. */

@@ -1,27 +1,30 @@
 // How is OpenAI's chat completions API spoken? Bytes pass through; a few members are changed on the way in and read on the way out.
+import type { Failure } from '#core/failure.ts';
+import { ok, type Result } from '#core/result.ts';
 import { toTokens } from '#core/usage.ts';
 import { type Chat, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
 import { membersOf, splice } from '../members.ts';
 import type { Target } from '../route.ts';
 import type { Dialect, Piece, Reply, StreamReader, WireError, WireRequest } from './dialect.ts';
+import { listOf, member, parseJson, textOf } from './json.ts';
 import { createSplitter, type SseEvent } from './sse.ts';
 
 const decoder = new TextDecoder();
 
 export const openai: Dialect = { toRequest, readReply, readError, createReader };
 
-function toRequest(chat: Chat, target: Target): WireRequest {
+function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
   const set = new Map([['model', JSON.stringify(target.entry.model)]]);
   const drop = new Set(chat.lookalikes);
   const options = chat.stream && target.provider.streamOptions ? streamOptions(chat) : undefined;
   if (options !== undefined) set.set('stream_options', options);
   else if (!target.provider.streamOptions) drop.add('stream_options');
   for (const [name, value] of limits(chat, target)) set.set(name, String(value));
-  return {
+  return ok({
     url: urlOf(target),
     headers: headersOf(chat, target),
     body: splice(chat.bytes, chat.object, { set, drop, once: OWN_MEMBERS }),
-  };
+  });
 }
 
 /** Usage is forced on; what else the client set in there stays. */
@@ -63,7 +66,7 @@ function headersOf(chat: Chat, { provider, credentials }: Target): Readonly<Reco
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {
-  const reply = parse(decoder.decode(bytes));
+  const reply = parseJson(decoder.decode(bytes));
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
   const characters = choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
@@ -72,7 +75,7 @@ function readReply(bytes: Uint8Array): Reply | undefined {
 
 /** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
 function readError(bytes: Uint8Array): WireError {
-  return toWireError(parse(decoder.decode(bytes)));
+  return toWireError(parseJson(decoder.decode(bytes)));
 }
 
 function toWireError(body: unknown): WireError {
@@ -82,8 +85,8 @@ function toWireError(body: unknown): WireError {
   const status = Number(member(error, 'status') ?? member(error, 'code'));
   return {
     message: typeof message === 'string' ? message : message === undefined ? undefined : JSON.stringify(message),
-    param: text(member(error, 'param')),
-    code: typeof code === 'number' ? String(code) : text(code),
+    param: textOf(member(error, 'param')),
+    code: typeof code === 'number' ? String(code) : textOf(code),
     status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
   };
 }
@@ -97,9 +100,9 @@ function createReader(): StreamReader {
 }
 
 function toPiece({ bytes, data }: SseEvent): Piece {
-  const chunk = data === undefined || data === '[DONE]' ? undefined : parse(data);
+  const chunk = data === undefined || data === '[DONE]' ? undefined : parseJson(data);
   const choices = member(chunk, 'choices');
-  const list: ReadonlyArray<unknown> = Array.isArray(choices) ? choices : [];
+  const list = listOf(choices);
   const lengths = list.map((choice) => lengthOf(member(choice, 'delta')));
   const tokens = toTokens(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
   return {
@@ -108,6 +111,7 @@ function toPiece({ bytes, data }: SseEvent): Piece {
     deltas: lengths.filter((length) => length > 0).length,
     characters: lengths.reduce((sum, length) => sum + length, 0),
     tokens,
+    prompt: undefined,
     usageOnly: tokens !== undefined && Array.isArray(choices) && choices.length === 0,
     choices: list.map((choice) => ({
       index: Number(member(choice, 'index') ?? 0),
@@ -127,29 +131,14 @@ function frameOf(chunk: unknown): Readonly<Record<string, unknown>> {
 
 /** Length of everything that a message or a delta says: text, reasoning, refusal, tool calls. Names and ids are not said. */
 function lengthOf(said: unknown): number {
-  const texts = ['content', 'reasoning_content', 'reasoning', 'refusal'].map((name) => text(member(said, name)) ?? '');
-  const calls = member(said, 'tool_calls');
-  const functions = [member(said, 'function_call'), ...(Array.isArray(calls) ? calls : []).map(functionOf)];
-  const called = functions.map((f) => (text(member(f, 'name')) ?? '') + (text(member(f, 'arguments')) ?? ''));
+  const texts = ['content', 'reasoning_content', 'reasoning', 'refusal'].map(
+    (name) => textOf(member(said, name)) ?? '',
+  );
+  const functions = [member(said, 'function_call'), ...listOf(member(said, 'tool_calls')).map(functionOf)];
+  const called = functions.map((f) => (textOf(member(f, 'name')) ?? '') + (textOf(member(f, 'arguments')) ?? ''));
   return [...texts, ...called].reduce((sum, part) => sum + part.length, 0);
 }
 
 function functionOf(call: unknown): unknown {
   return member(call, 'function');
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
-function member(of: unknown, name: string): unknown {
-  return typeof of === 'object' && of !== null ? Reflect.get(of, name) : undefined;
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
 }

@@ -26,6 +26,11 @@ export function toEvent(data: string): Uint8Array {
   return encoder.encode(`data: ${data}\n\n`);
 }
 
+/** A line that clients pass over: it only shows that somebody is there. */
+export function toComment(text: string): Uint8Array {
+  return encoder.encode(`: ${text}\n\n`);
+}
+
 export function createSplitter(): SseSplitter {
   let pending: Uint8Array[] = [];
   let pendingLength = 0;

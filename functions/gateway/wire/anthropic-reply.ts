@@ -1,0 +1,64 @@
+// What does a whole message of Anthropic's say, as a chat completion?
+
+import { toFinishReason } from './anthropic-finish.ts';
+import { addUsage, toOpenAiUsage, toTokens } from './anthropic-usage.ts';
+import type { Reply, Seconds } from './dialect.ts';
+import { member, textOf } from './json.ts';
+
+const encoder = new TextEncoder();
+
+/** Undefined when it is no message. Its text blocks become one text, its thinking `reasoning_content`. */
+export function toCompletion(message: unknown, created: Seconds): Reply | undefined {
+  const blocks = member(message, 'content');
+  if (!Array.isArray(blocks)) return undefined;
+  const text = said(blocks, 'text', 'text');
+  const thoughts = said(blocks, 'thinking', 'thinking');
+  const calls = blocks.filter((block) => member(block, 'type') === 'tool_use').map(toToolCall);
+  const tokens = toTokens(addUsage({}, member(message, 'usage')));
+  const stopReason = textOf(member(message, 'stop_reason'));
+  const completion = {
+    id: member(message, 'id'),
+    object: 'chat.completion',
+    created,
+    model: member(message, 'model'),
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: text === '' && calls.length > 0 ? null : text,
+          refusal: null,
+          ...(thoughts === '' ? {} : { reasoning_content: thoughts }),
+          ...(calls.length === 0 ? {} : { tool_calls: calls }),
+        },
+        logprobs: null,
+        finish_reason: stopReason === undefined ? 'stop' : toFinishReason(stopReason),
+      },
+    ],
+    ...(tokens === undefined ? {} : { usage: toOpenAiUsage(tokens) }),
+  };
+  const called = calls.reduce((sum, { function: { name, arguments: given } }) => sum + name.length + given.length, 0);
+  return {
+    bytes: encoder.encode(JSON.stringify(completion)),
+    tokens,
+    characters: text.length + thoughts.length + called,
+  };
+}
+
+function said(blocks: ReadonlyArray<unknown>, type: string, name: string): string {
+  return blocks
+    .filter((block) => member(block, 'type') === type)
+    .map((block) => textOf(member(block, name)) ?? '')
+    .join('');
+}
+
+function toToolCall(block: unknown) {
+  return {
+    id: textOf(member(block, 'id')) ?? '',
+    type: 'function',
+    function: {
+      name: textOf(member(block, 'name')) ?? '',
+      arguments: JSON.stringify(member(block, 'input') ?? {}),
+    },
+  };
+}

@@ -1,0 +1,148 @@
+// How do the events of a streamed message read as chat completion chunks? One event gives none, one or a few of them.
+import { toWireError } from './anthropic-error.ts';
+import { toFinishReason } from './anthropic-finish.ts';
+import { addUsage, type MessagesUsage, toOpenAiUsage, toTokens } from './anthropic-usage.ts';
+import type { Piece, Seconds, StreamReader } from './dialect.ts';
+import { member, parseJson, textOf } from './json.ts';
+import { createSplitter, type SseEvent, toComment, toEvent } from './sse.ts';
+
+/** A tool call that is being told. */
+interface Call {
+  /** Its place among the tool calls of the answer, which is not that of its block. */
+  readonly index: number;
+  hasArguments: boolean;
+}
+
+export function createReader(created: Seconds): StreamReader {
+  const splitter = createSplitter();
+  const calls = new Map<unknown, Call>();
+  let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
+  let usage: MessagesUsage = {};
+  let finished = false;
+  let ended = false;
+
+  return {
+    push: (bytes) => splitter.push(bytes).flatMap(read),
+    // A message whose answer has ended is whole, also when its last event did not come.
+    end: () => [...splitter.end().flatMap(read), ...(finished ? conclude() : [])],
+  };
+
+  function read({ data }: SseEvent): ReadonlyArray<Piece> {
+    const event = data === undefined ? undefined : parseJson(data);
+    switch (member(event, 'type')) {
+      case 'message_start':
+        return start(member(event, 'message'));
+      case 'content_block_start':
+        return open(member(event, 'index'), member(event, 'content_block'));
+      case 'content_block_delta':
+        return go(member(event, 'index'), member(event, 'delta'));
+      case 'content_block_stop':
+        return close(member(event, 'index'));
+      case 'message_delta':
+        return finish(textOf(member(member(event, 'delta'), 'stop_reason')), member(event, 'usage'));
+      case 'message_stop':
+        return conclude();
+      case 'ping':
+        return [piece(toComment('ping'), {})];
+      case 'error':
+        return [piece(new Uint8Array(0), { error: toWireError(event) })];
+      default:
+        return [];
+    }
+  }
+
+  function start(message: unknown): ReadonlyArray<Piece> {
+    frame = { id: member(message, 'id'), ...frame, model: member(message, 'model') };
+    usage = addUsage(usage, member(message, 'usage'));
+    return [chunk({ role: 'assistant', content: '' }, { prompt: toTokens({ ...usage, output: 0 }) })];
+  }
+
+  function open(index: unknown, block: unknown): ReadonlyArray<Piece> {
+    if (member(block, 'type') === 'text') return speak('content', textOf(member(block, 'text')));
+    if (member(block, 'type') !== 'tool_use') return [];
+    const call: Call = { index: calls.size, hasArguments: false };
+    calls.set(index, call);
+    const name = textOf(member(block, 'name')) ?? '';
+    const begun = { index: call.index, id: member(block, 'id'), type: 'function', function: { name, arguments: '' } };
+    return [chunk({ tool_calls: [begun] }, { said: name })];
+  }
+
+  function go(index: unknown, delta: unknown): ReadonlyArray<Piece> {
+    switch (member(delta, 'type')) {
+      case 'text_delta':
+        return speak('content', textOf(member(delta, 'text')));
+      case 'thinking_delta':
+        return speak('reasoning_content', textOf(member(delta, 'thinking')));
+      case 'input_json_delta':
+        return argue(calls.get(index), textOf(member(delta, 'partial_json')) ?? '');
+      default:
+        return [];
+    }
+  }
+
+  function speak(name: 'content' | 'reasoning_content', text = ''): ReadonlyArray<Piece> {
+    return text === '' ? [] : [chunk({ [name]: text }, { said: text })];
+  }
+
+  function argue(call: Call | undefined, json: string): ReadonlyArray<Piece> {
+    if (call === undefined || json === '') return [];
+    call.hasArguments = true;
+    return [chunk({ tool_calls: [{ index: call.index, function: { arguments: json } }] }, { said: json })];
+  }
+
+  /** A call without arguments says nothing; clients parse what they got. */
+  function close(index: unknown): ReadonlyArray<Piece> {
+    const call = calls.get(index);
+    return call === undefined || call.hasArguments ? [] : argue(call, '{}');
+  }
+
+  function finish(stopReason: string | undefined, counted: unknown): ReadonlyArray<Piece> {
+    usage = addUsage(usage, counted);
+    const tokens = toTokens(usage);
+    if (stopReason === undefined) return tokens === undefined ? [] : [piece(new Uint8Array(0), { tokens })];
+    finished = true;
+    return [chunk({}, { tokens, finishReason: toFinishReason(stopReason) })];
+  }
+
+  function conclude(): ReadonlyArray<Piece> {
+    if (ended) return [];
+    ended = true;
+    const tokens = finished ? toTokens(usage) : undefined;
+    const counted = tokens && toEvent(JSON.stringify({ ...frame, choices: [], usage: toOpenAiUsage(tokens) }));
+    return [
+      ...(counted === undefined ? [] : [piece(counted, { tokens, usageOnly: true, frame })]),
+      piece(toEvent('[DONE]'), { done: true }),
+    ];
+  }
+
+  function chunk(
+    delta: object,
+    { said = '', finishReason, ...more }: Partial<Piece> & { said?: string; finishReason?: string },
+  ): Piece {
+    const choices = [{ index: 0, delta, logprobs: null, finish_reason: finishReason ?? null }];
+    return piece(toEvent(JSON.stringify({ ...frame, choices })), {
+      deltas: said === '' ? 0 : 1,
+      characters: said.length,
+      choices: [{ index: 0, finished: finishReason !== undefined }],
+      frame,
+      ...more,
+    });
+  }
+}
+
+function piece(bytes: Uint8Array, more: Partial<Piece>): Piece {
+  return { ...EMPTY, bytes, ...more };
+}
+
+const EMPTY: Piece = {
+  bytes: new Uint8Array(0),
+  done: false,
+  deltas: 0,
+  characters: 0,
+  tokens: undefined,
+  prompt: undefined,
+  usageOnly: false,
+  choices: [],
+  frame: undefined,
+  error: undefined,
+};

@@ -1,0 +1,62 @@
+// How does a conversation in OpenAI's words read in Anthropic's? Turns of user and assistant, what is of the system beside them.
+import { toBlocks } from './anthropic-blocks.ts';
+import { listOf, member, parseJson, textOf } from './json.ts';
+
+/** Says what in the request has no words there. The first one told is what the client hears. */
+export type Refuse = (param: string, message: string) => void;
+
+type Blocks = ReadonlyArray<object>;
+
+export interface Turn {
+  readonly role: 'user' | 'assistant';
+  readonly content: Blocks;
+}
+
+export interface Turns {
+  readonly system: Blocks;
+  readonly turns: ReadonlyArray<Turn>;
+}
+
+/** Results of tools are told by the user there. Neighbours of one role are one turn: so all results of a turn stand together. */
+export function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse): Turns {
+  const system: object[] = [];
+  const turns: Turn[] = [];
+  for (const [index, message] of messages.entries()) {
+    const at = `messages[${index}]`;
+    const role = member(message, 'role');
+    if (role === 'system' || role === 'developer') system.push(...toBlocks(message, at, refuse));
+    else if (role === 'user') add('user', toBlocks(message, at, refuse));
+    else if (role === 'assistant')
+      add('assistant', [...toBlocks(message, at, refuse), ...toCalls(message, at, refuse)]);
+    else if (role === 'tool') add('user', [toResult(message, at, refuse)]);
+    else refuse(`${at}.role`, 'must be system, developer, user, assistant or tool for this model.');
+  }
+  return { system, turns };
+
+  function add(role: Turn['role'], content: Blocks): void {
+    const last = turns.at(-1);
+    if (last?.role === role) turns.splice(-1, 1, { role, content: [...last.content, ...content] });
+    else turns.push({ role, content });
+  }
+}
+
+function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {
+  return listOf(member(message, 'tool_calls')).map((call, index) => {
+    const called = member(call, 'function');
+    const given = textOf(member(called, 'arguments')) ?? '';
+    const input = given.trim() === '' ? {} : parseJson(given);
+    if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+      refuse(`${at}.tool_calls[${index}].function.arguments`, 'must be a JSON object for this model.');
+    }
+    return { type: 'tool_use', id: member(call, 'id'), name: member(called, 'name'), input };
+  });
+}
+
+function toResult(message: unknown, at: string, refuse: Refuse): object {
+  const content = toBlocks(message, at, refuse);
+  return {
+    type: 'tool_result',
+    tool_use_id: member(message, 'tool_call_id'),
+    ...(content.length === 0 ? {} : { content }),
+  };
+}

@@ -1,0 +1,65 @@
+// How is Anthropic's Messages API spoken? Bodies are translated, both ways: only OpenAI's dialect passes bytes through.
+import type { Failure } from '#core/failure.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { Chat } from '../chat.ts';
+import type { Target } from '../route.ts';
+import { toWireError } from './anthropic-error.ts';
+import { toCompletion } from './anthropic-reply.ts';
+import { toMessagesBody } from './anthropic-request.ts';
+import { createReader } from './anthropic-stream.ts';
+import type { Dialect, WireError, WireRequest } from './dialect.ts';
+import { parseJson } from './json.ts';
+
+export const anthropic: Dialect = {
+  toRequest,
+  readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
+  readError,
+  createReader,
+};
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+/** The version of the API that this dialect was written against; the credential `apiVersion` names another. */
+const API_VERSION = '2023-06-01';
+
+function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
+  const body = toMessagesBody(parseJson(decoder.decode(chat.bytes)), {
+    model: target.entry.model,
+    maxTokens: target.limit.most,
+    stream: chat.stream,
+  });
+  if (!body.ok) return body;
+  const text = write(body.value);
+  if (text === undefined) return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
+  return ok({
+    url: `${target.base.replace(/\/v1$/, '')}/v1/messages`,
+    headers: headersOf(chat, target),
+    body: encoder.encode(text),
+  });
+}
+
+/** What JSON.parse could read may be nested too deeply for JSON.stringify, which throws then. */
+function write(body: object): string | undefined {
+  try {
+    return JSON.stringify(body);
+  } catch {
+    return undefined;
+  }
+}
+
+function headersOf(chat: Chat, { credentials }: Target): Readonly<Record<string, string>> {
+  const { apiKey, apiVersion } = credentials;
+  return {
+    'content-type': 'application/json',
+    accept: chat.stream ? 'text/event-stream' : 'application/json',
+    'accept-encoding': 'identity',
+    'user-agent': 'gateway-operator',
+    'anthropic-version': apiVersion ?? API_VERSION,
+    ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }),
+  };
+}
+
+function readError(bytes: Uint8Array): WireError {
+  return toWireError(parseJson(decoder.decode(bytes)));
+}
