@@ -10,6 +10,8 @@ export interface Behaviour {
   /** Breaks the connection after so many tokens. */
   readonly cutAfter?: number;
   readonly withoutUsage?: boolean;
+  /** Compresses its answers, although nobody asks for that. */
+  readonly compressed?: boolean;
   /** Never answers. */
   readonly hang?: boolean;
   /** Says so many tokens, whatever limit the request sets. */
@@ -38,6 +40,13 @@ export const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behavi
     },
   ],
   [
+    'overloaded',
+    {
+      about: 'refuses with 529, as Anthropic does when it has too much to do',
+      refuse: { status: 529, code: 'overloaded', message: 'Overloaded, as always for this model.' },
+    },
+  ],
+  [
     'refuse-400',
     {
       about: 'refuses the request with 400',
@@ -46,6 +55,7 @@ export const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behavi
   ],
   ['cut', { about: 'breaks the connection after five tokens', cutAfter: 5 }],
   ['no-usage', { about: 'never says how many tokens it used', withoutUsage: true }],
+  ['compressed', { about: 'compresses its answers with gzip, unasked', compressed: true }],
   ['hang', { about: 'takes the request and never answers', hang: true }],
   ['chatterbox', { about: 'says 2,000 tokens whatever limit it is given', chatter: 2000 }],
 ]);

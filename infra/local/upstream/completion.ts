@@ -28,6 +28,8 @@ export interface Completion {
   readonly tokens: ReadonlyArray<string>;
   readonly finish: 'stop' | 'length';
   readonly answers: number;
+  /** Whether a stream tells its usage, for dialects where that is asked for. */
+  readonly includeUsage: boolean;
   readonly usage: Usage;
 }
 
@@ -47,6 +49,7 @@ export function complete(request: CompletionRequest, created: number): Completio
     tokens,
     finish: tokens.length < said.length ? 'length' : 'stop',
     answers,
+    includeUsage: request.stream_options?.include_usage === true,
     usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
 }

@@ -7,11 +7,13 @@ import { createGateway } from '../../../functions/gateway/app.ts';
 import { entry, keyRecord, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
 import { createLedgerFake } from '../../../functions/gateway/ledger.fixture.ts';
 import { nodeDependencies } from '../../node.ts';
-import { type Served, serve } from '../../serve.ts';
-import { createSampleUpstream, type SampleUpstream } from './server.ts';
+import { serve } from '../../serve.ts';
+import { createSampleUpstream } from './server.ts';
 
 const PRICE = { input: '0.15', output: '0.60' };
 const MODELS = [
+  'compressed',
+  'overloaded',
   'sample-small',
   'echo',
   'slow',
@@ -24,23 +26,18 @@ const MODELS = [
   'chatterbox',
 ];
 
-let sample: SampleUpstream;
-let gateway: Served;
-let client: OpenAI;
-let closeUpstream: () => Promise<void>;
-const ledger = createLedgerFake(Date.now);
-const lines: Array<Readonly<Record<string, unknown>>> = [];
-
-beforeAll(async () => {
-  sample = await createSampleUpstream({ port: 0, key: 'upstream-key' });
+/** A gateway in front of a sample upstream of its own, whose models all speak this dialect. */
+async function open({ provider, path }: Dialect) {
+  const ledger = createLedgerFake(Date.now);
+  const lines: Array<Readonly<Record<string, unknown>>> = [];
+  const sample = await createSampleUpstream({ port: 0, key: 'upstream-key' });
   const upstream = createUpstream();
-  closeUpstream = upstream.close;
   const note = (_: string, fields: Readonly<Record<string, unknown>> = {}) => void lines.push(fields);
   const node = nodeDependencies();
   const entries = MODELS.map((name) => entry(name, { model: name, price: PRICE, maxOutputTokens: 4096 }));
   const wrongKey = entry('wrong-key', { model: 'echo', credentials: { apiKey: { secret: 's', entry: 'wrong' } } });
   const snapshot = snapshotOf(
-    [...entries, wrongKey].map((one) => ({ ...one, apiBase: `${sample.url}/v1` })),
+    [...entries, wrongKey].map((one) => ({ ...one, provider, apiBase: `${sample.url}${path}` })),
     { retries: 1 },
   );
   const record = keyRecord({ limit: '1000', anchor: Date.now() });
@@ -54,18 +51,30 @@ beforeAll(async () => {
     log: { info: note, warn: note, error: note },
     metrics: { add: () => {}, set: () => {}, observe: () => {}, render: () => '' },
   });
-  gateway = await serve({ fetch: (request) => app.fetch(request), port: 0, host: '127.0.0.1' });
-  client = new OpenAI({ apiKey: 'sk-mine', baseURL: gateway.url, maxRetries: 0 });
-});
+  const gateway = await serve({ fetch: (request) => app.fetch(request), port: 0, host: '127.0.0.1' });
+  const close = async () => {
+    await gateway.close(0);
+    await upstream.close();
+    await sample.close();
+  };
+  const client = new OpenAI({ apiKey: 'sk-mine', baseURL: gateway.url, maxRetries: 0 });
+  return { sample, ledger, lines, client, url: gateway.url, close };
+}
 
-afterAll(async () => {
-  await gateway.close(0);
-  await closeUpstream();
-  await sample.close();
-});
+interface Dialect {
+  readonly provider: string;
+  readonly path: string;
+  /** How many answers a request for two gets. */
+  readonly answers: number;
+}
 
+const DIALECTS: ReadonlyArray<Dialect> = [
+  { provider: 'openai', path: '/v1', answers: 2 },
+  { provider: 'anthropic', path: '', answers: 1 },
+];
+
+const SEVEN_WORDS = 'This is the sample upstream. You said:';
 const messages = [{ role: 'user', content: 'one two three' }] as const;
-const settledNow = () => ledger.settled.length;
 
 async function refusal(asked: Promise<unknown>): Promise<APIError> {
   const error: unknown = await asked.then(
@@ -76,13 +85,20 @@ async function refusal(asked: Promise<unknown>): Promise<APIError> {
   throw new Error('not refused');
 }
 
-describe('the OpenAI client', () => {
+describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks like $provider,', (dialect) => {
+  let stage: Awaited<ReturnType<typeof open>>;
+  beforeAll(async () => {
+    stage = await open(dialect);
+  });
+  afterAll(() => stage.close());
+  const settledNow = () => stage.ledger.settled.length;
+
   test('gets a reply, and what the upstream reported is what was booked', async () => {
     const before = settledNow();
-    const reply = await client.chat.completions.create({ model: 'echo', messages: [...messages] });
+    const reply = await stage.client.chat.completions.create({ model: 'echo', messages: [...messages] });
     expect(reply.choices[0]?.message.content).toBe('one two three');
-    const { promptTokens, completionTokens } = sample.stats.read().models.echo ?? {};
-    expect(ledger.settled.slice(before)).toMatchObject([
+    const { promptTokens, completionTokens } = stage.sample.stats.read().models.echo ?? {};
+    expect(stage.ledger.settled.slice(before)).toMatchObject([
       { tokens: { input: promptTokens, output: completionTokens }, estimated: false, identifier: 'echo' },
     ]);
   });
@@ -90,7 +106,7 @@ describe('the OpenAI client', () => {
   test('streams, with usage when it asks for it and without when it does not', async () => {
     for (const include_usage of [true, false]) {
       const before = settledNow();
-      const stream = await client.chat.completions.create({
+      const stream = await stage.client.chat.completions.create({
         model: 'sample-small',
         messages: [...messages],
         stream: true,
@@ -104,72 +120,91 @@ describe('the OpenAI client', () => {
       }
       expect(text).toBe('This is the sample upstream. You said: one two three');
       expect(usage).toBe(include_usage ? 10 : 0);
-      expect(ledger.settled.slice(before)).toMatchObject([{ tokens: { output: 10 }, estimated: false }]);
+      expect(stage.ledger.settled.slice(before)).toMatchObject([{ tokens: { output: 10 }, estimated: false }]);
     }
+  });
+
+  test('gets replies that the upstream compressed, whole and streamed', async () => {
+    const before = settledNow();
+    const body = { model: 'compressed', messages: [...messages], max_tokens: 7 };
+    const reply = await stage.client.chat.completions.create(body);
+    expect(reply.choices[0]).toMatchObject({ finish_reason: 'length', message: { content: SEVEN_WORDS } });
+    let text = '';
+    for await (const chunk of await stage.client.chat.completions.create({ ...body, stream: true })) {
+      text += chunk.choices[0]?.delta.content ?? '';
+    }
+    expect(text).toBe(SEVEN_WORDS);
+    const counted = { estimated: false, tokens: { output: 7 } };
+    expect(stage.ledger.settled.slice(before)).toMatchObject([counted, counted]);
   });
 
   test('that aborts a stream stops the upstream, and pays for what it got', async () => {
     const before = settledNow();
-    const stream = await client.chat.completions.create({ model: 'chatterbox', messages: [...messages], stream: true });
+    const stream = await stage.client.chat.completions.create({
+      model: 'chatterbox',
+      messages: [...messages],
+      stream: true,
+    });
     let chunks = 0;
     for await (const _ of stream) {
       chunks += 1;
       if (chunks === 10) stream.controller.abort();
     }
-    await expect.poll(() => sample.stats.read().models.chatterbox?.abandoned).toBe(1);
+    await expect.poll(() => stage.sample.stats.read().models.chatterbox?.abandoned).toBe(1);
     await expect.poll(settledNow).toBe(before + 1);
-    expect(ledger.settled.at(-1)).toMatchObject({ estimated: true });
-    expect(ledger.settled.at(-1)?.tokens.output).toBeGreaterThanOrEqual(8);
-    expect(ledger.held()).toBe(0);
+    expect(stage.ledger.settled.at(-1)).toMatchObject({ estimated: true });
+    expect(stage.ledger.settled.at(-1)?.tokens.output).toBeGreaterThanOrEqual(8);
+    expect(stage.ledger.held()).toBe(0);
   });
 
   test('that aborts before the first byte stops the upstream and pays for the prompt', async () => {
     const before = settledNow();
     const abort = new AbortController();
-    const asked = client.chat.completions.create(
+    const asked = stage.client.chat.completions.create(
       { model: 'hang', messages: [...messages], stream: true },
       { signal: abort.signal },
     );
-    await expect.poll(() => sample.stats.read().models.hang?.requests).toBe(1);
+    await expect.poll(() => stage.sample.stats.read().models.hang?.requests).toBe(1);
     abort.abort();
     await expect(asked).rejects.toThrow();
-    await expect.poll(() => sample.stats.read().models.hang?.abandoned).toBe(1);
+    await expect.poll(() => stage.sample.stats.read().models.hang?.abandoned).toBe(1);
     await expect.poll(settledNow).toBe(before + 1);
-    expect(ledger.settled.at(-1)).toMatchObject({ estimated: true, tokens: { output: 0 } });
+    expect(stage.ledger.settled.at(-1)).toMatchObject({ estimated: true, tokens: { output: 0 } });
   });
 
   test('that leaves a plain request pays in full: the upstream is read to its end', async () => {
     const before = settledNow();
     const abort = new AbortController();
-    const asked = client.chat.completions.create(
+    const asked = stage.client.chat.completions.create(
       { model: 'echo', messages: [...messages], n: 2 },
       { signal: abort.signal },
     );
-    await expect.poll(() => ledger.held() + settledNow() - before).toBe(1);
+    await expect.poll(() => stage.ledger.held() + settledNow() - before).toBe(1);
     abort.abort();
     await asked.catch(() => {});
     await expect.poll(settledNow).toBe(before + 1);
-    expect(ledger.settled.at(-1)).toMatchObject({ estimated: false, tokens: { output: 6 } });
+    expect(stage.ledger.settled.at(-1)).toMatchObject({ estimated: false, tokens: { output: 3 * dialect.answers } });
   });
 
   test.each([
     ['error-500', 502, 'upstream_error'],
     ['rate-limited', 429, 'upstream_rate_limited'],
+    ['overloaded', 502, 'upstream_error'],
     ['refuse-400', 400, 'upstream_refused'],
     ['wrong-key', 502, 'upstream_error'],
     ['cut', 502, 'upstream_error'],
   ])('meets %s as %d %s, and is charged nothing', async (model, status, code) => {
     const before = settledNow();
-    const error = await refusal(client.chat.completions.create({ model, messages: [...messages] }));
+    const error = await refusal(stage.client.chat.completions.create({ model, messages: [...messages] }));
     expect([error.status, error.code]).toEqual([status, code]);
-    expect([settledNow() - before, ledger.held()]).toEqual([0, 0]);
+    expect([settledNow() - before, stage.ledger.held()]).toEqual([0, 0]);
     if (code === 'upstream_rate_limited') expect(error.headers?.get('retry-after')).toBe('7');
     if (code === 'upstream_refused') expect(error.message).toContain('does not like this request');
   });
 
   test('meets a stream that breaks as an error, after the words that came', async () => {
     const before = settledNow();
-    const stream = await client.chat.completions.create({ model: 'cut', messages: [...messages], stream: true });
+    const stream = await stage.client.chat.completions.create({ model: 'cut', messages: [...messages], stream: true });
     let text = '';
     const error = await refusal(
       (async () => {
@@ -177,18 +212,18 @@ describe('the OpenAI client', () => {
       })(),
     );
     expect([text, error.code]).toEqual(['This is the sample upstream.', 'upstream_error']);
-    expect(ledger.settled.slice(before)).toMatchObject([{ estimated: true }]);
+    expect(stage.ledger.settled.slice(before)).toMatchObject([{ estimated: true }]);
   });
 
   test('lists the models and reads its own key', async () => {
     const models: string[] = [];
-    for await (const model of client.models.list()) models.push(model.id);
+    for await (const model of stage.client.models.list()) models.push(model.id);
     expect(models).toEqual([...MODELS, 'wrong-key']);
-    expect(await client.get('/key')).toMatchObject({ alias: 'billing', maxBudget: '1000', isActive: true });
+    expect(await stage.client.get('/key')).toMatchObject({ alias: 'billing', maxBudget: '1000', isActive: true });
   });
 
   test('is told apart from one with another key', async () => {
-    const error = await refusal(new OpenAI({ apiKey: 'sk-other', baseURL: gateway.url }).models.list());
+    const error = await refusal(new OpenAI({ apiKey: 'sk-other', baseURL: stage.url }).models.list());
     expect([error.status, error.code]).toEqual([401, 'invalid_api_key']);
   });
 
@@ -196,7 +231,7 @@ describe('the OpenAI client', () => {
     const before = settledNow();
     await Promise.all(
       [...Array(100).keys()].map(async () => {
-        const stream = await client.chat.completions.create({
+        const stream = await stage.client.chat.completions.create({
           model: 'chatterbox',
           messages: [...messages],
           stream: true,
@@ -206,8 +241,8 @@ describe('the OpenAI client', () => {
       }),
     );
     await expect.poll(settledNow, { timeout: 5000 }).toBe(before + 100);
-    expect(ledger.held()).toBe(0);
-    expect((await client.chat.completions.create({ model: 'echo', messages: [...messages] })).object).toBe(
+    expect(stage.ledger.held()).toBe(0);
+    expect((await stage.client.chat.completions.create({ model: 'echo', messages: [...messages] })).object).toBe(
       'chat.completion',
     );
   });

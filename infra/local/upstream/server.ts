@@ -1,10 +1,12 @@
-// What stands in for a provider on one machine? A small OpenAI-compatible server that streams, counts and misbehaves on request.
+// What stands in for a provider on one machine? A small server that speaks OpenAI's and Anthropic's dialect, streams, counts and misbehaves on request.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { BEHAVIOURS } from './behaviours.ts';
-import { type Completion, CompletionRequest, complete } from './completion.ts';
+import { chatCompletions } from './chat-completions.ts';
+import { type CompletionRequest, complete } from './completion.ts';
 import { guide } from './guide.ts';
-import { replyStream, replyWhole } from './reply.ts';
+import { messages } from './messages.ts';
 import { createStats, type Stats } from './stats.ts';
+import { sendJson, type Wire } from './wire.ts';
 
 export interface SampleUpstreamOptions {
   /** 0: any free port. */
@@ -26,7 +28,7 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
   const stats = createStats();
   const server = createServer((request, response) => {
     handle(request, response, stats, key).catch((error: unknown) => {
-      if (!response.headersSent) refuse(response, 500, 'server_error', String(error));
+      if (!response.headersSent) chatCompletions.refuse(response, 500, 'server_error', String(error));
       else response.destroy();
     });
   });
@@ -48,25 +50,33 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
 async function handle(request: IncomingMessage, response: ServerResponse, stats: Stats, key?: string): Promise<void> {
   const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
   const route = `${request.method} ${path}`;
+  const wire = WIRES.get(path) ?? chatCompletions;
   if (route === 'GET /') return send(response, 200, 'text/plain; charset=utf-8', guide(key !== undefined));
-  if (route === 'GET /stats') return send(response, 200, 'application/json', JSON.stringify(stats.read()));
-  if (key !== undefined && request.headers.authorization !== `Bearer ${key}`) {
-    return refuse(response, 401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
+  if (route === 'GET /stats') return sendJson(response, 200, stats.read());
+  if (key !== undefined && !carries(request, key)) {
+    return wire.refuse(response, 401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
   }
-  if (route === 'GET /models') return send(response, 200, 'application/json', JSON.stringify(modelList()));
-  if (route !== 'POST /chat/completions') return refuse(response, 404, 'not_found', `There is no ${route} here.`);
-  const parsed = CompletionRequest.safeParse(parseJson(await readBody(request)));
-  if (!parsed.success) return refuse(response, 400, 'invalid_request', parsed.error.issues[0]?.message ?? 'malformed');
-  stats.requested(parsed.data.model);
-  return answer(response, parsed.data, complete(parsed.data, Math.floor(Date.now() / 1000)), stats);
+  if (route === 'GET /models') return sendJson(response, 200, modelList());
+  if (request.method !== 'POST' || !WIRES.has(path)) {
+    return wire.refuse(response, 404, 'not_found', `There is no ${route} here.`);
+  }
+  const read = wire.read(parseJson(await readBody(request)));
+  if ('wrong' in read) return wire.refuse(response, 400, 'invalid_request', read.wrong);
+  stats.requested(read.request.model);
+  return answer(response, wire, read.request, stats);
 }
 
-async function answer(
-  response: ServerResponse,
-  request: CompletionRequest,
-  completion: Completion,
-  stats: Stats,
-): Promise<void> {
+const WIRES: ReadonlyMap<string, Wire> = new Map([
+  ['/chat/completions', chatCompletions],
+  ['/messages', messages],
+]);
+
+function carries({ headers }: IncomingMessage, key: string): boolean {
+  return headers.authorization === `Bearer ${key}` || headers['x-api-key'] === key;
+}
+
+async function answer(response: ServerResponse, wire: Wire, request: CompletionRequest, stats: Stats): Promise<void> {
+  const completion = complete(request, Math.floor(Date.now() / 1000));
   const { behaviour } = completion;
   response.setHeader('x-request-id', `req-${completion.frame.id}`);
   response.once('close', () => {
@@ -76,20 +86,16 @@ async function answer(
   if (behaviour.refuse !== undefined) {
     const { status, code, message } = behaviour.refuse;
     if (behaviour.retryAfter !== undefined) response.setHeader('retry-after', behaviour.retryAfter);
-    return refuse(response, status, code, message);
+    return wire.refuse(response, status, code, message);
   }
-  if (request.stream !== true) return replyWhole(response, completion, stats);
-  return replyStream(response, completion, request.stream_options?.include_usage === true, stats);
+  return request.stream === true
+    ? wire.replyStream(response, completion, stats)
+    : wire.replyWhole(response, completion, stats);
 }
 
 function modelList(): object {
   const data = [...BEHAVIOURS.keys()].map((id) => ({ id, object: 'model', created: 0, owned_by: 'sample' }));
   return { object: 'list', data };
-}
-
-function refuse(response: ServerResponse, status: number, code: string, message: string): void {
-  const type = status >= 500 ? 'server_error' : 'invalid_request_error';
-  send(response, status, 'application/json', JSON.stringify({ error: { message, type, param: null, code } }));
 }
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
