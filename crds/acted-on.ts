@@ -20,16 +20,7 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
     'routing.strategy',
     'routing.cooldown',
   ],
-  VirtualKey: [
-    'softBudget',
-    'rpmLimit',
-    'tpmLimit',
-    'maxParallelRequests',
-    'modelMaxBudget',
-    'tags',
-    'metadata',
-    'rotation',
-  ],
+  VirtualKey: ['softBudget', 'rpmLimit', 'tpmLimit', 'maxParallelRequests', 'modelMaxBudget', 'tags', 'metadata'],
   User: ['userAlias', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'],
   Team: ['rpmLimit', 'tpmLimit', 'maxParallelRequests'],
 };

@@ -24,6 +24,9 @@ export const OWNED = 'true';
 /** On a VirtualKey: the user who asked for it. Admission writes it on create and keeps it ever after. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
 
+/** On a VirtualKey: each new text asks for a new value at once. */
+export const ROTATE_ANNOTATION = 'auth.gateway-operator.dev/rotate';
+
 /** On a GatewayInstance: `allowed` lets two model entries share one credential secret. */
 export const SHARED_CREDENTIALS_ANNOTATION = 'instance.gateway-operator.dev/shared-credentials';
 export const SHARED_CREDENTIALS_ALLOWED = 'allowed';

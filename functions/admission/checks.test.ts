@@ -379,6 +379,16 @@ describe('a key', () => {
     expect((await at('theirs')).refused).toHaveLength(1);
   });
 
+  test('whose annotation asks for a rotation in no words is refused', async () => {
+    const name = 'auth.gateway-operator.dev/rotate';
+    const asked = async (text: string) => (await told('VirtualKey', {}, { annotations: { [name]: text } })).refused;
+    expect(await asked('2026-11-21')).toEqual([]);
+    expect(await asked(' ')).toEqual([
+      `metadata.annotations["${name}"]: " ": asks for no rotation: write 1 to 256 visible characters that it did not say before, e.g. the date; each new text is one rotation`,
+    ]);
+    expect(await asked('x'.repeat(257))).toHaveLength(1);
+  });
+
   test('with a budget of nothing is warned about', async () => {
     expect((await key({ maxBudget: '0.00' })).warnings).toEqual([
       'spec.maxBudget: "0.00": a budget of nothing is used up from the start: this key never works, for free models neither; raise it to let it work',

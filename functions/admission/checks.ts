@@ -1,6 +1,7 @@
 // Which rules are there, and in which order are their findings told? The most important first.
 import type { KindName } from '#crds/kinds.ts';
 import type { AloneCheck, Check } from './check.ts';
+import { keyAnnotations } from './checks/annotations.ts';
 import { credentialNames } from './checks/credential-names.ts';
 import { databaseMoved } from './checks/database-moved.ts';
 import { databaseSecret } from './checks/database-secret.ts';
@@ -37,6 +38,7 @@ export const ALONE: Readonly<Record<KindName, ReadonlyArray<AloneCheck>>> = {
   ],
   VirtualKey: [
     spec, //              fields, forms, bounds, what never changes
+    keyAnnotations, //    what an annotation asks for is understood
   ],
   User: [
     spec, //              fields, forms, bounds, what autoCreateKey needs

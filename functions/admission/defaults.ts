@@ -1,6 +1,6 @@
 // What does /mutate fill in: only what no schema can default, because it depends on other fields or on who asks (DESIGN 5).
 
-import { parseDuration } from '#core/duration.ts';
+import { defaultOverlap } from '#core/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { isMap } from './json-patch.ts';
 import type { Draft, Subject } from './subject.ts';
@@ -71,20 +71,4 @@ function overlapOf(spec: unknown): { readonly overlap: unknown; readonly default
   const rotation = isMap(spec) && isMap(spec.rotation) ? spec.rotation : {};
   const { every, overlap } = rotation;
   return { overlap, defaulted: overlap !== undefined && overlap === defaultOverlap(every) };
-}
-
-const UNITS = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['m', 60],
-  ['s', 1],
-] as const;
-
-/** Undefined where nothing fits: a period that is no duration (the schema says so), or of less than two seconds. */
-function defaultOverlap(every: unknown): string | undefined {
-  const period = typeof every === 'string' ? parseDuration(every) : undefined;
-  if (period === undefined || period < 2000) return undefined;
-  const seconds = Math.max(1, Math.min(Math.floor(period / 10_000), 86_400));
-  const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ['s', 1];
-  return `${seconds / size}${unit}`;
 }

@@ -3,6 +3,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
 import { registryPerformers, writePolicies } from './act/registry.ts';
+import { rotateSecret } from './act/rotate.ts';
 import { secretPerformers } from './act/secrets.ts';
 import { toldPerformers } from './act/told.ts';
 import type { Action, ActionOf } from './action.ts';
@@ -22,7 +23,13 @@ export interface Deed {
 export type Actor = Hands & { readonly world: Draft };
 
 const WIDTH = 16;
-const performers = { ...objectPerformers, ...secretPerformers, ...registryPerformers, ...toldPerformers };
+const performers = {
+  ...objectPerformers,
+  ...secretPerformers,
+  RotateSecret: rotateSecret,
+  ...registryPerformers,
+  ...toldPerformers,
+};
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
 export async function act(actions: ReadonlyArray<Action>, hands: Actor): Promise<Deed[]> {

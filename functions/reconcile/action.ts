@@ -1,5 +1,6 @@
 // What can a run do? Plain data: decided by plan, done by act, foreseen by a dry run.
 
+import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
 import type { PolicyWrite } from '#core/ports/registry.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
@@ -53,12 +54,16 @@ export type Action =
       readonly claim: string;
       readonly scopeId: ScopeId;
       readonly hash: string;
+      /** What the annotation that asks for a rotation says: it is done with this value. */
+      readonly asked?: string;
     })
   | (OnInstance & {
       readonly action: 'RetireValues';
       readonly claim: string;
       readonly scopeId: ScopeId;
       readonly hashes: ReadonlyArray<string>;
+      /** So long they work on. Absent: they work no more. */
+      readonly overlap?: Millis;
     })
   /** With a new value, or with the one that another Secret of the key has. */
   | (About & { readonly action: 'CreateSecret'; readonly shape: SecretShape; readonly value: 'new' | 'previous' })
@@ -67,6 +72,14 @@ export type Action =
       readonly action: 'UpdateSecret';
       readonly shape: SecretShape;
       readonly value: 'same' | 'status';
+    })
+  /** Another value, recorded and then written over the one that it has. */
+  | (OnInstance & {
+      readonly action: 'RotateSecret';
+      readonly claim: string;
+      readonly scopeId: ScopeId;
+      readonly shape: SecretShape;
+      readonly asked?: string;
     })
   | (OnInstance & {
       readonly action: 'DeleteSecret';
@@ -122,6 +135,7 @@ export const SIGNS: Readonly<Record<ActionName, '+' | '~' | '-'>> = {
   RetireValues: '-',
   CreateSecret: '+',
   UpdateSecret: '~',
+  RotateSecret: '~',
   DeleteSecret: '-',
   CreateKey: '+',
   UpdateKey: '~',

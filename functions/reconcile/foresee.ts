@@ -57,11 +57,9 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
       ];
     }
     case 'AddValue':
-      return [
-        { fact: 'values', instance: action.instance, key: action.claim, added: { hash: action.hash, createdAt: now } },
-      ];
     case 'RetireValues':
-      return [{ fact: 'values', instance: action.instance, key: action.claim, retired: action.hashes }];
+    case 'RotateSecret':
+      return foreseeValues(action, world);
     case 'CreateSecret':
     case 'UpdateSecret':
       return foreseeSecret(action, world.keys.get(path));
@@ -137,6 +135,30 @@ function foreseeClaim(action: Extract<Action, { action: 'ClaimAlias' }>, world: 
     ...adopted,
     holder: { uid, namespace, name },
   };
+}
+
+function foreseeValues(
+  action: Extract<Action, { action: 'AddValue' | 'RetireValues' | 'RotateSecret' }>,
+  world: World,
+): ReadonlyArray<Fact> {
+  const { instance, claim: key, namespace, name } = action;
+  const { claims, time } = world.instances.get(instance) ?? { claims: new Map<string, Claim>(), time: 0 };
+  const before = claims.get(key)?.values ?? [];
+  const known = (values: Claim['values']): Fact => ({ fact: 'values', instance, key, values });
+  if (action.action === 'RetireValues') {
+    const { hashes, overlap } = action;
+    if (overlap === undefined) return [known(before.filter(({ hash }) => !hashes.includes(hash)))];
+    return [
+      known(before.map((value) => (hashes.includes(value.hash) ? { notAfter: time + overlap, ...value } : value))),
+    ];
+  }
+  const hash = action.action === 'AddValue' ? action.hash : `${UNKNOWN} ${namespace}/${name}`;
+  const asked = action.asked ?? before.at(-1)?.asked;
+  const after = known([...before, { hash, createdAt: time, ...(asked === undefined ? {} : { asked }) }]);
+  const secret = present(world.keys.get(pathOf(action))?.secret);
+  if (action.action === 'AddValue' || secret === undefined) return [after];
+  const data = dataOf(action.shape, UNKNOWN);
+  return [after, { fact: 'secret', key: pathOf(action), which: 'secret', view: { ...secret, data, hash } }];
 }
 
 function foreseeSecret(

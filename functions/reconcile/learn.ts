@@ -36,12 +36,12 @@ export type Fact =
   | { readonly fact: 'claim'; readonly instance: Path; readonly key: string; readonly claim: Claim }
   | { readonly fact: 'taken'; readonly instance: Path; readonly key: string; readonly by: Holder }
   | { readonly fact: 'retired'; readonly instance: Path; readonly key: string }
+  /** All values of a claim as they are now. */
   | {
       readonly fact: 'values';
       readonly instance: Path;
       readonly key: string;
-      readonly added?: LiveValue;
-      readonly retired?: ReadonlyArray<string>;
+      readonly values: ReadonlyArray<LiveValue>;
     }
   /** All claims, read again because something was not as planned. */
   | { readonly fact: 'claims'; readonly instance: Path; readonly claims: ReadonlyMap<string, Claim> }
@@ -143,16 +143,8 @@ function learnOfClaim({ claims, taken }: InstanceDraft, fact: ClaimFact): void {
   else if (fact.fact === 'taken') taken.set(fact.key, fact.by);
   else if (fact.fact === 'retired') claims.delete(fact.key);
   else if (claim === undefined) return;
-  else if (fact.fact === 'values') claims.set(fact.key, { ...claim, values: valuesAfter(claim, fact) });
+  else if (fact.fact === 'values') claims.set(fact.key, { ...claim, values: fact.values });
   else claims.set(fact.key, { ...claim, policy: fact.policy });
-}
-
-function valuesAfter(
-  { values }: Claim,
-  { added, retired = [] }: Extract<Fact, { readonly fact: 'values' }>,
-): ReadonlyArray<LiveValue> {
-  const left = values.filter(({ hash }) => !retired.includes(hash) && hash !== added?.hash);
-  return added === undefined ? left : [...left, added];
 }
 
 function changeInstance(world: Draft, path: Path, changes: Partial<InstanceDraft>): void {

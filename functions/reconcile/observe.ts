@@ -74,8 +74,9 @@ async function observeKeys(
   instances: ReadonlyMap<Path, InstanceDraft>,
 ): Promise<Map<Path, KeyView>> {
   const views = await each(keys, SECRETS, async ([path, key]): Promise<[Path, KeyView]> => {
-    const claim = instances.get(instancePathOf(key))?.claims.get(aliasOf(key).key);
-    return [path, await observeKey(reading, key, claim)];
+    const instance = instances.get(instancePathOf(key));
+    const recorded = { claim: instance?.claims.get(aliasOf(key).key), time: instance?.time ?? reading.now };
+    return [path, await observeKey(reading, key, recorded)];
   });
   return new Map(views);
 }

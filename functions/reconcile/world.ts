@@ -1,7 +1,7 @@
 // What does one run know? Everything that was observed, and what the run's own actions have changed since.
 
 import type { Nano } from '#core/money.ts';
-import type { Window } from '#core/ports/money.ts';
+import type { Millis, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
 import type { Claim, Holder } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
@@ -40,6 +40,8 @@ export interface InstanceView {
   /** Whether every key, user and team of the instance is in the world. */
   readonly complete: boolean;
   readonly database: DatabaseView;
+  /** What the database's clock said when it was looked at: ages and ends of key values are counted by it. */
+  readonly time: Millis;
   readonly store: Reached;
   /** Per `identifier` what keeps the entry from serving; absent: it can serve. */
   readonly entryProblems: ReadonlyMap<string, Problem>;

@@ -129,9 +129,10 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
     describe('key values', () => {
       test('a value is added once, however often it is said', async () => {
         const { scopeId } = await claim('billing');
-        expect(await registry.addValue(scopeId, hash('a'))).toBe(true);
+        const added = await registry.addValue(scopeId, hash('a'));
         const [before] = await registry.claims(INSTANCE.uid);
-        expect(await registry.addValue(scopeId, hash('a'))).toBe(true);
+        expect(added).toEqual(before?.values);
+        expect(await registry.addValue(scopeId, hash('a'))).toEqual(added);
         expect(await registry.claims(INSTANCE.uid)).toEqual([before]);
       });
 
@@ -141,7 +142,7 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
           registry.addValue(one.scopeId, hash('a')),
           registry.addValue(other.scopeId, hash('a')),
         ]);
-        expect(added.toSorted()).toEqual([false, true]);
+        expect(added.filter((values) => values === undefined)).toHaveLength(1);
         expect((await registry.claims(INSTANCE.uid)).flatMap(({ values }) => values)).toHaveLength(1);
       });
 
@@ -163,15 +164,39 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         expect((await find(hash('b')))?.key.name).toBe('billing');
       });
 
-      test('a value with an end works until that instant and is listed with it', async () => {
+      test("a value with an overlap works so long on the database's clock, is listed with its end, and keeps it", async () => {
         const { claimed } = await workingKey('billing', hash('a'));
         await registry.addValue(claimed.scopeId, hash('b'));
-        await registry.retireValues(claimed.scopeId, [hash('a')], claimed.anchor + 3_600_000);
-        await registry.retireValues(claimed.scopeId, [hash('b')], claimed.anchor - 1);
+        const before = await registry.now();
+        const left = await registry.retireValues(claimed.scopeId, [hash('a')], 3_600_000);
+        await registry.retireValues(claimed.scopeId, [hash('b')], 0);
         expect(await find(hash('a'))).toBeDefined();
         expect(await find(hash('b'))).toBeUndefined();
+        const end = left.find((value) => value.hash === hash('a'))?.notAfter ?? 0;
+        expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
+        expect(end).toBeLessThanOrEqual((await registry.now()) + 3_600_000);
+        await registry.retireValues(claimed.scopeId, [hash('a')], 1);
         const [listed] = await registry.claims(INSTANCE.uid);
-        expect(listed?.values.find((value) => value.hash === hash('a'))?.notAfter).toBe(claimed.anchor + 3_600_000);
+        expect(listed?.values.find((value) => value.hash === hash('a'))?.notAfter).toBe(end);
+        expect(await registry.retireValues(claimed.scopeId, [hash('a'), hash('b')])).toEqual([]);
+      });
+
+      test('values are listed by age, the oldest first, and a new one is younger than all that are there', async () => {
+        const { scopeId } = await claim('billing');
+        const letters = ['f', 'e', 'd', 'c', 'b', 'a'].map(hash);
+        for (const value of letters) await registry.addValue(scopeId, value);
+        const values = (await registry.claims(INSTANCE.uid))[0]?.values ?? [];
+        expect(values.map((value) => value.hash)).toEqual(letters);
+        expect(new Set(values.map(({ createdAt }) => createdAt)).size).toBe(letters.length);
+      });
+
+      test('a value says what was asked for when it was made; without that, what the one before it says', async () => {
+        const { scopeId } = await claim('billing');
+        await registry.addValue(scopeId, hash('a'));
+        await registry.addValue(scopeId, hash('b'), 'leak of May');
+        await registry.addValue(scopeId, hash('c'));
+        const values = await registry.addValue(scopeId, hash('d'), 'the next');
+        expect(values?.map(({ asked }) => asked)).toEqual([undefined, 'leak of May', 'leak of May', 'the next']);
       });
 
       test('one key cannot retire the values of another', async () => {
@@ -181,11 +206,13 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         expect(await find(hash('a'))).toBeDefined();
       });
 
-      test('a retired value works again when its own key gets it back', async () => {
+      test('a retired value works again when its own key gets it back, as old as it is', async () => {
         const { claimed } = await workingKey('billing', hash('a'));
+        const made = (await registry.claims(INSTANCE.uid))[0]?.values[0]?.createdAt;
         await registry.retireValues(claimed.scopeId, [hash('a')]);
-        expect(await registry.addValue(claimed.scopeId, hash('a'))).toBe(true);
+        const values = await registry.addValue(claimed.scopeId, hash('a'));
         expect(await find(hash('a'))).toBeDefined();
+        expect(values).toEqual([{ hash: hash('a'), createdAt: made }]);
       });
 
       test('a value that is added while its claim retires does not outlive it', async () => {
@@ -194,7 +221,7 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
           const { scopeId } = await claim('billing');
           const value = `${round}`.padStart(64, '0');
           await Promise.allSettled([registry.addValue(scopeId, value), registry.retire([scopeId])]);
-          expect(await registry.addValue(heir.scopeId, value)).toBe(true);
+          expect(await registry.addValue(heir.scopeId, value)).toBeDefined();
         }
       });
 

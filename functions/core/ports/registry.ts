@@ -9,11 +9,15 @@ export interface Holder {
   readonly name: string;
 }
 
-/** A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. */
+/**
+ * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `asked`: what the
+ * annotation that asks for a rotation said when the value was made: what was asked for then is done.
+ */
 export interface LiveValue {
   readonly hash: string;
   readonly createdAt: Millis;
   readonly notAfter?: Millis;
+  readonly asked?: string;
 }
 
 /** One claimed alias of an instance: a scope with a ledger. `policy` is what the gateway acts on; absent until first written. */
@@ -24,6 +28,7 @@ export interface Claim {
   readonly holder: Holder;
   /** Creation of the claim: the anchor of rolling windows and of a key's lifetime. */
   readonly anchor: Millis;
+  /** The oldest first. */
   readonly values: ReadonlyArray<LiveValue>;
   readonly policy?: ScopePolicy | KeyPolicy;
 }
@@ -61,10 +66,18 @@ export interface Registry {
    * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10).
    */
   claim(instanceUid: string, kind: ScopeKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
-  /** Makes `hash` a live value of the claim (known already: nothing). A hash that another live scope has is refused: false. */
-  addValue(scopeId: ScopeId, hash: string): Promise<boolean>;
-  /** These values no longer work; with `notAfter`, from then on (the end of a rotation's overlap). */
-  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, notAfter?: Millis): Promise<void>;
+  /** What the database's clock says: the one that counts for `createdAt` and `notAfter`. */
+  now(): Promise<Millis>;
+  /**
+   * Makes `hash` a live value of the claim (known already: nothing; known from before: it keeps its age) and answers all of
+   * the claim's. A hash that another live scope has is refused: undefined. Without `asked` what the value before it says stays.
+   */
+  addValue(scopeId: ScopeId, hash: string, asked?: string): Promise<ReadonlyArray<LiveValue> | undefined>;
+  /**
+   * These values no longer work; with `overlap`, from so much later on, by the database's clock. One that has an end already
+   * keeps it. Answers the values of the claim that are left.
+   */
+  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<ReadonlyArray<LiveValue>>;
   /** Writes what the gateway acts on; recounts where told to. */
   writePolicies(instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void>;
   /** The alias is free again and its values are dead; entries and sums stay. */

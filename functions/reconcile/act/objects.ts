@@ -46,8 +46,9 @@ export async function lookAgain(at: At, hands: Hands): Promise<Fact> {
 async function seen(object: KubeObject, { deps, now, world }: Hands): Promise<Fact> {
   const own = toOwn(object);
   if (own === undefined || 'problem' in own || own.kind !== 'VirtualKey') return { fact: 'object', object };
-  const claim = world.instances.get(instancePathOf(own))?.claims.get(aliasOf(own).key);
-  return { fact: 'key', view: await observeKey({ deps, now, sweep: false, count: 0 }, own, claim) };
+  const instance = world.instances.get(instancePathOf(own));
+  const recorded = { claim: instance?.claims.get(aliasOf(own).key), time: instance?.time ?? now };
+  return { fact: 'key', view: await observeKey({ deps, now, sweep: false, count: 0 }, own, recorded) };
 }
 
 /** What a refused write means: somebody was faster, the namespace is going, or it is not allowed. */

@@ -74,17 +74,16 @@ const retireClaim: Performer<'RetireClaim'> = (action, hands) =>
 
 const addValue: Performer<'AddValue'> = (action, hands) =>
   on(action, hands, async ({ registry }) => {
-    const { instance, claim: key, scopeId, hash, namespace, name } = action;
-    const added = await registry.addValue(scopeId, hash);
-    if (added) return done({ fact: 'values', instance, key, added: { hash, createdAt: hands.now } });
+    const { instance, claim: key, scopeId, hash, asked, namespace, name } = action;
+    const values = await registry.addValue(scopeId, hash, asked);
+    if (values !== undefined) return done({ fact: 'values', instance, key, values });
     return done({ fact: 'valueRefused', key: `${namespace}/${name}`, hash });
   });
 
 const retireValues: Performer<'RetireValues'> = (action, hands) =>
   on(action, hands, async ({ registry }) => {
-    const { instance, claim: key, scopeId, hashes } = action;
-    await registry.retireValues(scopeId, hashes);
-    return done({ fact: 'values', instance, key, retired: hashes });
+    const { instance, claim: key, scopeId, hashes, overlap } = action;
+    return done({ fact: 'values', instance, key, values: await registry.retireValues(scopeId, hashes, overlap) });
   });
 
 /**

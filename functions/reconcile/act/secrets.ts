@@ -11,7 +11,7 @@ import { aliasOf, currentHashesOf, type KeyView, type Path, type PresentSecret, 
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 import { refused } from './objects.ts';
 
-const KEY_BYTES = 32;
+export const KEY_BYTES = 32;
 
 /** Created, never taken over: a Secret of that name which is there already is looked at, and planned with. */
 const createSecret: Performer<'CreateSecret'> = async (action, hands) => {
@@ -108,7 +108,8 @@ async function secretFact(hands: Hands, key: Path, namespace: string, secret: st
   return { fact: 'secret', key, which: placeOf(hands, key, secret), view };
 }
 
-function toPatch(secret: PresentSecret, shape: SecretShape, value: string): Readonly<Record<string, unknown>> {
+/** The Secret as its shape makes it of the value, if it is still as it was seen. */
+export function toPatch(secret: PresentSecret, shape: SecretShape, value: string): Readonly<Record<string, unknown>> {
   const data = dataOf(shape, value);
   const removed = [...secret.data.keys()].filter((entry) => !data.has(entry));
   const owners = ownersAfter(secret.owners, shape);

@@ -2,6 +2,7 @@
 import { toDatabaseConnection } from '#core/connections.ts';
 import { DatabaseUnreachable, SchemaMissing, type StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Registry } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem } from '../world.ts';
@@ -12,13 +13,15 @@ import { readSums } from './sums.ts';
 
 interface ReachedDatabase {
   readonly database: DatabaseView;
+  readonly time: Millis;
   readonly claims: Map<string, Claim>;
   readonly sums: InstanceDraft['sums'];
   readonly link: Link | undefined;
 }
 
-const unreached = (problem: Problem): ReachedDatabase => ({
+const unreached = (problem: Problem, time: Millis): ReachedDatabase => ({
   database: { ok: false, ...problem },
+  time,
   claims: new Map(),
   sums: new Map(),
   link: undefined,
@@ -35,27 +38,29 @@ export async function reachDatabase(
   const found = findDatabase(look, spec, secrets);
   // An instance that is deleted with its Secrets is cleaned up where it last was.
   const last = metadata.deletionTimestamp === undefined ? undefined : memory.databases.get(metadata.uid);
-  if ('reason' in found && last === undefined) return unreached(found);
+  if ('reason' in found && last === undefined) return unreached(found, now);
   const { registry, where } = 'reason' in found ? (last as NonNullable<typeof last>) : found;
   const key = openedKey(metadata.uid, where);
   const link = { uid: metadata.uid, registry };
   try {
     const claims = await readClaims(registry, metadata.uid);
+    const time = await registry.now();
     // What is settled is booked before it is summed up; a database that is away was found so already.
     if (acts && store !== undefined && memory.opened.has(key)) await flush(look, metadata.uid, store);
     const sums = await readSums(registry, members, claims, now);
     memory.databases.set(metadata.uid, { registry, where });
-    return { database: { ok: true, message: where, opened: memory.opened.has(key) }, claims, sums, link };
+    return { database: { ok: true, message: where, opened: memory.opened.has(key) }, time, claims, sums, link };
   } catch (error) {
     memory.opened.delete(key);
     const isAway = error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing);
-    if (isAway) return unreached({ reason: 'DatabaseUnreachable', message: error.message });
+    if (isAway) return unreached({ reason: 'DatabaseUnreachable', message: error.message }, now);
     // It answers, but not in our schema: a new database, or one that a later version migrates.
     deps.log.info('a database is to be migrated', {
       instance: `${metadata.namespace}/${metadata.name}`,
       why: reasonOf(error),
     });
-    return { database: { ok: true, message: where, opened: false }, claims: new Map(), sums: new Map(), link };
+    const database = { ok: true, message: where, opened: false } as const;
+    return { database, time: now, claims: new Map(), sums: new Map(), link };
   }
 }
 

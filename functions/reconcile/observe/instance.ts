@@ -27,6 +27,7 @@ export async function observeInstance(
     object,
     complete,
     database: reached.database,
+    time: reached.time,
     store: health,
     entryProblems: entryProblems(object, secrets),
     snapshot,

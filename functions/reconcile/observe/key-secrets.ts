@@ -6,6 +6,7 @@ import type { Hash } from '#core/ports/platform.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
+import { whyRotate } from '../plan/rotation.ts';
 import type { KeyView, SecretView } from '../world.ts';
 import { reasonOf } from './look.ts';
 import { toSecretView } from './secrets.ts';
@@ -22,14 +23,20 @@ export interface Reading {
   readonly count: number;
 }
 
-export async function observeKey(reading: Reading, object: VirtualKey, claim: Claim | undefined): Promise<KeyView> {
+/** What the database knows of the key, and its clock. */
+export interface Recorded {
+  readonly claim: Claim | undefined;
+  readonly time: Millis;
+}
+
+export async function observeKey(reading: Reading, object: VirtualKey, recorded: Recorded): Promise<KeyView> {
   const { deps } = reading;
   const { namespace } = object.metadata;
   const wanted = keySecretName(object.metadata.name, object.spec.secretTemplate?.name, deps.hash);
   const published = object.status?.keySecretRef;
   const text = object.status?.keyValue;
   const view = { object, secretName: wanted, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
-  if (!isWorthReading(reading, object, claim, wanted)) return { ...view, secret: { state: 'unread' } };
+  if (!isWorthReading(reading, object, recorded, wanted)) return { ...view, secret: { state: 'unread' } };
   try {
     const secret = await readSecret(deps, namespace, wanted);
     if (published === undefined || published === wanted) return { ...view, secret };
@@ -50,7 +57,7 @@ export async function readSecret(
   return secret === undefined ? { state: 'absent' } : toSecretView(secret, hash);
 }
 
-function isWorthReading(reading: Reading, object: VirtualKey, claim: Claim | undefined, wanted: string): boolean {
+function isWorthReading(reading: Reading, object: VirtualKey, recorded: Recorded, wanted: string): boolean {
   const { metadata, status } = object;
   if (!reading.sweep || reading.count <= ALL) return true;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status;
@@ -59,8 +66,17 @@ function isWorthReading(reading: Reading, object: VirtualKey, claim: Claim | und
     status?.observedGeneration !== metadata.generation ||
     ready !== 'True' ||
     status.keySecretRef !== wanted ||
-    claim?.values.some(({ hash }) => hash === status.keyID) !== true;
+    !isSettled(object, recorded);
   return changed || minuteOf(metadata.uid, reading.deps.hash) === Math.floor(reading.now / MINUTE) % 60;
+}
+
+/** The value that the status names is the only one without an end, and not due to be replaced. */
+function isSettled(key: VirtualKey, { claim, time }: Recorded): boolean {
+  const current = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];
+  const [value] = current;
+  if (claim === undefined || value === undefined || current.length > 1 || value.hash !== key.status?.keyID)
+    return false;
+  return whyRotate(key, value, claim, time) === undefined;
 }
 
 function minuteOf(uid: string, hash: Hash): number {

@@ -74,6 +74,10 @@ function durationsOf(spec: OwnObject['spec']): ReadonlyArray<string> {
           spec.routing.cooldown.duration,
           ...spec.models.map(({ gatewayParams }) => gatewayParams.timeout),
         ]
-      : [spec.budgetDuration, 'duration' in spec ? spec.duration : undefined];
+      : [
+          spec.budgetDuration,
+          'duration' in spec ? spec.duration : undefined,
+          ...('rotation' in spec ? [spec.rotation?.every, spec.rotation?.overlap] : []),
+        ];
   return all.filter((text) => text !== undefined);
 }

@@ -10,17 +10,28 @@ interface Told {
   readonly keySecretRef?: string | undefined;
 }
 
+/** A new value beside one that works on. */
+export interface NewKey {
+  readonly reason: 'KeyRotated';
+  readonly message: string;
+}
+
 /** One event for a new key, one whenever Ready turns or has another reason. Their names make a second run tell nothing more. */
-export function planEvents(object: Pick<OwnObject, 'kind' | 'metadata' | 'status'>, status: object): Action[] {
+export function planEvents(
+  object: Pick<OwnObject, 'kind' | 'metadata' | 'status'>,
+  status: object,
+  newKey?: NewKey,
+): Action[] {
   const [before, after]: [Told, Told] = [object.status ?? {}, status];
   const [was, is] = [readyOf(before), readyOf(after)];
   const events: Action[] = [];
   if (after.keyID !== undefined && after.keyID !== before.keyID) {
+    const reason = newKey?.reason ?? 'KeyCreated';
     const message =
       before.keyID === undefined
         ? `the key is in Secret "${after.keySecretRef}"`
-        : `a new key is in Secret "${after.keySecretRef}": the one before works no more`;
-    events.push(event(object, 'Normal', 'KeyCreated', message, `KeyCreated/${after.keyID}`));
+        : `a new key is in Secret "${after.keySecretRef}": ${newKey?.message ?? 'the one before works no more'}`;
+    events.push(event(object, 'Normal', reason, message, `${reason}/${after.keyID}`));
   }
   if (is !== undefined && (was?.status !== is.status || was.reason !== is.reason)) {
     const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;

@@ -1,14 +1,16 @@
 // What should a key's status say: its five fields of SPEC.md, and why it works or not?
 import { type Judgement, toTimestamp } from '#core/conditions.ts';
 import { formatMoney } from '#core/money.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
 import { hashesOf, instancePathOf, type KeyView, type Problem } from '../world.ts';
 import { whyNotKey, whyUnserved } from './judge-member.ts';
 import { displayOf, isOurs, present } from './key-secret.ts';
-import type { Outlook } from './outlook.ts';
+import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf } from './policies.ts';
+import { judgeRotation, toldOfRotation } from './rotation.ts';
 import { spendOf } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
@@ -22,15 +24,30 @@ export function planKeyStatus(view: KeyView, outlook: Outlook): Action[] {
   const isLost = claim !== undefined && mine === undefined;
   const served = 'judgement' in standing ? standing.judgement.served : undefined;
   const unserved = served === undefined ? undefined : whyUnserved(view, served);
+  const further = mine === undefined ? [] : judgeFurther(view, mine, standing);
   const after: VirtualKeyStatus = {
-    ...observed(key, [toReady(problem), toModelsReady(unserved?.some)], outlook),
+    ...observed(key, [toReady(problem), toModelsReady(unserved?.some), ...further], outlook, mine && FURTHER),
     ...secretStatus(view, mine === undefined ? undefined : hashesOf(mine), outlook),
     ...(isLost ? {} : claimStatus(view, mine, outlook)),
     isActive: problem === undefined,
     ...optional('lastSyncTime', key.status?.lastSyncTime),
   };
-  return writeStatus(key, after, outlook, modeOf(view, outlook) === 'Full' ? 'full' : 'redacted');
+  return writeStatus(key, after, outlook, {
+    shows: modeOf(view, outlook) === 'Full' ? 'full' : 'redacted',
+    newKey: mine === undefined ? undefined : toldOfRotation(key, mine, timeAt(standing)),
+  });
 }
+
+/** Conditions that a key has only while there is something to say. */
+const FURTHER = ['Rotation'];
+
+function judgeFurther(view: KeyView, claim: Claim, standing: Standing): ReadonlyArray<Judgement> {
+  const published = view.secret.state === 'unread' ? view.object.status?.keyID : present(view.secret)?.hash;
+  const rotation = judgeRotation(view.object, claim, published, timeAt(standing));
+  return rotation === undefined ? [] : [rotation];
+}
+
+const timeAt = ({ instance }: Standing): Millis => instance?.time ?? 0;
 
 type FromClaim = Pick<VirtualKeyStatus, 'currentSpend' | 'budgetResetDate' | 'expiryDate'>;
 

@@ -1,27 +1,33 @@
 // Is the value in a key's Secret the one that works, and what makes it so? (DESIGN 6, Keys; 10, Keys.)
 // Of two runs at once neither may retire what the other just published. So: claims are read before Secrets; where a value
 // takes another's place, the old one is retired before the new Secret exists, and act looks again before it repairs.
+import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
+import { askedFor, overlapOf } from '#core/rotation.ts';
 import type { Action, SecretShape } from '../action.ts';
-import { aliasOf, currentHashesOf, instancePathOf, type KeyView, type PresentSecret } from '../world.ts';
+import { aliasOf, currentHashesOf, hashesOf, instancePathOf, type KeyView, type PresentSecret } from '../world.ts';
 import { about } from './about.ts';
 import { driftOf, isLabelled, isOurs, present, shapeOf } from './key-secret.ts';
+import { endedOf, isOverlapping, othersOf, whyRotate } from './rotation.ts';
 
 export interface KeyValuePlan {
   readonly view: KeyView;
   readonly claim: Claim;
   /** The instance's base address, for entries that want it. */
   readonly url: string | undefined;
+  /** By the database's clock. */
+  readonly time: Millis;
 }
 
 export function planKeyValue(plan: KeyValuePlan): Action[] {
   const { view, claim } = plan;
   const shape = shapeOf(view.object, view.secretName, plan.url);
   const live = currentHashesOf(claim);
-  if (view.secret.state === 'unread') return [];
-  if (view.secret.state === 'absent') return planLostSecret(plan, shape, live);
-  if (!isOurs(view.secret, view.object, live)) return [];
-  return planPresentSecret(plan, view.secret, shape, live);
+  const ended = retire(view, claim, endedOf(claim, plan.time), 'the overlap of a rotation is over');
+  if (view.secret.state === 'unread') return ended;
+  if (view.secret.state === 'absent') return [...ended, ...planLostSecret(plan, shape, live)];
+  if (!isOurs(view.secret, view.object, hashesOf(claim))) return ended;
+  return [...ended, ...planPresentSecret(plan, view.secret, shape, live)];
 }
 
 /** Renamed: the value moves along. Lost: whoever has the old value has lost it too, a new one is minted. */
@@ -42,7 +48,7 @@ function planLostSecret({ view, claim }: KeyValuePlan, shape: SecretShape, live:
 
 /** In this order: the first that fits says what is to be done. */
 function planPresentSecret(
-  { view, claim }: KeyValuePlan,
+  { view, claim, time }: KeyValuePlan,
   secret: PresentSecret,
   shape: SecretShape,
   live: ReadonlyArray<string>,
@@ -56,23 +62,32 @@ function planPresentSecret(
   // It holds a value that works.
   if (hash !== undefined && live.includes(hash)) {
     const drift = driftOf(secret, shape);
-    const others = live.filter((other) => other !== hash);
+    const others = othersOf(claim, hash, time);
+    const due = whyDue(view, claim, hash, time);
     return [
-      ...retire(view, claim, others, 'its Secret has another value'),
-      ...(drift === undefined ? [] : update('same', `the ${drift} of Secret "${secret.name}" differ`)),
+      ...retire(view, claim, others.replaced, 'another has taken its place', overlapOf(view.object.spec.rotation)),
+      ...retire(view, claim, others.lost, 'nobody was ever given it'),
+      ...(due !== undefined ? rotate(view, claim, shape, due) : []),
+      ...(due !== undefined || drift === undefined
+        ? []
+        : update('same', `the ${drift} of Secret "${secret.name}" differ`)),
       ...planPrevious(view, secret),
     ];
   }
   // It holds a value that is to work, once the gateway has a policy to judge it by.
-  if (hash !== undefined && isToWork(view, secret, live)) {
+  const isOld = isOverlapping(claim, hash, time);
+  if (hash !== undefined && !isOld && isToWork(view, secret, live)) {
     const why = secret.minted === true ? 'its new value is to work' : 'the value in its Secret is to work';
-    const add = { claim: aliasOf(view.object).key, scopeId: claim.scopeId, hash };
+    const add = { claim: aliasOf(view.object).key, scopeId: claim.scopeId, hash, ...askedOf(view.object) };
     return claim.policy === undefined ? [] : [{ action: 'AddValue', ...on(view, why), ...add }];
   }
   // It was edited, and the status still has the true value.
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
     return update('status', `the key in Secret "${secret.name}" was edited: the true one is put back`);
   }
+  // It was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
+  if (isOld)
+    return rotate(view, claim, shape, `the value in Secret "${secret.name}" was replaced and works no longer soon`);
   const why = `the key in Secret "${secret.name}" was edited and the true one is lost: a new key takes its place`;
   const unless = { claim: aliasOf(view.object).key, live };
   return [{ action: 'DeleteSecret', ...on(view, why), secret: secret.name, uid: secret.uid, unless }];
@@ -94,9 +109,32 @@ function planPrevious(view: KeyView, secret: PresentSecret): Action[] {
   return [{ action: 'DeleteSecret', ...on(view, why), secret: previous.name, uid: previous.uid }];
 }
 
-function retire(view: KeyView, { scopeId }: Claim, hashes: ReadonlyArray<string>, why: string): Action[] {
+function retire(
+  view: KeyView,
+  { scopeId }: Claim,
+  hashes: ReadonlyArray<string>,
+  why: string,
+  overlap?: Millis,
+): Action[] {
   if (hashes.length === 0) return [];
-  return [{ action: 'RetireValues', ...on(view, why), claim: aliasOf(view.object).key, scopeId, hashes }];
+  const until = overlap === undefined ? {} : { overlap };
+  return [{ action: 'RetireValues', ...on(view, why), claim: aliasOf(view.object).key, scopeId, hashes, ...until }];
+}
+
+/** Not before the gateway has a policy to judge it by. */
+function whyDue({ object }: KeyView, claim: Claim, hash: string, time: Millis): string | undefined {
+  const value = claim.values.find((one) => one.hash === hash);
+  return claim.policy === undefined || value === undefined ? undefined : whyRotate(object, value, claim, time);
+}
+
+function rotate(view: KeyView, { scopeId }: Claim, shape: SecretShape, why: string): Action[] {
+  const { key: claim } = aliasOf(view.object);
+  return [{ action: 'RotateSecret', ...on(view, why), claim, scopeId, shape, ...askedOf(view.object) }];
+}
+
+function askedOf({ metadata }: KeyView['object']): { readonly asked?: string } {
+  const asked = askedFor(metadata.annotations);
+  return asked === undefined ? {} : { asked };
 }
 
 const on = ({ object }: KeyView, why: string) => ({ ...about(object, why), instance: instancePathOf(object) });

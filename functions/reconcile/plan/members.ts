@@ -39,7 +39,8 @@ function planMember(member: Member, outlook: Outlook, view?: KeyView): Action[] 
   const state = outlook.claim(member, instance);
   if (state.state !== 'ours') return [...finalizer, ...planClaim(member, instance, outlook, view)];
   const { claim } = state;
-  const value = view === undefined ? [] : planKeyValue({ view, claim, url: standing.judgement.workload.url });
+  const value =
+    view === undefined ? [] : planKeyValue({ view, claim, url: standing.judgement.workload.url, time: instance.time });
   return [...finalizer, ...planPolicy(member, claim, outlook), ...value];
 }
 

@@ -3,16 +3,23 @@ import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
 import type { Action, StatusPatch } from '../action.ts';
 import type { OwnObject, Problem } from '../world.ts';
 import { about } from './about.ts';
-import { planEvents } from './events.ts';
+import { type NewKey, planEvents } from './events.ts';
 import type { Outlook } from './outlook.ts';
 import { sameJson } from './policies.ts';
 
-/** Only what changed, with its events. `lastSyncTime` changes only along with something else; `shows` says in place of a key's value how it is shown. */
+interface Shown {
+  /** In place of a key's value how it is shown. */
+  readonly shows?: StatusPatch['keyValue'];
+  /** What is told of a value that another has replaced in time. */
+  readonly newKey?: NewKey | undefined;
+}
+
+/** Only what changed, with its events. `lastSyncTime` changes only along with something else. */
 export function writeStatus(
   object: Pick<OwnObject, 'kind' | 'metadata' | 'status'>,
   after: Readonly<Record<string, unknown>> & object,
   outlook: Outlook,
-  shows?: StatusPatch['keyValue'],
+  { shows, newKey }: Shown = {},
 ): Action[] {
   const before: Readonly<Record<string, unknown>> = object.status ?? {};
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
@@ -27,7 +34,7 @@ export function writeStatus(
   const isShown = changed.includes('keyValue') && after.keyValue !== undefined && shows !== undefined;
   const patch: StatusPatch = isShown ? { members, keyValue: shows } : { members };
   const why = `its ${changed.join(', ')} changed`;
-  return [{ action: 'WriteStatus', ...about(object, why), patch }, ...planEvents(object, after)];
+  return [{ action: 'WriteStatus', ...about(object, why), patch }, ...planEvents(object, after, newKey)];
 }
 
 /** Conditions that keep their transition times, and the generation that was judged. */
@@ -35,10 +42,15 @@ export function observed(
   object: Pick<OwnObject, 'metadata' | 'status'>,
   judged: ReadonlyArray<Judgement>,
   { now }: Outlook,
+  /** Types that are ours and go when they are not judged. */
+  passing: ReadonlyArray<string> = [],
 ) {
   const { generation } = object.metadata;
+  const before = (object.status?.conditions ?? []).filter(
+    ({ type }) => !passing.includes(type) || judged.some((judgement) => judgement.type === type),
+  );
   return {
-    conditions: toConditions(judged, object.status?.conditions ?? [], { generation, now }),
+    conditions: toConditions(judged, before, { generation, now }),
     observedGeneration: generation,
   };
 }

@@ -15,6 +15,8 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder'> {
   readonly instanceUid: string;
   holder: Claim['holder'];
   readonly values: Map<string, LiveValue>;
+  /** When those that do not work any more were made. */
+  readonly before: Map<string, LiveValue['createdAt']>;
   retired: boolean;
   policy?: ScopePolicy | KeyPolicy;
 }
@@ -29,7 +31,7 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
   const retire = (row: Row | undefined) => {
     if (row === undefined) return;
     row.retired = true;
-    row.values.clear();
+    for (const value of row.values.values()) forget(row, value);
   };
 
   return {
@@ -61,26 +63,31 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
         holder,
         anchor: Math.floor(clock.now() / 1000) * 1000,
         values: new Map(),
+        before: new Map(),
         retired: false,
       };
       rows.set(scopeId, row);
       return { won: true, claim: toClaim(row) };
     },
-    addValue: async (scopeId, hash) => {
+    now: async () => clock.now(),
+    addValue: async (scopeId, hash, asked) => {
       const row = rows.get(scopeId);
       if (row === undefined || row.retired) {
         throw new Error(`adding a value to scope ${scopeId}, which is retired or was never claimed`);
       }
       const owner = [...rows.values()].find(({ values }) => values.has(hash));
-      if (owner === undefined) row.values.set(hash, { hash, createdAt: clock.now() });
-      return owner === undefined || owner === row;
+      if (owner !== undefined && owner !== row) return undefined;
+      if (owner === undefined)
+        row.values.set(hash, makeValue(row, hash, asked ?? [...row.values.values()].at(-1)?.asked));
+      return valuesOf(row);
     },
-    retireValues: async (scopeId, hashes, notAfter) => {
-      const values = rows.get(scopeId)?.values;
-      for (const value of hashes.flatMap((hash) => values?.get(hash) ?? [])) {
-        if (notAfter === undefined) values?.delete(value.hash);
-        else values?.set(value.hash, { ...value, notAfter });
+    retireValues: async (scopeId, hashes, overlap) => {
+      const row = rows.get(scopeId);
+      for (const value of hashes.flatMap((hash) => row?.values.get(hash) ?? [])) {
+        if (overlap !== undefined) row?.values.set(value.hash, { notAfter: clock.now() + overlap, ...value });
+        else forget(row, value);
       }
+      return row === undefined ? [] : valuesOf(row);
     },
     writePolicies: async (instanceUid, writes) => {
       for (const write of writes) await writePolicy(instanceUid, write);
@@ -90,6 +97,12 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     },
     policies: (instanceUid) => ({ find: async (hash) => find(instanceUid, hash) }),
   };
+
+  function makeValue({ before, values }: Row, hash: string, asked: string | undefined): LiveValue {
+    const newest = Math.max(...[...values.values()].map(({ createdAt }) => createdAt + 1), 0);
+    const createdAt = before.get(hash) ?? Math.max(clock.now(), newest);
+    return { hash, createdAt, ...(asked === undefined ? {} : { asked }) };
+  }
 
   async function writePolicy(instanceUid: string, { policy, recount: window }: PolicyWrite): Promise<void> {
     if (window !== undefined) await recount?.(policy.scopeId, window);
@@ -108,7 +121,16 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
   }
 }
 
-function toClaim({ scopeId, kind, alias, holder, anchor, values, policy }: Row): Claim {
-  const claim = { scopeId, kind, alias, holder, anchor, values: [...values.values()] };
+function forget(row: Row | undefined, { hash, createdAt }: LiveValue): void {
+  row?.values.delete(hash);
+  row?.before.set(hash, createdAt);
+}
+
+const valuesOf = ({ values }: Row): ReadonlyArray<LiveValue> =>
+  [...values.values()].sort((a, b) => a.createdAt - b.createdAt || (a.hash < b.hash ? -1 : 1));
+
+function toClaim(row: Row): Claim {
+  const { scopeId, kind, alias, holder, anchor, policy } = row;
+  const claim = { scopeId, kind, alias, holder, anchor, values: valuesOf(row) };
   return policy === undefined ? claim : { ...claim, policy: structuredClone(policy) };
 }

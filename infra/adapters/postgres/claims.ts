@@ -1,13 +1,13 @@
 // Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
-import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy, ScopeId, ScopeKind, ScopePolicy } from '#core/ports/policy.ts';
-import type { Claim, ClaimOutcome, Holder, LiveValue, Registry } from '#core/ports/registry.ts';
+import type { Claim, ClaimOutcome, Holder, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import type { Query, Session } from './session.ts';
+import { addValue, millis, now, retireValues, toValue, type ValueRow, valuesOf } from './values.ts';
 
 type Claims = Pick<
   Registry,
-  'openInstance' | 'closeInstance' | 'claims' | 'claim' | 'addValue' | 'retireValues' | 'retire'
+  'openInstance' | 'closeInstance' | 'now' | 'claims' | 'claim' | 'addValue' | 'retireValues' | 'retire'
 >;
 
 export function createClaims(session: Session): Claims {
@@ -42,16 +42,13 @@ export function createClaims(session: Session): Claims {
     claim: (instanceUid, kind, alias, holder, proof) =>
       session.run(LIMIT, (query) => claim(query, { instanceUid, kind, alias, holder, proof })),
 
-    addValue: (scopeId, hash) => session.transaction(LIMIT, (query) => addValue(query, scopeId, hash)),
+    now: () => session.run(LIMIT, now),
 
-    retireValues: (scopeId, hashes, notAfter) =>
-      session.run(LIMIT, async (query) => {
-        const end = notAfter === undefined ? 'retired_at = now()' : 'not_after = to_timestamp($3::bigint / 1000.0)';
-        await query(
-          `update gateway_operator.key_value set ${end} where scope_id = $1 and hash = any($2) and retired_at is null`,
-          notAfter === undefined ? [scopeId, hashes] : [scopeId, hashes, notAfter],
-        );
-      }),
+    addValue: (scopeId, hash, asked) =>
+      session.transaction(LIMIT, (query) => addValue(query, { scopeId, hash, asked })),
+
+    retireValues: (scopeId, hashes, overlap) =>
+      session.run(LIMIT, (query) => retireValues(query, scopeId, hashes, overlap)),
 
     retire: (scopeIds) => session.transaction(LIMIT, (query) => retire(query, scopeIds)),
   };
@@ -66,20 +63,12 @@ interface ClaimRow {
   readonly holder_name: string;
   readonly anchor: string;
   readonly policy: ScopePolicy | KeyPolicy | null;
-  readonly live: ReadonlyArray<{
-    readonly hash: string;
-    readonly created_at: Millis;
-    readonly not_after: Millis | null;
-  }>;
+  readonly live: ReadonlyArray<ValueRow>;
 }
-
-const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`;
 
 const SELECT_CLAIM = `
 select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, ${millis('c.created_at')} as anchor,
-  coalesce((select json_agg(json_build_object('hash', v.hash, 'created_at', ${millis('v.created_at')}, 'not_after', ${millis('v.not_after')})
-      order by v.created_at, v.hash)
-    from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as live
+  ${valuesOf('c.scope_id')} as live
 from gateway_operator.claim c`;
 
 function toClaim(row: ClaimRow): Claim {
@@ -89,13 +78,7 @@ function toClaim(row: ClaimRow): Claim {
     alias: row.alias,
     holder: { uid: row.holder_uid, namespace: row.holder_namespace, name: row.holder_name },
     anchor: Number(row.anchor),
-    values: row.live.map(
-      ({ hash, created_at, not_after }): LiveValue => ({
-        hash,
-        createdAt: created_at,
-        ...(not_after === null ? {} : { notAfter: not_after }),
-      }),
-    ),
+    values: row.live.map(toValue),
     ...(row.policy === null ? {} : { policy: row.policy }),
   };
 }
@@ -141,29 +124,6 @@ async function adopt(query: Query, { scopeId, holder: from }: Claim, to: Holder,
     [scopeId, from.uid, to.uid, to.namespace, to.name, proof],
   );
   return adopted.length > 0;
-}
-
-/** The claim's row is locked first, so that it cannot retire meanwhile and leave a live value behind. */
-async function addValue(query: Query, scopeId: ScopeId, hash: string): Promise<boolean> {
-  const [live] = await query(
-    'select 1 from gateway_operator.claim where scope_id = $1 and retired_at is null for share',
-    [scopeId],
-  );
-  if (live === undefined) throw new Error(`adding a value to scope ${scopeId}, which is retired or was never claimed`);
-  // The hash may be ours (live: nothing to do), ours from before (revived), or another's (refused), decided by the index.
-  await query(`delete from gateway_operator.key_value where scope_id = $1 and hash = $2 and retired_at is not null`, [
-    scopeId,
-    hash,
-  ]);
-  await query('insert into gateway_operator.key_value (scope_id, hash) values ($1, $2) on conflict do nothing', [
-    scopeId,
-    hash,
-  ]);
-  const [owner] = await query<{ scope_id: ScopeId }>(
-    'select scope_id from gateway_operator.key_value where hash = $1 and retired_at is null',
-    [hash],
-  );
-  return owner?.scope_id === scopeId;
 }
 
 /** Claims first, in the order in which everybody locks them, then their values. */

@@ -119,4 +119,11 @@ create table gateway_operator.entry_rejected (
 );
 `,
   },
+  {
+    version: 2,
+    name: 'values remember what was asked for',
+    sql: `
+alter table gateway_operator.key_value add column asked text;
+`,
+  },
 ];

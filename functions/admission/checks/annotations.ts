@@ -1,0 +1,30 @@
+// Does an annotation that asks us for something ask for it in a way that is understood?
+import { isRotateText } from '#core/rotation.ts';
+import { ROTATE_ANNOTATION } from '#crds/group.ts';
+import type { AloneCheck } from '../check.ts';
+import type { Subject } from '../subject.ts';
+
+interface Asking {
+  readonly annotation: string;
+  readonly isUnderstood: (text: string) => boolean;
+  readonly message: string;
+}
+
+const rotate: Asking = {
+  annotation: ROTATE_ANNOTATION,
+  isUnderstood: isRotateText,
+  message:
+    'asks for no rotation: write 1 to 256 visible characters that it did not say before, e.g. the date; each new text is one rotation',
+};
+
+export const keyAnnotations: AloneCheck = (subject) => judge(subject, [rotate]);
+
+function judge({ object }: Subject, askings: ReadonlyArray<Asking>) {
+  return askings.flatMap(({ annotation, isUnderstood, message }) => {
+    const value = object.metadata.annotations.get(annotation);
+    if (value === undefined || isUnderstood(value)) return [];
+    return [
+      { rule: 'Annotation', path: `metadata.annotations["${annotation}"]`, value, message, effect: 'refuse' } as const,
+    ];
+  });
+}

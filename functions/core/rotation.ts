@@ -1,0 +1,41 @@
+// When is a key's value replaced, and for how long does the one before it work on?
+import { FreeText } from '#crds/fragments.ts';
+import { ROTATE_ANNOTATION } from '#crds/group.ts';
+import { parseDuration } from './duration.ts';
+import type { Millis } from './ports/money.ts';
+
+/** The overlap of a rotation that an annotation asks for where the spec has none: an hour. */
+const OVERLAP_ONCE: Millis = 3_600_000;
+
+/** What the annotation asks for; each new text is one rotation. One that is no text of 1 to 256 characters asks for nothing. */
+export function askedFor(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
+  const asked = annotations?.[ROTATE_ANNOTATION];
+  return asked !== undefined && isRotateText(asked) ? asked : undefined;
+}
+
+export const isRotateText = (text: string): boolean => FreeText.safeParse(text).success;
+
+/** So long a value works beside the one that replaces it. */
+export function overlapOf(
+  rotation: { readonly every: string; readonly overlap?: string | undefined } | undefined,
+): Millis {
+  if (rotation === undefined) return OVERLAP_ONCE;
+  const overlap = rotation.overlap ?? defaultOverlap(rotation.every);
+  return (overlap === undefined ? undefined : parseDuration(overlap)) ?? 0;
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+  ['s', 1],
+] as const;
+
+/** A tenth of the period, at most a day. Undefined where nothing fits: a period that is no duration, or of less than two seconds. */
+export function defaultOverlap(every: unknown): string | undefined {
+  const period = typeof every === 'string' ? parseDuration(every) : undefined;
+  if (period === undefined || period < 2000) return undefined;
+  const seconds = Math.max(1, Math.min(Math.floor(period / 10_000), 86_400));
+  const [unit, size] = UNITS.find(([, length]) => seconds % length === 0) ?? ['s', 1];
+  return `${seconds / size}${unit}`;
+}

@@ -1,0 +1,137 @@
+// Does a published value work at every moment of a rotation, whenever a run dies and whoever else runs?
+import { expect, test } from 'vitest';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  RESOURCES,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const HOURLY = { rotation: { every: '1h', overlap: '10m' } };
+
+let bed: Bed;
+const published = async () => (await bed.value('chat-key')) ?? '';
+const working = async () => {
+  await bed.apply(makeKey(HOURLY));
+  await bed.sweep();
+  return published();
+};
+const ask = (text: string) =>
+  bed.edit(virtualKeys, 'chat', { metadata: { annotations: { 'auth.gateway-operator.dev/rotate': text } } });
+const pass = async (millis: number) => {
+  bed.clock.pass(millis);
+  return bed.sweep();
+};
+
+const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
+const WRITES = ['addValue', 'retireValues'];
+
+test.each([
+  ['in time', HOUR, async (): Promise<unknown> => undefined],
+  ['by annotation', MINUTE, (): Promise<unknown> => ask('now')],
+] as const)(
+  'a run that rotates %s dies at any of its writes: what is published works at every moment, and so does what was',
+  async (_, wait, prepare) => {
+    for (const when of ['before', 'after'] as const) {
+      for (let step = 1; ; step += 1) {
+        bed = createBed();
+        await bed.apply(...makeSecrets(), makeInstance());
+        const first = await working();
+        await prepare();
+        bed.clock.pass(wait);
+        let count = 0;
+        let died = false;
+        const look = async () => {
+          expect({ step, when, published: await bed.works(await published()), first: await bed.works(first) }).toEqual({
+            step,
+            when,
+            published: true,
+            first: true,
+          });
+        };
+        const dies = () => {
+          if (!died) count += 1;
+          died = died || count === step;
+          return died;
+        };
+        bed.cluster.inject(({ verb }) => {
+          if (!isWrite(verb)) return undefined;
+          const wasDead = died;
+          if (!dies()) return undefined;
+          if (when === 'after' && !wasDead) return 'lost';
+          throw new Error('killed');
+        });
+        bed.onDatabase = async (method) => {
+          if (WRITES.includes(method) && dies()) throw new Error('killed');
+        };
+        await bed.sweep();
+        bed.cluster.inject(() => undefined);
+        bed.onDatabase = () => undefined;
+        await look();
+        bed.restart();
+        await pass(1000);
+        await look();
+        const second = await published();
+        expect({ step, when, rotated: second !== first }).toEqual({ step, when, rotated: true });
+        expect((await pass(1000)).actions).toEqual({});
+        expect(await published()).toBe(second);
+        await pass(10 * MINUTE);
+        expect(await bed.works(first)).toBe(false);
+        expect(await published()).toBe(second);
+        if (!died) break;
+      }
+    }
+  },
+);
+
+test('two runs that meet a key which is due write one value, and nothing that was read anywhere stops working', async () => {
+  let most = 0;
+  for (let tosses = 0; tosses < 200; tosses += 1) {
+    bed = createBed();
+    await bed.apply(...makeSecrets(), makeInstance());
+    const first = await working();
+    bed.clock.pass(HOUR);
+    const seen = new Set<string>();
+    let toss = tosses * 7919;
+    const turn = async () => {
+      const waits = toss % 3;
+      toss = Math.floor(toss / 3);
+      for (let wait = 0; wait < waits * 4; wait += 1) await Promise.resolve();
+      if (waits === 2) await new Promise<void>((resolve) => setImmediate(resolve));
+    };
+    bed.cluster.inject(async ({ name, verb }) => {
+      await turn();
+      // Somebody reads the Secret at every moment, and uses what is in it.
+      if (name === undefined || verb === 'get' || verb === 'list') return undefined;
+      const secret = bed.cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === 'chat-key');
+      const value = atob((secret?.data as Record<string, string> | undefined)?.key ?? '');
+      seen.add(value);
+      expect({ tosses, works: await bed.works(value) }).toEqual({ tosses, works: true });
+      return undefined;
+    });
+    let added = 0;
+    bed.onDatabase = (method) => {
+      if (method === 'addValue') added += 1;
+      return turn();
+    };
+    const reports = await Promise.all([bed.sweep(), bed.hint('VirtualKey', 'chat'), bed.sweep()]);
+    bed.cluster.inject(() => undefined);
+    bed.onDatabase = () => undefined;
+    most = Math.max(most, added);
+    expect(reports.map(({ failed }) => failed)).toEqual([{}, {}, {}]);
+    seen.add(await published());
+    expect([...seen]).toEqual([first, await published()]);
+    expect(await bed.works(first)).toBe(true);
+    const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    const [claim] = await bed.database().claims(uid);
+    expect(claim?.values.filter(({ notAfter }) => notAfter === undefined)).toHaveLength(1);
+    expect((await bed.sweep()).actions).toEqual({});
+  }
+  expect(most, 'runs that had made a value of their own').toBeGreaterThan(1);
+});
