@@ -1,4 +1,4 @@
-// Writes what is generated: CRD manifests, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies.
+// Writes what is generated: CRD manifests, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies, who may do what.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -7,13 +7,15 @@ import { toManifest } from '#crds/manifest.ts';
 import { toNotYetActedOn } from '#crds/not-yet-acted-on.ts';
 import { toPolicies } from '#crds/policy.ts';
 import { toReference } from '#crds/reference.ts';
+import { toAccess } from './access.ts';
 import { IN_CLUSTER, webhookConfigurations } from './webhooks.ts';
 
 const MANIFESTS = 'crds/manifests';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
 const POLICY = 'infra/kubernetes/policy.yaml';
+const ACCESS = 'infra/kubernetes/access.yaml';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}, ${ACCESS}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -31,6 +33,7 @@ export function generated(): ReadonlyMap<string, string> {
     ['docs/not-yet-acted-on.md', toNotYetActedOn()],
     [WEBHOOKS, toYaml('infra/webhooks.ts', webhookConfigurations(IN_CLUSTER))],
     [POLICY, toYaml('crds/*.ts', toPolicies())],
+    [ACCESS, toAccess()],
   ]);
 }
 
