@@ -6,6 +6,7 @@ import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
 import { benchGateway } from './gateway.ts';
 import { benchHostile } from './hostile.ts';
+import { benchSweep } from './sweep.ts';
 
 const HELP = `npm run bench                  admission and gateway, about six minutes
 npm run bench -- admission     cold start of the bundle to its first answered review, against bare Node; reviews a second, against an echo of
@@ -13,6 +14,8 @@ npm run bench -- admission     cold start of the bundle to its first answered re
                                (that one needs KUBEBUILDER_ASSETS and kubectl)
 npm run bench -- hostile       ten thousand hostile bodies to the admission function, about a minute; only when asked for
 npm run bench -- gateway       requests per second and CPU per request with everything on, against a bare Hono and undici pass-through
+npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, a thousand have spent, a thousand are new; about ten minutes;
+                               only when asked for (BENCH_KEYS=10000 for less)
 npm run bench -- --help        this text
 
 Rounds alternate between what is compared, and medians are told: on a machine that does other things too, look at the ratios.
@@ -22,6 +25,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
   ['gateway', [benchGateway]],
   ['hostile', [benchHostile]],
+  ['sweep', [benchSweep]],
 ]);
 const USUAL = ['admission', 'gateway'];
 

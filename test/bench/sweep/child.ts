@@ -1,0 +1,66 @@
+// The reconcile function in a process of its own, as a run of the CronJob has it: asked to sweep, it says what that took.
+
+import pg from 'pg';
+import { createBackends } from '#adapters/backends.ts';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createReconcile } from '../../../functions/reconcile/app.ts';
+import type { Report } from '../../../functions/reconcile/report.ts';
+import { nodeDependencies } from '../../../infra/node.ts';
+
+export interface Swept {
+  readonly report: Report;
+  readonly millis: number;
+  /** Of the process, user and system. */
+  readonly cpuMillis: number;
+  /** MiB, the largest so far. */
+  readonly peak: number;
+  readonly statements: number;
+}
+
+const [address = '', folder = ''] = process.argv.slice(2);
+
+let statements = 0;
+const query = pg.Client.prototype.query;
+pg.Client.prototype.query = function count(this: pg.Client, ...args: unknown[]) {
+  statements += 1;
+  return Reflect.apply(query, this, args);
+} as typeof query;
+
+const log = { info: () => undefined, warn: say, error: say };
+function say(message: string, fields?: object) {
+  process.stderr.write(`${message} ${JSON.stringify(fields)}\n`);
+}
+
+const transport = createServiceAccountTransport({ address, folder });
+const backends = createBackends({
+  openDatabase: (connection) => createDatabase(connection, { log }),
+  flush: async () => undefined,
+});
+const app = createReconcile({
+  ...nodeDependencies(),
+  cluster: createCluster({ request: transport.request }),
+  backends,
+  platform: { servedAt: () => 'http://gateway.test', manyProcesses: false },
+  log,
+  metrics: createMetrics(),
+});
+
+process.on('message', async () => {
+  statements = 0;
+  const [began, cpu] = [performance.now(), process.cpuUsage()];
+  const answer = await app.request('/', { method: 'POST' });
+  const report = (await answer.json()) as Report;
+  const { user, system } = process.cpuUsage(cpu);
+  const swept: Swept = {
+    report,
+    millis: performance.now() - began,
+    cpuMillis: (user + system) / 1000,
+    peak: process.resourceUsage().maxRSS / 1024,
+    statements,
+  };
+  process.send?.(swept);
+});
+process.send?.('ready');
