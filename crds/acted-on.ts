@@ -7,7 +7,6 @@ import type { Kind, KindName } from './kinds.ts';
  */
 export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
   GatewayInstance: [
-    'models[].gatewayParams.priority',
     'models[].gatewayParams.rpm',
     'models[].gatewayParams.tpm',
     'workload.image',
@@ -17,8 +16,6 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
     'workload.podLabels',
     'workload.podAnnotations',
     'workload.serviceAccountName',
-    'routing.strategy',
-    'routing.cooldown',
   ],
   VirtualKey: ['softBudget', 'rpmLimit', 'tpmLimit', 'maxParallelRequests', 'modelMaxBudget', 'tags', 'metadata'],
   User: ['userAlias', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'],

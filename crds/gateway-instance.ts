@@ -51,7 +51,14 @@ const Timeouts = z.object({
 });
 
 const Cooldown = z.object({
-  failures: z.int().min(1).max(1000).default(3).describe('So many failures put a model entry aside.'),
+  failures: z
+    .int()
+    .min(1)
+    .max(1000)
+    .default(3)
+    .describe(
+      'So many failures with no success between them put a model entry aside; `retry-after` of a 429 does at once.',
+    ),
   within: Duration.default('30s').describe('The time in which the failures are counted.'),
   duration: Duration.default('30s').describe('For so long the entry gets no requests.'),
 });
@@ -61,7 +68,7 @@ const Routing = z.object({
     .enum(['SimpleShuffle', 'Priority', 'LeastBusy'])
     .default('SimpleShuffle')
     .describe(
-      'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight.',
+      'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. Where these are equal, `weight` decides. What is in flight and what failed is known per process of the gateway.',
     ),
   retries: z
     .int()

@@ -9,6 +9,10 @@ export interface AttemptFailure {
   readonly failure: Failure;
   /** `elsewhere`: the same target would say the same again. `anywhere`: it might not. `never`: nobody would. */
   readonly again: 'never' | 'elsewhere' | 'anywhere';
+  /** The entry is not to blame: another client's request may well be answered. */
+  readonly blameless?: boolean;
+  /** Seconds for which the provider wants to be left alone. */
+  readonly retryAfter?: number;
   /** For the log: the upstream's status and its own code, never its message. */
   readonly status?: number;
   readonly upstreamCode?: string;
@@ -16,6 +20,11 @@ export interface AttemptFailure {
 
 export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
 export const TIMED_OUT: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
+
+/** The dialect of the entry has no words for this request. */
+export function unspeakable(failure: Failure): AttemptFailure {
+  return { failure, again: 'elsewhere', blameless: true };
+}
 
 /** A 2xx that carries no chat completion: an error in a success's clothes, or a page of somebody in between. */
 export function unreadable(response: UpstreamResponse, error: WireError): AttemptFailure {
@@ -33,11 +42,17 @@ export function refusalOf(
   if (status === 400 || status === 413 || status === 422) {
     const message = withoutSecrets(error.message ?? 'The provider refused the request.', target);
     const param = error.param === undefined ? {} : { param: error.param };
-    return { failure: { code: 'upstream_refused', status, message, ...param }, again: 'never', ...about };
+    return {
+      failure: { code: 'upstream_refused', status, message, ...param },
+      again: 'never',
+      blameless: true,
+      ...about,
+    };
   }
   if (status === 429) {
-    const retryAfter = secondsOf(response.headers['retry-after']) ?? 1;
-    return { failure: { code: 'upstream_rate_limited', retryAfter }, again: 'elsewhere', ...about };
+    const retryAfter = secondsOf(response.headers['retry-after']);
+    const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
+    return { failure, again: 'elsewhere', ...(retryAfter === undefined ? {} : { retryAfter }), ...about };
   }
   if (status === 408) return { ...TIMED_OUT, ...about };
   return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', ...about };

@@ -6,6 +6,7 @@ import { authorize } from './authorize.ts';
 import { readBody } from './body.ts';
 import { toChat } from './chat.ts';
 import type { Background, GatewayDeps } from './deps.ts';
+import { createHealth } from './health.ts';
 import { type Line, openLine } from './record.ts';
 import { createReserve } from './reserve.ts';
 import { namesOf, toRefusal } from './respond.ts';
@@ -23,8 +24,9 @@ export function createHandle(
   dialects: ReadonlyMap<DialectName, Dialect>,
 ): Handle {
   const reserve = createReserve(deps);
-  const route = createRoute(deps, dialects);
-  const callUpstream = createCallUpstream(deps);
+  const health = createHealth(deps);
+  const route = createRoute(deps, health, dialects);
+  const callUpstream = createCallUpstream(deps, health);
   const settle = createSettle(deps);
 
   return async function handle(request, background) {

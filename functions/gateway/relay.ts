@@ -2,11 +2,11 @@
 import type { Failure } from '#core/failure.ts';
 import { type Book, UNBOOKED } from './book.ts';
 import type { Background, GatewayDeps } from './deps.ts';
+import type { StreamExchange } from './exchange.ts';
 import { cutWords, errorWords } from './last-words.ts';
 import { concat } from './members.ts';
 import { createMeter } from './meter.ts';
 import type { Line, ReplyEnd } from './record.ts';
-import type { StreamExchange } from './upstream.ts';
 import type { Piece } from './wire/dialect.ts';
 
 export type Relay = (exchange: StreamExchange, line: Line, background: Background) => ReadableStream<Uint8Array>;
@@ -96,6 +96,7 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
       const settlement = meter.settlement();
       const booked = await book(reservation, settlement, line);
       deadline.close();
+      exchange.over(how);
       line.answered(200, booked ? how : 'broken');
       if (!booked) send([errorWords(UNBOOKED)]);
       else if (how === 'cut') send([...last, cutWords(meter, settlement.tokens, includeUsage)]);

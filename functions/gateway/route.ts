@@ -1,6 +1,5 @@
 // Which upstream? The entries of the model name that can be reached, in the order in which they are tried.
 import type { Failure } from '#core/failure.ts';
-import type { Random } from '#core/ports/platform.ts';
 import type { Credentials } from '#core/ports/serving.ts';
 import type { Price } from '#core/price.ts';
 import { type DialectName, type Provider, providerOf } from '#core/providers.ts';
@@ -8,6 +7,8 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Candidate } from './authorize.ts';
 import type { GatewayDeps } from './deps.ts';
+import type { Health } from './health.ts';
+import { inOrder } from './order.ts';
 import type { Line } from './record.ts';
 import { type OutputLimit, outputLimit, type Reservation } from './reserve.ts';
 import type { Dialect } from './wire/dialect.ts';
@@ -38,20 +39,34 @@ export interface Targets {
 export type Route = (reservation: Reservation, line: Line) => Result<Targets, Failure>;
 
 export function createRoute(
-  deps: Pick<GatewayDeps, 'credentials' | 'random'>,
+  deps: Pick<GatewayDeps, 'credentials' | 'random' | 'clock'>,
+  health: Health,
   dialects: ReadonlyMap<DialectName, Dialect>,
 ): Route {
   return function route(reservation, line) {
-    const { candidates, chat } = reservation.grant;
+    const { candidates, routing } = reservation.grant;
     const reachable = candidates.flatMap((candidate) => {
       const found = reach(candidate, reservation);
       if (!found.ok) line.skipped(candidate.entry.identifier, found.failure);
       return found.ok ? [found.value] : [];
     });
-    const [first, ...others] = inOrder(reachable, deps.random);
-    if (first === undefined) return err({ code: 'no_healthy_target', model: chat.model });
+    const healthy = reachable.filter(({ entry }) => health.resting(entry.identifier) === undefined);
+    for (const { entry } of reachable) {
+      if (health.resting(entry.identifier) !== undefined) line.skipped(entry.identifier, 'put aside: it failed lately');
+    }
+    const order = inOrder(healthy, routing.strategy, { random: deps.random, inFlight: health.inFlight });
+    const [first, ...others] = order;
+    if (first === undefined) return err(nobody(reservation, reachable));
     return ok({ [made]: true, reservation, first, others });
   };
+
+  /** All rest: the first that may be asked again says when, and why. */
+  function nobody({ grant }: Reservation, reachable: ReadonlyArray<Target>): Failure {
+    const rests = reachable.flatMap(({ entry }) => health.resting(entry.identifier) ?? []);
+    const [soonest] = rests.sort((a, b) => a.until - b.until);
+    if (soonest?.rateLimited !== true) return { code: 'no_healthy_target', model: grant.chat.model };
+    return { code: 'upstream_rate_limited', retryAfter: Math.ceil((soonest.until - deps.clock.now()) / 1000) };
+  }
 
   function reach({ entry, price }: Candidate, reservation: Reservation): Result<Target, string> {
     const provider = providerOf(entry.provider);
@@ -86,24 +101,4 @@ function readCredentials(
     values[name] = value;
   }
   return ok(values);
-}
-
-/** A random order in which an entry comes first as often as its share of the weights says. */
-function inOrder(targets: ReadonlyArray<Target>, random: Random): ReadonlyArray<Target> {
-  if (targets.length < 2) return targets;
-  const left = [...targets];
-  const ordered: Target[] = [];
-  while (left.length > 0) ordered.push(...left.splice(pick(left, random), 1));
-  return ordered;
-}
-
-function pick(targets: ReadonlyArray<Target>, random: Random): number {
-  const total = targets.reduce((sum, { entry }) => sum + entry.weight, 0);
-  const dice = random(4).reduce((value, byte) => value * 256 + byte, 0) / 2 ** 32;
-  let rest = dice * total;
-  const index = targets.findIndex(({ entry }) => {
-    rest -= entry.weight;
-    return rest < 0;
-  });
-  return index === -1 ? targets.length - 1 : index;
 }

@@ -3,12 +3,13 @@ import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { createBook, UNBOOKED } from './book.ts';
 import type { Background, GatewayDeps } from './deps.ts';
+import type { Exchange } from './exchange.ts';
 import { settlementOfPrompt, settlementOfReply } from './meter.ts';
 import type { Line } from './record.ts';
 import { createRelay } from './relay.ts';
 import { type Reservation, release } from './reserve.ts';
 import { answerHeaders } from './respond.ts';
-import type { Exchange, NoExchange } from './upstream.ts';
+import type { NoExchange } from './upstream.ts';
 
 export interface Settle {
   /** The answer to the client. A stream settles when it ends; anything else has settled when this resolves. */

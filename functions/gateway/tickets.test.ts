@@ -3,11 +3,12 @@ import { expect, test } from 'vitest';
 import type { Caller } from './authenticate.ts';
 import { authorize, type Grant } from './authorize.ts';
 import type { Chat } from './chat.ts';
+import type { Exchange } from './exchange.ts';
 import { keyRecord, snapshotOf } from './instance.fixture.ts';
 import type { Reservation, Reserve } from './reserve.ts';
 import type { Route, Targets } from './route.ts';
 import type { Settle } from './settle.ts';
-import type { CallUpstream, Exchange } from './upstream.ts';
+import type { CallUpstream } from './upstream.ts';
 
 declare const chat: Chat;
 declare const reserve: Reserve;

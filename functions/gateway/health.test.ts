@@ -1,0 +1,192 @@
+// Is an entry that fails put aside, and does the rest of the gateway go on without it?
+import { describe, expect, test } from 'vitest';
+import { stage } from './gateway.fixture.ts';
+import { entry, snapshotOf } from './instance.fixture.ts';
+import { settleDown } from './time.fixture.ts';
+import { chunk, completion, DONE, MESSAGES, type Script, SSE, streamed, type WireReply } from './upstream.fixture.ts';
+
+const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
+const OK: WireReply = { body: completion('hello') };
+const status = (code: number, headers: Record<string, string> = {}): WireReply => ({
+  status: code,
+  headers,
+  body: '{}',
+});
+const named = (identifier: string, differences: object = {}) =>
+  entry('gpt', { identifier, model: identifier, ...differences });
+/** Replies by the model that is asked; the last of a list stays. */
+const by = (replies: Readonly<Record<string, ReadonlyArray<WireReply>>>): Script => {
+  const left = new Map(Object.entries(replies).map(([name, list]) => [name, [...list]]));
+  return ({ body }) => {
+    const list = left.get(JSON.parse(new TextDecoder().decode(body)).model) ?? [OK];
+    return (list.length > 1 ? list.shift() : list[0]) ?? OK;
+  };
+};
+const COOLDOWN = { failures: 3, within: 30_000, duration: 30_000 };
+const priority = (script: Script, routing: object = {}) =>
+  stage({
+    snapshot: snapshotOf([named('first'), named('spare', { priority: 1 })], {
+      strategy: 'Priority',
+      retries: 1,
+      cooldown: COOLDOWN,
+      ...routing,
+    }),
+    script,
+  });
+const asked = ({ fake }: ReturnType<typeof stage>) =>
+  fake.requests.map(({ body }) => String(JSON.parse(new TextDecoder().decode(body)).model));
+
+describe('an entry that fails', () => {
+  test('three times in thirty seconds gets no requests for thirty seconds, and then gets them again', async () => {
+    const world = priority(by({ first: [status(500), status(500), status(500), OK] }));
+    for (let request = 0; request < 4; request += 1) expect((await world.chat(CHAT)).status).toBe(200);
+    expect(asked(world)).toEqual(['first', 'spare', 'first', 'spare', 'first', 'spare', 'spare']);
+    await world.clock.pass(29_999);
+    await world.chat(CHAT);
+    expect(asked(world).at(-1)).toBe('spare');
+    await world.clock.pass(1);
+    await world.chat(CHAT);
+    expect(asked(world).at(-1)).toBe('first');
+    expect(world.lines).toContainEqual({
+      level: 'warn',
+      message: 'a model entry is put aside',
+      fields: { identifier: 'first', seconds: 30, rateLimited: false },
+    });
+  });
+
+  test('now and then is not put aside: failures are counted for a while only, and a success ends the count', async () => {
+    const slow = priority(by({ first: [status(500)] }));
+    for (let request = 0; request < 4; request += 1) {
+      await slow.chat(CHAT);
+      await slow.clock.pass(15_001);
+    }
+    expect(asked(slow).filter((name) => name === 'first')).toHaveLength(4);
+    const mixed = priority(by({ first: [status(500), status(500), OK, status(500), status(500), OK] }));
+    for (let request = 0; request < 6; request += 1) await mixed.chat(CHAT);
+    expect(asked(mixed).filter((name) => name === 'first')).toHaveLength(6);
+  });
+
+  test.each<[string, WireReply]>([
+    ['by a status of 5xx', status(503)],
+    ["by refusing the entry's own key", status(401)],
+    ['by a page in place of a reply', { body: '<html>' }],
+    ['by a rate limit without a date', status(429)],
+  ])('%s counts', async (_, reply) => {
+    const world = priority(by({ first: [reply] }), { cooldown: { ...COOLDOWN, failures: 2 } });
+    for (let request = 0; request < 3; request += 1) await world.chat(CHAT);
+    expect(asked(world).filter((name) => name === 'first')).toHaveLength(2);
+  });
+
+  test.each([400, 413, 422])('because the request is wrong (%d) is not to blame', async (code) => {
+    const world = priority(by({ first: [status(code)] }), { cooldown: { ...COOLDOWN, failures: 1 } });
+    for (let request = 0; request < 3; request += 1) expect((await world.chat(CHAT)).status).toBe(code);
+    expect(asked(world)).toEqual(['first', 'first', 'first']);
+  });
+
+  test('because its client left is not to blame', async () => {
+    const world = priority(() => new Promise(() => {}), { cooldown: { ...COOLDOWN, failures: 1 } });
+    for (let request = 1; request <= 2; request += 1) {
+      const client = new AbortController();
+      const response = world.chat({ ...CHAT, stream: true }, { signal: client.signal });
+      await expect.poll(() => world.fake.requests.length).toBe(request);
+      client.abort();
+      expect((await response).status).toBe(499);
+    }
+    expect(asked(world)).toEqual(['first', 'first']);
+  });
+
+  test('in the middle of a stream counts too', async () => {
+    const broken: WireReply = { headers: SSE, body: [chunk({ content: 'half' })] };
+    const world = priority(by({ first: [broken], spare: [{ headers: SSE, body: streamed(['x']) }] }), {
+      cooldown: { ...COOLDOWN, failures: 1 },
+    });
+    const stream = { ...CHAT, stream: true };
+    expect(await (await world.chat(stream)).text()).toContain('upstream_error');
+    expect(await (await world.chat(stream)).text()).toContain(DONE);
+    expect(asked(world)).toEqual(['first', 'spare']);
+  });
+});
+
+describe('an entry that says 429 with retry-after', () => {
+  test('is left alone for so long, at its first word', async () => {
+    const world = priority(by({ first: [status(429, { 'retry-after': '7' }), OK] }));
+    await world.chat(CHAT);
+    await world.clock.pass(6_999);
+    await world.chat(CHAT);
+    expect(asked(world)).toEqual(['first', 'spare', 'spare']);
+    await world.clock.pass(1);
+    await world.chat(CHAT);
+    expect(asked(world).at(-1)).toBe('first');
+  });
+
+  test('and is the only one: clients are told when it may be asked again, and it is not asked before', async () => {
+    const world = stage({
+      snapshot: snapshotOf([named('only')], { retries: 0 }),
+      script: by({ only: [status(429, { 'retry-after': '7' })] }),
+    });
+    expect((await world.chat(CHAT)).headers.get('retry-after')).toBe('7');
+    await world.clock.pass(2_500);
+    const response = await world.chat(CHAT);
+    expect([response.status, response.headers.get('retry-after')]).toEqual([429, '5']);
+    expect(await response.json()).toMatchObject({ error: { code: 'upstream_rate_limited' } });
+    expect([world.fake.requests.length, world.ledger.held()]).toEqual([1, 0]);
+  });
+
+  test('for a day is asked again after an hour', async () => {
+    const world = priority(by({ first: [status(429, { 'retry-after': '86400' }), OK] }));
+    await world.chat(CHAT);
+    await world.clock.pass(3_600_000);
+    await world.chat(CHAT);
+    expect(asked(world).at(-1)).toBe('first');
+  });
+});
+
+test('when all entries are put aside, the answer is 503, nothing is held, and the log says which', async () => {
+  const world = priority(by({ first: [status(500)], spare: [status(500)] }), {
+    cooldown: { ...COOLDOWN, failures: 1 },
+  });
+  expect((await world.chat(CHAT)).status).toBe(502);
+  const response = await world.chat(CHAT);
+  expect(response.status).toBe(503);
+  expect(await response.json()).toMatchObject({ error: { code: 'no_healthy_target' } });
+  expect([world.fake.requests.length, world.ledger.held()]).toEqual([2, 0]);
+  expect(world.lines.at(-1)?.fields).toMatchObject({
+    skipped: ['first: put aside: it failed lately', 'spare: put aside: it failed lately'],
+  });
+});
+
+test('LeastBusy sends each request to the entry with the fewest in flight, streams counted until they end', async () => {
+  const answers: Array<() => void> = [];
+  const waiting: Script = () => new Promise((resolve) => answers.push(() => resolve(OK)));
+  const world = stage({
+    snapshot: snapshotOf(
+      ['a', 'b', 'c'].map((name) => named(name)),
+      { strategy: 'LeastBusy' },
+    ),
+    script: waiting,
+  });
+  const six = Array.from({ length: 6 }, () => world.chat({ ...CHAT, max_tokens: 1 }));
+  await expect.poll(() => world.fake.requests.length).toBe(6);
+  expect([...asked(world)].sort()).toEqual(['a', 'a', 'b', 'b', 'c', 'c']);
+  const [quick] = asked(world).slice(0, 1);
+  answers[0]?.();
+  await six[0];
+  const seventh = world.chat(CHAT);
+  await settleDown();
+  expect(asked(world).at(-1)).toBe(quick);
+  for (const answer of answers) answer();
+  await Promise.all([...six, seventh]);
+
+  const streams = stage({
+    snapshot: snapshotOf(
+      ['a', 'b'].map((name) => named(name)),
+      { strategy: 'LeastBusy' },
+    ),
+    script: () => ({ headers: SSE, body: streamed(['x']) }),
+  });
+  const open = await streams.chat({ ...CHAT, stream: true });
+  await (await streams.chat({ ...CHAT, stream: true })).text();
+  await (await streams.chat({ ...CHAT, stream: true })).text();
+  expect(asked(streams)).toEqual(['a', 'b', 'b']);
+  await open.text();
+});

@@ -1,0 +1,82 @@
+// Which model entries failed lately, and how much has each to do? Kept in this process only: every process learns by itself.
+import type { Clock } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Snapshot } from '#core/snapshot.ts';
+import type { AttemptFailure } from './attempt-failure.ts';
+import type { GatewayDeps } from './deps.ts';
+
+type Cooldown = Snapshot['routing']['cooldown'];
+
+export interface Health {
+  /** Why the entry gets no requests now; undefined when it may. */
+  resting(identifier: string): Rest | undefined;
+  /** Requests that this process has at the entry. */
+  inFlight(identifier: string): number;
+  /** A request goes to the entry. Call the answer once when it is over. */
+  enter(identifier: string): () => void;
+  /** So many failures within a while, with no success between them, put the entry aside; a provider's `retry-after` does at once. */
+  failed(identifier: string, failure: AttemptFailure, cooldown: Cooldown): void;
+  succeeded(identifier: string): void;
+}
+
+export interface Rest {
+  readonly until: Millis;
+  /** The provider asked for it: it is over its rate limit. */
+  readonly rateLimited: boolean;
+}
+
+interface State {
+  failures: Millis[];
+  rest: Rest | undefined;
+  inFlight: number;
+}
+
+/** A provider that wants to be left alone for longer is asked again after this. */
+const LONGEST_REST = 3_600_000;
+
+export function createHealth({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>): Health {
+  const states = new Map<string, State>();
+  return {
+    resting: (identifier) => restOf(states.get(identifier), clock),
+    inFlight: (identifier) => states.get(identifier)?.inFlight ?? 0,
+    enter: (identifier) => {
+      const state = stateOf(identifier);
+      state.inFlight += 1;
+      return () => {
+        state.inFlight -= 1;
+      };
+    },
+    failed: (identifier, { retryAfter, failure }, { failures, within, duration }) => {
+      const state = stateOf(identifier);
+      const now = clock.now();
+      state.failures = [...state.failures.filter((at) => at > now - within), now];
+      if (retryAfter !== undefined) return putAside(identifier, Math.min(retryAfter * 1000, LONGEST_REST), true);
+      if (state.failures.length >= failures) putAside(identifier, duration, failure.code === 'upstream_rate_limited');
+    },
+    succeeded: (identifier) => {
+      const state = states.get(identifier);
+      if (state !== undefined) state.failures = [];
+    },
+  };
+
+  function stateOf(identifier: string): State {
+    const state = states.get(identifier) ?? { failures: [], rest: undefined, inFlight: 0 };
+    states.set(identifier, state);
+    return state;
+  }
+
+  function putAside(identifier: string, millis: Millis, rateLimited: boolean): void {
+    const state = stateOf(identifier);
+    const until = clock.now() + millis;
+    state.failures = [];
+    // Requests that were under way end one by one: the longest rest counts.
+    if ((restOf(state, clock)?.until ?? 0) >= until) return;
+    state.rest = { until, rateLimited };
+    metrics.add('gateway_operator_entries_put_aside_total', { identifier });
+    log.warn('a model entry is put aside', { identifier, seconds: millis / 1000, rateLimited });
+  }
+}
+
+function restOf(state: State | undefined, clock: Clock): Rest | undefined {
+  return state?.rest !== undefined && state.rest.until > clock.now() ? state.rest : undefined;
+}
