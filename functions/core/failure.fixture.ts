@@ -21,7 +21,10 @@ export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code
     now: NOW,
   },
   budget_held: { code: 'budget_held', kind: 'key', name: 'billing' },
-  rate_limit_exceeded: { code: 'rate_limit_exceeded', retryAfter: 12 },
+  rate_limit_exceeded: {
+    ...{ code: 'rate_limit_exceeded', scope: { kind: 'key', name: 'billing' }, model: 'gpt' },
+    ...{ rate: 'requests', limit: 10, retryIn: 11_001 },
+  },
   invalid_request: { code: 'invalid_request', message: '"messages" must be an array.', param: 'messages' },
   request_too_large: { code: 'request_too_large', limit: 33_554_432 },
   upstream_refused: { code: 'upstream_refused', status: 422, message: 'Too hot.', param: 'temperature' },

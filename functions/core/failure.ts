@@ -2,6 +2,7 @@
 import { formatMoney } from './money.ts';
 import type { Millis, Nano } from './ports/money.ts';
 import type { ScopeKind } from './ports/policy.ts';
+import type { RateKind } from './ports/rates.ts';
 
 export type Failure =
   | { readonly code: 'invalid_api_key' }
@@ -21,7 +22,15 @@ export type Failure =
       readonly now: Millis;
     }
   | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string }
-  | { readonly code: 'rate_limit_exceeded'; readonly retryAfter: number }
+  /** `scope` absent: all entries of the model are full. */
+  | {
+      readonly code: 'rate_limit_exceeded';
+      readonly scope?: { readonly kind: ScopeKind; readonly name: string };
+      readonly model: string;
+      readonly rate: RateKind;
+      readonly limit: number;
+      readonly retryIn: Millis;
+    }
   | { readonly code: 'invalid_request'; readonly message: string; readonly param?: string }
   | { readonly code: 'request_too_large'; readonly limit: number }
   | {
@@ -112,8 +121,8 @@ export function toReply(failure: Failure): FailureReply {
         { headers: { 'retry-after': '1' } },
       );
     case 'rate_limit_exceeded':
-      return reply(failure, 429, `Too many requests. Try again in ${failure.retryAfter} s.`, {
-        headers: { 'retry-after': String(failure.retryAfter) },
+      return reply(failure, 429, rateLimitExceeded(failure), {
+        headers: { 'retry-after': String(seconds(failure.retryIn)) },
       });
     case 'invalid_request':
       return reply(failure, 400, failure.message, { param: failure.param });
@@ -197,6 +206,20 @@ function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>):
     ? `${budget} leaves too little for this request: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise maxBudget.`
     : `${budget} is exceeded: ${limit}. ${reset}; raise maxBudget to go on before that.`;
 }
+
+function rateLimitExceeded(failure: Extract<Failure, { code: 'rate_limit_exceeded' }>): string {
+  const { scope, model, rate, limit, retryIn } = failure;
+  const again = `Try again in ${seconds(retryIn)} s.`;
+  // How much an entry takes is between the gateway and its provider.
+  if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
+  return `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${RATES[rate]}. ${again}`;
+}
+
+const RATES: Readonly<Record<RateKind, string>> = {
+  requests: 'requests per minute',
+  tokens: 'tokens per minute',
+  parallel: 'requests at the same time',
+};
 
 /** Whole seconds, never early, never zero. */
 function seconds(millis: Millis): number {

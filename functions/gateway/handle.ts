@@ -1,5 +1,6 @@
 // How does a chat completion go through the gateway? Each step demands what only the step before it can make.
 import type { Failure } from '#core/failure.ts';
+import type { RateView } from '#core/ports/ledger.ts';
 import type { DialectName } from '#core/providers.ts';
 import type { Authenticate } from './authenticate.ts';
 import { authorize } from './authorize.ts';
@@ -47,21 +48,22 @@ export function createHandle(
     line.model(chat.value.model, chat.value.stream);
 
     const reservation = await reserve(grant.value);
-    if (!reservation.ok) return refuse(reservation.failure, line);
+    if (!reservation.ok) return refuse(reservation.failure.failure, line, reservation.failure.rates);
+    const { rates } = reservation.value.hold;
 
     const targets = route(reservation.value, line);
-    if (!targets.ok) return refuse(await settle.release(reservation.value, targets.failure), line);
+    if (!targets.ok) return refuse(await settle.release(reservation.value, targets.failure), line, rates);
 
     const exchange = await callUpstream(targets.value, request, line);
-    if (!exchange.ok) return refuse(await settle.withdraw(reservation.value, exchange.failure, line), line);
+    if (!exchange.ok) return refuse(await settle.withdraw(reservation.value, exchange.failure, line), line, rates);
 
     const answer = await settle.answer(exchange.value, line, background);
-    return answer.ok ? answer.value : refuse(answer.failure, line);
+    return answer.ok ? answer.value : refuse(answer.failure, line, rates);
   };
 }
 
-function refuse(failure: Failure, line: Line): Response {
-  const { response, reply } = toRefusal(failure, line.names);
+function refuse(failure: Failure, line: Line, rates?: RateView): Response {
+  const { response, reply } = toRefusal(failure, line.names, rates);
   line.refused(failure, reply);
   return response;
 }

@@ -85,6 +85,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
     release: async (hold) => {
       if (open.delete(hold.id)) released.push(hold.id);
     },
+    move: async () => ({ ok: true, value: undefined }),
     spend: async (scopes) => {
       if (failing === 'hold') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
       return {

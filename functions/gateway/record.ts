@@ -98,6 +98,10 @@ export function openLine({ clock, log, metrics }: LineDeps, names: RequestNames,
 /** What the log may know and the client may not. */
 function aside(failure: Failure): Readonly<Record<string, unknown>> {
   if (failure.code === 'ledger_unavailable') return { why: failure.why };
+  if (failure.code === 'rate_limit_exceeded') {
+    const { scope, rate } = failure;
+    return { rate, ...(scope === undefined ? {} : { scope: `${scope.kind}/${scope.name}` }) };
+  }
   if ('model' in failure) return { model: failure.model.slice(0, LONGEST_NAME) };
   if (failure.code === 'budget_exceeded' || failure.code === 'budget_held') {
     return { scope: `${failure.kind}/${failure.name}` };

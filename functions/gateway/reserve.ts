@@ -1,6 +1,6 @@
 // Can you pay? The most that the dearest target could cost is set aside before anybody is called (LEDGER 9).
 import type { Failure } from '#core/failure.ts';
-import type { Hold, HoldRefusal, Ledger } from '#core/ports/ledger.ts';
+import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import { mostOf, outputWithin } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -18,22 +18,28 @@ export interface Reservation {
   readonly hold: Hold;
 }
 
-export type Reserve = (grant: Grant) => Promise<Result<Reservation, Failure>>;
+/** Why nothing is set aside, and what is left of the caller's rates where that is known. */
+export interface Unreserved {
+  readonly failure: Failure;
+  readonly rates?: RateView | undefined;
+}
+
+export type Reserve = (grant: Grant) => Promise<Result<Reservation, Unreserved>>;
 
 /** Tokens of output where neither the client nor the entry names a limit. It is sent then, so that it is one. */
 const DEFAULT_OUTPUT = 16_384;
+/** Tokens of an answer whose client names no limit, as far as limits per minute go (decision 0011). */
+const USUAL_OUTPUT = 1024;
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>): Reserve {
   return async function reserve(grant) {
     const { amount, least, identifier } = dearest(grant);
-    const held = await ledger.hold({
-      scopes: scopesOf(grant.caller),
-      amount,
-      least,
-      model: grant.chat.model,
-      identifier,
-    });
-    return held.ok ? ok({ [made]: true, grant, hold: held.value }) : err(toFailure(held.failure, clock.now()));
+    const { model } = grant.chat;
+    const scopes = scopesOf(grant.caller);
+    const held = await ledger.hold({ scopes, amount, least, model, identifier, tokens: tokensOf(grant) });
+    if (held.ok) return ok({ [made]: true, grant, hold: held.value });
+    const rates = 'rates' in held.failure ? held.failure.rates : undefined;
+    return err({ failure: toFailure(held.failure, model, clock.now()), rates });
   };
 }
 
@@ -65,9 +71,10 @@ export function outputLimit({ grant, hold }: Reservation, { entry, price }: Cand
 export async function release(
   { hold }: Reservation,
   { ledger, log }: { readonly ledger: Ledger; readonly log: GatewayDeps['log'] },
+  how: { readonly called: boolean },
 ): Promise<void> {
   try {
-    await ledger.release(hold);
+    await ledger.release(hold, how);
   } catch (error) {
     log.error('a hold could not be released', {
       hold: hold.id,
@@ -116,7 +123,16 @@ function clientLimit(chat: Chat): number | undefined {
   return chat.limits.size === 0 ? undefined : Math.max(...chat.limits.values());
 }
 
-function toFailure(refusal: HoldRefusal, now: number): Failure {
+/**
+ * About how many tokens the request will use, for limits per minute: the prompt's estimate, and the output that the client
+ * asked for at most. A client that names no limit is expected to get a usual reply, not the longest that there is.
+ */
+function tokensOf({ chat, candidates }: Grant): number {
+  const most = Math.max(...candidates.map((candidate) => outputMost(chat, candidate)));
+  return chat.input.estimate + Math.min(clientLimit(chat) ?? USUAL_OUTPUT, most) * chat.n;
+}
+
+function toFailure(refusal: HoldRefusal, model: string, now: number): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
       const { kind, name, budget } = refusal.scope;
@@ -126,6 +142,11 @@ function toFailure(refusal: HoldRefusal, now: number): Failure {
     }
     case 'busy':
       return { code: 'budget_held', kind: refusal.scope.kind, name: refusal.scope.name };
+    case 'limited': {
+      const { scope, rate, limit, retryIn } = refusal;
+      const whose = scope === undefined ? {} : { scope: { kind: scope.kind, name: scope.name } };
+      return { code: 'rate_limit_exceeded', ...whose, model, rate, limit, retryIn };
+    }
     case 'unavailable':
       return { code: 'ledger_unavailable', why: refusal.why };
   }

@@ -1,6 +1,8 @@
 // What does the client get? Our own headers, a few of the provider's, and errors in one envelope.
 import { type Failure, type FailureReply, toReply } from '#core/failure.ts';
 import type { Ids } from '#core/ports/clock.ts';
+import type { RateView } from '#core/ports/ledger.ts';
+import { rateHeaders } from './rate-headers.ts';
 import type { RequestNames } from './record.ts';
 import type { Target } from './route.ts';
 
@@ -10,9 +12,17 @@ type HeaderRecord = Readonly<Record<string, string>>;
 export function toRefusal(
   failure: Failure,
   names: RequestNames,
+  rates?: RateView,
 ): { readonly response: Response; readonly reply: FailureReply } {
   const reply = toReply(failure);
-  const response = toJson(reply.status, { error: reply.error }, { ...reply.headers, ...nameHeaders(names) });
+  const response = toJson(
+    reply.status,
+    { error: reply.error },
+    {
+      ...{ ...reply.headers, ...nameHeaders(names) },
+      ...rateHeaders(rates),
+    },
+  );
   return { response, reply };
 }
 
@@ -36,7 +46,12 @@ export function toJson(status: number, body: unknown, headers: HeaderRecord): Re
 }
 
 /** Headers of an answer: everything of the provider's stays behind but its content type and its request id. */
-export function answerHeaders(upstream: HeaderRecord, target: Target, names: RequestNames): Record<string, string> {
+export function answerHeaders(
+  upstream: HeaderRecord,
+  target: Target,
+  names: RequestNames,
+  rates: RateView | undefined,
+): Record<string, string> {
   const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
   const retryAfter = upstream['retry-after'];
   const { clamped, send } = target.limit;
@@ -45,6 +60,7 @@ export function answerHeaders(upstream: HeaderRecord, target: Target, names: Req
     ...nameHeaders(names),
     ...(upstreamId === undefined ? {} : { 'x-upstream-request-id': upstreamId }),
     ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+    ...rateHeaders(rates),
     ...(clamped ? { 'x-gateway-clamped-to': String(send) } : {}),
   };
 }

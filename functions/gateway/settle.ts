@@ -26,7 +26,7 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
   return {
     answer: async (exchange, line, background) => {
       const { reservation, target } = exchange;
-      const headers = answerHeaders(exchange.headers, target, line.names);
+      const headers = answerHeaders(exchange.headers, target, line.names, reservation.hold.rates);
       if (exchange.type === 'stream') {
         const body = relay(exchange, line, background);
         return ok(new Response(body, { headers: { ...headers, 'cache-control': 'no-cache' } }));
@@ -37,12 +37,12 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
       return ok(new Response(exchange.reply.bytes, { headers }));
     },
     release: async (reservation, failure) => {
-      await release(reservation, deps);
+      await release(reservation, deps, { called: false });
       return failure;
     },
     withdraw: async (reservation, nothing, line) => {
       if (nothing.consumed) await book(reservation, settlementOfPrompt(reservation, nothing.target), line);
-      else await release(reservation, deps);
+      else await release(reservation, deps, nothing);
       return nothing.failure;
     },
   };

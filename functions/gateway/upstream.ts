@@ -16,6 +16,8 @@ export interface NoExchange {
   readonly failure: Failure;
   readonly target: Target;
   readonly consumed: boolean;
+  /** Anybody was called at all. */
+  readonly called: boolean;
 }
 
 export type CallUpstream = (targets: Targets, request: Request, line: Line) => Promise<Result<Exchange, NoExchange>>;
@@ -49,7 +51,7 @@ export function createCallUpstream(
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;
       const silent = result.failure.status === undefined;
-      last = { failure: result.failure.failure, target, consumed: silent && deadline.ended === 'left' };
+      last = { failure: result.failure.failure, target, consumed: silent && deadline.ended === 'left', called: true };
       if (deadline.ended !== undefined || result.failure.again === 'never') break;
       if (result.failure.again === 'anywhere') again = [...again, target];
     }
@@ -104,7 +106,7 @@ export function createCallUpstream(
 type Trying = Omit<Accepted, 'response' | 'created'>;
 
 function outcome(last: NoExchange | undefined, { first }: Targets, request: Request): NoExchange {
-  const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: false };
+  const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: false, called: false };
   return request.signal.aborted ? { ...end, failure: { code: 'client_left' } } : end;
 }
 

@@ -2,11 +2,13 @@
 import type { Clock, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
+import type { MoveAnswer, MoveOperation } from '../ports/rates.ts';
 import type {
   Expired,
   HoldAnswer,
   HoldOperation,
   ReleaseAnswer,
+  ReleaseOperation,
   SettleAnswer,
   SettleOperation,
   Store,
@@ -24,7 +26,9 @@ export interface Batch {
   /** Repeated until acknowledged. */
   settle(operation: SettleOperation): Promise<SettleAnswer>;
   /** Repeated until acknowledged. */
-  release(operation: StoreCall['releases'][number]): Promise<ReleaseAnswer>;
+  release(operation: ReleaseOperation): Promise<ReleaseAnswer>;
+  /** Rejects when nobody knows whether it was done. */
+  move(operation: MoveOperation): Promise<MoveAnswer>;
   /** Sent once: the next beat sends it anew. */
   renew(operation: StoreCall['renewals'][number]): void;
   /** Rejects when nobody knows whether it was done. */
@@ -102,7 +106,8 @@ export function createBatch(deps: BatchDependencies): Batch {
       sendAgain(PROBE);
       sendAll();
     });
-    for (const { reject } of [...failure.cargo.loads, ...failure.cargo.holds]) reject(failure.cause);
+    const { loads, holds, moves } = failure.cargo;
+    for (const { reject } of [...loads, ...holds, ...moves]) reject(failure.cause);
     throw failure.cause;
   };
   const sendAgain = (most: number): void => {
@@ -119,6 +124,7 @@ export function createBatch(deps: BatchDependencies): Batch {
   return {
     hold: (operation) => ask(waiting.holds, operation, soon),
     load: (operation) => ask(waiting.loads, operation, soon),
+    move: (operation) => ask(waiting.moves, operation, soon),
     settle: (operation) => ask(waiting.settles, operation, later),
     release: (operation) => ask(waiting.releases, operation, later),
     renew(operation) {
@@ -158,6 +164,9 @@ async function send(deps: BatchDependencies, cargo: Cargo): Promise<Failure | un
   deliver(cargo.releases, reply.releases);
   for (const { resolve } of cargo.loads) resolve();
   deliver(cargo.holds, reply.holds);
+  cargo.moves.forEach(({ resolve }, index) => {
+    resolve(reply.moves?.[index]);
+  });
   if (reply.expired.length > 0) deps.onExpired(reply.expired);
   return undefined;
 }
@@ -165,7 +174,8 @@ async function send(deps: BatchDependencies, cargo: Cargo): Promise<Failure | un
 const isComplete = (cargo: Cargo, reply: StoreReply): boolean =>
   reply.settles.length === cargo.settles.length &&
   reply.releases.length === cargo.releases.length &&
-  reply.holds.length === cargo.holds.length;
+  reply.holds.length === cargo.holds.length &&
+  (reply.moves?.length ?? 0) === cargo.moves.length;
 
 function toCall(cargo: Cargo, epoch: number): StoreCall {
   return {
@@ -175,6 +185,7 @@ function toCall(cargo: Cargo, epoch: number): StoreCall {
     renewals: cargo.renewals,
     loads: cargo.loads.map(({ operation }) => operation),
     holds: cargo.holds.map(({ operation }) => operation),
+    ...(cargo.moves.length === 0 ? {} : { moves: cargo.moves.map(({ operation }) => operation) }),
   };
 }
 

@@ -2,10 +2,10 @@
 import type { Entry } from '../ports/books.ts';
 import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Settlement } from '../ports/ledger.ts';
-import type { Millis, Nano } from '../ports/money.ts';
+import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { Expired, HoldNote, HoldOperation, SettleAnswer } from '../ports/store.ts';
+import type { Expired, HoldNote, HoldOperation, ReleaseOperation, SettleAnswer } from '../ports/store.ts';
 import type { Batch } from './batch.ts';
 import type { Booking } from './booking.ts';
 import { toCorrection, toExpired, toRefund, toSettled } from './entry.ts';
@@ -17,7 +17,7 @@ import type { Waiting } from './waiting.ts';
 
 export interface Ending {
   settle(id: string, settlement: Settlement): Promise<void>;
-  release(id: string): Promise<void>;
+  release(id: string, how?: { readonly called: boolean }): Promise<void>;
   /** Nobody knows whether the store took it, and nobody waits for it any more. */
   abandon(operation: HoldOperation, written: boolean): void;
   expired(ended: ReadonlyArray<Expired>): void;
@@ -74,9 +74,10 @@ export function createEnding(deps: EndingDependencies): Ending {
       .append({ type: 'release', id })
       .catch((error) => log.warn('the outbox misses a release', { id, error: String(error) }));
 
-  const releaseInStore = async (id: string, note: HoldNote, written: Promise<void>): Promise<void> => {
-    const answer = await batch.release({ id, lease: LEASE });
+  const releaseInStore = async (operation: ReleaseOperation, note: HoldNote, written: Promise<void>): Promise<void> => {
+    const answer = await batch.release(operation);
     free(note);
+    const { id } = operation;
     await written;
     lives.delete(id);
     if (answer.outcome === 'expired') booking.add(toRefund(id, note, answer.charged, storeClock.now()));
@@ -96,16 +97,17 @@ export function createEnding(deps: EndingDependencies): Ending {
       return live.ending;
     },
 
-    async release(id) {
+    async release(id, how) {
       const live = lives.get(id);
       if (live === undefined || live.ending !== undefined) return live?.ending;
       live.ending = writeRelease(id);
-      track(releaseInStore(id, live.note, live.ending));
+      const called = how?.called === true ? { called: how.called } : {};
+      track(releaseInStore({ id, lease: LEASE, ...called }, live.note, live.ending));
       return live.ending;
     },
 
     abandon({ id, note }, written) {
-      track(releaseInStore(id, note, written ? writeRelease(id) : Promise.resolve()));
+      track(releaseInStore({ id, lease: LEASE }, note, written ? writeRelease(id) : Promise.resolve()));
     },
 
     expired(ended) {
@@ -131,7 +133,7 @@ export function createEnding(deps: EndingDependencies): Ending {
 /** Booked only when the store has counted it and the outbox's record is written (or cannot be): nothing is cut away too early. */
 async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, written: Promise<void>): Promise<void> {
   const { lives, outbox, booking, log } = deps;
-  const answer = await settleInStore(deps, live, entry.cost);
+  const answer = await settleInStore(deps, live, entry);
   deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
   await written.catch(() => undefined);
   lives.delete(live.id);
@@ -146,13 +148,14 @@ async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, 
 /** Until the store has counted it once, also where it does not know the hold any more. */
 async function settleInStore(
   { batch, loads, timer }: EndingDependencies,
-  { id, counters }: Live,
-  cost: Nano,
+  { id, counters, tokens }: Live,
+  { cost, tokens: { input, output } }: Entry,
 ): Promise<SettleAnswer> {
-  let answer = await batch.settle({ id, cost });
+  const used = tokens === undefined ? {} : { tokens: input + output };
+  let answer = await batch.settle({ id, cost, ...used });
   while (answer.outcome === 'unknown' || answer.outcome === 'absent') {
     if (answer.outcome === 'absent') await loads.load(counters).catch(() => pause(timer, LOAD_AGAIN));
-    answer = await batch.settle({ id, cost, counters });
+    answer = await batch.settle({ id, cost, counters, ...used });
   }
   return answer;
 }

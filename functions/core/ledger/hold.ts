@@ -52,14 +52,18 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
   if (!taken.ok) return taken;
   if (attempt.over) throw new Error('patience ended');
   const { id } = attempt;
-  const { amount, operation } = taken.value;
+  const { amount, operation, rates, entry } = taken.value;
   const { note, counters } = operation;
   attempt.written = true;
   await deps.outbox.append({ type: 'hold', id, amount, ...note });
   if (attempt.over) throw new Error('patience ended');
   const since = deps.clock.now();
-  deps.lives.set(id, { id, amount, note, counters, since, known: undefined, written: undefined, ending: undefined });
-  return ok({ id, amount, charges: note.charges });
+  deps.lives.set(id, {
+    ...{ id, amount, note, counters, since, known: undefined, written: undefined, ending: undefined },
+    ...{ tokens: operation.rates?.tokens, entry: attempt.request.entries?.[entry ?? 0] },
+  });
+  const told = { ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
+  return ok({ id, amount, charges: note.charges, ...told });
 }
 
 function reasonOf(error: unknown): string {

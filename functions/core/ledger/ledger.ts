@@ -14,6 +14,7 @@ import { createHold } from './hold.ts';
 import { keepLeases } from './lease.ts';
 import type { Lives } from './lives.ts';
 import { createLoads } from './loads.ts';
+import { createMove } from './move.ts';
 import { recover } from './recover.ts';
 import { createSpend } from './spend.ts';
 import { createStoreClock } from './store-clock.ts';
@@ -63,6 +64,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   const take = createTake({ batch, loads, clock, storeClock, waiting });
   const ending = createEnding({ ...deps, lives, batch, loads, booking, storeClock, waiting });
   const hold = createHold({ ...deps, lives, take, ending });
+  const move = createMove({ lives, batch, timer });
   const spend = createSpend({ store, batch, loads, storeClock, timer });
 
   let records: ReadonlyArray<OutboxRecord> | undefined;
@@ -101,7 +103,8 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (live !== undefined) live.known = known;
     },
     settle: ({ id }, settlement) => ending.settle(id, settlement),
-    release: ({ id }) => ending.release(id),
+    release: ({ id }, how) => ending.release(id, how),
+    move: ({ id }, to) => move(id, to),
     spend: (scopes) => spend(scopes),
     flush: () => within(timer, GRACE, 'store or database', flushAll()),
     async close() {

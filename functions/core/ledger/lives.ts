@@ -1,5 +1,6 @@
 // Which holds of this process are in flight, and what is known of them?
 import type { Millis, Nano } from '../ports/money.ts';
+import type { RateLimit } from '../ports/rates.ts';
 import type { HoldNote, HoldOperation } from '../ports/store.ts';
 
 export interface Live {
@@ -10,6 +11,10 @@ export interface Live {
   readonly since: Millis;
   /** What the reply has cost so far. */
   known: Nano | undefined;
+  /** The tokens that rates reserve for it; undefined: it uses no rates. */
+  readonly tokens: number | undefined;
+  /** The entry's limit that it uses, if that has one. */
+  entry: RateLimit | undefined;
   /** The `known` that the outbox has. */
   written: Nano | undefined;
   /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */

@@ -1,8 +1,10 @@
 // What goes into the store's next call? At most 64 operations and 2,000 arguments, in the order in which they are done (LEDGER 3).
+import type { MoveAnswer, MoveOperation } from '../ports/rates.ts';
 import type {
   HoldAnswer,
   HoldOperation,
   ReleaseAnswer,
+  ReleaseOperation,
   SettleAnswer,
   SettleOperation,
   StoreCall,
@@ -17,19 +19,21 @@ export interface Pending<Operation, Answer> {
 
 export interface Cargo {
   settles: Pending<SettleOperation, SettleAnswer>[];
-  releases: Pending<StoreCall['releases'][number], ReleaseAnswer>[];
+  releases: Pending<ReleaseOperation, ReleaseAnswer>[];
   renewals: StoreCall['renewals'][number][];
   loads: Pending<StoreCall['loads'][number], void>[];
   holds: Pending<HoldOperation, HoldAnswer>[];
+  moves: Pending<MoveOperation, MoveAnswer>[];
 }
 
 const MOST_OPERATIONS = 64;
 const MOST_ARGUMENTS = 2000;
 
-export const emptyCargo = (): Cargo => ({ settles: [], releases: [], renewals: [], loads: [], holds: [] });
+export const emptyCargo = (): Cargo => ({
+  ...{ settles: [], releases: [], renewals: [], loads: [], holds: [], moves: [] },
+});
 
-export const isEmpty = (cargo: Cargo): boolean =>
-  cargo.settles.length + cargo.releases.length + cargo.renewals.length + cargo.loads.length + cargo.holds.length === 0;
+export const isEmpty = (cargo: Cargo): boolean => Object.values(cargo).every((list) => list.length === 0);
 
 /** Takes what fits one call out of `waiting`. */
 export function takeCargo(waiting: Cargo): Cargo {
@@ -39,9 +43,13 @@ export function takeCargo(waiting: Cargo): Cargo {
     releases: cut(waiting.releases, room, () => 2),
     renewals: cut(waiting.renewals, room, () => 3),
     loads: cut(waiting.loads, room, () => 4),
-    holds: cut(waiting.holds, room, ({ operation }) => 9 + 4 * operation.note.charges.length),
+    holds: cut(waiting.holds, room, ({ operation }) => 9 + 4 * operation.note.charges.length + ratesIn(operation)),
+    moves: cut(waiting.moves, room, () => 6),
   };
 }
+
+const ratesIn = ({ rates }: HoldOperation): number =>
+  rates === undefined ? 0 : 1 + 4 * (rates.limits.length + rates.entries.length);
 
 function cut<T>(list: T[], room: { operations: number; arguments: number }, size: (item: T) => number): T[] {
   let count = 0;

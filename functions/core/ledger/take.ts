@@ -1,12 +1,13 @@
 // Is there money for this request? Asks the store until it knows: with the right windows, loaded counters, and patience for holds that end.
 import type { Clock } from '../ports/clock.ts';
-import type { HoldRefusal, HoldRequest } from '../ports/ledger.ts';
+import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { HoldAnswer, HoldOperation } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Batch } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
 import type { Loads } from './loads.ts';
+import { type RatesAsked, ratesOf, toLimited, toView } from './rates.ts';
 import type { StoreClock } from './store-clock.ts';
 import type { Place, Waiting } from './waiting.ts';
 
@@ -24,6 +25,9 @@ export interface Attempt {
 export interface Taken {
   readonly amount: Nano;
   readonly operation: HoldOperation;
+  readonly rates?: RateView;
+  /** Place of the entry that was taken. */
+  readonly entry?: number;
 }
 
 export interface TakeDependencies {
@@ -49,14 +53,17 @@ export function createTake(deps: TakeDependencies): Take {
   const chargesOf = createCharges();
 
   const tryUntilKnown = async (attempt: Attempt, place: Place): Promise<Result<Taken, HoldRefusal>> => {
+    const rates = ratesOf(attempt.request);
     let busyUntil: Millis | undefined;
     while (!attempt.over) {
       const charges = chargesOf(attempt.request.scopes, storeClock.now());
-      const operation = toOperation(attempt, charges, deps);
+      const operation = toOperation(attempt, charges, rates, deps);
       attempt.asked = operation;
       const answer = await batch.hold(operation);
-      if (answer.outcome === 'held') return ok({ amount: answer.amount, operation });
-      if (answer.outcome === 'exceeded') return err(exceeded(answer, charges));
+      const told = toldOf(rates, answer);
+      if (answer.outcome === 'held') return ok({ amount: answer.amount, operation, ...told, ...entryOf(answer) });
+      if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...told });
+      if (answer.outcome === 'limited') return err(limited(answer, rates));
       if (answer.outcome === 'absent') {
         await loads.load(operation.counters.filter((_, index) => answer.counters.includes(index)));
       }
@@ -66,7 +73,7 @@ export function createTake(deps: TakeDependencies): Take {
       if (scope === undefined) throw new Error('the store refused for a counter nobody named');
       const now = clock.now();
       busyUntil ??= now + BUSY;
-      if (now >= busyUntil) return err({ reason: 'busy', scope });
+      if (now >= busyUntil) return err({ reason: 'busy', scope, ...told });
       await waiting.wait(place, scope.scopeId, Math.min(LOOK_AGAIN, busyUntil - now));
     }
     throw new Error('patience ended');
@@ -82,7 +89,12 @@ export function createTake(deps: TakeDependencies): Take {
   };
 }
 
-function toOperation(attempt: Attempt, charges: Charges, deps: TakeDependencies): HoldOperation {
+function toOperation(
+  attempt: Attempt,
+  charges: Charges,
+  rates: RatesAsked | undefined,
+  deps: TakeDependencies,
+): HoldOperation {
   const { amount, least, model, identifier } = attempt.request;
   return {
     id: attempt.id,
@@ -92,10 +104,28 @@ function toOperation(attempt: Attempt, charges: Charges, deps: TakeDependencies)
     note: { charges: charges.all, model, identifier },
     deadline: deps.storeClock.now() + Math.max(0, attempt.patientUntil - deps.clock.now()),
     lease: LEASE,
+    ...(rates === undefined ? {} : { rates: rates.request }),
   };
 }
 
-function exceeded(answer: Extract<HoldAnswer, { outcome: 'exceeded' }>, charges: Charges): HoldRefusal {
+function toldOf(asked: RatesAsked | undefined, answer: HoldAnswer): { readonly rates?: RateView } {
+  const reply = 'rates' in answer ? answer.rates : undefined;
+  return asked === undefined || reply === undefined ? {} : { rates: toView(asked, reply) };
+}
+
+function entryOf({ rates }: Extract<HoldAnswer, { outcome: 'held' }>): { readonly entry?: number } {
+  return rates?.entry === undefined ? {} : { entry: rates.entry };
+}
+
+function limited(answer: Extract<HoldAnswer, { outcome: 'limited' }>, asked: RatesAsked | undefined): HoldRefusal {
+  if (asked === undefined) throw new Error('the store refused for a limit nobody named');
+  return toLimited(asked, answer, answer.rates);
+}
+
+function exceeded(
+  answer: Extract<HoldAnswer, { outcome: 'exceeded' }>,
+  charges: Charges,
+): Extract<HoldRefusal, { reason: 'exceeded' }> {
   const scope = charges.limited[answer.counter];
   const counter = charges.counters[answer.counter];
   if (scope === undefined || counter === undefined) throw new Error('the store refused for a counter nobody named');

@@ -3,6 +3,7 @@ import type { Result } from '../result.ts';
 import type { Tokens } from './books.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
+import type { RateKind, RateLeft, RateLimit } from './rates.ts';
 
 export interface HoldRequest {
   /** Every scope that pays: all or none. */
@@ -14,6 +15,19 @@ export interface HoldRequest {
   readonly model: string;
   /** `identifier` of the dearest target. */
   readonly identifier: string;
+  /** About how many tokens it will use, for limits of tokens per minute; absent: none. */
+  readonly tokens?: number;
+  /**
+   * Limits of the model entries that could serve, the best first, `undefined` where there is none: the first that has room
+   * is taken. Absent: none of them is limited.
+   */
+  readonly entries?: ReadonlyArray<RateLimit | undefined>;
+}
+
+/** What is left of the limit that leaves least, of requests and of tokens per minute. */
+export interface RateView {
+  readonly requests?: RateLeft & { readonly limit: number };
+  readonly tokens?: RateLeft & { readonly limit: number };
 }
 
 /** Money set aside. Only the ledger makes one. */
@@ -22,6 +36,10 @@ export interface Hold {
   /** What is really set aside: less than asked when spend left less (the caller then clamps the output). */
   readonly amount: Nano;
   readonly charges: ReadonlyArray<ScopeWindow>;
+  /** Place of the entry that was taken, where entries are limited. */
+  readonly entry?: number;
+  /** Where anything is limited; this request is counted. */
+  readonly rates?: RateView;
 }
 
 export type HoldRefusal =
@@ -32,9 +50,19 @@ export type HoldRefusal =
       readonly spent: Nano;
       readonly limit: Nano;
       readonly resetAt: Millis;
+      readonly rates?: RateView;
     }
   /** Spend leaves enough, but requests in flight hold it. */
-  | { readonly reason: 'busy'; readonly scope: ScopePolicy }
+  | { readonly reason: 'busy'; readonly scope: ScopePolicy; readonly rates?: RateView }
+  /** Too fast. Where no scope is named, every model entry is full. */
+  | {
+      readonly reason: 'limited';
+      readonly scope?: ScopePolicy;
+      readonly rate: RateKind;
+      readonly limit: number;
+      readonly retryIn: Millis;
+      readonly rates: RateView;
+    }
   /** Store, database or outbox could not be asked. `why` is for the log. */
   | { readonly reason: 'unavailable'; readonly why: string };
 
@@ -56,8 +84,16 @@ export interface Ledger {
    * rejects. Once per hold; a repeat changes nothing.
    */
   settle(hold: Hold, settlement: Settlement): Promise<void>;
-  /** Nothing was consumed. After a settlement it changes nothing. Never rejects: repeated until the store has it. */
-  release(hold: Hold): Promise<void>;
+  /**
+   * Nothing was consumed. After a settlement it changes nothing. Never rejects: repeated until the store has it. `called`:
+   * a provider was asked all the same, so the request counts in rates.
+   */
+  release(hold: Hold, how?: { readonly called: boolean }): Promise<void>;
+  /**
+   * The request goes on to another entry, because the one before failed. Refused where that one is full; the hold then
+   * stays where it was. Nothing is asked of the store where neither is limited.
+   */
+  move(hold: Hold, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>>;
   /** Spend of each scope in its current window, holds left out. Scopes without a budget answer undefined. */
   spend(scopes: ReadonlyArray<ScopePolicy>): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
   /** Books everything settled so far into PostgreSQL; resolves when it is there, throws when it cannot be. */

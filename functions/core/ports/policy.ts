@@ -14,7 +14,14 @@ export interface Budget {
   readonly alignment: 'Rolling' | 'Calendar';
 }
 
-/** What is true of one scope. A scope without `budget` is not limited. */
+/** How fast a scope may go: per minute, and at the same time. What is absent is not limited. */
+export interface RateLimits {
+  readonly rpmLimit?: number;
+  readonly tpmLimit?: number;
+  readonly maxParallelRequests?: number;
+}
+
+/** What is true of one scope. A scope without `budget` may spend what it likes. */
 export interface ScopePolicy {
   readonly scopeId: ScopeId;
   readonly kind: ScopeKind;
@@ -24,6 +31,8 @@ export interface ScopePolicy {
   /** Empty = no restriction. Exact match against model names. */
   readonly models: ReadonlyArray<string>;
   readonly budget?: Budget;
+  /** Absent: none. */
+  readonly limits?: RateLimits;
   /** Creation of the claim: where rolling windows are counted from. */
   readonly anchor: Millis;
 }

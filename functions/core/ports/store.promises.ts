@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano, Window } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
 import { type Event, eventOf, modelStore } from './store.model.promises.ts';
+import { describeRates } from './store.rates.promises.ts';
 import type { Counter, HoldAnswer, HoldOperation, Store, StoreCall, StoreReply } from './store.ts';
 
 export interface StoreUnderTest {
@@ -507,5 +508,7 @@ export function describeStore(name: string, make: () => Promise<StoreUnderTest>)
         await fc.assert(property, { numRuns: 60 });
       });
     });
+
+    describeRates(make);
   });
 }

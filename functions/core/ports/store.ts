@@ -1,6 +1,7 @@
 // What does the ledger ask of the key-value store? One atomic call: settles first, then releases, loads and holds (LEDGER 3 to 5, 11).
 import type { Millis, Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
+import type { MoveAnswer, MoveOperation, RateRefusal, RateReply, RateRequest } from './rates.ts';
 
 /** What decides about a hold: the spend of one scope in one window, and the limit that holds now. */
 export interface Counter extends ScopeWindow {
@@ -29,15 +30,20 @@ export interface HoldOperation {
   readonly deadline: Millis;
   /** How long the hold lives without renewal. */
   readonly lease: Millis;
+  /** Taken with the money or not at all; absent where nothing is limited. */
+  readonly rates?: RateRequest;
 }
 
+/** `rates` are told where any were asked for. */
 export type HoldAnswer =
   /** Taken: `amount` is what was set aside (less than asked when clamped). */
-  | { readonly outcome: 'held'; readonly amount: Nano }
-  /** Spend alone leaves too little in this counter. Wins over `busy`. */
-  | { readonly outcome: 'exceeded'; readonly counter: number; readonly spent: Nano }
+  | { readonly outcome: 'held'; readonly amount: Nano; readonly rates?: RateReply }
+  /** Spend alone leaves too little in this counter. Wins over `limited` and `busy`. */
+  | { readonly outcome: 'exceeded'; readonly counter: number; readonly spent: Nano; readonly rates?: RateReply }
+  /** Spend leaves enough, a rate does not. Wins over `busy`. */
+  | ({ readonly outcome: 'limited'; readonly rates: RateReply } & RateRefusal)
   /** Spend leaves enough, live holds do not. */
-  | { readonly outcome: 'busy'; readonly counter: number }
+  | { readonly outcome: 'busy'; readonly counter: number; readonly rates?: RateReply }
   /** Some window is not current on the store's clock: compute them again from the reply's `now`. */
   | { readonly outcome: 'window' }
   /** These counters are not loaded: absent is not zero. */
@@ -56,6 +62,15 @@ export interface SettleOperation {
   readonly counters?: ReadonlyArray<ScopeWindow>;
   /** Then: how much of `cost` PostgreSQL has been told already and the counters therefore hold. */
   readonly counted?: Nano;
+  /** What it used, for rates; absent: what the hold expected. */
+  readonly tokens?: number;
+}
+
+export interface ReleaseOperation {
+  readonly id: string;
+  readonly lease: Millis;
+  /** Somebody was called, and nothing came of it: the request counts in rates all the same, its tokens do not. */
+  readonly called?: true;
 }
 
 /** A repeat answers the same and counts nothing more; the first cost stands. */
@@ -85,12 +100,14 @@ export interface StoreCall {
   /** A store that lives under another epoch does nothing at all. */
   readonly epoch: number;
   readonly settles: ReadonlyArray<SettleOperation>;
-  readonly releases: ReadonlyArray<{ readonly id: string; readonly lease: Millis }>;
+  readonly releases: ReadonlyArray<ReleaseOperation>;
   /** Keeps holds alive; `known` is what the reply has cost so far, charged should the lease end (absent: the hold's size). */
   readonly renewals: ReadonlyArray<{ readonly id: string; readonly known?: Nano; readonly lease: Millis }>;
   /** Sets counters that are absent to their PostgreSQL sums; a counter that is there stays as it is. */
   readonly loads: ReadonlyArray<ScopeWindow & { readonly spent: Nano }>;
   readonly holds: ReadonlyArray<HoldOperation>;
+  /** Done last. Absent: none. */
+  readonly moves?: ReadonlyArray<MoveOperation>;
 }
 
 /** A hold whose lease ended: counted at `charged`, to be booked as `expired`. */
@@ -107,6 +124,8 @@ export interface StoreReply {
   readonly settles: ReadonlyArray<SettleAnswer>;
   readonly releases: ReadonlyArray<ReleaseAnswer>;
   readonly holds: ReadonlyArray<HoldAnswer>;
+  /** Absent where none were asked for. */
+  readonly moves?: ReadonlyArray<MoveAnswer>;
   /** Told again until `forget` acknowledges them. */
   readonly expired: ReadonlyArray<Expired>;
 }
@@ -129,6 +148,9 @@ export interface StaleEpoch {
  * Two rules make loading exact: an entry is booked in PostgreSQL only after its cost was counted here, and a counter is
  * dropped only when its window is long over. A counter that is loaded takes in what is held, or settled and not
  * forgotten, and falls into its window: a sum must therefore be read and loaded while nothing is being booked.
+ *
+ * Rates are taken in the same step as the money, all or none; what is refused takes nothing. They are no money: a store
+ * that was wiped starts them empty.
  */
 export interface Store {
   call(call: StoreCall): Promise<StoreReply | StaleEpoch>;

@@ -2,6 +2,7 @@
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { HoldNote } from '#core/ports/store.ts';
 import { type CounterState, isInside } from './counters.ts';
+import type { Shares } from './rates.ts';
 
 /** Taken at `at`: it counts in every counter of its scopes whose window holds that instant. */
 interface Taken {
@@ -15,11 +16,14 @@ export interface Held extends Taken {
   readonly state: 'held';
   known: Nano | undefined;
   until: Millis;
+  /** What it uses of rates, where anything is limited. */
+  readonly shares: Shares | undefined;
 }
 
 export interface Settled extends Taken {
   readonly state: 'settled';
   readonly cost: Nano;
+  readonly shares?: Shares | undefined;
 }
 
 export interface Released {

@@ -1,11 +1,13 @@
 // What became of each hold: held, settled, released or expired, and how does each go on from there?
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
+import type { MoveAnswer, MoveOperation } from '#core/ports/rates.ts';
 import type {
   Expired as ExpiredHold,
   HoldAnswer,
   HoldOperation,
   ReleaseAnswer,
+  ReleaseOperation,
   SettleAnswer,
   SettleOperation,
   StoreCall,
@@ -13,15 +15,17 @@ import type {
 import type { CounterState, Counters } from './counters.ts';
 import { charge, type Expired, type Held, type HoldState, join, occupy, vacate } from './hold-state.ts';
 import { judge } from './judge.ts';
+import type { Rates, Shares, Use } from './rates.ts';
 
 type Renewal = StoreCall['renewals'][number];
-type Release = StoreCall['releases'][number];
 
 export interface Holds {
   take(operation: HoldOperation, now: Millis): HoldAnswer;
   settle(operation: SettleOperation, now: Millis): SettleAnswer;
-  release(operation: Release, now: Millis): ReleaseAnswer;
+  release(operation: ReleaseOperation, now: Millis): ReleaseAnswer;
   renew(renewal: Renewal, now: Millis): void;
+  /** The hold's request goes on to another entry. */
+  move(operation: MoveOperation, now: Millis): MoveAnswer;
   /** This counter was just loaded. */
   join(counter: CounterState): void;
   /** Ends leases and forgets what may be forgotten. */
@@ -34,7 +38,7 @@ export interface Holds {
 const DAY: Millis = 86_400_000;
 const UNTOUCHED = { late: undefined, until: undefined } as const;
 
-export function createHolds(counters: Counters): Holds {
+export function createHolds(counters: Counters, rates: Rates): Holds {
   const states = new Map<string, HoldState>();
   /** Ids that a counter of this scope may have to count when it is loaded. */
   const byScope = new Map<ScopeId, Set<string>>();
@@ -64,9 +68,14 @@ export function createHolds(counters: Counters): Holds {
     }
   };
 
-  const expire = (id: string, hold: Held): void => {
+  const endRates = ({ shares }: Held, use: Use, now: Millis): void => {
+    if (shares !== undefined) rates.end(shares, use, now);
+  };
+
+  const expire = (id: string, hold: Held, now: Millis): void => {
     const charged = hold.known ?? hold.amount;
     vacate(hold, charged);
+    endRates(hold, {}, now);
     const { at, amount, note } = hold;
     const expired: Expired = { state: 'expired', at, amount, note, counters: hold.counters, charged, ...UNTOUCHED };
     states.set(id, expired);
@@ -86,24 +95,39 @@ export function createHolds(counters: Counters): Holds {
     return { outcome: 'settled' };
   };
 
+  const toldOf = ({ rates: asked }: HoldOperation, shares: Shares | undefined, now: Millis) =>
+    asked === undefined ? {} : { rates: rates.reply(asked, shares, now) };
+
+  /** Spend that refuses says so; a rate that refuses does before holds that are in the way. */
+  const judgeRates = (operation: HoldOperation, answer: HoldAnswer, now: Millis): HoldAnswer => {
+    const { rates: asked } = operation;
+    if (asked === undefined || !('amount' in answer || 'counter' in answer)) return answer;
+    const told = { rates: rates.reply(asked, undefined, now) };
+    const refusal = answer.outcome === 'exceeded' ? undefined : rates.judge(asked, now);
+    return refusal === undefined ? { ...answer, ...told } : { outcome: 'limited', ...refusal, ...told };
+  };
+
   return {
     take(operation, now) {
       const { id, note, lease, deadline } = operation;
       const before = states.get(id);
-      if (before?.state === 'held' || before?.state === 'settled') return { outcome: 'held', amount: before.amount };
+      if (before?.state === 'held' || before?.state === 'settled') {
+        return { outcome: 'held', amount: before.amount, ...toldOf(operation, before.shares, now) };
+      }
       if (before !== undefined || now > deadline) return { outcome: 'late' };
       const found = operation.counters.map((counter) => counters.find(counter));
-      const answer = judge(operation, found, now);
+      const answer = judgeRates(operation, judge(operation, found, now), now);
       if (answer.outcome !== 'held') return answer;
+      const shares = operation.rates === undefined ? undefined : rates.take(operation.rates, now);
       const taken = note.charges.flatMap(({ scopeId }) => counters.at(scopeId, now));
       const { amount } = answer;
       const until = now + lease;
-      const hold: Held = { state: 'held', at: now, amount, note, counters: taken, known: undefined, until };
+      const hold: Held = { state: 'held', at: now, amount, note, counters: taken, known: undefined, until, shares };
       for (const counter of taken) occupy(hold, counter);
       states.set(id, hold);
       index(id, hold);
       watch(hold.until);
-      return answer;
+      return { ...answer, ...toldOf(operation, shares, now) };
     },
 
     settle(operation, now) {
@@ -113,17 +137,19 @@ export function createHolds(counters: Counters): Holds {
       if (before.state === 'expired') return settleLate(before, cost);
       if (before.state !== 'held') return { outcome: before.state };
       vacate(before, cost);
-      const { at, amount, note } = before;
-      states.set(id, { state: 'settled', at, amount, cost, note, counters: before.counters });
+      endRates(before, { tokens: operation.tokens }, now);
+      const { at, amount, note, shares } = before;
+      states.set(id, { state: 'settled', at, amount, cost, note, counters: before.counters, shares });
       return { outcome: 'settled' };
     },
 
-    release({ id, lease }, now) {
+    release({ id, lease, called }, now) {
       const before = states.get(id);
       if (before?.state === 'settled') return { outcome: 'settled' };
       if (before?.state === 'expired') return releaseLate(before);
       if (before?.state === 'held') {
         vacate(before, 0n);
+        endRates(before, { tokens: 0, uncounted: called !== true }, now);
         drop(id, before);
       }
       states.set(id, { state: 'released', until: now + lease });
@@ -136,6 +162,12 @@ export function createHolds(counters: Counters): Holds {
       if (hold?.state !== 'held') return;
       hold.until = Math.max(hold.until, now + lease);
       if (known !== undefined) hold.known = known;
+    },
+
+    move(operation, now) {
+      const hold = states.get(operation.id);
+      if (hold?.state !== 'held' || hold.shares === undefined) return undefined;
+      return rates.move(operation, hold.shares, now);
     },
 
     join(counter) {
@@ -151,7 +183,7 @@ export function createHolds(counters: Counters): Holds {
       for (const [id, state] of states) {
         if (state.state === 'settled' || state.until === undefined) continue;
         if (now < state.until) watch(state.until);
-        else if (state.state === 'held') expire(id, state);
+        else if (state.state === 'held') expire(id, state, now);
         else drop(id, state);
       }
     },

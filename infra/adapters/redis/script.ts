@@ -1,4 +1,5 @@
 // How does a Redis do a whole store call in one step? One Lua script: it reads, decides on what it read, and writes last (LEDGER 3 to 5).
+import { RATES } from './rate-script.ts';
 
 /**
  * KEYS[1] is `{instance}:epoch`; every other key begins with the same `{instance}:`, so they share a slot:
@@ -13,6 +14,7 @@
  * | `x` | sorted set: ids whose lease ended and that nobody has acknowledged |
  * | `w` | sorted set: counter → when its window ends |
  * | `life` | the run of the server that wrote all this |
+ * | `t:<id>` | what is used of a rate (rate-script.ts) |
  *
  * ARGV[1] is JSON of strings only (store.ts). Amounts are two parts, high and low nine digits, so that neither passes
  * 2^53: as one Lua number they would be rounded, and `INCRBY` would have to write, look, and undo. Everything is judged in
@@ -27,13 +29,15 @@ local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local function millis(number) return string.format('%.0f', number) end
 
+${RATES}
 -- A server that started anew and does not write down every call has gone back in time: what it shows is forgotten (LEDGER 5).
 local function wipe()
   for _, index in ipairs({ 'l', 'x' }) do
     for _, id in ipairs(redis.call('ZRANGE', prefix .. index, '0', '-1')) do
       local found = redis.call('GET', prefix .. 'r:' .. id)
-      local scopes = found and cjson.decode(found).scopes or {}
-      for _, scope in ipairs(scopes) do redis.call('DEL', prefix .. 'b:' .. scope) end
+      local record = found and cjson.decode(found) or {}
+      for _, scope in ipairs(record.scopes or {}) do redis.call('DEL', prefix .. 'b:' .. scope) end
+      rates.wipe(record.rates or {})
       redis.call('DEL', prefix .. 'r:' .. id)
     end
   end
@@ -189,6 +193,7 @@ local function settle(asked)
   end
   if record.state ~= 'held' then return { record.state } end
   vacate(record, cost)
+  rates.finish(record, asked.tokens)
   record.state, record.cost = 'settled', asked.cost
   save(asked.id, record)
   keep(asked.id)
@@ -205,6 +210,7 @@ local function release(asked)
   end
   if record ~= nil and record.state == 'held' then
     vacate(record, ZERO)
+    rates.finish(record, '0', asked.called == nil)
     unindex(asked.id, record)
   end
   local ends = now + tonumber(asked.lease)
@@ -239,6 +245,7 @@ local function sweepHolds()
       if record.state == 'held' then
         record.state, record.charged = 'expired', record.known or record.amount
         vacate(record, parse(record.charged))
+        rates.finish(record)
         record.ends = nil
         save(id, record)
         unwatch(id)
@@ -327,6 +334,9 @@ local function take(asked)
   if before ~= nil and (before.state == 'held' or before.state == 'settled') then return { 'held', before.amount } end
   if before ~= nil or now > tonumber(asked.deadline) then return { 'late' } end
   local answer = judge(asked)
+  -- Spend that refuses says so; a rate that refuses does before holds that are in the way.
+  local limited = asked.rates ~= nil and (answer[1] == 'held' or answer[1] == 'busy') and rates.judge(asked.rates)
+  if limited then return limited end
   if answer[1] ~= 'held' then return answer end
   local taken = {}
   for _, scope in ipairs(asked.scopes) do
@@ -341,11 +351,13 @@ local function take(asked)
   local ends = now + tonumber(asked.lease)
   save(asked.id, {
     state = 'held', at = millis(now), amount = answer[2], ends = millis(ends),
-    counters = taken, scopes = asked.scopes, note = asked.note,
+    counters = taken, scopes = asked.scopes, note = asked.note, rates = asked.rates and rates.take(asked.rates),
   })
   watch(asked.id, ends)
   return answer
 end
+
+local TELLING = { held = true, exceeded = true, limited = true, busy = true }
 
 local function forget(id)
   local record = recordOf(id)
@@ -376,6 +388,7 @@ local function flush()
     end
   end
   for _, one in ipairs(writes) do redis.call(unpack(one)) end
+  rates.flush()
 end
 
 local function each(list, work)
@@ -409,11 +422,22 @@ for _, asked in ipairs(call.renewals) do renew(asked) end
 sweepHolds()
 sweepCounters()
 for _, asked in ipairs(call.loads) do load(asked) end
-local holds = each(call.holds, take)
+local told = {}
+local holds = each(call.holds, function(asked)
+  local answer = take(asked)
+  if asked.rates ~= nil and TELLING[answer[1]] then told[#told + 1] = { asked.id, rates.tell(asked.rates, recordOf(asked.id)) } end
+  return answer
+end)
+local moves = each(call.moves or {}, function(asked)
+  local record = recordOf(asked.id)
+  local answer = rates.move(asked, record)
+  if record ~= nil then save(asked.id, record) end
+  return answer
+end)
 flush()
 local expired = each(redis.call('ZRANGE', prefix .. 'x', '0', tostring(MOST - 1)), function(id)
   local record = recordOf(id)
   return { id, record and record.charged or '0', record and record.note or '' }
 end)
-return { 'done', millis(now), settles, releases, holds, expired, epoch and 'known' or 'opened' }
+return { 'done', millis(now), settles, releases, holds, expired, epoch and 'known' or 'opened', told, moves }
 `;

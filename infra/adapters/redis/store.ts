@@ -1,5 +1,6 @@
 // How is a store call said to a Redis, over TCP or HTTPS? As one script with one argument, whose answer is strings only (LEDGER 3).
 import type { ScopeWindow } from '#core/ports/policy.ts';
+import type { RateReply } from '#core/ports/rates.ts';
 import type {
   Expired,
   HoldAnswer,
@@ -13,7 +14,9 @@ import type {
   StoreCall,
   StoreReply,
 } from '#core/ports/store.ts';
+import { fromCount, fromMove, fromRates, toMove, toRefusal, toTold } from './rates.ts';
 import { SCRIPT } from './script.ts';
+import { listOf, textOf } from './texts.ts';
 
 /**
  * Runs the script in one step on the server that keeps `key`. Answers the script's reply, strings and lists of such.
@@ -49,7 +52,7 @@ export function createRedisStore({ evaluate, instanceUid, onOpened }: RedisStore
       const reply = await ask(fromCall(call));
       if (reply[0] === 'epoch') return toStale(reply);
       if (reply[6] === 'opened') onOpened?.();
-      return toReply(reply);
+      return toReply(reply, call);
     },
     async forget(ids) {
       if (ids.length > 0) await ask({ forget: ids });
@@ -64,29 +67,34 @@ export function createRedisStore({ evaluate, instanceUid, onOpened }: RedisStore
 
 const fromCounter = ({ scopeId, window }: ScopeWindow): string[] => [scopeId, `${window.start}:${window.end}`];
 
-function fromCall({ epoch, settles, releases, renewals, loads, holds }: StoreCall) {
+function fromCall({ epoch, settles, releases, renewals, loads, holds, moves }: StoreCall) {
   return {
     epoch: `${epoch}`,
     settles: settles.map(fromSettle),
-    releases: releases.map(({ id, lease }) => ({ id, lease: `${lease}` })),
+    releases: releases.map(({ id, lease, called }) => ({
+      ...{ id, lease: `${lease}` },
+      ...(called === true ? { called: 'yes' } : {}),
+    })),
     renewals: renewals.map(({ id, known, lease }) => ({
       ...{ id, lease: `${lease}` },
       ...(known === undefined ? {} : { known: `${known}` }),
     })),
     loads: loads.map((load) => ({ counter: fromCounter(load), spent: `${load.spent}` })),
     holds: holds.map(fromHold),
+    ...(moves === undefined || moves.length === 0 ? {} : { moves: moves.map(fromMove) }),
   };
 }
 
-function fromSettle({ id, cost, counters, counted }: SettleOperation) {
+function fromSettle({ id, cost, counters, counted, tokens }: SettleOperation) {
   return {
     ...{ id, cost: `${cost}` },
     ...(counters === undefined ? {} : { counters: counters.map(fromCounter) }),
     ...(counted === undefined ? {} : { counted: `${counted}` }),
+    ...(tokens === undefined ? {} : { tokens: fromCount(tokens) }),
   };
 }
 
-function fromHold({ id, amount, least, counters, note, deadline, lease }: HoldOperation) {
+function fromHold({ id, amount, least, counters, note, deadline, lease, rates }: HoldOperation) {
   return {
     ...{ id, amount: `${amount}`, least: `${least}` },
     counters: counters.map((counter) => [...fromCounter(counter), `${counter.limit}`]),
@@ -94,6 +102,7 @@ function fromHold({ id, amount, least, counters, note, deadline, lease }: HoldOp
     // Opaque to the script; whoever books the end of its lease reads it.
     note: JSON.stringify(fromNote(note)),
     ...{ deadline: `${Math.floor(deadline)}`, lease: `${Math.ceil(lease)}` },
+    ...(rates === undefined ? {} : { rates: fromRates(rates) }),
   };
 }
 
@@ -109,14 +118,20 @@ const toStale = ([, now, epoch]: ReadonlyArray<unknown>): StaleEpoch => ({
   epoch: Number(textOf(epoch)),
 });
 
-function toReply([outcome, now, settles, releases, holds, expired]: ReadonlyArray<unknown>): StoreReply {
+function toReply(reply: ReadonlyArray<unknown>, call: StoreCall): StoreReply {
+  const [outcome, now, settles, releases, holds, expired, , told, moves] = reply;
+  const rates = toTold(listOf(told ?? []));
   if (outcome !== 'done') throw new Error('the store did not answer as its script does');
   return {
     outcome: 'done',
     now: Number(textOf(now)),
     settles: listOf(settles).map((answer) => toSettle(listOf(answer).map(textOf))),
     releases: listOf(releases).map((answer) => toRelease(listOf(answer).map(textOf))),
-    holds: listOf(holds).map((answer) => toHold(listOf(answer).map(textOf))),
+    holds: listOf(holds).map((answer, index) => {
+      const left = rates.get(call.holds[index]?.id ?? '');
+      return toHold(listOf(answer).map(textOf), left === undefined ? {} : { rates: left });
+    }),
+    moves: listOf(moves ?? []).map((answer) => toMove(listOf(answer).map(textOf))),
     expired: listOf(expired).map((one) => toExpired(listOf(one).map(textOf))),
   };
 }
@@ -134,11 +149,12 @@ function toRelease([outcome, charged]: ReadonlyArray<string>): ReleaseAnswer {
   throw new Error(`the store answered a release with "${outcome}"`);
 }
 
-function toHold([outcome, ...rest]: ReadonlyArray<string>): HoldAnswer {
+function toHold([outcome, ...rest]: ReadonlyArray<string>, left: { readonly rates?: RateReply }): HoldAnswer {
   if (outcome === 'window' || outcome === 'late') return { outcome };
-  if (outcome === 'held') return { outcome, amount: BigInt(textOf(rest[0])) };
-  if (outcome === 'exceeded') return { outcome, counter: Number(rest[0]), spent: BigInt(textOf(rest[1])) };
-  if (outcome === 'busy') return { outcome, counter: Number(rest[0]) };
+  if (outcome === 'held') return { outcome, amount: BigInt(textOf(rest[0])), ...left };
+  if (outcome === 'exceeded') return { outcome, counter: Number(rest[0]), spent: BigInt(textOf(rest[1])), ...left };
+  if (outcome === 'limited') return { outcome, ...toRefusal(rest), rates: left.rates ?? { left: [] } };
+  if (outcome === 'busy') return { outcome, counter: Number(rest[0]), ...left };
   if (outcome === 'absent') return { outcome, counters: rest.map(Number) };
   throw new Error(`the store answered a hold with "${outcome}"`);
 }
@@ -146,14 +162,4 @@ function toHold([outcome, ...rest]: ReadonlyArray<string>): HoldAnswer {
 function toExpired([id, charged, note]: ReadonlyArray<string>): Expired {
   // Written by `fromHold`, kept as it was.
   return { id: textOf(id), charged: BigInt(textOf(charged)), note: JSON.parse(textOf(note)) as HoldNote };
-}
-
-function textOf(value: unknown): string {
-  if (typeof value !== 'string') throw new Error('the store answered with something that is no text');
-  return value;
-}
-
-function listOf(value: unknown): ReadonlyArray<unknown> {
-  if (!Array.isArray(value)) throw new Error('the store answered with something that is no list');
-  return value;
 }

@@ -1,0 +1,70 @@
+// Which rates does a request use, and what do its clients hear of them? Nothing where nothing is limited (decision 0011).
+import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
+import type { ScopePolicy } from '../ports/policy.ts';
+import type { RateLimit, RateRefusal, RateReply, RateRequest, RatesLeft } from '../ports/rates.ts';
+
+/** What is asked of the store, and whose limits these are. */
+export interface RatesAsked {
+  readonly request: RateRequest;
+  readonly scopes: ReadonlyArray<ScopePolicy>;
+}
+
+/** Made once per policy object. */
+const known = new WeakMap<ScopePolicy, RateLimit>();
+
+/** Undefined where neither a scope nor an entry is limited. */
+export function ratesOf({ scopes, entries = [], tokens = 0 }: HoldRequest): RatesAsked | undefined {
+  const limited = scopes.filter(({ limits }) => limits !== undefined);
+  if (limited.length === 0 && entries.every((entry) => entry === undefined)) return undefined;
+  return { request: { tokens, limits: limited.map(limitOf), entries }, scopes: limited };
+}
+
+function limitOf(scope: ScopePolicy): RateLimit {
+  const before = known.get(scope);
+  if (before !== undefined) return before;
+  const { rpmLimit, tpmLimit, maxParallelRequests } = scope.limits ?? {};
+  const limit = {
+    id: `scope ${scope.scopeId}`,
+    ...(rpmLimit === undefined ? {} : { requests: rpmLimit }),
+    ...(tpmLimit === undefined ? {} : { tokens: tpmLimit }),
+    ...(maxParallelRequests === undefined ? {} : { parallel: maxParallelRequests }),
+  };
+  known.set(scope, limit);
+  return limit;
+}
+
+/** What a refusal by a rate is to the gateway. */
+export function toLimited(asked: RatesAsked, refusal: RateRefusal, reply: RateReply): HoldRefusal {
+  const { limits, entries } = asked.request;
+  const { rate, retryIn } = refusal;
+  const scope = asked.scopes[refusal.limit];
+  const refused = limits[refusal.limit] ?? entries[refusal.limit - limits.length];
+  const limit = refused?.[rate];
+  if (limit === undefined) throw new Error('the store refused for a limit nobody named');
+  return {
+    ...{ reason: 'limited', rate, limit, retryIn, rates: toView(asked, reply) },
+    ...(scope === undefined ? {} : { scope }),
+  };
+}
+
+/** Of all scopes the one that leaves least; of those that leave the same the first. Full entries are no business of a client. */
+export function toView({ request: { limits } }: RatesAsked, { left }: RateReply): RateView {
+  const requests = tightest('requests', limits, left);
+  const tokens = tightest('tokens', limits, left);
+  return { ...(requests === undefined ? {} : { requests }), ...(tokens === undefined ? {} : { tokens }) };
+}
+
+function tightest(
+  what: keyof RatesLeft & keyof RateView,
+  limits: ReadonlyArray<RateLimit>,
+  left: ReadonlyArray<RatesLeft>,
+): RateView['requests'] {
+  let least: RateView['requests'];
+  limits.forEach((of, index) => {
+    const limit = of[what];
+    const one = left[index]?.[what];
+    if (limit === undefined || one === undefined) return;
+    if (least === undefined || one.remaining < least.remaining) least = { ...one, limit };
+  });
+  return least;
+}

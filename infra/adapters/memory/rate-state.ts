@@ -1,0 +1,102 @@
+// What was used of one rate, second by second, and what does that leave? (decision 0011)
+import type { Millis } from '#core/ports/money.ts';
+import type { RateKind, RateLeft, RateLimit, RatesLeft } from '#core/ports/rates.ts';
+
+export interface RateState {
+  /** What was used in each second, the oldest first. */
+  slots: Slot[];
+  /** Live holds, and the tokens they are expected to use. */
+  live: number;
+  reserved: number;
+}
+
+interface Slot {
+  readonly second: number;
+  requests: number;
+  tokens: number;
+}
+
+/** Why it has to wait. */
+export interface Wait {
+  readonly rate: RateKind;
+  readonly retryIn: Millis;
+}
+
+/** For so many seconds what was used counts. */
+const MINUTE = 60;
+/** What is in flight may end at any time. */
+const SOON: Millis = 1000;
+
+export const secondOf = (now: Millis): number => Math.floor(now / 1000);
+
+export function slotAt(state: RateState, now: Millis): Slot {
+  const second = secondOf(now);
+  const known = state.slots.findLast((slot) => slot.second === second);
+  if (known !== undefined) return known;
+  const slot = { second, requests: 0, tokens: 0 };
+  state.slots.push(slot);
+  return slot;
+}
+
+/** What keeps a request of so many tokens waiting longest. */
+export function waitOf(limit: RateLimit, state: RateState, asked: number, now: Millis): Wait | undefined {
+  const { requests, parallel, tokens: most } = limit;
+  const waits: Wait[] = [];
+  const add = (rate: RateKind, retryIn: Millis | undefined): void => {
+    if (retryIn !== undefined) waits.push({ rate, retryIn });
+  };
+  if (requests !== undefined) add('requests', untilUsed(state, 'requests', requests - 1, now));
+  if (most !== undefined) {
+    // Who asks for more than the limit has the whole of it to himself, once it is free.
+    const wanted = Math.min(asked, most);
+    const isHeld = usedOf(state, 'tokens', now) + state.reserved + wanted > most;
+    add('tokens', untilUsed(state, 'tokens', most - wanted, now) ?? (isHeld ? SOON : undefined));
+  }
+  if (parallel !== undefined && state.live >= parallel) add('parallel', SOON);
+  return longest(waits);
+}
+
+export function longest<T extends { readonly retryIn: Millis }>(waits: ReadonlyArray<T>): T | undefined {
+  let most: T | undefined;
+  for (const wait of waits) if (most === undefined || wait.retryIn > most.retryIn) most = wait;
+  return most;
+}
+
+export function leftOf({ requests, tokens }: RateLimit, state: RateState, now: Millis): RatesLeft {
+  return {
+    ...(requests === undefined ? {} : { requests: leftBelow(requests, state, 'requests', now) }),
+    ...(tokens === undefined ? {} : { tokens: leftBelow(tokens, state, 'tokens', now) }),
+  };
+}
+
+type Countable = 'requests' | 'tokens';
+
+/** A second counts until so many more are over: then no stretch of that length ever holds more than the limit. */
+const counts = ({ second }: Slot, now: Millis): boolean => second + MINUTE >= secondOf(now);
+const freeIn = (second: number, now: Millis): Millis => (second + MINUTE + 1) * 1000 - now;
+
+function usedOf({ slots }: RateState, what: Countable, now: Millis): number {
+  return slots.reduce((sum, slot) => (counts(slot, now) ? sum + slot[what] : sum), 0);
+}
+
+/** Until so many seconds have passed out of the count that no more than `most` is used; undefined: it is not more. */
+function untilUsed(state: RateState, what: Countable, most: number, now: Millis): Millis | undefined {
+  let used = usedOf(state, what, now);
+  if (used <= most) return undefined;
+  for (const slot of state.slots) {
+    if (counts(slot, now)) used -= slot[what];
+    if (used <= most) return freeIn(slot.second, now);
+  }
+  return undefined;
+}
+
+function leftBelow(limit: number, state: RateState, what: Countable, now: Millis): RateLeft {
+  const reserved = what === 'tokens' ? state.reserved : 0;
+  const remaining = Math.max(0, limit - usedOf(state, what, now) - reserved);
+  // What is in flight counts from its end on: at the earliest from now.
+  const newest = reserved > 0 ? secondOf(now) : newestOf(state, what, now);
+  return { remaining, resetIn: newest === undefined ? 0 : freeIn(newest, now) };
+}
+
+const newestOf = ({ slots }: RateState, what: Countable, now: Millis): number | undefined =>
+  slots.findLast((slot) => slot[what] > 0 && counts(slot, now))?.second;
