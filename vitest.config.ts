@@ -9,7 +9,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['crds/**/*.test.ts', 'functions/**/*.test.ts', 'infra/**/*.test.ts', 'test/rules/**/*.test.ts'],
+          include: ['crds/**/*.test.ts', 'functions/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: ['**/*.world.test.ts', 'node_modules/**', 'dist/**'],
           // Says that something hangs, not how fast it is: these machines are shared.
           testTimeout: 30_000,

@@ -19,13 +19,13 @@ const SECONDS_PER_UNIT: Readonly<Record<string, number>> = {
 export const Duration = ruled(
   z
     .string()
-    .regex(DURATION, 'is not a duration: write a number from 1 and one of the units s, m, h, d, w, mo, e.g. "30d"')
+    .regex(DURATION, 'is not a duration; write a number from 1 and one of the units s, m, h, d, w, mo, e.g. "30d"')
     .max(16),
   [
     {
       id: 'DurationTooLong',
       cel: `!${isDurationInCel('self')} || ${secondsInCel('self')} <= ${MAX_SECONDS}`,
-      message: 'is longer than 36525 days: write a shorter duration',
+      message: 'is longer than 36525 days; write a shorter duration',
       holds: (self) => secondsOf(self) <= MAX_SECONDS,
     },
   ],

@@ -15,7 +15,7 @@ export const isWithin = (max: number, value: string): boolean =>
 export const text = (max: number) =>
   z
     .string()
-    .refine((value) => isWithin(max, value), `is longer than ${max} characters`)
+    .refine((value) => isWithin(max, value), `is longer than ${max} characters; shorten it`)
     .meta({ maxLength: max });
 
 /** The name of an object: what Kubernetes lets most objects be called. */
@@ -23,25 +23,25 @@ export const Name = z
   .string()
   .regex(
     DNS_SUBDOMAIN,
-    'is not a name: write lower-case letters, digits, `-` and `.`, with a letter or digit at both ends',
+    'is not a name; write lower-case letters, digits, `-` and `.`, with a letter or digit at both ends',
   )
   .max(253);
 
 export const Namespace = z
   .string()
-  .regex(DNS_LABEL, 'is not a namespace: write lower-case letters, digits and `-`, with a letter or digit at both ends')
+  .regex(DNS_LABEL, 'is not a namespace; write lower-case letters, digits and `-`, with a letter or digit at both ends')
   .max(63);
 
 /** The name of a data entry of a Secret or a ConfigMap. */
 export const SecretEntry = z
   .string()
-  .regex(SECRET_ENTRY, 'is not the name of a data entry: write letters, digits, `-`, `_` and `.`')
+  .regex(SECRET_ENTRY, 'is not the name of a data entry; write letters, digits, `-`, `_` and `.`')
   .max(253);
 
 /** Free text of up to 256 characters: blanks inside but not at the ends, no control characters. */
 export const FreeText = text(256).regex(
   FREE_TEXT,
-  'is empty, begins or ends with a blank, or holds a control character: write 1 to 256 visible characters',
+  'is empty, begins or ends with a blank, or holds a control character; write 1 to 256 visible characters',
 );
 
 /** How many requests, tokens or attempts: an integer from 1. */

@@ -95,7 +95,8 @@ const LabelRequirement = ruled(
     {
       id: 'ValuesOfRequirement',
       cel: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
-      message: 'In and NotIn need values; Exists and DoesNotExist have none',
+      message:
+        'values do not go with the operator; add values to In and NotIn, remove them from Exists and DoesNotExist',
       at: 'values',
       holds: (self) => ['In', 'NotIn'].includes(self.operator) === (self.values ?? []).length > 0,
     },
@@ -124,7 +125,7 @@ const AllowedNamespaces = ruled(
     {
       id: 'SelectorRequired',
       cel: "self.from != 'Selector' || has(self.selector)",
-      message: 'from is Selector: add selector with matchLabels or matchExpressions, or choose All or Same',
+      message: 'from is Selector; add selector with matchLabels or matchExpressions, or choose All or Same',
       at: 'selector',
       holds: (self) => self.from !== 'Selector' || self.selector !== undefined,
     },

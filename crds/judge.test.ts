@@ -23,25 +23,25 @@ test('a finding says the value, what is wrong and what to do', () => {
   expect(judge(virtualKeys, { metadata: { name: 'app' }, spec })).toMatchInlineSnapshot(`
     [
       {
-        "message": "is a number, not a string: put it in quotes, "10"",
+        "message": "is a number, not a string; put it in quotes, "10"",
         "path": "spec.maxBudget",
         "rule": "WrongType",
         "value": 10,
       },
       {
-        "message": "is not a duration: write a number from 1 and one of the units s, m, h, d, w, mo, e.g. "30d"",
+        "message": "is not a duration; write a number from 1 and one of the units s, m, h, d, w, mo, e.g. "30d"",
         "path": "spec.budgetDuration",
         "rule": "Malformed",
         "value": "30",
       },
       {
-        "message": "is a string, not a boolean: write true or false, without quotes",
+        "message": "is a string, not a boolean; write true or false, without quotes",
         "path": "spec.blocked",
         "rule": "WrongType",
         "value": "no",
       },
       {
-        "message": "stands in the list already, at spec.models[0]: remove one of the two",
+        "message": "stands in the list already, at spec.models[0]; remove one of the two",
         "path": "spec.models[1]",
         "rule": "Duplicate",
         "value": "a",

@@ -5,7 +5,7 @@ import { type Plan, planOf } from './plan.ts';
 import { changes } from './rule.ts';
 import { toFinding } from './schema-words.ts';
 
-/** One mistake: `path` is where (`spec.models[0].identifier`), `message` what is wrong and what to do. */
+/** One mistake: `path` is where (`spec.models[0].identifier`), `message` is `what is wrong; what to do`. */
 export interface Finding {
   readonly rule: string;
   readonly path: string;
@@ -25,13 +25,18 @@ export interface Judged {
  * which rules about change compare with. Total: any JSON may be passed. A good object is parsed once.
  */
 export function judge(kind: Kind, object: Judged, old?: Judged): readonly Finding[] {
+  return read(kind, object, old).findings;
+}
+
+/** The same, with the spec as the schema reads it, defaults included; undefined where the schema refuses it. */
+export function read(kind: Kind, object: Judged, old?: Judged) {
   const spec = withoutNulls(object.spec);
   const { data, error } = kind.spec.safeParse(spec);
-  const found = judgeName(kind, object);
-  for (const issue of error?.issues ?? []) found.push(toFinding(issue, spec));
+  const findings = judgeName(kind, object);
+  for (const issue of error?.issues ?? []) findings.push(toFinding(issue, spec));
   const plan = planOf(kind);
-  if (plan !== undefined) judgeNode(plan, { value: spec, data, old: withoutNulls(old?.spec), path: 'spec' }, found);
-  return found;
+  if (plan !== undefined) judgeNode(plan, { value: spec, data, old: withoutNulls(old?.spec), path: 'spec' }, findings);
+  return { spec: data, findings };
 }
 
 function judgeName(kind: Kind, object: Judged): Finding[] {
@@ -83,7 +88,7 @@ function judgeList(list: readonly unknown[], path: string, { keys = [], repeated
     }
     const what = name === undefined ? entry : member(entry, name);
     const where = name === undefined ? `${path}[${index}]` : `${path}[${index}].${name}`;
-    const message = `stands in the list already, at ${path}[${first}]: ${repeated}`;
+    const message = `stands in the list already, at ${path}[${first}]; ${repeated}`;
     found.push({ rule: 'Duplicate', path: where, value: what, message });
   }
 }

@@ -72,7 +72,7 @@ const instanceName: Rule<string> = {
   id: 'InstanceName',
   cel: `self.metadata.name.matches('${INSTANCE_NAME.source}')`,
   message:
-    'is not the name of an instance: write at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
+    'is not the name of an instance; write at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
   holds: (name) => INSTANCE_NAME.test(name),
 };
 

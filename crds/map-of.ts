@@ -8,15 +8,15 @@ export function mapOf<V extends z.ZodType>(values: V, names: MapNames) {
   const { min = 0, max = 64, pattern, longest } = names;
   const map = z
     .record(z.string(), values)
-    .refine((entries) => Object.keys(entries).length >= min, `needs at least ${min} entry`)
-    .refine((entries) => Object.keys(entries).length <= max, `has more than ${max} entries`)
+    .refine((entries) => Object.keys(entries).length >= min, `has too few entries; add at least ${min}`)
+    .refine((entries) => Object.keys(entries).length <= max, `has more than ${max} entries; leave some out`)
     .meta(min > 0 ? { minProperties: min, maxProperties: max } : { maxProperties: max });
   const form = pattern === undefined ? '' : ` && name.matches('${pattern.source}')`;
   return ruled(map, [
     {
       id: 'EntryName',
       cel: `self.all(name, size(name) >= 1 && size(name) <= ${longest}${form})`,
-      message: `has an entry with a bad name: ${names.form}`,
+      message: `has an entry with a bad name; ${names.form}`,
       holds: (self) =>
         Object.keys(self).every(
           (name) => name.length >= 1 && isWithin(longest, name) && (pattern === undefined || pattern.test(name)),
@@ -46,7 +46,7 @@ export const Labels = mapOf(
     .string()
     .regex(
       /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/u,
-      'is not a label value: write letters, digits, `-`, `_` and `.`',
+      'is not a label value; write letters, digits, `-`, `_` and `.`',
     )
     .max(63),
   QUALIFIED_NAME,

@@ -22,18 +22,18 @@ export const ModelCredentials = z.object({
 
 export const GatewayParams = z.object({
   model: text(256)
-    .regex(PROVIDER_AND_MODEL, 'is not of the form <provider>/<base-model>: write e.g. "openai/gpt-4o"')
+    .regex(PROVIDER_AND_MODEL, 'is not of the form <provider>/<base-model>; write e.g. "openai/gpt-4o"')
     .describe('The real model as `<provider>/<base-model>`; the provider ends at the first slash.'),
   customLLMProvider: z
     .string()
-    .regex(PROVIDER, 'is not a provider: write letters, digits, `-`, `_` and `.`, e.g. "openai"')
+    .regex(PROVIDER, 'is not a provider; write letters, digits, `-`, `_` and `.`, e.g. "openai"')
     .max(63)
     .optional()
     .describe(
       'Decides dialect and address in place of the provider in `model`. An unknown one with an `apiBase` is treated as OpenAI-compatible.',
     ),
   apiBase: text(2048)
-    .regex(HTTP_ADDRESS, 'is not an address: write it like "https://host/v1"')
+    .regex(HTTP_ADDRESS, 'is not an address; write it like "https://host/v1"')
     .optional()
     .describe(
       "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",
@@ -85,14 +85,14 @@ export const ModelEntry = ruled(
       id: 'CredentialsRequired',
       cel: '!self.requiresAuth || has(self.modelCredentials)',
       message:
-        'requiresAuth is true: add modelCredentials with the name of the Secret and its keys, or set requiresAuth to false',
+        'requiresAuth is true; add modelCredentials with the name of the Secret and its keys, or set requiresAuth to false',
       at: 'modelCredentials',
       holds: (self) => !self.requiresAuth || self.modelCredentials !== undefined,
     },
     {
       id: 'CredentialsUnused',
       cel: 'self.requiresAuth || !has(self.modelCredentials)',
-      message: 'requiresAuth is false: remove modelCredentials, or set requiresAuth to true',
+      message: 'requiresAuth is false; remove modelCredentials, or set requiresAuth to true',
       at: 'modelCredentials',
       holds: (self) => self.requiresAuth || self.modelCredentials === undefined,
     },

@@ -8,7 +8,7 @@ export const Money = z
   .string()
   .regex(
     MONEY,
-    'is not an amount of dollars: write it like "12", "0.5" or "12.50", without a sign, with at most nine decimals, at most "1000000000"',
+    'is not an amount of dollars; write it like "12", "0.5" or "12.50", without a sign, with at most nine decimals, at most "1000000000"',
   )
   .max(20);
 

@@ -126,7 +126,7 @@ const sharedCredentials = {
       `${isAllowed('object')} || !(sets.intersects(variables.fresh, variables.kept) || ` +
       `${BITS}.exists(bit, sets.intersects(${half(0)}, ${half(1)})))`,
     message:
-      'spec.models[].modelCredentials.nameRef: two entries have the same Secret: give each entry a Secret of its own, or allow sharing ' +
+      'spec.models[].modelCredentials.nameRef: two entries have the same Secret; give each entry a Secret of its own, or allow sharing ' +
       `with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "${SHARED_CREDENTIALS_ALLOWED}"`,
     // The last entry that shares, and the first one that had the Secret already.
     messageExpression: [
@@ -137,7 +137,7 @@ const sharedCredentials = {
       quoted('": is the Secret of entry "'),
       `variables.uses.filter(e, ${SECRET} == variables.last.modelCredentials.nameRef)[0].identifier`,
       quoted(
-        '" already: give each entry a Secret of its own, or allow sharing with the annotation ' +
+        '" already; give each entry a Secret of its own, or allow sharing with the annotation ' +
           `${SHARED_CREDENTIALS_ANNOTATION}: "${SHARED_CREDENTIALS_ALLOWED}"`,
       ),
     ].join(' + '),

@@ -30,7 +30,7 @@ function chapter(kind: Kind): string {
     kind.description,
     '',
     `\`apiVersion: ${kind.apiVersion}\`, \`kind: ${kind.kind}\`. \`kubectl get\` takes ${names}.`,
-    ...(kind.nameRule === undefined ? [] : ['', `\`metadata.name\`: ${afterColon(kind.nameRule.message)}.`]),
+    ...(kind.nameRule === undefined ? [] : ['', `\`metadata.name\`: ${remedyOf(kind.nameRule.message)}.`]),
     '',
     '### spec',
     '',
@@ -96,7 +96,7 @@ function boundsOf(schema: StructuralSchema): string {
 const defaultOf = (schema: StructuralSchema): string =>
   schema.default === undefined || typeof schema.default === 'object' ? '' : `\`${String(schema.default)}\``;
 
-/** Messages say what is wrong, a colon, and what to do. */
-const afterColon = (message: string): string => message.slice(message.indexOf(': ') + 2);
+/** Messages say what is wrong, a semicolon, and what to do. */
+const remedyOf = (message: string): string => message.slice(message.indexOf('; ') + 2);
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');

@@ -7,7 +7,7 @@ export interface Rule<T> {
   readonly id: string;
   /** CEL over `self`, and over `oldSelf` in a rule about change (which the API server then judges on update only). */
   readonly cel: string;
-  /** What is wrong and what to do. */
+  /** `what is wrong; what to do` */
   readonly message: string;
   /** The member below `self` that a finding points at, e.g. `overlap`; without it `self`. */
   readonly at?: string;

@@ -18,37 +18,41 @@ function ruleOf(issue: z.core.$ZodIssue, value: unknown): string {
 }
 
 function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
-  if (value === undefined) return 'is required: add it';
+  if (value === undefined) return 'is required; add it';
   if (issue.code === 'invalid_type')
-    return `is ${nameOfType(value)}, not ${article(issue.expected)}${hint(issue.expected, value)}`;
-  if (issue.code === 'invalid_value') return `is none of ${issue.values.map((one) => JSON.stringify(one)).join(', ')}`;
-  if (issue.code === 'too_small') return `is below ${issue.minimum}`;
+    return `is ${nameOfType(value)}, not ${article(issue.expected)}; ${hint(issue.expected, value)}`;
+  if (issue.code === 'invalid_value') {
+    const choices = issue.values.map((one) => JSON.stringify(one));
+    return `is none of the choices; write ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
+  }
+  if (issue.code === 'too_small') return `is below ${issue.minimum}; write ${issue.minimum} or more`;
   if (issue.code === 'too_big') return tooBig(issue);
   return issue.message;
 }
 
-function tooBig(issue: z.core.$ZodIssueTooBig): string {
-  if (issue.origin === 'string') return `is longer than ${issue.maximum} characters`;
-  if (issue.origin === 'array') return `has more than ${issue.maximum} entries`;
-  return `is above ${issue.maximum}`;
+function tooBig({ origin, maximum }: z.core.$ZodIssueTooBig): string {
+  if (origin === 'string') return `is longer than ${maximum} characters; shorten it`;
+  if (origin === 'array') return `has more than ${maximum} entries; leave some out`;
+  return `is above ${maximum}; write ${maximum} or less`;
 }
 
-const article = (type: string) =>
-  type === 'int'
-    ? 'an integer'
-    : /^[aeio]/.test(type)
-      ? `an ${type}`
-      : type === 'record'
-        ? 'a map'
-        : type === 'array'
-          ? 'a list'
-          : `a ${type}`;
+const ARTICLES: Readonly<Record<string, string>> = {
+  int: 'an integer',
+  array: 'a list',
+  record: 'a map',
+  object: 'a map',
+};
+
+const article = (type: string): string => ARTICLES[type] ?? `a ${type}`;
 
 /** YAML reads an unquoted `12` as a number and `yes` may be a boolean: the most frequent cause of a wrong type. */
 function hint(expected: string, value: unknown): string {
-  if (expected === 'string' && typeof value !== 'object') return `: put it in quotes, "${String(value)}"`;
-  if (expected === 'boolean' && typeof value === 'string') return ': write true or false, without quotes';
-  return '';
+  const isPlain = typeof value !== 'object';
+  if (expected === 'string') return isPlain ? `put it in quotes, "${String(value)}"` : 'write one text in its place';
+  if (expected === 'boolean') return 'write true or false, without quotes';
+  if (expected === 'array') return 'write its entries below it, a line for each, with `- ` before them';
+  if (expected === 'object' || expected === 'record') return 'write its fields below it, indented, as `name: value`';
+  return 'write a whole number, without quotes';
 }
 
 function nameOfType(value: unknown): string {

@@ -23,7 +23,7 @@ const EMAIL = /^[^\p{Z}\p{C}@]+@[^\p{Z}\p{C}@]+$/u;
 const Fields = z.object({
   connectionRef: ConnectionRef.describe('The instance that the user belongs to.'),
   userEmail: text(254)
-    .regex(EMAIL, 'is not an e-mail address: write it like "name@example.com"')
+    .regex(EMAIL, 'is not an e-mail address; write it like "name@example.com"')
     .describe('E-mail address of the user.'),
   userAlias: FreeText.optional().describe('What the user is called. Default: admission sets it from `userEmail`.'),
   autoCreateKey: z
@@ -56,7 +56,7 @@ const Fields = z.object({
 const keyNeeds = (field: 'keyAlias' | 'maxBudget' | 'budgetDuration'): Rule<z.output<typeof Fields>> => ({
   id: 'AutoCreateKeyNeedsField',
   cel: `!self.autoCreateKey || has(self.${field})`,
-  message: `autoCreateKey is true: add ${field}, which the key takes from the user`,
+  message: `autoCreateKey is true; add ${field}, which the key takes from the user`,
   at: field,
   holds: (self) => !self.autoCreateKey || self[field] !== undefined,
 });

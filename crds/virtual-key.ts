@@ -36,7 +36,7 @@ const SecretTemplate = z.object({
       {
         id: 'KeyEntryIsTaken',
         cel: "!('key' in self)",
-        message: 'the entry `key` always holds the key itself: give this one another name',
+        message: 'the entry `key` always holds the key itself; give this one another name',
         holds: (self) => !Object.hasOwn(self, 'key'),
       },
     ],
@@ -61,7 +61,7 @@ const Rotation = ruled(
       cel:
         `!has(self.overlap) || !${isDurationInCel('self.overlap')} || !${isDurationInCel('self.every')} || ` +
         `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
-      message: 'overlap must be shorter than every: shorten overlap or lengthen every',
+      message: 'overlap must be shorter than every; shorten overlap or lengthen every',
       at: 'overlap',
       holds: (self) => self.overlap === undefined || secondsOf(self.overlap) < secondsOf(self.every),
     },
@@ -79,7 +79,8 @@ export const VirtualKeySpec = ruled(
       {
         id: 'KeyAliasIsImmutable',
         cel: 'self == oldSelf',
-        message: 'immutable: a key keeps its alias; create another VirtualKey with the new alias and delete this one',
+        message:
+          'is immutable, a key keeps its alias; create another VirtualKey with the new alias and delete this one',
         holds: (self, old) => self === old,
       },
     ]).describe('Names the key; once on each instance. Never changes.'),
@@ -97,7 +98,7 @@ export const VirtualKeySpec = ruled(
         id: 'ConnectionRefIsImmutable',
         cel: 'self == oldSelf',
         message:
-          'immutable: a key stays on its instance; create another VirtualKey for the other instance and delete this one',
+          'is immutable, a key stays on its instance; create another VirtualKey for the other instance and delete this one',
         holds: (self, old) =>
           self.instanceRef.name === old?.instanceRef.name && self.instanceRef.namespace === old.instanceRef.namespace,
       },
@@ -140,7 +141,7 @@ export const VirtualKeySpec = ruled(
       cel:
         `!has(self.softBudget) || !${isMoneyInCel('self.softBudget')} || !${isMoneyInCel('self.maxBudget')} || ` +
         `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
-      message: 'softBudget is above maxBudget: lower softBudget or raise maxBudget',
+      message: 'softBudget is above maxBudget; lower softBudget or raise maxBudget',
       at: 'softBudget',
       holds: (self) => self.softBudget === undefined || nanoOf(self.softBudget) <= nanoOf(self.maxBudget),
     },

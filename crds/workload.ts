@@ -30,7 +30,7 @@ const EnvVar = ruled(
       {
         id: 'OneValueSource',
         cel: 'has(self.secretKeyRef) != has(self.configMapKeyRef)',
-        message: 'set exactly one of secretKeyRef and configMapKeyRef',
+        message: 'there is not exactly one source; set one of secretKeyRef and configMapKeyRef',
         holds: (self) => (self.secretKeyRef === undefined) !== (self.configMapKeyRef === undefined),
       },
     ])
@@ -41,7 +41,7 @@ const EnvVar = ruled(
     {
       id: 'OneValue',
       cel: '!(has(self.value) && has(self.valueFrom))',
-      message: 'set value or valueFrom, not both',
+      message: 'value and valueFrom are both set; remove one of them',
       at: 'valueFrom',
       holds: (self) => self.value === undefined || self.valueFrom === undefined,
     },
@@ -49,7 +49,7 @@ const EnvVar = ruled(
 );
 
 const Quantities = mapOf(
-  z.string().regex(QUANTITY, 'is not a quantity: write it like "100m", "0.5" or "256Mi"').max(32),
+  z.string().regex(QUANTITY, 'is not a quantity; write it like "100m", "0.5" or "256Mi"').max(32),
   { max: 16, longest: 253, form: 'write e.g. `cpu` or `memory`' },
 );
 
@@ -67,7 +67,7 @@ const Scale = ruled(
     {
       id: 'ScaleMinAboveMax',
       cel: '!has(self.min) || !has(self.max) || self.min <= self.max',
-      message: 'min is above max: lower min or raise max',
+      message: 'min is above max; lower min or raise max',
       at: 'min',
       holds: (self) => self.min === undefined || self.max === undefined || self.min <= self.max,
     },
@@ -83,7 +83,7 @@ export const Workload = ruled(
         '`Knative` where it scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` takes Knative where it is installed; decided once and kept in `status.workloadType`.',
       ),
     url: text(2048)
-      .regex(ADDRESS, 'is not an address: write it like "https://host/path", without a query')
+      .regex(ADDRESS, 'is not an address; write it like "https://host/path", without a query')
       .optional()
       .describe('With `type: External` the address of the gateway, under which `/chat/completions` is served.'),
     image: z
@@ -116,7 +116,7 @@ export const Workload = ruled(
     {
       id: 'ExternalNeedsUrl',
       cel: "self.type != 'External' || has(self.url)",
-      message: 'type is External: add url, the address of the gateway, or choose another type',
+      message: 'type is External; add url, the address of the gateway, or choose another type',
       at: 'url',
       holds: (self) => self.type !== 'External' || self.url !== undefined,
     },

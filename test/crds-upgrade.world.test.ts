@@ -12,9 +12,9 @@ const MERGE = { 'content-type': 'application/merge-patch+json' };
 
 /** Rules that the version before did not have, by their first words. */
 const NEW_RULES = [
-  'requiresAuth is true: ',
-  'softBudget is above maxBudget: ',
-  'autoCreateKey is true: add keyAlias',
+  'requiresAuth is true; ',
+  'softBudget is above maxBudget; ',
+  'autoCreateKey is true; add keyAlias',
   'is longer than 36525 days',
   'has an entry with a bad name',
 ];

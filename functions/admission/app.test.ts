@@ -88,7 +88,7 @@ describe('an object of the wrong shape is refused in words', () => {
     ['no object', null, /^object: is no VirtualKey/],
     ['a list', [], /^object: is no VirtualKey/],
     ['no spec', { ...good, spec: undefined }, /^spec: is required/],
-    ['a spec that is a text', { ...good, spec: 'x' }, /^spec: is no map/],
+    ['a spec that is a text', { ...good, spec: 'x' }, /^spec: "x": is a string, not a map; write its fields below it/],
     ['another kind', { ...good, kind: 'Pod' }, /^kind: "Pod": the review is about a VirtualKey/],
     ['another version', { ...good, apiVersion: 'v1' }, /^apiVersion: "v1": the review is about auth/],
     ['no metadata', { ...good, metadata: undefined }, /^metadata: is required/],

@@ -1,5 +1,5 @@
 // What is a rule? A small function from what is judged to its findings.
-import type { Finding } from './finding.ts';
+import type { Finding } from '#core/finding.ts';
 import type { Lookup } from './lookup.ts';
 import type { Subject } from './subject.ts';
 

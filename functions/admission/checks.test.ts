@@ -42,15 +42,15 @@ describe('an instance', () => {
     await world.drop(RESOURCES.secrets, 'platform', 'store');
     expect((await instance({})).refused).toEqual([
       'GatewayInstance "main" has 2 mistakes:',
-      '- spec.databaseSecretRef.nameRef: "database": there is no Secret of this name in namespace "platform" that you may read: create it before the instance, or correct the name',
-      '- spec.redisSecretRef.nameRef: "store": there is no Secret of this name in namespace "platform" that you may read: create it before the instance, or correct the name',
+      '- spec.databaseSecretRef.nameRef: "database": there is no Secret of this name in namespace "platform" that can be read; create it there, or correct the name',
+      '- spec.redisSecretRef.nameRef: "store": there is no Secret of this name in namespace "platform" that can be read; create it there, or correct the name',
     ]);
   });
 
   test('that maps an entry which the Secret lacks is refused, with the entries that are there', async () => {
     const keys = { ...GOOD.GatewayInstance.databaseSecretRef.keys, dbnameSecret: 'dbname' };
     expect((await instance({ databaseSecretRef: { nameRef: 'database', keys } })).refused).toEqual([
-      'spec.databaseSecretRef.keys.dbnameSecret: "dbname": Secret "database" has no such entry (it has host, name, password, user): add it to the Secret, or correct the name',
+      'spec.databaseSecretRef.keys.dbnameSecret: "dbname": Secret "database" has no such entry; add it to the Secret, or correct the name (it has host, name, password, user)',
     ]);
     const store = { nameRef: 'store', keys: { hostSecret: 'host', portSecret: 'p', passwordSecret: 'q' } };
     expect((await instance({ redisSecretRef: store })).refused).toHaveLength(3);
@@ -74,8 +74,12 @@ describe('an instance', () => {
     });
     expect(refused).toEqual([]);
     expect(warnings).toEqual([
-      expect.stringContaining('spec.databaseSecretRef.keys: entry host is not a host'),
-      expect.stringContaining('spec.redisSecretRef.keys: entry host is not a host'),
+      expect.stringContaining(
+        'spec.databaseSecretRef.keys.hostSecret: "host": this entry of Secret "odd" is not a host; write',
+      ),
+      expect.stringContaining(
+        'spec.redisSecretRef.keys.hostSecret: "host": this entry of Secret "odd" is not a host; write',
+      ),
     ]);
   });
 
@@ -86,9 +90,11 @@ describe('an instance', () => {
     expect((await instance({ models })).refused).toEqual([
       'GatewayInstance "main" has 2 mistakes:',
       expect.stringContaining(
-        '- spec.models[0].modelCredentials.keys.apiKey: "token": Secret "creds-gpt-4o" has no such entry (it has apiKey)',
+        '- spec.models[0].modelCredentials.keys.apiKey: "token": Secret "creds-gpt-4o" has no such entry, for model "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
       ),
-      expect.stringContaining('- spec.models[1].modelCredentials.nameRef: "creds-claude": there is no Secret'),
+      expect.stringContaining(
+        '- spec.models[1].modelCredentials.nameRef: "creds-claude": there is no Secret of this name in namespace "platform" that can be read, for model "claude"; ',
+      ),
     ]);
   });
 
@@ -98,7 +104,7 @@ describe('an instance', () => {
       modelEntry('mini', { modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apiKey: 'apiKey' } } }),
     ];
     expect((await instance({ models })).refused).toEqual([
-      `spec.models[1].modelCredentials.nameRef: "creds-gpt-4o": is the Secret of entry "gpt-4o" already: give each entry a Secret of its own, or allow sharing with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "allowed"`,
+      `spec.models[1].modelCredentials.nameRef: "creds-gpt-4o": is the Secret of entry "gpt-4o" already; give each entry a Secret of its own, or allow sharing with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "allowed"`,
     ]);
     expect(
       (await instance({ models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'true' } })).refused,
@@ -131,8 +137,8 @@ describe('an instance', () => {
     expect(await instance({ models })).toEqual({
       refused: [],
       warnings: [
-        'spec.models[0].gatewayParams: a key with a budget cannot use "mine" without a price: set outputCostPerMillionTokens ("0" is free)',
-        'spec.models[0].gatewayParams.model: "nobody/mine": the gateway has no address for provider "nobody": add a credential apiBase, or gatewayParams.apiBase',
+        'spec.models[0].gatewayParams: a key with a budget cannot use "mine" without a price; set outputCostPerMillionTokens ("0" is free)',
+        'spec.models[0].gatewayParams.model: "nobody/mine": the gateway has no address for provider "nobody"; add a credential apiBase, or gatewayParams.apiBase',
         'spec.models[0].modelCredentials.keys.apikey: no provider reads a credential of this name; did you mean "apiKey"?',
       ],
     });
@@ -149,7 +155,7 @@ describe('an instance', () => {
       modelEntry('gpt-4o', { gatewayParams: { ...params, customLLMProvider } }),
     ];
     expect((await instance({ models: entry('ours') })).warnings).toEqual([
-      'spec.models[0].gatewayParams.customLLMProvider: "ours": is not known: its apiBase is treated as OpenAI-compatible',
+      'spec.models[0].gatewayParams.customLLMProvider: "ours": the gateway does not know provider "ours"; check that its apiBase is OpenAI-compatible',
     ]);
     expect((await instance({ models: entry('anthropic') })).warnings).toEqual([]);
   });
@@ -169,7 +175,7 @@ describe('an instance', () => {
     const { refused, warnings } = await instance({ models: [modelEntry('gpt-4o')] }, {}, { oldObject: old });
     expect(refused).toEqual([]);
     expect(warnings).toEqual([
-      'spec.models: "claude" is no longer served, and 6 of the keys are restricted to it: team-a/a, team-a/b, team-a/c, team-a/d, team-a/e, and 1 more',
+      'spec.models: "claude" is no longer served, and 6 of the keys are restricted to it: team-a/a, team-a/b, team-a/c, team-a/d, team-a/e, and 1 more; change their spec.models, or keep an entry of this name',
     ]);
   });
 
@@ -218,7 +224,7 @@ describe('a key', () => {
 
   test('of an instance that does not exist is refused', async () => {
     expect((await key(elsewhere('mian', 'platform'))).refused).toEqual([
-      'spec.connectionRef.instanceRef: "platform/mian": there is no GatewayInstance of this name that admits namespace "team-a": create it first, correct name and namespace, or ask its owner to admit this namespace',
+      'spec.connectionRef.instanceRef: "platform/mian": there is no GatewayInstance of this name that admits namespace "team-a"; create it first, correct name and namespace, or ask its owner to admit this namespace',
     ]);
   });
 
@@ -263,7 +269,7 @@ describe('a key', () => {
     expect((await key({ models: ['gpt-4O', 'gpt-4o', 'llama'] })).refused).toEqual([
       'VirtualKey "billing" has 2 mistakes:',
       '- spec.models[0]: "gpt-4O": instance "platform/main" serves no model of exactly this name; did you mean "gpt-4o"?',
-      '- spec.models[2]: "llama": instance "platform/main" serves no model of exactly this name; it serves "gpt-4o", "claude"',
+      '- spec.models[2]: "llama": instance "platform/main" serves no model of exactly this name; add an entry to the instance, or choose among what it serves: "gpt-4o", "claude"',
     ]);
   });
 
@@ -276,7 +282,7 @@ describe('a key', () => {
       refused: [],
       warnings: [
         expect.stringContaining('spec.modelMaxBudget["gpt"]: instance "platform/main" serves no model'),
-        'spec.modelMaxBudget: this version accepts the field and does nothing with it yet',
+        'spec.modelMaxBudget: this version accepts the field and does nothing with it yet; do not rely on it',
       ],
     });
   });
@@ -298,7 +304,7 @@ describe('a key', () => {
     );
     expect(edited).toEqual({
       refused: [],
-      warnings: ['spec: this key follows User "alice" and is put back as the User says: edit the User'],
+      warnings: ['spec: this key follows User "alice" and is put back as the User says; edit the User'],
     });
     const labelled = await told(
       'VirtualKey',
@@ -311,19 +317,19 @@ describe('a key', () => {
 
   test('that asks for something nothing acts on yet is told so, and what only people read is not mentioned', async () => {
     expect((await key({ rpmLimit: 60, tags: ['nightly'] })).warnings).toEqual([
-      'spec.rpmLimit: this version accepts the field and does nothing with it yet',
+      'spec.rpmLimit: this version accepts the field and does nothing with it yet; do not rely on it',
     ]);
   });
 
   test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {
     await world.put(virtualKeys, spare('first', {}));
     expect((await key({})).refused).toEqual([
-      'spec.keyAlias: "billing-service": VirtualKey "first" has this already on instance "platform/main": choose another, or delete the other one first',
+      'spec.keyAlias: "billing-service": VirtualKey "first" has this already on instance "platform/main"; choose another, or delete the other one first',
     ]);
     await world.drop(virtualKeys, 'team-a', 'first');
     await world.put(virtualKeys, spare('secret-project', {}, 'team-b'));
     expect((await key({})).refused).toEqual([
-      'spec.keyAlias: "billing-service": a VirtualKey of another namespace has this already on instance "platform/main": choose another, or delete the other one first',
+      'spec.keyAlias: "billing-service": a VirtualKey of another namespace has this already on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 
@@ -343,15 +349,15 @@ describe('a key', () => {
     await world.put(users, spare('bob', { connectionRef, userEmail: 'bob@example.com' }, 'team-a', 'User'));
     expect((await key({ userRef: { name: 'bob' }, teamRef: { name: 'nobody' } })).refused).toEqual([
       'VirtualKey "billing" has 2 mistakes:',
-      '- spec.userRef.name: "bob": this User belongs to another instance (platform/other): refer to one of the same instance',
-      '- spec.teamRef.name: "nobody": there is no Team of this name in namespace "team-a": create it first, or correct the name',
+      '- spec.userRef.name: "bob": this User belongs to another instance (platform/other); refer to one of the same instance',
+      '- spec.teamRef.name: "nobody": there is no Team of this name in namespace "team-a"; create it first, or correct the name',
     ]);
   });
 
   test('whose Secret would be somebody else’s is refused', async () => {
     await world.put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
     expect((await key({})).refused).toEqual([
-      'metadata.name: "billing": a Secret "billing-key" that is not this key\'s is there already: delete it, or name another in spec.secretTemplate.name',
+      'metadata.name: "billing": a Secret "billing-key" that is not this key\'s is there already; delete it, or name another in spec.secretTemplate.name',
     ]);
     expect((await key({ secretTemplate: { name: 'billing-key' } })).refused).toEqual([
       expect.stringContaining('spec.secretTemplate.name: "billing-key": a Secret of this name that is not this key\'s'),
@@ -398,8 +404,8 @@ describe('a key', () => {
   test('says why its alias and its instance never change', async () => {
     const connectionRef = { instanceRef: { name: 'main', namespace: 'other' } };
     const { refused } = await key({ keyAlias: 'new', connectionRef }, {}, { oldObject: objectOf('VirtualKey') });
-    expect(refused).toContainEqual(expect.stringMatching(/- spec\.keyAlias: "new": immutable: /));
-    expect(refused).toContainEqual(expect.stringMatching(/- spec\.connectionRef: immutable: /));
+    expect(refused).toContainEqual(expect.stringMatching(/- spec\.keyAlias: "new": is immutable, /));
+    expect(refused).toContainEqual(expect.stringMatching(/- spec\.connectionRef: is immutable, /));
   });
 });
 
@@ -408,7 +414,7 @@ describe('a user', () => {
 
   test('whose address another user of the instance has is refused', async () => {
     expect((await user({ keyAlias: 'x' }, { name: 'alice-2' })).refused).toEqual([
-      'spec.userEmail: "alice@example.com": User "alice" has this already on instance "platform/main": choose another, or delete the other one first',
+      'spec.userEmail: "alice@example.com": User "alice" has this already on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 
@@ -448,12 +454,12 @@ describe('a user', () => {
   test('whose edit replaces their key is warned about', async () => {
     const oldObject = objectOf('User');
     expect((await user({ keyAlias: 'new' }, {}, { oldObject })).warnings).toEqual([
-      'spec.keyAlias: "new": the user\'s key is replaced by a new one: clients need the new value from its Secret',
+      'spec.keyAlias: "new": the user\'s key is replaced by a new one; give clients the new value from its Secret',
     ]);
     await world.put(gatewayInstances, objectOf('GatewayInstance', GOOD.GatewayInstance, { name: 'other' }));
     const connectionRef = { instanceRef: { name: 'other', namespace: 'platform' } };
     expect((await user({ connectionRef, teamRefs: [] }, {}, { oldObject })).warnings).toEqual([
-      "spec.connectionRef: the user's key is replaced by a new one: clients need the new value from its Secret",
+      "spec.connectionRef: the user's key is replaced by a new one; give clients the new value from its Secret",
     ]);
     expect((await user({ maxBudget: '26' }, {}, { oldObject })).warnings).toEqual([]);
   });
@@ -471,7 +477,7 @@ describe('a user', () => {
 describe('a team', () => {
   test('whose alias another team of the instance has is refused', async () => {
     expect((await told('Team', {}, { name: 'research-2' })).refused).toEqual([
-      'spec.teamAlias: "research": Team "research" has this already on instance "platform/main": choose another, or delete the other one first',
+      'spec.teamAlias: "research": Team "research" has this already on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 
@@ -482,8 +488,8 @@ describe('a team', () => {
     expect(await told('Team', { members })).toEqual({
       refused: [],
       warnings: [
-        'spec.members[1].name: "bob": this User belongs to another instance (platform/other): refer to one of the same instance',
-        'spec.members[2].name: "nobody": there is no User of this name in namespace "team-a": create it first, or correct the name',
+        'spec.members[1].name: "bob": this User belongs to another instance (platform/other); refer to one of the same instance',
+        'spec.members[2].name: "nobody": there is no User of this name in namespace "team-a"; create it first, or correct the name',
       ],
     });
     const oldObject = objectOf('Team', { ...GOOD.Team, members });

@@ -1,7 +1,8 @@
 // Is the object let in, with which warnings, or refused, and why?
+
+import type { Finding } from '#core/finding.ts';
 import type { AloneCheck, Check } from './check.ts';
 import { ALONE, TOGETHER } from './checks.ts';
-import type { Finding } from './finding.ts';
 import type { Lookup } from './lookup.ts';
 import { identityOf } from './place.ts';
 import type { Draft, Subject } from './subject.ts';

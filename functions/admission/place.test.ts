@@ -1,6 +1,6 @@
 // Is a mistake known again where its list was reordered, and only there?
 import { expect, test } from 'vitest';
-import type { Finding } from './finding.ts';
+import type { Finding } from '#core/finding.ts';
 import { identityOf } from './place.ts';
 
 const at = (path: string, value: unknown = 1, rule = 'Rule'): Finding => ({

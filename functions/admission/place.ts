@@ -1,5 +1,5 @@
 // Is this the same mistake in the same place as before, even when the list around it was reordered?
-import type { Finding } from './finding.ts';
+import type { Finding } from '#core/finding.ts';
 import { isMap } from './json-patch.ts';
 
 /** Rule, value and place in one text, with list entries named by their key. */

@@ -1,5 +1,7 @@
 // What is judged: an object of one of our kinds, out of a review whose inside may be anything.
+import { toText } from '#core/finding.ts';
 import type { Requester } from '#core/ports/cluster.ts';
+import { judge } from '#crds/judge.ts';
 import { type Kind, kinds } from '#crds/kinds.ts';
 import { isMap } from './json-patch.ts';
 import type { ReviewRequest } from './review.ts';
@@ -45,9 +47,9 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
   if (kind === undefined || !isWrite || (request.subResource ?? '') !== '') return { outcome: 'pass' };
   if (own.has(request.userInfo?.username ?? '')) return { outcome: 'pass' };
 
-  if (!isMap(request.object)) return { outcome: 'malformed', problem: `object: is no ${kind.kind}: send it as a map` };
+  if (!isMap(request.object)) return { outcome: 'malformed', problem: `object: is no ${kind.kind}; send it as a map` };
   if (isTooDeep(request.object) || isTooDeep(request.oldObject)) {
-    return { outcome: 'malformed', problem: `object: is nested deeper than ${DEEPEST} levels` };
+    return { outcome: 'malformed', problem: `object: is nested deeper than ${DEEPEST} levels; no object of ours is` };
   }
   const object = toDraft(request.object, request);
   if (isMap(request.object.metadata) && typeof request.object.metadata.deletionTimestamp === 'string') {
@@ -85,16 +87,17 @@ function toDraft(json: Json, request: { name?: string | undefined; namespace?: s
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
 function wrongShape(object: Json, kind: Kind): string | undefined {
-  if (object.kind !== kind.kind) return `kind: ${JSON.stringify(object.kind)}: the review is about a ${kind.kind}`;
+  if (object.kind !== kind.kind)
+    return `kind: ${JSON.stringify(object.kind)}: the review is about a ${kind.kind}; write that`;
   if (object.apiVersion !== kind.apiVersion) {
-    return `apiVersion: ${JSON.stringify(object.apiVersion)}: the review is about ${kind.apiVersion}`;
+    return `apiVersion: ${JSON.stringify(object.apiVersion)}: the review is about ${kind.apiVersion}; write that`;
   }
-  if (!isMap(object.metadata)) return 'metadata: is required: send it as a map';
+  if (!isMap(object.metadata)) return 'metadata: is required; send it as a map';
   const { annotations } = object.metadata;
   if (annotations !== undefined && annotations !== null && !isMap(annotations))
-    return 'metadata.annotations: is no map';
-  if (object.spec === undefined || object.spec === null) return 'spec: is required: add it';
-  return isMap(object.spec) ? undefined : 'spec: is no map: write its fields below it, indented';
+    return 'metadata.annotations: is no map; write them below it, indented, as `name: value`';
+  // Of a spec that is none nothing else can be said.
+  return isMap(object.spec) ? undefined : toText(judge(kind, { spec: object.spec ?? undefined }));
 }
 
 function toRequester(userInfo: ReviewRequest['userInfo']): Requester {

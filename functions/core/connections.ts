@@ -24,13 +24,13 @@ export function toDatabaseConnection(
   if (absent !== undefined) return err(missing(absent));
   const host = /^(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(read(data, hostSecret));
   if (host?.[1] === undefined) {
-    return err(invalid(hostSecret, 'is not a host: write `name` or `name:port`, without a scheme'));
+    return err(invalid(hostSecret, 'is not a host; write `name` or `name:port`, without a scheme'));
   }
   const portText = portSecret === undefined ? (host[2] ?? '5432') : read(data, portSecret);
   const port = toPort(portText);
-  if (port === undefined) return err(invalid(portSecret ?? hostSecret, 'has no port from 1 to 65535'));
+  if (port === undefined) return err(invalid(portSecret ?? hostSecret, 'has no port; write a number from 1 to 65535'));
   const empty = [usernameSecret, dbnameSecret].find((name) => read(data, name) === '');
-  if (empty !== undefined) return err(invalid(empty, 'is empty'));
+  if (empty !== undefined) return err(invalid(empty, 'is empty; write the name there'));
   return ok({
     host: host[1].replace(/^\[(.*)\]$/, '$1'),
     port,
@@ -54,10 +54,10 @@ export function toStoreConnection(
   if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
   const [, scheme, name] = /^(rediss?:\/\/)?([^/:]+|\[[^\]]+\])$/.exec(host) ?? [];
   if (name === undefined) {
-    return err(invalid(hostSecret, 'is not a host: write a name, `rediss://name`, `https://…` or `memory`'));
+    return err(invalid(hostSecret, 'is not a host; write a name, `rediss://name`, `https://…` or `memory`'));
   }
   const port = toPort(read(data, portSecret));
-  if (port === undefined) return err(invalid(portSecret, 'has no port from 1 to 65535'));
+  if (port === undefined) return err(invalid(portSecret, 'has no port; write a number from 1 to 65535'));
   const bare = name.replace(/^\[(.*)\]$/, '$1');
   return ok({ type: 'redis', host: bare, port, password: read(data, passwordSecret), tls: scheme === 'rediss://' });
 }
@@ -68,7 +68,7 @@ function toUpstash(entry: string, text: string, token: string): Result<StoreConn
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const loopback = url !== undefined && /^(localhost|127\.[0-9.]+|\[::1\])$/.test(url.hostname);
   if (url === undefined || (url.protocol === 'http:' && !loopback)) {
-    return err(invalid(entry, 'is not an address that is safe: write `https://…` (`http://` on loopback only)'));
+    return err(invalid(entry, 'is not an address that is safe; write `https://…` (`http://` on loopback only)'));
   }
   return ok({ type: 'upstash', url: text, token });
 }
@@ -87,7 +87,7 @@ function toPort(text: string): number | undefined {
 const missing = (entry: string): ConnectionProblem => ({
   reason: 'SecretEntryMissing',
   entry,
-  problem: 'is not there: add it to the data of the Secret',
+  problem: 'is not there; add it to the data of the Secret',
 });
 
 const invalid = (entry: string, problem: string): ConnectionProblem => ({

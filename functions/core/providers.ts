@@ -47,6 +47,8 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['anthropic', { ...OPENAI, dialect: 'anthropic', base: 'https://api.anthropic.com' }],
 ]);
 
+export const KNOWN_PROVIDERS: ReadonlyArray<string> = [...PROVIDERS.keys()];
+
 /** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
 export function providerOf(name: string): Provider {
   return PROVIDERS.get(name.toLowerCase()) ?? OPENAI;

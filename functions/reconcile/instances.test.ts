@@ -138,7 +138,9 @@ describe('an instance', () => {
     await bed.sweep();
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False SecretEntryMissing');
-    expect(await message('ModelsReady')).toMatch(/"openai".*"small".*"apiBase"/);
+    expect(await message('ModelsReady')).toMatch(
+      /"apiBase": Secret "openai" has no such entry, for model "small"; add/,
+    );
     expect((await main()).models).toMatchObject([
       { identifier: 'small', ready: false, reason: 'SecretEntryMissing' },
       { ready: true },

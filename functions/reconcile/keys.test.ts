@@ -318,7 +318,8 @@ describe('a key is not active, and says the first cause', () => {
     await bed.apply(makeKey({ keyAlias: 'a' }, 'chat', 'team-a'), makeKey({ keyAlias: 'b' }, 'chat', 'team-b'));
     await bed.sweep();
     expect(await bed.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
-    expect(await bed.ready(virtualKeys, 'chat', 'team-b')).toBe('False NamespaceNotAllowed');
+    // Never admitted: for all it may know there is no such instance.
+    expect(await bed.ready(virtualKeys, 'chat', 'team-b')).toBe('False InstanceNotFound');
   });
 
   test('when another key has its alias: the older object wins, the loser never has a key', async () => {

@@ -2,7 +2,7 @@
 import type { Nano } from '#core/money.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Claim, Holder, LiveValue } from '#core/ports/registry.ts';
-import { keep } from './observe/own.ts';
+import { type Collection, keep } from './observe/own.ts';
 import {
   type Draft,
   type InstanceDraft,
@@ -86,19 +86,25 @@ function learnOfObject(world: Draft, fact: Exclude<Fact, InstanceFact>): void {
 }
 
 function learnObject(world: Draft, object: KubeObject): void {
-  const read = { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map() };
+  const own = { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map() };
+  const read: Collection = { ...own, malformed: new Map(), mistakes: new Map() };
   keep(read, object);
   for (const [path, instance] of read.instances) changeInstance(world, path, { object: instance });
   for (const [path, key] of read.keys) changeKey(world, path, { object: key });
   for (const [path, user] of read.users) world.users.set(path, user);
   for (const [path, team] of read.teams) world.teams.set(path, team);
   for (const [id, malformed] of read.malformed) world.malformed.set(id, malformed);
+  const id = idOf(object.kind, { namespace: object.metadata.namespace ?? '', name: object.metadata.name });
+  const mistakes = read.mistakes.get(id);
+  if (mistakes === undefined) world.mistakes.delete(id);
+  else world.mistakes.set(id, mistakes);
 }
 
 function forget(world: Draft, kind: OwnKind, path: Path): void {
   const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
   maps[kind].delete(path);
   world.malformed.delete(`${kind}/${path}`);
+  world.mistakes.delete(`${kind}/${path}`);
 }
 
 function learnOfInstance(world: Draft, fact: InstanceFact): void {

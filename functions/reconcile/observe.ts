@@ -1,4 +1,5 @@
 // What is there? Scope in, World out: everything that a run reads before it plans is read from here.
+import { toText } from '#core/finding.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { each } from './observe/each.ts';
 import { findGone } from './observe/gone.ts';
@@ -39,7 +40,7 @@ export async function observe(look: Look, scope: Scope): Promise<Observation> {
   const instances = new Map<Path, InstanceDraft>();
   const links = new Map<Path, Link>();
   const malformed = [...objects.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
-  const unobserved = new Map(malformed.map(({ metadata, problem }) => [pathOf(metadata), problem]));
+  const unobserved = new Map(malformed.map(({ metadata, mistakes }) => [pathOf(metadata), toText(mistakes)]));
   await each(objects.instances, INSTANCES, async ([path, object]) => {
     const own = byInstance.get(path) ?? [];
     try {
@@ -58,6 +59,7 @@ export async function observe(look: Look, scope: Scope): Promise<Observation> {
     users: objects.users,
     teams: objects.teams,
     malformed: objects.malformed,
+    mistakes: objects.mistakes,
     unobserved,
     namespaces: await observeNamespaces(look, objects, members),
     failures: new Map(),

@@ -5,6 +5,7 @@ import type { Millis, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
 import type { Claim, Holder } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { Finding } from '#crds/judge.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
@@ -27,6 +28,8 @@ export interface World {
   readonly teams: ReadonlyMap<Path, Team>;
   /** Objects whose spec is none: an older CRD let them in. */
   readonly malformed: ReadonlyMap<ObjectId, Malformed>;
+  /** What breaks rules about its own spec; what is not malformed works as far as it goes. */
+  readonly mistakes: ReadonlyMap<ObjectId, ReadonlyArray<Finding>>;
   /** Instances that could not be looked at: neither they nor their members are planned for. */
   readonly unobserved: ReadonlyMap<Path, string>;
   /** Labels of the namespaces that a selector asks about. */
@@ -120,7 +123,7 @@ export interface Malformed {
   readonly kind: OwnKind;
   readonly metadata: OwnObject['metadata'];
   readonly status: OwnObject['status'];
-  readonly problem: string;
+  readonly mistakes: ReadonlyArray<Finding>;
 }
 
 /** The same world for the one who learns. */
@@ -130,6 +133,7 @@ export interface Draft extends World {
   readonly users: Map<Path, User>;
   readonly teams: Map<Path, Team>;
   readonly malformed: Map<ObjectId, Malformed>;
+  readonly mistakes: Map<ObjectId, ReadonlyArray<Finding>>;
   readonly failures: Map<ObjectId, string>;
 }
 

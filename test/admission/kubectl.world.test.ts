@@ -125,7 +125,7 @@ for (const [name, runtime, deploy] of RUNTIMES) {
         patch,
       ]);
       expect(code).toBe(1);
-      expect(stderr).toContain('spec.keyAlias: "other": immutable: ');
+      expect(stderr).toContain('spec.keyAlias: "other": is immutable, ');
     });
 
     test('an object whose model was withdrawn can still be labelled, raised and blocked', async () => {

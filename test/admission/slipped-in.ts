@@ -8,12 +8,10 @@ type Json = Record<string, unknown>;
 export interface SlippedIn {
   readonly what: string;
   readonly object: KubeObject;
-  /** The rule by which the function refuses it. */
+  /** The rule by which the function refuses it: the reason of the condition too. */
   readonly rule: string;
-  /** Type and reason of the condition, not True, in which reconcile says it. */
-  readonly condition: readonly [type: string, reason: string];
-  /** Reconcile does not say it yet. */
-  readonly silent?: true;
+  /** The condition, False, in which reconcile says it. */
+  readonly condition: string;
 }
 
 const to = (name: string, namespace = 'platform') => ({ connectionRef: { instanceRef: { name, namespace } } });
@@ -40,6 +38,18 @@ const entry = (identifier: string, nameRef: string, more: Json = {}) =>
   modelEntry('gpt-4o', { identifier, modelCredentials: { nameRef, keys: { apiKey: 'apiKey' } }, ...more });
 const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
 
+const held = { finalizers: ['example.com/kept'] };
+
+/** Objects that are deleted and stay for somebody else's finalizer. */
+export const LEAVING: ReadonlyArray<KubeObject> = [
+  objectOf('GatewayInstance', GOOD.GatewayInstance, { name: 'leaving', ...held }),
+  objectOf(
+    'User',
+    { ...GOOD.User, userEmail: 'leaving@example.com', autoCreateKey: false, teamRefs: [] },
+    { name: 'leaving', ...held },
+  ),
+];
+
 /** What stands there, let in by the function, beside the good world: what the bad ones run into. */
 export const AROUND: ReadonlyArray<KubeObject> = [
   objectOf('GatewayInstance', { ...GOOD.GatewayInstance, allowedNamespaces: { from: 'Same' } }, { name: 'closed' }),
@@ -51,6 +61,7 @@ export const AROUND: ReadonlyArray<KubeObject> = [
     { name: 'elsewhere' },
   ),
   secretOf('theirs', { key: 'x' }, 'team-a'),
+  ...LEAVING,
 ];
 
 export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
@@ -58,112 +69,155 @@ export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
     what: 'a key for a model that is not served',
     object: of('VirtualKey', { models: ['gpt-4'] }),
     rule: 'ModelNotServed',
-    condition: ['Ready', 'ModelNotServed'],
+    condition: 'Ready',
   },
   {
     what: 'a key of which one model of two is not served',
     object: of('VirtualKey', { models: ['gpt-4o', 'gpt-4'] }),
     rule: 'ModelNotServed',
-    condition: ['ModelsReady', 'ModelNotServed'],
+    condition: 'ModelsReady',
   },
   {
     what: 'a key whose alias another key of the namespace has',
     object: of('VirtualKey', { keyAlias: GOOD.VirtualKey.keyAlias }),
     rule: 'AliasTaken',
-    condition: ['Ready', 'AliasTaken'],
+    condition: 'Ready',
   },
   {
     what: 'a key whose alias a key of another namespace has',
     object: of('VirtualKey', { keyAlias: GOOD.VirtualKey.keyAlias }, { namespace: 'team-b' }),
     rule: 'AliasTaken',
-    condition: ['Ready', 'AliasTaken'],
+    condition: 'Ready',
   },
   {
     what: 'a key of an instance that is not there',
     object: of('VirtualKey', to('mian')),
     rule: 'InstanceNotFound',
-    condition: ['Ready', 'InstanceNotFound'],
+    condition: 'Ready',
   },
   {
     what: 'a key of an instance that does not admit its namespace',
     object: of('VirtualKey', to('closed')),
     rule: 'InstanceNotFound',
-    condition: ['Ready', 'NamespaceNotAllowed'],
+    condition: 'Ready',
+  },
+  {
+    what: 'a key of an instance that is being deleted',
+    object: of('VirtualKey', to('leaving')),
+    rule: 'InstanceNotFound',
+    condition: 'Ready',
+  },
+  {
+    what: 'a key of a user who is being deleted',
+    object: of('VirtualKey', { userRef: { name: 'leaving' } }),
+    rule: 'UserNotFound',
+    condition: 'Ready',
+  },
+  {
+    what: 'a key with four mistakes',
+    object: of('VirtualKey', {
+      models: ['gpt-4', 'llama'],
+      userRef: { name: 'nobody' },
+      teamRef: { name: 'elsewhere' },
+    }),
+    rule: 'UserNotFound',
+    condition: 'Ready',
+  },
+  {
+    what: 'a user of an instance that is not there',
+    object: of('User', to('mian')),
+    rule: 'InstanceNotFound',
+    condition: 'Ready',
+  },
+  {
+    what: 'a team of an instance that does not admit its namespace',
+    object: of('Team', to('closed')),
+    rule: 'InstanceNotFound',
+    condition: 'Ready',
   },
   {
     what: 'a key of a user who is not there',
     object: of('VirtualKey', { userRef: { name: 'nobody' } }),
     rule: 'UserNotFound',
-    condition: ['Ready', 'UserNotFound'],
+    condition: 'Ready',
   },
   {
     what: 'a key of a user of another instance',
     object: of('VirtualKey', { userRef: { name: 'elsewhere' } }),
     rule: 'UserOfOtherInstance',
-    condition: ['Ready', 'UserNotFound'],
+    condition: 'Ready',
   },
   {
     what: 'a key of a team that is not there',
     object: of('VirtualKey', { teamRef: { name: 'nobody' } }),
     rule: 'TeamNotFound',
-    condition: ['Ready', 'TeamNotFound'],
+    condition: 'Ready',
   },
   {
     what: 'a key of a team of another instance',
     object: of('VirtualKey', { teamRef: { name: 'elsewhere' } }),
     rule: 'TeamOfOtherInstance',
-    condition: ['Ready', 'TeamNotFound'],
+    condition: 'Ready',
   },
   {
     what: "a key that would write into somebody else's Secret",
     object: of('VirtualKey', { secretTemplate: { name: 'theirs' } }),
     rule: 'SecretConflict',
-    condition: ['Ready', 'SecretConflict'],
+    condition: 'Ready',
   },
   {
     what: 'a user whose e-mail address another user has',
     object: of('User', { userEmail: GOOD.User.userEmail }),
     rule: 'AliasTaken',
-    condition: ['Ready', 'AliasTaken'],
+    condition: 'Ready',
   },
   {
     what: 'a user whose key would have the alias of another key',
     object: of('User', { autoCreateKey: true, keyAlias: GOOD.VirtualKey.keyAlias }),
     rule: 'AliasTaken',
-    condition: ['Ready', 'AliasTaken'],
-    silent: true,
+    condition: 'Ready',
   },
   {
     what: 'a user of a team that is not there',
     object: of('User', { teamRefs: [{ name: 'nobody' }] }),
     rule: 'TeamNotFound',
-    condition: ['Ready', 'TeamNotFound'],
+    condition: 'Ready',
+  },
+  {
+    what: 'a user of two teams of which one is of another instance and one is not there',
+    object: of('User', { teamRefs: [{ name: 'elsewhere' }, { name: 'nobody' }] }),
+    rule: 'TeamOfOtherInstance',
+    condition: 'Ready',
+  },
+  {
+    what: 'a user of which one model of two is not served',
+    object: of('User', { models: ['gpt-4o', 'gpt-4'] }),
+    rule: 'ModelNotServed',
+    condition: 'ModelsReady',
   },
   {
     what: 'a user for a model that is not served',
     object: of('User', { models: ['gpt-4'] }),
     rule: 'ModelNotServed',
-    condition: ['Ready', 'ModelNotServed'],
-    silent: true,
+    condition: 'Ready',
   },
   {
     what: 'a team whose alias another team has',
     object: of('Team', { teamAlias: GOOD.Team.teamAlias }),
     rule: 'AliasTaken',
-    condition: ['Ready', 'AliasTaken'],
+    condition: 'Ready',
   },
   {
     what: 'a team for a model that is not served',
     object: of('Team', { models: ['gpt-4'] }),
     rule: 'ModelNotServed',
-    condition: ['Ready', 'ModelNotServed'],
-    silent: true,
+    condition: 'Ready',
   },
   {
     what: 'an instance without its database Secret',
     object: of('GatewayInstance', { databaseSecretRef: { ...databaseSecretRef, nameRef: 'missing' } }),
     rule: 'SecretNotFound',
-    condition: ['DatabaseReady', 'SecretNotFound'],
+    condition: 'DatabaseReady',
   },
   {
     what: 'an instance whose database Secret lacks an entry',
@@ -171,19 +225,27 @@ export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
       databaseSecretRef: { ...databaseSecretRef, keys: { ...databaseSecretRef.keys, hostSecret: 'missing' } },
     }),
     rule: 'SecretEntryMissing',
-    condition: ['DatabaseReady', 'SecretEntryMissing'],
+    condition: 'DatabaseReady',
   },
   {
     what: 'an instance without its store Secret',
     object: of('GatewayInstance', { redisSecretRef: { ...redisSecretRef, nameRef: 'missing' } }),
     rule: 'SecretNotFound',
-    condition: ['StoreReady', 'SecretNotFound'],
+    condition: 'StoreReady',
+  },
+  {
+    what: 'an instance whose store Secret lacks two entries',
+    object: of('GatewayInstance', {
+      redisSecretRef: { ...redisSecretRef, keys: { ...redisSecretRef.keys, portSecret: 'p', passwordSecret: 'q' } },
+    }),
+    rule: 'SecretEntryMissing',
+    condition: 'StoreReady',
   },
   {
     what: 'an instance of which one entry has no Secret',
     object: of('GatewayInstance', { models: [entry('one', 'creds-gpt-4o'), entry('two', 'missing')] }),
     rule: 'SecretNotFound',
-    condition: ['ModelsReady', 'SecretNotFound'],
+    condition: 'ModelsReady',
   },
   {
     what: 'an instance of which one entry maps an entry that its Secret lacks',
@@ -194,13 +256,12 @@ export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
       ],
     }),
     rule: 'SecretEntryMissing',
-    condition: ['ModelsReady', 'SecretEntryMissing'],
+    condition: 'ModelsReady',
   },
   {
     what: 'an instance of which two entries share a Secret',
     object: of('GatewayInstance', { models: [entry('one', 'creds-gpt-4o'), entry('two', 'creds-gpt-4o')] }),
     rule: 'SharedCredentials',
-    condition: ['ModelsReady', 'SharedCredentials'],
-    silent: true,
+    condition: 'ModelsReady',
   },
 ];

@@ -1,8 +1,9 @@
 // Is a credential called as no provider calls it? Legal, but nobody would read it (DESIGN 7).
+
+import { didYouMean } from '#core/nearest.ts';
+import { toMember } from '#core/rules/secret-entries.ts';
 import type { Check } from '../check.ts';
-import { didYouMean } from '../nearest.ts';
 import { InstanceView, toView } from '../spec-views.ts';
-import { toMember } from './secret-entries.ts';
 
 const KNOWN = [
   'apiKey',
@@ -25,7 +26,7 @@ export const credentialNames: Check = async ({ object }) =>
         rule: 'UnknownCredentialName',
         path: `spec.models[${index}].modelCredentials.keys${toMember(name)}`,
         value: undefined,
-        message: `no provider reads a credential of this name${didYouMean(name, KNOWN) || `; known are ${KNOWN.join(', ')}`}`,
+        message: `no provider reads a credential of this name${didYouMean(name, KNOWN) || `; remove it, or choose among ${KNOWN.join(', ')}`}`,
         effect: 'warn',
       })),
   );

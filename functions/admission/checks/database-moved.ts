@@ -11,6 +11,6 @@ export const databaseMoved: Check = async ({ object, old }, lookup) => {
   const keys = await keysOfInstance(object, lookup, 50);
   if (keys.length === 0) return [];
   const message =
-    'if this is another database, the aliases and the spend of the keys stay behind in the old one: all budgets begin anew';
+    'if this is another database, the aliases and the spend of the keys stay behind in the old one; move the schema gateway_operator along, or all budgets begin anew';
   return [{ rule: 'DatabaseMoved', path: 'spec.databaseSecretRef', value: undefined, message, effect: 'warn' }];
 };

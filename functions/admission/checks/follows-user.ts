@@ -9,6 +9,6 @@ export const followsUser: Check = async ({ object, old }) => {
     isMap(metadata) && Array.isArray(metadata.ownerReferences) ? metadata.ownerReferences : [];
   const user = owners.find((owner) => isMap(owner) && owner.kind === 'User' && owner.controller === true);
   if (!isMap(user)) return [];
-  const message = `this key follows User ${JSON.stringify(user.name)} and is put back as the User says: edit the User`;
+  const message = `this key follows User ${JSON.stringify(user.name)} and is put back as the User says; edit the User`;
   return [{ rule: 'FollowsUser', path: 'spec', value: undefined, message, effect: 'warn' }];
 };

@@ -2,9 +2,9 @@
 import { virtualKeys } from '#crds/kinds.ts';
 import type { Check } from '../check.ts';
 import { KeyView, toView } from '../spec-views.ts';
-import { aliasTaken } from './alias-taken.ts';
+import { findAliasTaken } from './alias-taken.ts';
 
 export const keyAliasFree: Check = ({ object }, lookup) => {
   const alias = toView(KeyView, object.spec).keyAlias;
-  return aliasTaken({ object, resource: virtualKeys, field: 'spec.keyAlias', alias }, lookup);
+  return findAliasTaken({ object, resource: virtualKeys, field: 'spec.keyAlias', alias }, lookup);
 };

@@ -7,7 +7,7 @@ export const keyReplaced: Check = async ({ object, old }) => {
   const before = toView(UserView, old?.spec);
   const after = toView(UserView, object.spec);
   if (old === undefined || before.autoCreateKey !== true || after.autoCreateKey !== true) return [];
-  const message = "the user's key is replaced by a new one: clients need the new value from its Secret";
+  const message = "the user's key is replaced by a new one; give clients the new value from its Secret";
   if (before.keyAlias !== after.keyAlias) {
     return [{ rule: 'KeyReplaced', path: 'spec.keyAlias', value: after.keyAlias, message, effect: 'warn' }];
   }

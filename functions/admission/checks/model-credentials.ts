@@ -1,21 +1,20 @@
 // Are the credential Secrets of the model entries there, with every entry that they map?
+import { judgeCredentials } from '#core/rules/instance-secrets.ts';
 import type { Check } from '../check.ts';
 import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
-import { missingEntries, readSecret } from './secret-entries.ts';
+import { readSecret } from './read-secret.ts';
 
 export const modelCredentials: Check = async ({ object }, lookup) => {
-  const judgeEntry = async ({ modelCredentials: credentials }: ModelEntryView, index: number) => {
-    if (credentials?.nameRef === undefined) return [];
-    const at = `spec.models[${index}].modelCredentials`;
-    const use = {
-      namespace: object.metadata.namespace,
-      name: credentials.nameRef,
-      namePath: `${at}.nameRef`,
-      keysPath: `${at}.keys`,
-      keys: credentials.keys,
-    };
-    const secret = await readSecret(use, lookup);
-    return secret.found ? missingEntries(use, secret.data) : secret.findings;
+  const { namespace } = object.metadata;
+  const judgeEntry = async ({ identifier, modelCredentials }: ModelEntryView, index: number) => {
+    const { nameRef, keys } = modelCredentials ?? {};
+    if (nameRef === undefined || keys === undefined) return [];
+    return judgeCredentials(
+      { nameRef, keys },
+      { index, identifier },
+      namespace,
+      await readSecret(namespace, nameRef, lookup),
+    );
   };
   return (await Promise.all(toView(InstanceView, object.spec).models.map(judgeEntry))).flat();
 };

@@ -16,7 +16,7 @@ export const modelsInUse: Check = async ({ object, old }, lookup) => {
     const users = keys.filter(({ spec }) => toView(KeyView, spec).models.includes(model));
     if (users.length === 0) return [];
     const atLeast = keys.length >= MOST_KEYS ? 'at least ' : '';
-    const message = `${JSON.stringify(model)} is no longer served, and ${atLeast}${users.length} of the keys are restricted to it: ${listOf(users)}`;
+    const message = `${JSON.stringify(model)} is no longer served, and ${atLeast}${users.length} of the keys are restricted to it: ${listOf(users)}; change their spec.models, or keep an entry of this name`;
     return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' as const }];
   });
 };

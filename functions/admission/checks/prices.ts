@@ -8,7 +8,7 @@ export const prices: Check = async ({ object }) =>
     if (input !== undefined && output !== undefined) return [];
     const absent = input !== undefined ? 'outputCostPerMillionTokens' : 'inputCostPerMillionTokens';
     const and = input === undefined && output === undefined ? ' and outputCostPerMillionTokens' : '';
-    const message = `a key with a budget cannot use ${JSON.stringify(modelName)} without a price: set ${absent}${and} ("0" is free)`;
+    const message = `a key with a budget cannot use ${JSON.stringify(modelName)} without a price; set ${absent}${and} ("0" is free)`;
     const path = `spec.models[${index}].gatewayParams`;
     return [{ rule: 'ModelNotPriced', path, value: undefined, message, effect: 'warn' as const }];
   });

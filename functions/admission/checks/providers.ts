@@ -1,7 +1,8 @@
 // Does anybody know where the provider of an entry listens?
-import { knowsProvider, providerOf } from '#core/providers.ts';
+import type { Finding } from '#core/finding.ts';
+import { nearest } from '#core/nearest.ts';
+import { KNOWN_PROVIDERS, knowsProvider, providerOf } from '#core/providers.ts';
 import type { Check } from '../check.ts';
-import type { Finding } from '../finding.ts';
 import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
 export const providers: Check = async ({ object }) =>
@@ -13,17 +14,18 @@ function judgeEntry({ gatewayParams, modelCredentials }: ModelEntryView, at: str
   const slash = gatewayParams?.model?.indexOf('/') ?? -1;
   const override = gatewayParams?.customLLMProvider;
   const provider = override ?? (slash > 0 ? gatewayParams?.model?.slice(0, slash) : undefined);
-  if (provider === undefined) return [];
+  if (provider === undefined || provider === '') return [];
   const hasAddress = gatewayParams?.apiBase !== undefined || Object.hasOwn(modelCredentials?.keys ?? {}, 'apiBase');
-  const found = {
-    path: override === undefined ? `${at}.model` : `${at}.customLLMProvider`,
-    value: override ?? gatewayParams?.model,
-    effect: 'warn',
-  } as const;
+  const path = override === undefined ? `${at}.model` : `${at}.customLLMProvider`;
+  const found = { path, value: override ?? gatewayParams?.model, effect: 'warn' } as const;
+  const meant = knowsProvider(provider) ? undefined : nearest(provider, KNOWN_PROVIDERS);
+  const or = meant === undefined ? '' : `did you mean ${JSON.stringify(meant)}? Else `;
   if (!hasAddress && providerOf(provider).base === undefined) {
-    const message = `the gateway has no address for provider ${JSON.stringify(provider)}: add a credential apiBase, or gatewayParams.apiBase`;
+    const message = `the gateway has no address for provider ${JSON.stringify(provider)}; ${or}add a credential apiBase, or gatewayParams.apiBase`;
     return [{ rule: 'ProviderWithoutAddress', message, ...found }];
   }
-  if (override === undefined || knowsProvider(override)) return [];
-  return [{ rule: 'UnknownProvider', message: 'is not known: its apiBase is treated as OpenAI-compatible', ...found }];
+  // Somebody else's name before the slash is nothing to be told about, unless it looks like a slip.
+  if (knowsProvider(provider) || (override === undefined && meant === undefined)) return [];
+  const message = `the gateway does not know provider ${JSON.stringify(provider)}; ${or}check that its apiBase is OpenAI-compatible`;
+  return [{ rule: 'UnknownProvider', message, ...found }];
 }

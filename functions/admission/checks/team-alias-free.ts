@@ -2,9 +2,9 @@
 import { teams } from '#crds/kinds.ts';
 import type { Check } from '../check.ts';
 import { TeamView, toView } from '../spec-views.ts';
-import { aliasTaken } from './alias-taken.ts';
+import { findAliasTaken } from './alias-taken.ts';
 
 export const teamAliasFree: Check = ({ object }, lookup) => {
   const alias = toView(TeamView, object.spec).teamAlias;
-  return aliasTaken({ object, resource: teams, field: 'spec.teamAlias', alias }, lookup);
+  return findAliasTaken({ object, resource: teams, field: 'spec.teamAlias', alias }, lookup);
 };

@@ -2,9 +2,9 @@
 import { users } from '#crds/kinds.ts';
 import type { Check } from '../check.ts';
 import { toView, UserView } from '../spec-views.ts';
-import { aliasTaken } from './alias-taken.ts';
+import { findAliasTaken } from './alias-taken.ts';
 
 export const userEmailFree: Check = ({ object }, lookup) => {
   const alias = toView(UserView, object.spec).userEmail;
-  return aliasTaken({ object, resource: users, field: 'spec.userEmail', alias }, lookup);
+  return findAliasTaken({ object, resource: users, field: 'spec.userEmail', alias }, lookup);
 };

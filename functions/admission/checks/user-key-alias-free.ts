@@ -3,12 +3,12 @@ import { userKeyName } from '#core/names.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import type { Check } from '../check.ts';
 import { toView, UserView } from '../spec-views.ts';
-import { aliasTaken } from './alias-taken.ts';
+import { findAliasTaken } from './alias-taken.ts';
 
 export const userKeyAliasFree: Check = async ({ object }, lookup) => {
   const { autoCreateKey, keyAlias: alias } = toView(UserView, object.spec);
   if (autoCreateKey !== true) return [];
   const { name } = object.metadata;
   const owner = name === undefined ? undefined : userKeyName(name);
-  return aliasTaken({ object, resource: virtualKeys, field: 'spec.keyAlias', alias, owner }, lookup);
+  return findAliasTaken({ object, resource: virtualKeys, field: 'spec.keyAlias', alias, owner }, lookup);
 };

@@ -1,5 +1,6 @@
 // Is there a VirtualKey of the user's name that the user does not own? It is never touched, so the user gets no key.
 import { userKeyName } from '#core/names.ts';
+import { keyConflict } from '#core/rules/key-conflicts.ts';
 import type { Check } from '../check.ts';
 import { toView, UserView } from '../spec-views.ts';
 
@@ -10,6 +11,5 @@ export const userKeyNameFree: Check = async ({ object }, lookup) => {
   if (key === undefined || key.metadata.deletionTimestamp !== undefined) return [];
   const owned = uid !== undefined && (key.metadata.ownerReferences ?? []).some((owner) => owner.uid === uid);
   if (owned) return [];
-  const message = `a VirtualKey ${JSON.stringify(key.metadata.name)} that this User does not own is there already: it is left alone, and the User gets no key until it is gone`;
-  return [{ rule: 'KeyConflict', path: 'spec.autoCreateKey', value: undefined, message, effect: 'warn' }];
+  return [keyConflict(key.metadata.name)];
 };

@@ -6,6 +6,6 @@ export const withoutEffect: Check = async ({ kind, object }) =>
   unactedIn(kind, object.spec)
     .filter(({ path }) => !readByPeople.has(path))
     .map(({ path }) => {
-      const message = 'this version accepts the field and does nothing with it yet';
+      const message = 'this version accepts the field and does nothing with it yet; do not rely on it';
       return { rule: 'WithoutEffect', path, value: undefined, message, effect: 'warn' };
     });

@@ -44,8 +44,8 @@ export async function lookAgain(at: At, hands: Hands): Promise<Fact> {
 }
 
 async function seen(object: KubeObject, { deps, now, world }: Hands): Promise<Fact> {
-  const own = toOwn(object);
-  if (own === undefined || 'problem' in own || own.kind !== 'VirtualKey') return { fact: 'object', object };
+  const own = toOwn(object)?.object;
+  if (own?.kind !== 'VirtualKey') return { fact: 'object', object };
   const instance = world.instances.get(instancePathOf(own));
   const recorded = { claim: instance?.claims.get(aliasOf(own).key), time: instance?.time ?? now };
   return { fact: 'key', view: await observeKey({ deps, now, sweep: false, count: 0 }, own, recorded) };

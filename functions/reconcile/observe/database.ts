@@ -1,12 +1,14 @@
 // Does an instance's database answer, in our schema, and what does it hold?
 import { toDatabaseConnection } from '#core/connections.ts';
+import { toProblem } from '#core/finding.ts';
 import { DatabaseUnreachable, SchemaMissing, type StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Registry } from '#core/ports/registry.ts';
+import { judgeDatabaseSecret } from '#core/rules/instance-secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem } from '../world.ts';
-import { dataIn, type Read, secretProblem } from './instance-secrets.ts';
+import { type Read, toReadSecret } from './instance-secrets.ts';
 import { type Link, openedKey } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { readSums } from './sums.ts';
@@ -35,7 +37,7 @@ export async function reachDatabase(
   members: ReadonlyArray<Member>,
 ): Promise<ReachedDatabase> {
   const { deps, memory, now, acts } = look;
-  const found = findDatabase(look, spec, secrets);
+  const found = findDatabase(look, { metadata, spec }, secrets);
   // An instance that is deleted with its Secrets is cleaned up where it last was.
   const last = metadata.deletionTimestamp === undefined ? undefined : memory.databases.get(metadata.uid);
   if ('reason' in found && last === undefined) return unreached(found, now);
@@ -66,17 +68,17 @@ export async function reachDatabase(
 
 function findDatabase(
   { deps }: Look,
-  spec: GatewayInstance['spec'],
+  { metadata, spec }: Pick<GatewayInstance, 'metadata' | 'spec'>,
   secrets: ReadonlyMap<string, Read>,
 ): Problem | { readonly registry: Registry & Books; readonly where: string } {
-  const name = spec.databaseSecretRef.nameRef;
-  const problem = secretProblem(name, secrets.get(name), 'the database connection');
+  const ref = spec.databaseSecretRef;
+  const read = toReadSecret(ref.nameRef, secrets.get(ref.nameRef));
+  if ('reason' in read) return read;
+  const problem = toProblem(judgeDatabaseSecret(ref, metadata.namespace, read.secret));
   if (problem !== undefined) return problem;
-  const connection = toDatabaseConnection(spec.databaseSecretRef, dataIn(secrets.get(name)));
-  if (!connection.ok) {
-    const { reason, entry, problem: what } = connection.failure;
-    return { reason, message: `Secret "${name}": entry "${entry}" ${what}` };
-  }
+  const connection = toDatabaseConnection(ref, read.secret?.data ?? {});
+  // Judged a moment ago: not met.
+  if (!connection.ok) return { reason: connection.failure.reason, message: connection.failure.problem };
   const { host, port, dbname } = connection.value;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
   return { registry: deps.backends.database(connection.value), where };

@@ -36,7 +36,7 @@ async function isGone({ cluster }: ReconcileDeps, claim: Claim, key: string, ins
   if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
   const found = await cluster.get(OWN[KINDS[claim.kind]], namespace, name);
   if (found?.metadata.uid !== uid) return true;
-  const own = toOwn(found);
-  if (own === undefined || 'problem' in own || own.kind === 'GatewayInstance') return false;
+  const own = toOwn(found)?.object;
+  if (own === undefined || own.kind === 'GatewayInstance') return false;
   return instancePathOf(own) !== instance || aliasOf(own).key !== key;
 }

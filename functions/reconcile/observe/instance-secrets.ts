@@ -1,14 +1,14 @@
 // What do the Secrets say that an instance names? Read once each, by name.
 import { RESOURCES } from '#core/ports/cluster.ts';
+import type { ReadSecret, SecretData } from '#core/rules/secret-entries.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Problem } from '../world.ts';
 import { each } from './each.ts';
 import { type Look, reasonOf } from './look.ts';
 import { dataOf } from './secrets.ts';
 
-export type Data = Readonly<Record<string, string>>;
 /** A Secret's data, `undefined` for one that is not there, or why it could not be read. */
-export type Read = { readonly data: Data | undefined } | { readonly unread: string };
+export type Read = { readonly data: SecretData | undefined } | { readonly unread: string };
 
 const WIDTH = 8;
 
@@ -34,17 +34,9 @@ export async function readSecrets(
   return new Map(read);
 }
 
-/** What is wrong with a Secret itself, before its entries are looked at. */
-export function secretProblem(name: string, read: Read | undefined, what: string): Problem | undefined {
-  if (read === undefined || ('data' in read && read.data === undefined)) {
-    return {
-      reason: 'SecretNotFound',
-      message: `Secret "${name}" with ${what} is not there: create it in the namespace of the instance`,
-    };
-  }
-  if ('unread' in read)
-    return { reason: 'SecretUnreadable', message: `Secret "${name}" with ${what} cannot be read: ${read.unread}` };
-  return undefined;
+/** What was found out about a Secret, as the rules ask; or why nothing was. People who read a condition may not read the Secret. */
+export function toReadSecret(name: string, read: Read | undefined): { readonly secret: ReadSecret } | Problem {
+  if (read !== undefined && 'unread' in read)
+    return { reason: 'SecretUnreadable', message: `Secret "${name}" could not be read: ${read.unread}` };
+  return { secret: read?.data && { data: read.data, listed: false } };
 }
-
-export const dataIn = (read: Read | undefined): Data => (read !== undefined && 'data' in read ? (read.data ?? {}) : {});

@@ -1,11 +1,15 @@
 // Does an instance stand: its Secrets, its database, its store, its published snapshot? One that fails is told, never thrown.
 import { toStoreConnection } from '#core/connections.ts';
+import { toProblem } from '#core/finding.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
+import { judgeCredentials, judgeStoreSecret } from '#core/rules/instance-secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { judge } from '#crds/judge.ts';
+import { gatewayInstances } from '#crds/kinds.ts';
 import type { InstanceDraft, Member, Problem } from '../world.ts';
 import { reachDatabase } from './database.ts';
-import { dataIn, type Read, readSecrets, secretProblem } from './instance-secrets.ts';
+import { type Read, readSecrets, toReadSecret } from './instance-secrets.ts';
 import type { Link } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { observeSnapshot } from './published.ts';
@@ -41,16 +45,18 @@ export async function observeInstance(
 }
 
 function storeConnection(
-  { spec }: GatewayInstance,
+  { metadata, spec }: GatewayInstance,
   secrets: ReadonlyMap<string, Read>,
 ): StoreConnection | ({ readonly ok: false } & Problem) {
-  const name = spec.redisSecretRef.nameRef;
-  const problem = secretProblem(name, secrets.get(name), 'the store connection');
+  const ref = spec.redisSecretRef;
+  const read = toReadSecret(ref.nameRef, secrets.get(ref.nameRef));
+  if ('reason' in read) return { ok: false, ...read };
+  const problem = toProblem(judgeStoreSecret(ref, metadata.namespace, read.secret));
   if (problem !== undefined) return { ok: false, ...problem };
-  const connection = toStoreConnection(spec.redisSecretRef, dataIn(secrets.get(name)));
+  const connection = toStoreConnection(ref, read.secret?.data ?? {});
   if (connection.ok) return connection.value;
-  const { reason, entry, problem: what } = connection.failure;
-  return { ok: false, reason, message: `Secret "${name}": entry "${entry}" ${what}` };
+  // Judged a moment ago: not met.
+  return { ok: false, reason: connection.failure.reason, message: connection.failure.problem };
 }
 
 async function probe({ deps }: Look, object: GatewayInstance, store: StoreConnection): Promise<InstanceDraft['store']> {
@@ -73,17 +79,27 @@ async function probe({ deps }: Look, object: GatewayInstance, store: StoreConnec
   }
 }
 
-function entryProblems({ spec }: GatewayInstance, secrets: ReadonlyMap<string, Read>): ReadonlyMap<string, Problem> {
-  const found = spec.models.flatMap(({ identifier, requiresAuth, modelCredentials }): Array<[string, Problem]> => {
-    if (!requiresAuth || modelCredentials === undefined) return [];
-    const { nameRef, keys } = modelCredentials;
-    const problem = secretProblem(nameRef, secrets.get(nameRef), `the credentials of model entry "${identifier}"`);
-    if (problem !== undefined) return [[identifier, problem]];
-    const data = dataIn(secrets.get(nameRef));
-    const missing = Object.values(keys).filter((entry) => data[entry] === undefined);
-    if (missing.length === 0) return [];
-    const message = `Secret "${nameRef}" of model entry "${identifier}" has no entry ${missing.map((entry) => `"${entry}"`).join(', ')}: add it, or correct modelCredentials.keys`;
-    return [[identifier, { reason: 'SecretEntryMissing', message }]];
-  });
+function entryProblems(object: GatewayInstance, secrets: ReadonlyMap<string, Read>): ReadonlyMap<string, Problem> {
+  const { metadata, spec } = object;
+  const found = spec.models.flatMap(
+    ({ identifier, requiresAuth, modelCredentials }, index): Array<[string, Problem]> => {
+      if (!requiresAuth) return [];
+      if (modelCredentials === undefined) return withoutCredentials(object, identifier, index);
+      const { nameRef } = modelCredentials;
+      const read = toReadSecret(nameRef, secrets.get(nameRef));
+      if ('reason' in read) return [[identifier, read]];
+      const problem = toProblem(
+        judgeCredentials(modelCredentials, { index, identifier }, metadata.namespace, read.secret),
+      );
+      return problem === undefined ? [] : [[identifier, problem]];
+    },
+  );
   return new Map(found);
+}
+
+/** The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it. */
+function withoutCredentials(object: GatewayInstance, identifier: string, index: number): Array<[string, Problem]> {
+  const mistakes = judge(gatewayInstances, object).filter(({ path }) => path.startsWith(`spec.models[${index}].`));
+  const problem = toProblem(mistakes);
+  return problem === undefined ? [] : [[identifier, problem]];
 }

@@ -104,7 +104,8 @@ function collection(scope: Scope): Objects {
       : scope.look === 'at' && scope.kind === 'GatewayInstance'
         ? pathOf(scope)
         : undefined;
-  return { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map(), complete };
+  const none = { malformed: new Map(), mistakes: new Map() };
+  return { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), ...none, complete };
 }
 
 /** Labels of these namespaces; one that is not there has none. */

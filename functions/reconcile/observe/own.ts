@@ -1,7 +1,7 @@
 // Is this an object of ours, and is it well-formed?
-import { parseDuration } from '#core/duration.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { type Finding, read } from '#crds/judge.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
@@ -23,15 +23,19 @@ export interface Collection {
   readonly users: Map<Path, User>;
   readonly teams: Map<Path, Team>;
   readonly malformed: Map<ObjectId, Malformed>;
+  readonly mistakes: Map<ObjectId, ReadonlyArray<Finding>>;
 }
 
 /** Puts an object as the cluster has it where it belongs. What is not of our kinds is passed over. */
 export function keep(into: Collection, object: KubeObject): void {
-  const read = toOwn(object);
-  if (read === undefined) return;
-  const id = idOf(read.kind, read.metadata);
-  if ('problem' in read) {
-    into.malformed.set(id, read);
+  const own = toOwn(object);
+  if (own === undefined) return;
+  const { object: read, mistakes } = own;
+  const id = idOf(own.kind, own.metadata);
+  if (mistakes.length === 0) into.mistakes.delete(id);
+  else into.mistakes.set(id, mistakes);
+  if (read === undefined) {
+    into.malformed.set(id, own);
     return;
   }
   into.malformed.delete(id);
@@ -42,42 +46,22 @@ export function keep(into: Collection, object: KubeObject): void {
   else into.teams.set(path, read);
 }
 
-/** An object of ours with its defaults, or what is wrong with it. A status that is none counts as absent: it is written anew. */
-export function toOwn(object: KubeObject): OwnObject | Malformed | undefined {
-  const kind = Object.values(OWN).find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
-  if (kind === undefined) return undefined;
-  const spec = kind.spec.safeParse(object.spec);
-  const status = kind.status.safeParse(object.status);
-  const metadata = object.metadata as OwnObject['metadata'];
-  const seen = status.success ? (status.data as OwnObject['status']) : undefined;
-  if (!spec.success) {
-    const [issue] = spec.error.issues;
-    const problem = `spec.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is malformed'}`;
-    return { kind: kind.kind, metadata, status: seen, problem };
-  }
-  const endless = durationsOf(spec.data as OwnObject['spec']).find((text) => parseDuration(text) === undefined);
-  if (endless !== undefined) {
-    const problem = `spec: ${JSON.stringify(endless)} is not a duration of at most 36525 days`;
-    return { kind: kind.kind, metadata, status: seen, problem };
-  }
-  // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
-  return { apiVersion: kind.apiVersion, kind: kind.kind, metadata, spec: spec.data, status: seen } as OwnObject;
+/** An object of our kinds: with its defaults, and undefined where it is malformed; and what breaks a rule about its own spec. */
+export interface Own extends Malformed {
+  readonly object: OwnObject | undefined;
 }
 
-/** Whatever planning parses as a duration: their length is a rule that the schema alone does not know. */
-function durationsOf(spec: OwnObject['spec']): ReadonlyArray<string> {
-  const all =
-    'routing' in spec
-      ? [
-          ...Object.values(spec.routing.timeouts),
-          spec.routing.cooldown.within,
-          spec.routing.cooldown.duration,
-          ...spec.models.map(({ gatewayParams }) => gatewayParams.timeout),
-        ]
-      : [
-          spec.budgetDuration,
-          'duration' in spec ? spec.duration : undefined,
-          ...('rotation' in spec ? [spec.rotation?.every, spec.rotation?.overlap] : []),
-        ];
-  return all.filter((text) => text !== undefined);
+/** Judged as admission judges it. A status that is none counts as absent: it is written anew. */
+export function toOwn(object: KubeObject): Own | undefined {
+  const kind = Object.values(OWN).find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
+  if (kind === undefined) return undefined;
+  const { spec, findings: mistakes } = read(kind, object);
+  const seen = kind.status.safeParse(object.status);
+  const status = seen.success ? (seen.data as OwnObject['status']) : undefined;
+  const metadata = object.metadata as OwnObject['metadata'];
+  const own = { apiVersion: kind.apiVersion, kind: kind.kind, metadata, status };
+  // Planning reads every duration, so one without an end is as bad as none.
+  const isMalformed = spec === undefined || mistakes.some(({ rule }) => rule === 'DurationTooLong');
+  // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
+  return { ...own, mistakes, object: isMalformed ? undefined : ({ ...own, spec } as OwnObject) };
 }

@@ -2,7 +2,11 @@
 
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
 import type { Judgement } from '#core/conditions.ts';
+import { type Finding, toProblem } from '#core/finding.ts';
+import { sharedCredentials } from '#core/rules/shared-credentials.ts';
+import { someModels } from '#core/rules/some-models.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { InstanceView, Problem, Reached } from '../world.ts';
 
 export interface InstanceJudgement {
@@ -75,25 +79,29 @@ const toJudgement = (type: string, reached: Reached): Judgement =>
 
 /** `all`: what ModelsReady says. `any`: whether one entry at least can serve, which is all that Ready asks. */
 function judgeModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
-  const { models } = view.object.spec;
-  if (models.length === 0) {
-    const none = {
-      ok: false,
-      reason: 'NoModels',
-      message: 'spec.models is empty: add an entry for each model to serve',
-    } as const;
-    return { all: none, any: none };
-  }
+  const { object } = view;
+  const { models } = object.spec;
+  const none = toReached(someModels(models));
+  if (none !== undefined) return { all: none, any: none };
   const [first] = view.entryProblems.values();
   const some = {
     ok: true,
     message: `${models.length - view.entryProblems.size} of ${models.length} model entries can serve`,
   } as const;
   const snapshot = snapshotProblem(view);
-  if (first === undefined) return snapshot === undefined ? { all: some, any: some } : { all: snapshot, any: some };
-  const message = [...view.entryProblems.values()].map((problem) => problem.message).join('; ');
+  // Who shares a Secret serves all the same, so it keeps nothing from being ready.
+  const allowed = object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION];
+  const shared = toReached(sharedCredentials(models, allowed));
+  if (first === undefined) return { all: shared ?? snapshot ?? some, any: some };
+  const told = [...view.entryProblems.values(), ...(shared === undefined ? [] : [shared])];
+  const message = told.map((problem) => problem.message).join('\n');
   const problem = { ok: false, reason: first.reason, message } as const;
   return { all: problem, any: view.entryProblems.size < models.length ? some : problem };
+}
+
+function toReached(findings: ReadonlyArray<Finding>): (Reached & { ok: false }) | undefined {
+  const problem = toProblem(findings);
+  return problem && { ok: false, ...problem };
 }
 
 /** A snapshot that is too large is not published; the one before goes on serving. */

@@ -1,36 +1,39 @@
 // Does a key, a user or a team work, and if not, what is the first cause? (DESIGN 3: the order of causes.)
 
-import { toTimestamp } from '#core/conditions.ts';
+import { type Judgement, toTimestamp } from '#core/conditions.ts';
+import { toProblem } from '#core/finding.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
-import {
-  hashesOf,
-  type InstanceView,
-  idOf,
-  instancePathOf,
-  type KeyView,
-  type Member,
-  type Problem,
-  pathOf,
-} from '../world.ts';
+import { hashesOf, type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
 import { isDeleted } from './deletion.ts';
-import { isOurs, present } from './key-secret.ts';
+import { present } from './key-secret.ts';
+import {
+  aliasMistakes,
+  keyMistakes,
+  mistakesOf,
+  modelMistakes,
+  secretMistakes,
+  teamMistakes,
+  withMistakes,
+} from './mistakes.ts';
 import type { Outlook } from './outlook.ts';
-import { ownedKeyOf } from './owned-key.ts';
 import { expiryOf, payersOf } from './policies.ts';
 import { spendOf } from './spend.ts';
 
-/** The first cause why the key does not work; undefined when it does. */
+/** Why the key does not work: the first cause is the reason; undefined when it does work. */
 export function whyNotKey(view: KeyView, outlook: Outlook): Problem | undefined {
+  const cause = whyNotMember(view.object, outlook) ?? firstCause(view, outlook);
+  return cause && withMistakes(cause, mistakesOf(view.object, outlook, view));
+}
+
+function firstCause(view: KeyView, outlook: Outlook): Problem | undefined {
   const key = view.object;
-  const first = whyNotMember(key, outlook);
-  if (first !== undefined) return first;
   const standing = outlook.standing(key);
   if (standing.at !== 'admitted') return undefined;
-  const { instance, judgement } = standing;
+  const { instance } = standing;
   const state = outlook.claim(key, instance);
   if (state.state !== 'ours') return undefined;
   const { claim } = state;
@@ -38,9 +41,9 @@ export function whyNotKey(view: KeyView, outlook: Outlook): Problem | undefined 
   // In this order; each is asked only when the ones before have nothing to say.
   const causes: ReadonlyArray<() => Problem | undefined> = [
     // The Secret is ours and holds a value that works.
-    () => whyNotSecret(view, claim),
+    () => whyNotSecret(view, claim, outlook),
     // Whoever is to pay is there.
-    () => payers.missing,
+    () => toProblem(payers.missing),
     // Nobody blocked the key, its user or one of its teams.
     () =>
       whyBlocked(
@@ -52,87 +55,59 @@ export function whyNotKey(view: KeyView, outlook: Outlook): Problem | undefined 
     // Its own budget and those of its user and teams are not used up.
     () => whyExceeded(key, claim, instance, outlook.now, payers.members),
     // One model at least of those it may use is served.
-    () => whyUnserved(view, judgement.served)?.all,
+    () => whyUnserved(key, outlook),
   ];
   return causes.map((ask) => ask()).find((problem) => problem !== undefined);
 }
 
 /** What keys, users and teams have in common: instance, namespace, alias. */
 export function whyNotMember(member: Member, outlook: Outlook): Problem | undefined {
-  const { instanceRef } = member.spec.connectionRef;
-  const name = `GatewayInstance ${pathOf(instanceRef)}`;
+  const name = `GatewayInstance ${pathOf(member.spec.connectionRef.instanceRef)}`;
   if (isDeleted(member)) return { reason: 'Deleting', message: 'it is being deleted' };
   const standing = outlook.standing(member);
-  if (standing.at === 'missing') {
-    // A key never changes its instance; users and teams may.
-    const or = member.kind === 'VirtualKey' ? 'delete this key and make another' : 'change spec.connectionRef';
-    return { reason: 'InstanceNotFound', message: `${name} is not there: create it, or ${or}` };
-  }
+  if (standing.at === 'missing' || standing.at === 'refused') return toProblem([standing.why]);
   if (standing.at === 'paused') return { reason: 'InstanceNotReady', message: `${name} is paused` };
-  if (standing.at === 'refused') {
-    const message = `${name} does not admit namespace "${member.metadata.namespace}": its owner can change spec.allowedNamespaces`;
-    return { reason: 'NamespaceNotAllowed', message };
-  }
   const { ready } = standing.judgement;
   if (!ready.ok)
     return { reason: 'InstanceNotReady', message: `${name} is not ready: ${ready.reason}: ${ready.message}` };
+  const taken = aliasMistakes(member, outlook);
+  if (taken.length > 0) return toProblem(taken);
   const failure = outlook.world.failures.get(idOf(member.kind, member.metadata));
-  const state = outlook.claim(member, standing.instance);
-  if (state.state === 'taken' || state.state === 'orphaned') {
-    const holder = state.state === 'taken' ? state.by : state.claim.holder;
-    const who =
-      holder.namespace === member.metadata.namespace
-        ? `"${holder.name}" has it`
-        : 'an object of another namespace has it';
-    return { reason: 'AliasTaken', message: `the alias is claimed on ${name}: ${who}; choose another` };
-  }
   if (failure !== undefined) return { reason: 'ReconcileFailed', message: failure };
-  if (state.state === 'open') return { reason: 'Pending', message: 'its alias is not claimed yet' };
-  return undefined;
+  const isOpen = outlook.claim(member, standing.instance).state === 'open';
+  return isOpen ? { reason: 'Pending', message: 'its alias is not claimed yet' } : undefined;
 }
 
+/** Why a user or a team is not what its keys can spend from, or has no key of its own. */
 export function whyNotScope(member: User | Team, outlook: Outlook): Problem | undefined {
-  const first = whyNotMember(member, outlook);
-  if (first !== undefined) return first;
+  const cause = whyNotMember(member, outlook) ?? firstCauseOfScope(member, outlook);
+  return cause && withMistakes(cause, mistakesOf(member, outlook));
+}
+
+function firstCauseOfScope(member: User | Team, outlook: Outlook): Problem | undefined {
   const standing = outlook.standing(member);
   if (standing.at !== 'admitted') return undefined;
-  if (member.kind === 'User') {
-    const { key, owned } = ownedKeyOf(member, outlook);
-    if (member.spec.autoCreateKey && key !== undefined && !owned) {
-      const message = `VirtualKey "${key.metadata.name}" is there and does not belong to this User: it is not touched; delete it, or set autoCreateKey to false`;
-      return { reason: 'KeyConflict', message };
-    }
-  }
-  if (member.spec.blocked) return { reason: 'Blocked', message: 'spec.blocked is true: none of its keys works' };
-  const lost = member.kind === 'User' ? whyNotTeams(member, outlook) : undefined;
-  if (lost !== undefined) return lost;
   const state = outlook.claim(member, standing.instance);
-  if (state.state !== 'ours') return undefined;
-  return whyExceeded(member, state.claim, standing.instance, outlook.now, []);
+  const isUser = member.kind === 'User';
+  return (
+    (isUser ? toProblem(keyMistakes(member, outlook)) : undefined) ??
+    (member.spec.blocked
+      ? { reason: 'Blocked', message: 'spec.blocked is true: none of its keys works' }
+      : undefined) ??
+    (isUser ? toProblem(teamMistakes(member, outlook)) : undefined) ??
+    (state.state === 'ours' ? whyExceeded(member, state.claim, standing.instance, outlook.now, []) : undefined) ??
+    whyUnserved(member, outlook)
+  );
 }
 
-/** A team that a user names and that is not there: the user's keys do not work, for nobody keeps that team's budget. */
-function whyNotTeams({ metadata: { namespace }, spec }: User, { world }: Outlook): Problem | undefined {
-  const lost = spec.teamRefs.find(({ name }) => {
-    const team = world.teams.get(pathOf({ namespace, name }));
-    return team === undefined || isDeleted(team) || instancePathOf(team) !== pathOf(spec.connectionRef.instanceRef);
-  });
-  if (lost === undefined) return undefined;
-  const message = `Team "${lost.name}" is not there on the same instance: create it, or change spec.teamRefs`;
-  return { reason: 'TeamNotFound', message };
-}
-
-function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {
+function whyNotSecret(view: KeyView, claim: Claim, outlook: Outlook): Problem | undefined {
   if (view.secret.state === 'unread') return undefined;
   const secret = present(view.secret);
   if (secret === undefined)
     return { reason: 'SecretNotFound', message: `Secret "${view.secretName}" could not be made` };
-  const live = hashesOf(claim);
-  if (!isOurs(secret, view.object, live)) {
-    const message = `Secret "${secret.name}" is there and was not made for this key: it is not touched; delete it, or name another in spec.secretTemplate.name`;
-    return { reason: 'SecretConflict', message };
-  }
-  if (secret.hash !== undefined && live.includes(secret.hash)) return undefined;
+  const conflict = toProblem(secretMistakes(view, outlook));
+  if (conflict !== undefined) return conflict;
+  if (secret.hash !== undefined && hashesOf(claim).includes(secret.hash)) return undefined;
   return { reason: 'Pending', message: 'the value in its Secret does not work yet' };
 }
 
@@ -168,14 +143,28 @@ function whyExceeded(
   return undefined;
 }
 
-/** `some`: models of the key that no entry of the instance serves. `all`: when it has none but these. */
-export function whyUnserved(
-  { object: { spec } }: KeyView,
-  served: ReadonlySet<string>,
-): { readonly some: Problem; readonly all: Problem | undefined } | undefined {
-  const missing = spec.models.filter((model) => !served.has(model));
-  if (missing.length === 0) return undefined;
-  const message = `the instance serves no ${missing.map((model) => JSON.stringify(model)).join(', ')}: names match exactly; correct spec.models, or add the entry`;
-  const problem = { reason: 'ModelNotServed', message };
-  return { some: problem, all: missing.length === spec.models.length ? problem : undefined };
+/** None of its models is served. Some alone are told in `ModelsReady`. */
+function whyUnserved(member: Member, outlook: Outlook): Problem | undefined {
+  const unserved = modelMistakes(member, outlook);
+  return unserved.length === member.spec.models.length ? toProblem(unserved) : undefined;
 }
+
+/** `ModelsReady`: whether the instance serves all of its models; unknown while that cannot be told of an instance. */
+export function judgeModels(member: Member, outlook: Outlook): Judgement {
+  const type = 'ModelsReady';
+  const standing = outlook.standing(member);
+  if (!('judgement' in standing)) {
+    const why = whyNotMember(member, outlook) ?? { reason: 'Pending', message: 'its instance was not looked at yet' };
+    return { type, status: 'Unknown', ...why };
+  }
+  const unserved = toProblem(modelMistakes(member, outlook));
+  if (unserved !== undefined) return { type, status: 'False', ...unserved };
+  return {
+    type,
+    status: 'True',
+    reason: 'Ready',
+    message: `the instance serves all models of the ${NOUN[member.kind]}`,
+  };
+}
+
+const NOUN = { VirtualKey: 'key', User: 'user', Team: 'team' } as const;

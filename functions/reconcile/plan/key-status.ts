@@ -5,8 +5,8 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
-import { hashesOf, instancePathOf, type KeyView, type Problem } from '../world.ts';
-import { whyNotKey, whyUnserved } from './judge-member.ts';
+import { hashesOf, instancePathOf, type KeyView } from '../world.ts';
+import { judgeModels, whyNotKey } from './judge-member.ts';
 import { displayOf, isOurs, present } from './key-secret.ts';
 import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf } from './policies.ts';
@@ -22,11 +22,9 @@ export function planKeyStatus(view: KeyView, outlook: Outlook): Action[] {
   const claim = standing.at === 'admitted' ? outlook.claim(key, standing.instance) : undefined;
   const mine = claim?.state === 'ours' ? claim.claim : undefined;
   const isLost = claim !== undefined && mine === undefined;
-  const served = 'judgement' in standing ? standing.judgement.served : undefined;
-  const unserved = served === undefined ? undefined : whyUnserved(view, served);
   const further = mine === undefined ? [] : judgeFurther(view, mine, standing);
   const after: VirtualKeyStatus = {
-    ...observed(key, [toReady(problem), toModelsReady(unserved?.some), ...further], outlook, mine && FURTHER),
+    ...observed(key, [toReady(problem), judgeModels(key, outlook), ...further], outlook, mine && FURTHER),
     ...secretStatus(view, mine === undefined ? undefined : hashesOf(mine), outlook),
     ...(isLost ? {} : claimStatus(view, mine, outlook)),
     isActive: problem === undefined,
@@ -70,11 +68,6 @@ function claimStatus({ object: key }: KeyView, claim: Claim | undefined, outlook
     ...optional('expiryDate', expiry === undefined ? undefined : toTimestamp(expiry)),
   };
 }
-
-const toModelsReady = (problem: Problem | undefined): Judgement =>
-  problem === undefined
-    ? { type: 'ModelsReady', status: 'True', reason: 'Ready', message: 'the instance serves all models of the key' }
-    : { type: 'ModelsReady', status: 'False', reason: problem.reason, message: problem.message };
 
 /** A value is shown once it works. While nothing can be known of it, what was shown stays. */
 export function secretStatus(

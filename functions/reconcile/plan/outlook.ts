@@ -1,7 +1,10 @@
 // What does planning ask of the world again and again? Answered once per plan: where a member stands, what it claims, who pays beside it.
 import { admitsNamespace } from '#core/allowed-namespaces.ts';
+import type { Finding } from '#core/finding.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Holder } from '#core/ports/registry.ts';
+import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance-found.ts';
+import { type Reference, type Referred, referenceFound } from '#core/rules/reference-found.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
@@ -21,10 +24,11 @@ import { type InstanceJudgement, judgeInstance } from './judge-instance.ts';
 /** Where a member stands with its instance. */
 export type Standing =
   /** There is no such instance, or it is being deleted. */
-  | { readonly at: 'missing'; readonly instance: InstanceView | undefined }
+  | { readonly at: 'missing'; readonly instance: InstanceView | undefined; readonly why: Finding }
   /** Nothing may be done: it is paused, or could not be looked at. */
   | { readonly at: 'paused'; readonly instance: InstanceView | undefined }
-  | { readonly at: 'refused'; readonly instance: InstanceView }
+  /** It does not admit the namespace. Who was never admitted is told the same as where there is none. */
+  | { readonly at: 'refused'; readonly instance: InstanceView; readonly why: Finding }
   | { readonly at: 'unreachable'; readonly instance: InstanceView; readonly judgement: InstanceJudgement }
   | { readonly at: 'admitted'; readonly instance: InstanceView; readonly judgement: InstanceJudgement };
 
@@ -40,7 +44,7 @@ export type ClaimView =
 export type Payer<T> =
   | { readonly state: 'paying'; readonly object: T; readonly claim: Claim }
   | { readonly state: 'waiting' }
-  | { readonly state: 'unusable'; readonly why: string };
+  | { readonly state: 'unusable'; readonly why: Finding };
 
 export interface Outlook {
   readonly world: World;
@@ -70,13 +74,17 @@ export function createOutlook(world: World, now: Millis): Outlook {
     const instance = world.instances.get(path);
     const ref = member.spec.connectionRef.instanceRef;
     if (world.unobserved.has(path)) return { at: 'paused', instance };
-    if (instance === undefined || instance.object.metadata.deletionTimestamp !== undefined)
-      return { at: 'missing', instance };
-    if (instance.object.spec.paused) return { at: 'paused', instance };
     const { namespace } = member.metadata;
+    if (instance === undefined) return { at: 'missing', instance, why: instanceNotFound(ref, namespace) };
     const asking = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
-    const { allowedNamespaces } = instance.object.spec;
-    if (!admitsNamespace(allowedNamespaces, ref.namespace, asking)) return { at: 'refused', instance };
+    const admits = admitsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, asking);
+    const wasAdmitted = admits || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
+    const unseen = wasAdmitted ? undefined : instanceNotFound(ref, namespace);
+    if (instance.object.metadata.deletionTimestamp !== undefined)
+      return { at: 'missing', instance, why: unseen ?? instanceIsDeleted(ref) };
+    if (unseen !== undefined) return { at: 'refused', instance, why: unseen };
+    if (instance.object.spec.paused) return { at: 'paused', instance };
+    if (!admits) return { at: 'refused', instance, why: namespaceNotAllowed(ref, namespace) };
     return { at: instance.database.ok ? 'admitted' : 'unreachable', instance, judgement: judge(instance) };
   };
 
@@ -92,32 +100,25 @@ export function createOutlook(world: World, now: Millis): Outlook {
     return { state: 'taken', by: found.holder };
   };
 
-  const payer = <T extends User | Team>(key: VirtualKey, object: T | undefined, what: string): Payer<T> => {
-    if (object === undefined || object.metadata.deletionTimestamp !== undefined)
-      return { state: 'unusable', why: `${what} is not there` };
-    const mine = key.spec.connectionRef.instanceRef;
-    if (instancePathOf(object) !== pathOf(mine))
-      return { state: 'unusable', why: `${what} belongs to another instance` };
+  const payer = <T extends User | Team>(key: VirtualKey, object: T | undefined, reference: Reference): Payer<T> => {
+    const { connectionRef } = key.spec;
+    const missing = referenceFound(reference, toReferred(object), connectionRef.instanceRef);
+    if (missing !== undefined) return { state: 'unusable', why: missing };
+    if (object === undefined) return { state: 'waiting' };
     const at = standing(object);
     if (at.at !== 'admitted') return { state: 'waiting' };
     const view = claim(object, at.instance);
     if (view.state === 'ours') return { state: 'paying', object, claim: view.claim };
-    if (world.failures.has(idOf(object.kind, object.metadata)))
-      return { state: 'unusable', why: `${what} could not be recorded` };
-    const lost = view.state === 'taken';
-    return lost
-      ? {
-          state: 'unusable',
-          why: `${what} does not have its ${object.kind === 'User' ? 'userEmail' : 'teamAlias'} to itself`,
-        }
-      : { state: 'waiting' };
+    const hasFailed = world.failures.has(idOf(object.kind, object.metadata));
+    return hasFailed || view.state === 'taken' ? { state: 'unusable', why: notReady(reference) } : { state: 'waiting' };
   };
 
   const userOf = (key: VirtualKey): Payer<User> | undefined => {
     const name = key.spec.userRef?.name;
     if (name === undefined) return undefined;
     const { namespace } = key.metadata;
-    return payer(key, world.users.get(pathOf({ namespace, name })), `User "${name}"`);
+    const reference = { kind: 'User', path: 'spec.userRef.name', name, namespace } as const;
+    return payer(key, world.users.get(pathOf({ namespace, name })), reference);
   };
 
   let wanted: ReadonlyMap<string, ReadonlyArray<Member>> | undefined;
@@ -130,8 +131,9 @@ export function createOutlook(world: World, now: Millis): Outlook {
   const teamsOf = (key: VirtualKey): ReadonlyArray<Payer<Team>> => {
     const { namespace } = key.metadata;
     const named = key.spec.teamRef?.name;
-    if (named !== undefined)
-      return [payer(key, world.teams.get(pathOf({ namespace, name: named })), `Team "${named}"`)];
+    const teamOf = (team: string, path: string) =>
+      payer(key, world.teams.get(pathOf({ namespace, name: team })), { kind: 'Team', path, name: team, namespace });
+    if (named !== undefined) return [teamOf(named, 'spec.teamRef.name')];
     const name = key.spec.userRef?.name;
     const user = name === undefined ? undefined : world.users.get(pathOf({ namespace, name }));
     if (user === undefined) return [];
@@ -143,11 +145,27 @@ export function createOutlook(world: World, now: Millis): Outlook {
     return [...new Set([...own, ...claimed.map((team) => team.metadata.name)])]
       .sort()
       .slice(0, MOST_TEAMS)
-      .map((team) => payer(key, world.teams.get(pathOf({ namespace, name: team })), `Team "${team}"`));
+      .map((team) => teamOf(team, `spec.teamRefs of User ${JSON.stringify(user.metadata.name)}`));
   };
 
   return { world, now, judge, standing, claim, wanting, user: userOf, teams: teamsOf };
 }
+
+/** What a reference leads to, as the rule about it asks. */
+export const toReferred = (object: User | Team | undefined): Referred | undefined =>
+  object && {
+    instance: object.spec.connectionRef.instanceRef,
+    isDeleted: object.metadata.deletionTimestamp !== undefined,
+  };
+
+/** It is there, and is nobody who could pay. */
+const notReady = ({ kind, path, name }: Reference): Finding => ({
+  rule: `${kind}NotReady`,
+  path,
+  value: name,
+  message: `this ${kind} does not have its ${kind === 'User' ? 'userEmail' : 'teamAlias'} to itself, or could not be recorded; see its conditions`,
+  effect: 'refuse',
+});
 
 export function membersOf(world: World): ReadonlyArray<Member> {
   return [...world.teams.values(), ...world.users.values(), ...[...world.keys.values()].map(({ object }) => object)];

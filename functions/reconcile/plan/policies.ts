@@ -1,5 +1,6 @@
 // Does the gateway act on what the specs say? The policy of each claimed member, written when it differs from the stored one.
 import { parseDuration } from '#core/duration.ts';
+import type { Finding } from '#core/finding.ts';
 import type { Budget, KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, PolicyWrite } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
@@ -49,7 +50,7 @@ function keyPolicy(key: VirtualKey, claim: Claim, outlook: Outlook): KeyPolicy |
   return {
     ...shared(key, claim),
     kind: 'key',
-    blocked: key.spec.blocked || payers.missing !== undefined,
+    blocked: key.spec.blocked || payers.missing.length > 0,
     ...(expiresAt === undefined ? {} : { expiresAt }),
     object: { namespace, name },
     charges: payers.claims.map(({ scopeId }) => scopeId),
@@ -77,7 +78,8 @@ export interface Payers {
   readonly claims: ReadonlyArray<Claim>;
   readonly members: ReadonlyArray<{ readonly object: User | Team; readonly claim: Claim }>;
   readonly waiting: boolean;
-  readonly missing: { readonly reason: 'UserNotFound' | 'TeamNotFound'; readonly message: string } | undefined;
+  /** Who should pay and cannot. */
+  readonly missing: ReadonlyArray<Finding>;
 }
 
 /** Who pays beside the key itself. A team that the key does not name itself and that has no claim simply does not pay. */
@@ -88,19 +90,11 @@ export function payersOf(key: VirtualKey, outlook: Outlook): Payers {
   const paying = all.flatMap((payer) =>
     payer.state === 'paying' ? [{ object: payer.object as User | Team, claim: payer.claim }] : [],
   );
-  const team = teams.find(({ state }) => state === 'unusable');
-  const where = key.spec.teamRef === undefined ? `spec.teamRefs of User "${key.spec.userRef?.name}"` : 'spec.teamRef';
-  const missing =
-    user?.state === 'unusable'
-      ? ({ reason: 'UserNotFound', message: `${user.why}: create it, or change spec.userRef` } as const)
-      : team?.state === 'unusable'
-        ? ({ reason: 'TeamNotFound', message: `${team.why}: create it, or change ${where}` } as const)
-        : undefined;
   return {
     claims: paying.map(({ claim }) => claim),
     members: paying,
     waiting: all.some(({ state }) => state === 'waiting'),
-    missing,
+    missing: all.flatMap((payer) => (payer.state === 'unusable' ? [payer.why] : [])),
   };
 }
 

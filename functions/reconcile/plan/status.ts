@@ -1,6 +1,7 @@
 // What should the status of each object say, and what of that is not said yet? Status describes what was observed (DESIGN 6, law 2).
 import type { Judgement } from '#core/conditions.ts';
 import { toTimestamp } from '#core/conditions.ts';
+import { toText } from '#core/finding.ts';
 import { formatMoney } from '#core/money.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { Team, TeamStatus } from '#crds/team.ts';
@@ -8,7 +9,7 @@ import type { User, UserStatus } from '#crds/user.ts';
 import type { Action } from '../action.ts';
 import { hashesOf, type InstanceView, instancePathOf, type Malformed, type OwnObject, pathOf } from '../world.ts';
 import { isDeleted } from './deletion.ts';
-import { whyNotKey, whyNotScope } from './judge-member.ts';
+import { judgeModels, whyNotKey, whyNotScope } from './judge-member.ts';
 import { secretStatus } from './key-status.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
@@ -59,18 +60,23 @@ export function planScopeStatus(member: User | Team, outlook: Outlook): Action[]
             ...optional('budgetResetDate', resets ? toTimestamp(spend.resetsAt) : undefined),
           };
   const after: UserStatus | TeamStatus = {
-    ...observed(member, [toReady(problem)], outlook),
+    ...observed(member, [toReady(problem), judgeModels(member, outlook)], outlook),
     ...money,
     ...(member.kind === 'User' ? keyRefs(member, outlook) : {}),
   };
   return writeStatus(member, after, outlook);
 }
 
+/** Of these nothing is known while a spec cannot be read. */
+const OURS: ReadonlySet<string> = new Set(['DatabaseReady', 'StoreReady', 'WorkloadReady', 'ModelsReady']);
+
 /** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
 export function planMalformedStatus(malformed: Malformed, outlook: Outlook): Action[] {
   const object = { ...malformed, kind: malformed.kind } as Pick<OwnObject, 'kind' | 'metadata' | 'status'>;
-  const problem = { reason: 'InvalidSpec', message: `${malformed.problem}: correct it` };
-  const conditions = observed(object, [toReady(problem)], outlook);
+  const problem = { reason: 'InvalidSpec', message: toText(malformed.mistakes) };
+  const stale = (object.status?.conditions ?? []).filter(({ type }) => OURS.has(type));
+  const unknown = stale.map(({ type }): Judgement => ({ type, status: 'Unknown', ...problem }));
+  const conditions = observed(object, [toReady(problem), ...unknown], outlook);
   const after = { ...object.status, ...conditions, ...(object.kind === 'VirtualKey' ? { isActive: false } : {}) };
   return writeStatus(object, after, outlook);
 }

@@ -1,7 +1,9 @@
 // What of a status has changed, and how is that written?
 import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
+import { toProblem } from '#core/finding.ts';
+import type { Finding } from '#crds/judge.ts';
 import type { Action, StatusPatch } from '../action.ts';
-import type { OwnObject, Problem } from '../world.ts';
+import { idOf, type OwnObject, type Problem } from '../world.ts';
 import { about } from './about.ts';
 import { type NewKey, planEvents } from './events.ts';
 import type { Outlook } from './outlook.ts';
@@ -39,20 +41,32 @@ export function writeStatus(
 
 /** Conditions that keep their transition times, and the generation that was judged. */
 export function observed(
-  object: Pick<OwnObject, 'metadata' | 'status'>,
+  object: Pick<OwnObject, 'kind' | 'metadata' | 'status'>,
   judged: ReadonlyArray<Judgement>,
-  { now }: Outlook,
+  { now, world }: Outlook,
   /** Types that are ours and go when they are not judged. */
   passing: ReadonlyArray<string> = [],
 ) {
   const { generation } = object.metadata;
+  const all = [...judged, ...judgeSpec(world.mistakes.get(idOf(object.kind, object.metadata)) ?? [])];
   const before = (object.status?.conditions ?? []).filter(
-    ({ type }) => !passing.includes(type) || judged.some((judgement) => judgement.type === type),
+    ({ type }) => ![SPEC_VALID, ...passing].includes(type) || all.some((judgement) => judgement.type === type),
   );
   return {
-    conditions: toConditions(judged, before, { generation, now }),
+    conditions: toConditions(all, before, { generation, now }),
     observedGeneration: generation,
   };
+}
+
+const SPEC_VALID = 'SpecValid';
+
+/**
+ * The rules about the spec alone, which an older CRD, or a cluster without CEL, did not ask. What breaks one of them goes on
+ * working as far as it can; where nothing is wrong there is no such condition.
+ */
+function judgeSpec(mistakes: ReadonlyArray<Finding>): ReadonlyArray<Judgement> {
+  const problem = toProblem(mistakes);
+  return problem === undefined ? [] : [{ type: SPEC_VALID, status: 'False', ...problem }];
 }
 
 export const toReady = (problem: Problem | undefined): Judgement =>

@@ -1,0 +1,11 @@
+// What does a Secret hold, for whoever asks?
+import type { ReadSecret, SecretData } from '#core/rules/secret-entries.ts';
+import { isMap } from '../json-patch.ts';
+import type { Lookup } from '../lookup.ts';
+
+/** Undefined where it is missing, or not theirs to read. Who may read it may be told the names of its entries. */
+export async function readSecret(namespace: string, name: string, lookup: Lookup): Promise<ReadSecret> {
+  const secret = await lookup.secret(namespace, name);
+  if (secret === undefined) return undefined;
+  return { data: isMap(secret.data) ? (secret.data as SecretData) : {}, listed: true };
+}

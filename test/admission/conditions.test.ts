@@ -1,0 +1,65 @@
+// Are mistakes that an older CRD, or a cluster without CEL, let in said in conditions as admission says them?
+import { describe, expect, test } from 'vitest';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { cases } from '#crds/cases/all.ts';
+import { type Case, objectsOf } from '#crds/cases/case.ts';
+import { type Kind, kinds, users, virtualKeys } from '#crds/kinds.ts';
+import { createBed, type Status } from '../reconcile/bed.ts';
+import { ask, createWorld, depsOf, GOOD, objectOf, requestOf } from './fixtures.ts';
+import { sentencesOf } from './sentences.ts';
+
+const kindOf = (name: string): Kind => kinds.find(({ kind }) => kind === name) ?? virtualKeys;
+const conditionOf = ({ conditions = [] }: Status, type: string) => conditions.find((one) => one.type === type);
+
+const refused: readonly Case[] = cases.filter(({ findings, stored }) => findings.length > 0 && stored === undefined);
+
+function storedOf(one: Case): KubeObject {
+  const { metadata, spec } = objectsOf(one).object;
+  const { apiVersion, kind } = kindOf(one.kind);
+  // JSON knows no undefined.
+  return JSON.parse(JSON.stringify({ apiVersion, kind, metadata: { namespace: 'default', ...metadata }, spec }));
+}
+
+describe('what one object proves wrong by itself is said by reconcile as admission says it', () => {
+  test.each(refused)('$kind $what', async (one) => {
+    const object = storedOf(one);
+    const answer = await ask(depsOf((await createWorld()).cluster), '/mutate', requestOf(object));
+    const bed = createBed();
+    await bed.cluster.create(kindOf(one.kind), object);
+    expect(await bed.sweep()).toMatchObject({ failed: {} });
+    const said = conditionOf(await bed.status(kindOf(one.kind), object.metadata.name), 'SpecValid');
+    expect(said).toMatchObject({ status: 'False', reason: one.findings[0]?.[0] });
+    expect(sentencesOf(said?.message ?? '')).toEqual(sentencesOf(answer.status?.message ?? 'it was let in'));
+  });
+});
+
+test('what can be read goes on working, and says so until it is mended; what cannot is not ready', async () => {
+  const bed = createBed();
+  const from = { namespace: 'default' };
+  const instance = { instanceRef: { namespace: 'default', name: 'nobody' } };
+  await bed.cluster.create(
+    users,
+    objectOf('User', { ...GOOD.User, connectionRef: instance, keyAlias: undefined }, from),
+  );
+  const key = { ...GOOD.VirtualKey, connectionRef: instance };
+  await bed.cluster.create(virtualKeys, objectOf('VirtualKey', { ...key, softBudget: '11' }, from));
+  await bed.sweep();
+  const said = async (kind: Kind, name: string, type: string) => {
+    const { status, reason } = conditionOf(await bed.status(kind, name), type) ?? {};
+    return status === undefined ? undefined : `${status} ${reason}`;
+  };
+  expect(await said(users, 'alice', 'SpecValid')).toBe('False AutoCreateKeyNeedsField');
+  expect(await said(users, 'alice', 'Ready')).toBe('False InstanceNotFound');
+  expect(await said(virtualKeys, 'billing', 'SpecValid')).toBe('False SoftBudgetAboveMaxBudget');
+  expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InstanceNotFound');
+
+  await bed.edit(virtualKeys, 'billing', { spec: { softBudget: '10' } });
+  await bed.sweep();
+  expect(await said(virtualKeys, 'billing', 'SpecValid')).toBeUndefined();
+
+  await bed.edit(virtualKeys, 'billing', { spec: { maxBudget: 'ten', softBudget: null } });
+  await bed.sweep();
+  expect(await said(virtualKeys, 'billing', 'SpecValid')).toBe('False Malformed');
+  expect(await said(virtualKeys, 'billing', 'Ready')).toBe('False InvalidSpec');
+  expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InvalidSpec');
+});
