@@ -38,6 +38,8 @@ export type Action =
     })
   | (OnInstance & { readonly action: 'OpenDatabase' })
   | (OnInstance & { readonly action: 'CloseInstance' })
+  /** Another instance of the same database, which is gone. */
+  | (OnInstance & { readonly action: 'CloseStray'; readonly uid: string })
   | (About & { readonly action: 'PublishSnapshot'; readonly snapshot: string })
   | (About & { readonly action: 'DeleteSnapshot'; readonly snapshot: string; readonly uid: string })
   | (OnInstance & {
@@ -126,6 +128,7 @@ export const SIGNS: Readonly<Record<ActionName, '+' | '~' | '-'>> = {
   RemoveFinalizer: '-',
   OpenDatabase: '~',
   CloseInstance: '-',
+  CloseStray: '-',
   PublishSnapshot: '+',
   DeleteSnapshot: '-',
   ClaimAlias: '+',

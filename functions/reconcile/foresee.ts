@@ -27,10 +27,12 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
       const view = world.instances.get(action.instance);
       return view === undefined
         ? []
-        : [{ fact: 'opened', instance: action.instance, claims: view.claims, sums: view.sums }];
+        : [{ fact: 'opened', instance: action.instance, time: view.time, claims: view.claims, sums: view.sums }];
     }
     case 'CloseInstance':
       return [{ fact: 'closed', instance: action.instance }];
+    case 'CloseStray':
+      return [{ fact: 'strayClosed', instance: action.instance, uid: action.uid }];
     case 'PublishSnapshot':
       return [{ fact: 'published', instance: path }];
     case 'DeleteSnapshot':

@@ -1,7 +1,8 @@
 // What does the world look like after an action? Facts in, the same world changed: so one run converges without reading twice.
 import type { Nano } from '#core/money.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import type { Claim, Holder, LiveValue } from '#core/ports/registry.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Claim, Holder, InstanceState, LiveValue } from '#core/ports/registry.ts';
 import { type Collection, keep } from './observe/own.ts';
 import {
   type Draft,
@@ -28,10 +29,13 @@ export type Fact =
   | {
       readonly fact: 'opened';
       readonly instance: Path;
+      readonly time: Millis;
+      readonly adopted?: InstanceState['adopted'];
       readonly claims: ReadonlyMap<string, Claim>;
       readonly sums: ReadonlyMap<string, Nano>;
     }
   | { readonly fact: 'closed'; readonly instance: Path }
+  | { readonly fact: 'strayClosed'; readonly instance: Path; readonly uid: string }
   | { readonly fact: 'unreachable'; readonly instance: Path; readonly reason: string; readonly message: string }
   | { readonly fact: 'claim'; readonly instance: Path; readonly key: string; readonly claim: Claim }
   | { readonly fact: 'taken'; readonly instance: Path; readonly key: string; readonly by: Holder }
@@ -126,11 +130,15 @@ function changesOf(
     case 'opened':
       return {
         database: { ok: true, message: database.message, opened: true },
+        time: fact.time,
+        ...(fact.adopted === undefined ? {} : { adopted: fact.adopted }),
         claims: new Map(fact.claims),
         sums: new Map(fact.sums),
       };
     case 'closed':
       return { claims: new Map() };
+    case 'strayClosed':
+      return { strays: view.strays.filter(({ uid }) => uid !== fact.uid) };
     case 'unreachable':
       return { database: { ok: false, reason: fact.reason, message: fact.message } };
     case 'claims':

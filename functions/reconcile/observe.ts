@@ -8,6 +8,7 @@ import { observeKey, type Reading } from './observe/key-secrets.ts';
 import type { Link, Links } from './observe/links.ts';
 import { type Look, reasonOf } from './observe/look.ts';
 import { loadObjects, namespaceLabels, type Objects } from './observe/objects.ts';
+import { clusterOf, findStrays } from './observe/strays.ts';
 import type { Scope } from './scope.ts';
 import {
   aliasOf,
@@ -45,7 +46,8 @@ export async function observe(look: Look, scope: Scope): Promise<Observation> {
     const own = byInstance.get(path) ?? [];
     try {
       const { view, link } = await observeInstance(look, object, own, isComplete(objects, path));
-      instances.set(path, { ...view, gone: await findGone(look.deps, view, own) });
+      const gone = await findGone(look.deps, view, own);
+      instances.set(path, { ...view, gone, strays: await straysOf(look, view, link, objects) });
       if (link !== undefined) links.set(path, link);
     } catch (error) {
       look.deps.log.error('an instance could not be looked at', { instance: path, why: reasonOf(error) });
@@ -65,6 +67,20 @@ export async function observe(look: Look, scope: Scope): Promise<Observation> {
     failures: new Map(),
   };
   return { world, links };
+}
+
+/** Only where everything was listed: what is not there is then gone, or younger than the list. */
+async function straysOf(
+  { deps, memory }: Look,
+  { database }: InstanceDraft,
+  link: Link | undefined,
+  objects: Objects,
+): Promise<InstanceDraft['strays']> {
+  if (objects.complete !== 'all' || link === undefined || !database.ok || !database.opened) return [];
+  const cluster = await clusterOf(deps, memory);
+  if (cluster === undefined) return [];
+  const listed = [...objects.instances.values(), ...objects.malformed.values()].map(({ metadata }) => metadata.uid);
+  return findStrays(deps, link.registry, cluster, new Set(listed));
 }
 
 const isComplete = ({ complete }: Objects, path: Path): boolean => complete === 'all' || complete === path;

@@ -3,7 +3,7 @@
 import type { Nano } from '#core/money.ts';
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
-import type { Claim, Holder } from '#core/ports/registry.ts';
+import type { Claim, Holder, InstanceRow, InstanceState } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Finding } from '#crds/judge.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
@@ -45,6 +45,10 @@ export interface InstanceView {
   readonly database: DatabaseView;
   /** What the database's clock said when it was looked at: ages and ends of key values are counted by it. */
   readonly time: Millis;
+  /** Whose ledger it went on with. */
+  readonly adopted?: InstanceState['adopted'];
+  /** Instances that are gone and still count as open in its database. Looked for by sweeps only. */
+  readonly strays: ReadonlyArray<InstanceRow>;
   readonly store: Reached;
   /** Per `identifier` what keeps the entry from serving; absent: it can serve. */
   readonly entryProblems: ReadonlyMap<string, Problem>;

@@ -1,6 +1,6 @@
 // Does an annotation that asks us for something ask for it in a way that is understood?
 import { isRotateText } from '#core/rotation.ts';
-import { ROTATE_ANNOTATION } from '#crds/group.ts';
+import { ADOPT_LEDGER_ANNOTATION, ROTATE_ANNOTATION } from '#crds/group.ts';
 import type { AloneCheck } from '../check.ts';
 import type { Subject } from '../subject.ts';
 
@@ -17,6 +17,14 @@ const rotate: Asking = {
     'asks for no rotation: write 1 to 256 visible characters that it did not say before, e.g. the date; each new text is one rotation',
 };
 
+const adoptLedger: Asking = {
+  annotation: ADOPT_LEDGER_ANNOTATION,
+  isUnderstood: (text) => /^[-0-9A-Za-z]{1,64}$/.test(text),
+  message:
+    'is not the uid of an instance: write metadata.uid of the deleted instance whose keys and spend this one goes on with',
+};
+
+export const instanceAnnotations: AloneCheck = (subject) => judge(subject, [adoptLedger]);
 export const keyAnnotations: AloneCheck = (subject) => judge(subject, [rotate]);
 
 function judge({ object }: Subject, askings: ReadonlyArray<Asking>) {

@@ -45,6 +45,21 @@ export interface InstanceRow {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
+  /** The uid of the cluster's namespace kube-system: databases may be shared by clusters. Absent: not known. */
+  readonly cluster?: string;
+}
+
+/** `same`: it is its own; `absent`: this database never heard of it; `adopted`: it goes on already, with the instance `by`. */
+export type Adoption =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly why: 'same' | 'absent' | 'open' }
+  | { readonly ok: false; readonly why: 'adopted'; readonly by: string };
+
+export interface InstanceState {
+  /** What the database's clock says: the one that counts for `createdAt` and `notAfter`. */
+  readonly now: Millis;
+  /** Whose ledger it went on with, and since when. */
+  readonly adopted?: { readonly from: string; readonly at: Millis };
 }
 
 /**
@@ -55,8 +70,12 @@ export interface InstanceRow {
 export interface Registry {
   /** Brings the schema to this version under an advisory lock, and answers it. A newer schema is left alone. */
   migrate(): Promise<{ readonly from: number; readonly to: number }>;
-  /** Records the instance (and reopens a row that was closed). */
-  openInstance(instance: InstanceRow): Promise<void>;
+  /**
+   * Records the instance (and reopens a row that was closed). With `ledger`, the uid of a closed instance of this database, it goes on with
+   * what lived there until then: claims, values, sums. Their keys work again when their policies are written (a retained
+   * key at once). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
+   */
+  openInstance(instance: InstanceRow, ledger?: string): Promise<Adoption>;
   /** Retires the instance's claims and values; the ledger stays. */
   closeInstance(uid: string): Promise<void>;
   /** All unretired claims of the instance, with values and policies, in a constant number of statements. */
@@ -66,8 +85,10 @@ export interface Registry {
    * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10).
    */
   claim(instanceUid: string, kind: ScopeKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
-  /** What the database's clock says: the one that counts for `createdAt` and `notAfter`. */
-  now(): Promise<Millis>;
+  /** Of an instance that is not recorded the clock alone. */
+  instance(uid: string): Promise<InstanceState>;
+  /** The open instances of a cluster. */
+  openInstances(cluster: string): Promise<ReadonlyArray<InstanceRow>>;
   /**
    * Makes `hash` a live value of the claim (known already: nothing; known from before: it keeps its age) and answers all of
    * the claim's. A hash that another live scope has is refused: undefined. Without `asked` what the value before it says stays.

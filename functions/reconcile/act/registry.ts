@@ -6,7 +6,9 @@ import { readClaims } from '../observe/database.ts';
 import { each } from '../observe/each.ts';
 import { type Link, openedKey } from '../observe/links.ts';
 import { OWN } from '../observe/own.ts';
+import { clusterOf } from '../observe/strays.ts';
 import { readSums } from '../observe/sums.ts';
+import { ledgerAskedFor, refusalOf } from '../plan/ledger.ts';
 import { membersOf } from '../plan/outlook.ts';
 import { claimKey, instancePathOf, type Member, sumKey } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
@@ -32,11 +34,19 @@ const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
     if (moved !== undefined) return stale(moved);
     const { from, to } = await registry.migrate();
     if (from !== to) hands.deps.log.info('a database was migrated', { instance, from, to });
-    await registry.openInstance({ uid, namespace, name });
+    const ledger = ledgerOf(instance, hands);
+    const cluster = await clusterOf(hands.deps, hands.memory);
+    const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
+    const adoption = await registry.openInstance(row, ledger);
+    if (!adoption.ok) {
+      const problem = refusalOf(adoption, ledger ?? '');
+      return { ended: 'failed', why: problem.message, facts: [{ fact: 'unreachable', instance, ...problem }] };
+    }
+    const { now: time, adopted } = await registry.instance(uid);
     const claims = await readClaims(registry, uid);
     const sums = await readSums(registry, membersOn(instance, hands), claims, hands.now);
-    hands.memory.opened.add(openedKey(uid, hands.world.instances.get(instance)?.database.message ?? ''));
-    return done({ fact: 'opened', instance, claims, sums });
+    hands.memory.opened.add(openedKey(uid, hands.world.instances.get(instance)?.database.message ?? '', ledger));
+    return done({ fact: 'opened', instance, time, ...(adopted === undefined ? {} : { adopted }), claims, sums });
   });
 
 const closeInstance: Performer<'CloseInstance'> = (action, hands) =>
@@ -46,6 +56,17 @@ const closeInstance: Performer<'CloseInstance'> = (action, hands) =>
     if (view?.database.ok === true && (view.database.opened || view.claims.size > 0)) await registry.closeInstance(uid);
     hands.memory.databases.delete(uid);
     return done({ fact: 'closed', instance: action.instance });
+  });
+
+const ledgerOf = (instance: string, { world }: Hands): string | undefined => {
+  const object = world.instances.get(instance)?.object;
+  return object === undefined ? undefined : ledgerAskedFor(object);
+};
+
+const closeStray: Performer<'CloseStray'> = (action, hands) =>
+  on(action, hands, async ({ registry }) => {
+    await registry.closeInstance(action.uid);
+    return done({ fact: 'strayClosed', instance: action.instance, uid: action.uid });
   });
 
 const claimAlias: Performer<'ClaimAlias'> = (action, hands) =>
@@ -147,6 +168,7 @@ function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {
 export const registryPerformers = {
   OpenDatabase: openDatabase,
   CloseInstance: closeInstance,
+  CloseStray: closeStray,
   ClaimAlias: claimAlias,
   RetireClaim: retireClaim,
   AddValue: addValue,

@@ -4,9 +4,10 @@ import { toProblem } from '#core/finding.ts';
 import { DatabaseUnreachable, SchemaMissing, type StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Claim, Registry } from '#core/ports/registry.ts';
+import type { Claim, InstanceState, Registry } from '#core/ports/registry.ts';
 import { judgeDatabaseSecret } from '#core/rules/instance-secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { ledgerAskedFor } from '../plan/ledger.ts';
 import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem } from '../world.ts';
 import { type Read, toReadSecret } from './instance-secrets.ts';
 import { type Link, openedKey } from './links.ts';
@@ -16,6 +17,7 @@ import { readSums } from './sums.ts';
 interface ReachedDatabase {
   readonly database: DatabaseView;
   readonly time: Millis;
+  readonly adopted?: InstanceState['adopted'];
   readonly claims: Map<string, Claim>;
   readonly sums: InstanceDraft['sums'];
   readonly link: Link | undefined;
@@ -42,16 +44,17 @@ export async function reachDatabase(
   const last = metadata.deletionTimestamp === undefined ? undefined : memory.databases.get(metadata.uid);
   if ('reason' in found && last === undefined) return unreached(found, now);
   const { registry, where } = 'reason' in found ? (last as NonNullable<typeof last>) : found;
-  const key = openedKey(metadata.uid, where);
+  const key = openedKey(metadata.uid, where, ledgerAskedFor({ metadata }));
   const link = { uid: metadata.uid, registry };
   try {
     const claims = await readClaims(registry, metadata.uid);
-    const time = await registry.now();
+    const { now: time, adopted } = await registry.instance(metadata.uid);
     // What is settled is booked before it is summed up; a database that is away was found so already.
     if (acts && store !== undefined && memory.opened.has(key)) await flush(look, metadata.uid, store);
     const sums = await readSums(registry, members, claims, now);
     memory.databases.set(metadata.uid, { registry, where });
-    return { database: { ok: true, message: where, opened: memory.opened.has(key) }, time, claims, sums, link };
+    const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
+    return { database, time, ...(adopted === undefined ? {} : { adopted }), claims, sums, link };
   } catch (error) {
     memory.opened.delete(key);
     const isAway = error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing);

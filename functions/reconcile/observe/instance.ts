@@ -32,6 +32,8 @@ export async function observeInstance(
     complete,
     database: reached.database,
     time: reached.time,
+    ...(reached.adopted === undefined ? {} : { adopted: reached.adopted }),
+    strays: [],
     store: health,
     entryProblems: entryProblems(object, secrets),
     snapshot,

@@ -18,9 +18,13 @@ export type Links = ReadonlyMap<Path, Link>;
  */
 export interface Memory {
   readonly opened: Set<string>;
+  /** What names the cluster; undefined until it was asked. */
+  cluster?: string | undefined;
   readonly databases: Map<string, { readonly registry: Registry & Books; readonly where: string }>;
 }
 
 export const createMemory = (): Memory => ({ opened: new Set(), databases: new Map() });
 
-export const openedKey = (uid: string, where: string): string => `${uid} ${where}`;
+/** An instance that names another ledger is opened anew. */
+export const openedKey = (uid: string, where: string, ledger: string | undefined): string =>
+  `${uid} ${where} ${ledger ?? ''}`;

@@ -13,6 +13,7 @@ import {
 } from '../world.ts';
 import { about } from './about.ts';
 import { isOurs, present } from './key-secret.ts';
+import { mayStillArrive } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
 
 /** First claim wins. An orphaned claim is taken over by who proves its value, else it is open once a sweep has retired it. */
@@ -30,7 +31,7 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
     return [{ action: 'ClaimAlias', ...on, why: 'its Secret holds the key of the claim: it is adopted', proof }];
   }
   if (state.retained !== undefined && !instance.gone.has(state.claim.scopeId)) return [];
-  if (instance.complete) return [];
+  if (instance.complete && !mayStillArrive(instance)) return [];
   const why = `the ${state.claim.holder.namespace}/${state.claim.holder.name} that had its alias is gone`;
   return [
     {
@@ -72,7 +73,7 @@ function isOlder(a: Member, b: Member): boolean {
 
 /** A sweep retires claims whose object is gone, or claims something else by now: another alias, another instance. */
 export function planLeftovers(path: string, instance: InstanceView, outlook: Outlook): Action[] {
-  if (!instance.complete || !instance.database.ok || instance.object.spec.paused) return [];
+  if (!instance.complete || !instance.database.ok || instance.object.spec.paused || mayStillArrive(instance)) return [];
   return [...instance.claims].flatMap(([key, claim]): Action[] => {
     if (!instance.gone.has(claim.scopeId) || isAdopted(path, key, claim, outlook)) return [];
     const { holder, kind: scope, alias, scopeId } = claim;

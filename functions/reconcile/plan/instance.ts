@@ -4,6 +4,7 @@ import type { Action } from '../action.ts';
 import { type InstanceView, idOf, pathOf } from '../world.ts';
 import { about } from './about.ts';
 import { hasFinalizer, isDeleted, planInstanceDeletion } from './deletion.ts';
+import { planStrays } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
 
 /** Beside the one that is published: what pods and revisions that still run may have mounted. */
@@ -26,7 +27,7 @@ export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
         },
       ]
     : [];
-  return [...finalizer, ...open, ...planSnapshot(view)];
+  return [...finalizer, ...planStrays(view), ...open, ...planSnapshot(view)];
 }
 
 function planSnapshot({ object, snapshot }: InstanceView): Action[] {

@@ -11,6 +11,7 @@ import { hashesOf, type InstanceView, instancePathOf, type Malformed, type OwnOb
 import { isDeleted } from './deletion.ts';
 import { judgeModels, whyNotKey, whyNotScope } from './judge-member.ts';
 import { secretStatus } from './key-status.ts';
+import { judgeLedger } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { spendOf } from './spend.ts';
@@ -20,11 +21,11 @@ export function planInstanceStatus(view: InstanceView, outlook: Outlook): Action
   const { object, snapshot, complete } = view;
   if (object.spec.paused && !isDeleted(object)) return [];
   const judged = outlook.judge(view);
-  const conditions = isDeleted(object) ? [toDeleting(view)] : judged.conditions;
+  const conditions = isDeleted(object) ? [toDeleting(view)] : [...judged.conditions, ...judgeLedger(view)];
   const before = object.status;
   const hash = snapshot.published ? snapshot.hash : before?.snapshotHash;
   const after: GatewayInstanceStatus = {
-    ...observed(object, conditions, outlook),
+    ...observed(object, conditions, outlook, ['LedgerAdopted']),
     ...optional('url', judged.workload.url),
     models: judged.models,
     ...optional('keys', complete ? countKeys(view, outlook) : before?.keys),

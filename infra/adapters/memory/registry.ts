@@ -2,7 +2,7 @@
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
-import type { Claim, InstanceRow, LiveValue, PolicyWrite, Registry } from '#core/ports/registry.ts';
+import type { Adoption, Claim, InstanceRow, LiveValue, PolicyWrite, Registry } from '#core/ports/registry.ts';
 
 interface Deps {
   readonly clock: Clock;
@@ -12,7 +12,7 @@ interface Deps {
 }
 
 interface Row extends Omit<Claim, 'values' | 'policy' | 'holder'> {
-  readonly instanceUid: string;
+  instanceUid: string;
   holder: Claim['holder'];
   readonly values: Map<string, LiveValue>;
   /** When those that do not work any more were made. */
@@ -21,10 +21,18 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder'> {
   policy?: ScopePolicy | KeyPolicy;
 }
 
+interface Instance extends InstanceRow {
+  open: boolean;
+  adopted?: { readonly from: string; readonly at: number };
+  adoptedBy?: string;
+  /** What lived when it was closed. */
+  closedWith: ReadonlyArray<{ readonly row: Row; readonly values: ReadonlyArray<LiveValue> }>;
+}
+
 export type MemoryRegistry = Registry & { policies(instanceUid: string): Policies };
 
 export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegistry {
-  const instances = new Map<string, InstanceRow & { open: boolean }>();
+  const instances = new Map<string, Instance>();
   const rows = new Map<ScopeId, Row>();
   const live = (instanceUid: string) =>
     [...rows.values()].filter((row) => row.instanceUid === instanceUid && !row.retired);
@@ -36,13 +44,24 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
 
   return {
     migrate: async () => ({ from: 1, to: 1 }),
-    openInstance: async (instance) => {
-      instances.set(instance.uid, { ...instance, open: true });
+    openInstance: async (instance, ledger) => {
+      const { uid } = instance;
+      const before = instances.get(uid);
+      const hasOwn = before?.adopted !== undefined || live(uid).length > 0;
+      const adoption = ledger === undefined || hasOwn ? { ok: true as const } : judgeLedger(uid, ledger);
+      if (!adoption.ok) return adoption;
+      instances.set(uid, { ...before, ...instance, open: true, closedWith: [] });
+      if (ledger !== undefined && !hasOwn) adopt(uid, ledger);
+      return adoption;
     },
     closeInstance: async (uid) => {
       const instance = instances.get(uid);
-      if (instance !== undefined) instance.open = false;
-      live(uid).forEach(retire);
+      const closing = live(uid);
+      if (instance?.open === true) {
+        instance.open = false;
+        instance.closedWith = closing.map((row) => ({ row, values: [...row.values.values()] }));
+      }
+      closing.forEach(retire);
     },
     claims: async (instanceUid) => live(instanceUid).map(toClaim),
     claim: async (instanceUid, kind, alias, holder, proof) => {
@@ -69,7 +88,14 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       rows.set(scopeId, row);
       return { won: true, claim: toClaim(row) };
     },
-    now: async () => clock.now(),
+    instance: async (uid) => {
+      const adopted = instances.get(uid)?.adopted;
+      return { now: clock.now(), ...(adopted === undefined ? {} : { adopted }) };
+    },
+    openInstances: async (cluster) =>
+      [...instances.values()]
+        .filter((row) => row.open && row.cluster === cluster)
+        .map(({ uid, namespace, name }) => ({ uid, namespace, name, cluster })),
     addValue: async (scopeId, hash, asked) => {
       const row = rows.get(scopeId);
       if (row === undefined || row.retired) {
@@ -97,6 +123,29 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     },
     policies: (instanceUid) => ({ find: async (hash) => find(instanceUid, hash) }),
   };
+
+  function judgeLedger(uid: string, ledger: string): Adoption {
+    const old = instances.get(ledger);
+    if (uid === ledger) return { ok: false, why: 'same' };
+    if (old === undefined) return { ok: false, why: 'absent' };
+    if (old.adoptedBy !== undefined) return { ok: false, why: 'adopted', by: old.adoptedBy };
+    return old.open ? { ok: false, why: 'open' } : { ok: true };
+  }
+
+  function adopt(uid: string, ledger: string): void {
+    const [own, old] = [instances.get(uid), instances.get(ledger)];
+    if (own === undefined || old === undefined) return;
+    own.adopted = { from: ledger, at: clock.now() };
+    old.adoptedBy = uid;
+    for (const { row, values } of old.closedWith) {
+      row.instanceUid = uid;
+      row.retired = false;
+      const isTaken = (hash: string) => [...rows.values()].some((other) => other.values.has(hash));
+      for (const value of values) if (!isTaken(value.hash)) row.values.set(value.hash, value);
+      const { policy } = row;
+      if (policy !== undefined && !('retained' in policy)) row.policy = { ...policy, blocked: true };
+    }
+  }
 
   function makeValue({ before, values }: Row, hash: string, asked: string | undefined): LiveValue {
     const newest = Math.max(...[...values.values()].map(({ createdAt }) => createdAt + 1), 0);

@@ -2,34 +2,14 @@
 import type { KeyPolicy, ScopeId, ScopeKind, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, ClaimOutcome, Holder, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
+import { retire } from './retire.ts';
 import type { Query, Session } from './session.ts';
-import { addValue, millis, now, retireValues, toValue, type ValueRow, valuesOf } from './values.ts';
+import { addValue, millis, retireValues, toValue, type ValueRow, valuesOf } from './values.ts';
 
-type Claims = Pick<
-  Registry,
-  'openInstance' | 'closeInstance' | 'now' | 'claims' | 'claim' | 'addValue' | 'retireValues' | 'retire'
->;
+type Claims = Pick<Registry, 'claims' | 'claim' | 'addValue' | 'retireValues' | 'retire'>;
 
 export function createClaims(session: Session): Claims {
   return {
-    openInstance: ({ uid, namespace, name }) =>
-      session.run(LIMIT, async (query) => {
-        await query(
-          `insert into gateway_operator.instance as old (uid, namespace, name) values ($1, $2, $3)
-           on conflict (uid) do update set namespace = $2, name = $3, closed_at = null
-           where old.closed_at is not null or (old.namespace, old.name) <> ($2, $3)`,
-          [uid, namespace, name],
-        );
-      }),
-
-    closeInstance: async (uid) => {
-      // From here on no key of it works; its claims follow in portions, however many they are.
-      await session.run(LIMIT, (query) =>
-        query('update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null', [uid]),
-      );
-      while ((await session.transaction(LIMIT, (query) => retireSome(query, uid))) === PORTION);
-    },
-
     claims: (instanceUid) =>
       session.run(LIMIT, async (query) => {
         const rows = await query<ClaimRow>(
@@ -41,8 +21,6 @@ export function createClaims(session: Session): Claims {
 
     claim: (instanceUid, kind, alias, holder, proof) =>
       session.run(LIMIT, (query) => claim(query, { instanceUid, kind, alias, holder, proof })),
-
-    now: () => session.run(LIMIT, now),
 
     addValue: (scopeId, hash, asked) =>
       session.transaction(LIMIT, (query) => addValue(query, { scopeId, hash, asked })),
@@ -124,31 +102,4 @@ async function adopt(query: Query, { scopeId, holder: from }: Claim, to: Holder,
     [scopeId, from.uid, to.uid, to.namespace, to.name, proof],
   );
   return adopted.length > 0;
-}
-
-/** Claims first, in the order in which everybody locks them, then their values. */
-async function retire(query: Query, scopeIds: ReadonlyArray<ScopeId>): Promise<void> {
-  await query(
-    'select 1 from gateway_operator.claim where scope_id = any($1) and retired_at is null order by scope_id for update',
-    [scopeIds],
-  );
-  for (const table of ['claim', 'key_value']) {
-    await query(
-      `update gateway_operator.${table} set retired_at = now() where scope_id = any($1) and retired_at is null`,
-      [scopeIds],
-    );
-  }
-}
-
-const PORTION = 5000;
-
-/** Answers how many it retired. */
-async function retireSome(query: Query, instanceUid: string): Promise<number> {
-  const rows = await query<{ scope_id: ScopeId }>(
-    `select scope_id from gateway_operator.claim where instance_uid = $1 and retired_at is null limit ${PORTION}`,
-    [instanceUid],
-  );
-  const scopeIds = rows.map(({ scope_id }) => scope_id);
-  if (scopeIds.length > 0) await retire(query, scopeIds);
-  return scopeIds.length;
 }

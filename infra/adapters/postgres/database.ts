@@ -6,6 +6,7 @@ import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { createBooks } from './books.ts';
 import { createClaims } from './claims.ts';
+import { createInstances } from './instances.ts';
 import { migrate } from './migrate.ts';
 import { createMonths } from './months.ts';
 import { createPolicies } from './policies.ts';
@@ -32,6 +33,7 @@ export function createDatabase(connection: DatabaseConnection, deps: { readonly 
       await months.ahead();
       return versions;
     },
+    ...createInstances(session),
     ...createClaims(session),
     ...createPolicyWrites(session),
     ...createBooks({ session, months, log: deps.log }),

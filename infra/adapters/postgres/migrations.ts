@@ -126,4 +126,15 @@ create table gateway_operator.entry_rejected (
 alter table gateway_operator.key_value add column asked text;
 `,
   },
+  {
+    version: 3,
+    name: 'instances know their cluster, and whose ledger they went on with',
+    sql: `
+alter table gateway_operator.instance
+  add column cluster text,
+  add column adopted_from text,
+  add column adopted_at timestamptz(3),
+  add column adopted_by text;
+`,
+  },
 ];

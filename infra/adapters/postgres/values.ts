@@ -28,11 +28,6 @@ export const toValue = ({ hash, created_at, not_after, asked }: ValueRow): LiveV
   ...(asked === null ? {} : { asked }),
 });
 
-export async function now(query: Query): Promise<Millis> {
-  const [row] = await query<{ now: string }>(`select ${millis('clock_timestamp()')} as now`, []);
-  return Number(row?.now);
-}
-
 interface Added {
   readonly scopeId: ScopeId;
   readonly hash: string;

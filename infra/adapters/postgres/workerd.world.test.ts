@@ -1,8 +1,10 @@
 // Does the same adapter work in a Worker, where I/O belongs to one request?
+
 import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { MIGRATIONS } from './migrations.ts';
 
 const WORKER = `
 import { createDatabase } from '#adapters/postgres/database.ts';
@@ -72,7 +74,7 @@ async function ask(connection: TestPostgres['connection'], id: string) {
 
 test('in workerd each request opens the database, works and closes it, and money stays exact', async () => {
   const connection = await server.createDatabase();
-  const answer = { to: 1, won: true, rejected: [], name: 'billing' };
+  const answer = { to: MIGRATIONS.length, won: true, rejected: [], name: 'billing' };
   expect(await ask(connection, '01930000-0000-7000-8000-000000000001')).toEqual({
     status: 200,
     body: { ...answer, spent: '100000000000000001' },

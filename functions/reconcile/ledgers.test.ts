@@ -1,0 +1,297 @@
+// Does an instance that is created anew go on with the keys and the spend of the one before it, if it is asked to and only then?
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  RESOURCES,
+  sha256,
+  users,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+const ADOPT = 'instance.gateway-operator.dev/adopt-ledger';
+const MINUTE = 60_000;
+
+let bed: Bed;
+let value: string;
+let old: string;
+
+const uidOf = async (name = 'main') => (await bed.get(gatewayInstances, name))?.metadata.uid ?? '';
+const pass = (millis: number) => {
+  bed.clock.pass(millis);
+  return bed.sweep();
+};
+const heir = (ledger: string, spec: object = {}) => {
+  const instance = makeInstance(spec);
+  return { ...instance, metadata: { ...instance.metadata, annotations: { [ADOPT]: ledger } } };
+};
+const condition = async (type: string) =>
+  (await bed.status(gatewayInstances, 'main')).conditions?.find((one) => one.type === type);
+
+/** An instance with a key that has spent, which was then deleted. */
+async function deletedInstance(target: Bed, spec: object = {}): Promise<string> {
+  await target.apply(...makeSecrets(), makeInstance(), makeTeam({ members: [{ name: 'alice' }] }), makeUser());
+  await target.apply(makeKey(spec));
+  await target.sweep();
+  await target.spend('chat', '2.5');
+  await target.spend('alice@example.com', '4');
+  await target.sweep();
+  const uid = (await target.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  await target.remove(gatewayInstances, 'main');
+  await target.sweep();
+  return uid;
+}
+
+beforeEach(async () => {
+  bed = createBed();
+  old = await deletedInstance(bed);
+  value = (await bed.value('chat-key')) ?? '';
+});
+
+describe('an instance that is created anew', () => {
+  test('starts a new ledger: the keys keep their values, and their budgets are whole', async () => {
+    await bed.apply(makeInstance());
+    await pass(MINUTE);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, currentSpend: '0' });
+  });
+
+  test('with the annotation goes on with keys, users, spend and windows, and says whose ledger that is', async () => {
+    const before = await bed.status(virtualKeys, 'chat');
+    await pass(MINUTE);
+    await bed.apply(heir(old));
+    const report = await pass(MINUTE);
+    expect(report.failed).toEqual({});
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({
+      keyValue: value,
+      currentSpend: '2.5',
+      budgetResetDate: before.budgetResetDate,
+      isActive: true,
+    });
+    expect(await bed.status(users, 'alice')).toMatchObject({ currentSpend: '4' });
+    expect(await bed.works(value)).toBe(true);
+    expect(await condition('LedgerAdopted')).toMatchObject({ status: 'True', reason: 'Adopted' });
+    expect((await pass(MINUTE)).actions).toEqual({});
+    bed.restart();
+    expect((await pass(MINUTE)).actions).toEqual({ OpenDatabase: 1 });
+    await bed.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: null } } });
+    await pass(MINUTE);
+    expect(await condition('LedgerAdopted')).toBeUndefined();
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '2.5' });
+  });
+
+  test('with the annotation, after the window of a key was edited: its spend is counted anew, not refilled', async () => {
+    await bed.edit(virtualKeys, 'chat', { spec: { budgetDuration: '60d' } });
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '2.5' });
+  });
+
+  test('does not bring back a key that was deleted while there was no instance', async () => {
+    await bed.remove(virtualKeys, 'chat');
+    await pass(MINUTE);
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    const found = await bed
+      .database()
+      .policies(await uidOf())
+      .find(sha256(value));
+    expect(found?.key.blocked ?? true).toBe(true);
+    await pass(2 * 60 * MINUTE);
+    expect(await bed.works(value)).toBe(false);
+  });
+
+  test('keeps retained keys at work that no object stands for', async () => {
+    bed = createBed();
+    await bed.apply(...makeSecrets(), makeInstance(), makeKey({ deletionPolicy: 'Retain' }));
+    await bed.sweep();
+    value = (await bed.value('chat-key')) ?? '';
+    await bed.remove(virtualKeys, 'chat');
+    await pass(MINUTE);
+    old = await uidOf();
+    await bed.remove(gatewayInstances, 'main');
+    await pass(MINUTE);
+    expect(await bed.works(value)).toBe(false);
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    expect(await bed.works(value)).toBe(true);
+    await pass(3 * 60 * MINUTE);
+    expect(await bed.works(value)).toBe(true);
+  });
+});
+
+describe('keys that are restored from a backup after their instance', () => {
+  test('keep value and spend, also when they come some minutes later, with other uids', async () => {
+    const secret = await bed.get(RESOURCES.secrets, 'chat-key');
+    await bed.remove(virtualKeys, 'chat');
+    await pass(MINUTE);
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    await pass(10 * MINUTE);
+    const { labels, annotations } = secret?.metadata ?? {};
+    if (secret === undefined) throw new Error('the key had no Secret');
+    await bed.apply({
+      ...secret,
+      metadata: { name: 'chat-key', namespace: 'default', ...{ labels, annotations } },
+    } as never);
+    await bed.apply(makeKey());
+    await pass(MINUTE);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({
+      keyValue: value,
+      currentSpend: '2.5',
+      isActive: true,
+    });
+  });
+
+  test('without their Secrets get new values at once, whole budgets, and the alias', async () => {
+    await bed.remove(virtualKeys, 'chat');
+    await pass(MINUTE);
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    await bed.apply(makeKey());
+    await pass(MINUTE);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0', isActive: true });
+    expect(await bed.value('chat-key')).not.toBe(value);
+    expect(await bed.works(value)).toBe(false);
+  });
+});
+
+describe('the annotation is refused, and no ledger begun,', () => {
+  const refused = async (words: RegExp) => {
+    const report = await pass(MINUTE);
+    expect(report.failed).toEqual({ OpenDatabase: 1 });
+    expect(await bed.ready(gatewayInstances, 'main')).toBe('False LedgerNotAdopted');
+    expect((await condition('Ready'))?.message).toMatch(words);
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
+    expect(await bed.database().claims(await uidOf())).toEqual([]);
+  };
+
+  test('where it names nobody of this database: it may be of another one', async () => {
+    await bed.apply(heir('0000-nobody'));
+    await refused(/no instance whose keys are in this database: correct it, or spec.databaseSecretRef/);
+    await bed.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: old } } });
+    await pass(MINUTE);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '2.5', isActive: true });
+  });
+
+  test('where the old ledger is in another database', async () => {
+    const other = makeSecrets('elsewhere')[0];
+    await bed.apply(...(other === undefined ? [] : [other]), heir(old));
+    await refused(/no instance whose keys are in this database/);
+  });
+
+  test('where it names itself', async () => {
+    await bed.apply(makeInstance());
+    await bed.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: await uidOf() } } });
+    await refused(/is this instance's own uid/);
+  });
+
+  test('where it names one that is still open', async () => {
+    await bed.apply(makeInstance({}, 'second'));
+    await pass(MINUTE);
+    await bed.apply(heir(await uidOf('second')));
+    await refused(/not closed: delete it first/);
+  });
+
+  test('where it goes on elsewhere already, and says where', async () => {
+    const second = { ...heir(old), metadata: { ...heir(old).metadata, name: 'second' } };
+    await bed.apply(second);
+    await pass(MINUTE);
+    await bed.apply(heir(old));
+    await refused(new RegExp(`goes on already with the instance ${await uidOf('second')}`));
+  });
+});
+
+test('an instance that has keys of its own keeps them, and says that the annotation came too late', async () => {
+  await bed.apply(makeInstance());
+  await pass(MINUTE);
+  await bed.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: old } } });
+  await pass(MINUTE);
+  expect(await bed.ready(gatewayInstances, 'main')).toBe('True Ready');
+  expect(await condition('LedgerAdopted')).toMatchObject({ status: 'False', reason: 'LedgerInUse' });
+  expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0', isActive: true });
+});
+
+test('a run that dies at any of its writes adopts once all the same, and two runs do', async () => {
+  for (let step = 1; ; step += 1) {
+    bed = createBed();
+    old = await deletedInstance(bed);
+    value = (await bed.value('chat-key')) ?? '';
+    await bed.apply(heir(old));
+    let count = 0;
+    let died = false;
+    const dies = () => {
+      count += 1;
+      died = died || count === step;
+      return died;
+    };
+    bed.cluster.inject(({ verb }) => {
+      if (verb !== 'get' && verb !== 'list' && dies()) throw new Error('killed');
+      return undefined;
+    });
+    bed.onDatabase = (method) => {
+      const writes = ['migrate', 'openInstance', 'claim', 'addValue', 'retireValues', 'writePolicies', 'retire'];
+      if (writes.includes(method) && dies()) throw new Error('killed');
+    };
+    await bed.sweep();
+    bed.cluster.inject(() => undefined);
+    bed.onDatabase = () => undefined;
+    bed.restart();
+    bed.clock.pass(1000);
+    const reports = await Promise.all([bed.sweep(), bed.sweep()]);
+    expect({ step, failed: reports.map(({ failed }) => failed) }).toEqual({ step, failed: [{}, {}] });
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({
+      keyValue: value,
+      currentSpend: '2.5',
+      isActive: true,
+    });
+    if (!died) break;
+  }
+});
+
+describe('an instance that was deleted while its database was away', () => {
+  const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  beforeEach(async () => {
+    bed = createBed();
+    await bed.apply(namespace('kube-system'), ...makeSecrets(), makeInstance(), makeInstance({}, 'second'), makeKey());
+    await bed.sweep();
+    value = (await bed.value('chat-key')) ?? '';
+    old = await uidOf();
+    bed.refuse(true);
+    await bed.remove(gatewayInstances, 'main');
+    await bed.sweep();
+    await pass(30_000);
+    expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
+    bed.refuse(false);
+  });
+  const live = async () => (await bed.database().policies(old).find(sha256(value))) !== undefined;
+
+  test('is closed by the next sweep of another instance on the same database, and its keys with it', async () => {
+    // The first run finds its database again, the next one looks who else is there.
+    await pass(MINUTE);
+    expect(await live()).toBe(true);
+    expect(await bed.dryRun()).toContainEqual(expect.objectContaining({ action: 'CloseStray' }));
+    expect((await pass(MINUTE)).actions).toMatchObject({ CloseStray: 1 });
+    expect(await live()).toBe(false);
+    expect((await pass(MINUTE)).actions).toEqual({});
+  });
+
+  test('is left alone where it belongs to another cluster that shares the database', async () => {
+    await bed.database().openInstance({ uid: 'theirs', namespace: 'default', name: 'theirs', cluster: 'another' });
+    await pass(MINUTE);
+    expect(await bed.database().openInstances('another')).toHaveLength(1);
+  });
+
+  test('can be gone on with, once that sweep has been', async () => {
+    await pass(MINUTE);
+    await pass(MINUTE);
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
+  });
+});

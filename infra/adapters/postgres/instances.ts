@@ -1,0 +1,152 @@
+// Which instances keep their keys in this database, which are over, and whose ledger goes on with whom?
+import type { Adoption, InstanceRow, InstanceState, Registry } from '#core/ports/registry.ts';
+import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
+import { retire } from './retire.ts';
+import type { Query, Session } from './session.ts';
+import { millis } from './values.ts';
+
+type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 'openInstances'>;
+
+const PORTION = 5000;
+
+export function createInstances(session: Session): Instances {
+  return {
+    openInstance: async (instance, ledger) => {
+      const adoption = await session.transaction(LIMIT, (query) => open(query, instance, ledger));
+      // Where an earlier call was cut short it goes on here, however many claims there are.
+      while ((await session.transaction(LIMIT, (query) => moveSome(query, instance.uid))) === PORTION);
+      return adoption;
+    },
+
+    closeInstance: async (uid) => {
+      // From here on no key of it works; its claims follow in portions, however many they are.
+      await session.run(LIMIT, (query) =>
+        query('update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null', [uid]),
+      );
+      while ((await session.transaction(LIMIT, (query) => retireSome(query, uid))) === PORTION);
+    },
+
+    instance: (uid) => session.run(LIMIT, (query) => stateOf(query, uid)),
+
+    openInstances: (cluster) =>
+      session.run(LIMIT, (query) =>
+        query<InstanceRow & { readonly cluster: string }>(
+          'select uid, namespace, name, cluster from gateway_operator.instance where cluster = $1 and closed_at is null order by uid',
+          [cluster],
+        ),
+      ),
+  };
+}
+
+async function stateOf(query: Query, uid: string): Promise<InstanceState> {
+  const [row] = await query<{ now: string; adopted_from: string | null; adopted_at: string | null }>(
+    `select ${millis('clock_timestamp()')} as now, i.adopted_from, ${millis('i.adopted_at')} as adopted_at
+     from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
+    [uid],
+  );
+  const { adopted_from: from, adopted_at: at } = row ?? { adopted_from: null, adopted_at: null };
+  return { now: Number(row?.now), ...(from === null ? {} : { adopted: { from, at: Number(at) } }) };
+}
+
+interface OpenRow {
+  readonly uid: string;
+  readonly closed_at: Date | null;
+  readonly adopted_from: string | null;
+  readonly adopted_by: string | null;
+}
+
+/** Both rows are locked in one order, so that of two that name the same ledger one gets it. */
+async function open(
+  query: Query,
+  { uid, namespace, name, cluster }: InstanceRow,
+  ledger: string | undefined,
+): Promise<Adoption> {
+  const rows = await query<OpenRow>(
+    `select uid, closed_at, adopted_from, adopted_by from gateway_operator.instance where uid = any($1) order by uid for update`,
+    [[uid, ...(ledger === undefined ? [] : [ledger])]],
+  );
+  const own = rows.find((row) => row.uid === uid);
+  const adoption = ledger === undefined ? { ok: true as const } : await judge(query, { uid, ledger, rows, own });
+  if (!adoption.ok) return adoption;
+  await query(
+    `insert into gateway_operator.instance as old (uid, namespace, name, cluster) values ($1, $2, $3, $4)
+     on conflict (uid) do update set namespace = $2, name = $3, cluster = coalesce($4, old.cluster), closed_at = null
+     where old.closed_at is not null or (old.namespace, old.name) <> ($2, $3) or (old.cluster is null and $4 is not null)`,
+    [uid, namespace, name, cluster ?? null],
+  );
+  if (adoption.adopts !== true || ledger === undefined) return { ok: true };
+  await query('update gateway_operator.instance set adopted_by = $1 where uid = $2', [uid, ledger]);
+  await query(
+    "update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1",
+    [uid, ledger],
+  );
+  return { ok: true };
+}
+
+interface Judged {
+  readonly uid: string;
+  readonly ledger: string;
+  readonly rows: ReadonlyArray<OpenRow>;
+  readonly own: OpenRow | undefined;
+}
+
+async function judge(
+  query: Query,
+  { uid, ledger, rows, own }: Judged,
+): Promise<Adoption & { readonly adopts?: boolean }> {
+  if (own?.adopted_from === ledger) return { ok: true };
+  const [claim] = await query(
+    'select 1 from gateway_operator.claim where instance_uid = $1 and retired_at is null limit 1',
+    [uid],
+  );
+  // It has a ledger already, and goes on with it.
+  if (claim !== undefined || (own?.adopted_from ?? null) !== null) return { ok: true };
+  if (uid === ledger) return { ok: false, why: 'same' };
+  const old = rows.find((row) => row.uid === ledger);
+  if (old === undefined) return { ok: false, why: 'absent' };
+  if (old.adopted_by !== null) return { ok: false, why: 'adopted', by: old.adopted_by };
+  return old.closed_at === null ? { ok: false, why: 'open' } : { ok: true, adopts: true };
+}
+
+/**
+ * What lived until the old instance was closed lives again, in its new one. Of the adopted claims only retained keys work
+ * by themselves; all others are blocked until their object is seen and its policy written. Answers how many it moved.
+ */
+async function moveSome(query: Query, uid: string): Promise<number> {
+  const [row] = await query<{ moved: string }>(MOVE, [uid]);
+  return Number(row?.moved ?? 0);
+}
+
+const MOVE = {
+  name: 'gateway-operator-adopt',
+  text: `
+with old as (
+  select o.uid, o.closed_at from gateway_operator.instance i
+    join gateway_operator.instance o on o.uid = i.adopted_from and o.adopted_by = i.uid
+  where i.uid = $1),
+last as (
+  select distinct on (c.kind, c.alias) c.scope_id from gateway_operator.claim c join old on c.instance_uid = old.uid
+  where c.retired_at >= old.closed_at and not exists (select 1 from gateway_operator.claim mine
+    where mine.instance_uid = $1 and mine.kind = c.kind and mine.alias = c.alias and mine.retired_at is null)
+  order by c.kind, c.alias, c.retired_at desc, c.scope_id limit ${PORTION}),
+moved as (
+  update gateway_operator.claim c set instance_uid = $1, retired_at = null,
+    policy = case when c.policy is null or c.policy ? 'retained' then c.policy else c.policy || '{"blocked": true}' end
+  from last where c.scope_id = last.scope_id returning c.scope_id),
+revived as (
+  update gateway_operator.key_value v set retired_at = null from moved, old
+  where v.scope_id = moved.scope_id and v.retired_at >= old.closed_at and not exists (
+    select 1 from gateway_operator.key_value other where other.hash = v.hash and other.retired_at is null))
+select count(*) as moved from moved`,
+};
+
+/** Answers how many it retired. */
+async function retireSome(query: Query, instanceUid: string): Promise<number> {
+  const rows = await query<{ scope_id: string }>(
+    `select scope_id from gateway_operator.claim where instance_uid = $1 and retired_at is null limit ${PORTION}`,
+    [instanceUid],
+  );
+  const scopeIds = rows.map(({ scope_id }) => scope_id);
+  if (scopeIds.length > 0) await retire(query, scopeIds);
+  return scopeIds.length;
+}
