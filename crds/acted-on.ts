@@ -17,9 +17,9 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
     'workload.podAnnotations',
     'workload.serviceAccountName',
   ],
-  VirtualKey: ['softBudget', 'rpmLimit', 'tpmLimit', 'maxParallelRequests', 'modelMaxBudget', 'tags', 'metadata'],
-  User: ['userAlias', 'rpmLimit', 'tpmLimit', 'maxParallelRequests'],
-  Team: ['rpmLimit', 'tpmLimit', 'maxParallelRequests'],
+  VirtualKey: ['softBudget', 'modelMaxBudget', 'tags', 'metadata'],
+  User: ['userAlias'],
+  Team: [],
 };
 
 /** Listed fields that only people read: nothing has to act on them, so nobody needs to be told that nothing does. */

@@ -212,10 +212,15 @@ function rateLimitExceeded(failure: Extract<Failure, { code: 'rate_limit_exceede
   const again = `Try again in ${seconds(retryIn)} s.`;
   // How much an entry takes is between the gateway and its provider.
   if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
-  return `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${RATES[rate]}. ${again}`;
+  return `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : MANY[rate]}. ${again}`;
 }
 
-const RATES: Readonly<Record<RateKind, string>> = {
+const ONE: Readonly<Record<RateKind, string>> = {
+  requests: 'request per minute',
+  tokens: 'token per minute',
+  parallel: 'request at the same time',
+};
+const MANY: Readonly<Record<RateKind, string>> = {
   requests: 'requests per minute',
   tokens: 'tokens per minute',
   parallel: 'requests at the same time',

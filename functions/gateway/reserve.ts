@@ -28,7 +28,7 @@ export type Reserve = (grant: Grant) => Promise<Result<Reservation, Unreserved>>
 
 /** Tokens of output where neither the client nor the entry names a limit. It is sent then, so that it is one. */
 const DEFAULT_OUTPUT = 16_384;
-/** Tokens of an answer whose client names no limit, as far as limits per minute go (decision 0011). */
+/** Tokens of an answer whose client names no limit, as far as limits per minute go (decision: rate limits). */
 const USUAL_OUTPUT = 1024;
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>): Reserve {

@@ -1,4 +1,4 @@
-// May a request go on to another model entry, because the one before failed? That one must have room too (decision 0011).
+// May a request go on to another model entry, because the one before failed? That one must have room too (decision: rate limits).
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';

@@ -1,4 +1,4 @@
-// How fast may somebody go, and how much of that is left? Requests and tokens per minute, and requests at once (decision 0011).
+// How fast may somebody go, and how much of that is left? Requests and tokens per minute, and requests at once (decision: rate limits).
 import type { Millis } from './money.ts';
 
 /** What one scope or one model entry may use. A member that is absent is not limited. */

@@ -1,7 +1,7 @@
 // Does the gateway act on what the specs say? The policy of each claimed member, written when it differs from the stored one.
 import { parseDuration } from '#core/duration.ts';
 import type { Finding } from '#core/finding.ts';
-import type { Budget, KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
+import type { Budget, KeyPolicy, RateLimits, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, PolicyWrite } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
@@ -59,13 +59,25 @@ function keyPolicy(key: VirtualKey, claim: Claim, outlook: Outlook): KeyPolicy |
 
 function shared(member: Member, claim: Claim) {
   const budget = budgetOf(member);
+  const limits = limitsOf(member);
   return {
     scopeId: claim.scopeId,
     name: claim.alias,
     models: member.spec.models,
     ...(budget === undefined ? {} : { budget }),
+    ...(limits === undefined ? {} : { limits }),
     anchor: claim.anchor,
   };
+}
+
+function limitsOf({ spec }: Member): RateLimits | undefined {
+  const { rpmLimit, tpmLimit, maxParallelRequests } = spec;
+  const limits = {
+    ...(rpmLimit === undefined ? {} : { rpmLimit }),
+    ...(tpmLimit === undefined ? {} : { tpmLimit }),
+    ...(maxParallelRequests === undefined ? {} : { maxParallelRequests }),
+  };
+  return Object.keys(limits).length === 0 ? undefined : limits;
 }
 
 /** Lifetime counts from the creation of the claim: it never slides, and is lengthened or cleared by an edit. */

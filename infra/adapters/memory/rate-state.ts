@@ -1,4 +1,4 @@
-// What was used of one rate, second by second, and what does that leave? (decision 0011)
+// What was used of one rate, second by second, and what does that leave? (decision: rate limits)
 import type { Millis } from '#core/ports/money.ts';
 import type { RateKind, RateLeft, RateLimit, RatesLeft } from '#core/ports/rates.ts';
 

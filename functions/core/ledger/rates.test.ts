@@ -1,0 +1,153 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { HoldRequest } from '../ports/ledger.ts';
+import type { RateLimits, ScopePolicy } from '../ports/policy.ts';
+import type { StoreCall } from '../ports/store.ts';
+import type { StartableLedger } from './ledger.ts';
+import { createScene, heldOf, requestOf, type Scene, scopeOf, settlementOf } from './scene.promises.ts';
+
+let scene: Scene;
+let ledger: StartableLedger;
+let calls: StoreCall[];
+
+beforeEach(async () => {
+  scene = createScene();
+  calls = [];
+  const store = scene.store.part;
+  scene.store.part = {
+    ...store,
+    call(call) {
+      calls.push(call);
+      return store.call(call);
+    },
+  };
+  ledger = scene.process();
+  await ledger.start();
+});
+
+const limited = (scopeId: string, limits: RateLimits, limit?: bigint): ScopePolicy =>
+  scopeOf(scopeId, limit, { limits });
+const ask = (...scopes: ReadonlyArray<ScopePolicy>): HoldRequest => ({ ...requestOf(0n, ...scopes), tokens: 10 });
+const settle = async (request: HoldRequest, input: number, output: number): Promise<void> => {
+  const tokens = { input, output, cachedInput: 0, cacheWrite: 0 };
+  await ledger.settle(heldOf(await ledger.hold(request)), { ...settlementOf(0n), tokens });
+};
+
+describe('rate limits', () => {
+  test('of 1,000 requests at once exactly as many are held as a minute allows, from each of two processes', async () => {
+    const key = limited('key', { rpmLimit: 10 }, 10n ** 12n);
+    const other = scene.process();
+    await other.start();
+    const results = await Promise.all(
+      Array.from({ length: 1000 }, (_, index) => (index % 2 ? ledger : other).hold(ask(key))),
+    );
+    expect(results.filter(({ ok }) => ok)).toHaveLength(10);
+    const refused = results.flatMap((result) => (result.ok ? [] : [result.failure]));
+    expect(refused).toHaveLength(990);
+    for (const failure of refused) {
+      expect(failure).toMatchObject({ reason: 'limited', scope: key, rate: 'requests', limit: 10 });
+    }
+  });
+
+  test('a client hears of the scope that leaves least, of requests and of tokens each', async () => {
+    const scopes = [
+      limited('key', { rpmLimit: 10, tpmLimit: 1000 }),
+      limited('user', { rpmLimit: 5 }),
+      limited('team', { tpmLimit: 50, maxParallelRequests: 100 }),
+    ];
+    const hold = heldOf(await ledger.hold(ask(...scopes)));
+    expect(hold.rates).toMatchObject({
+      requests: { limit: 5, remaining: 4 },
+      tokens: { limit: 50, remaining: 40 },
+    });
+    expect(hold.entry).toBeUndefined();
+  });
+
+  test('what a reply really used takes the place of what was expected', async () => {
+    const key = limited('key', { tpmLimit: 100 });
+    await settle({ ...ask(key), tokens: 90 }, 20, 30);
+    await scene.time.advance(10);
+    expect(await ledger.hold({ ...ask(key), tokens: 51 })).toMatchObject({
+      failure: { reason: 'limited', rate: 'tokens', limit: 100, rates: { tokens: { remaining: 50 } } },
+    });
+    expect(heldOf(await ledger.hold({ ...ask(key), tokens: 50 })).rates?.tokens?.remaining).toBe(0);
+  });
+
+  test('one request at a time: the next is taken as soon as the reply before it has ended', async () => {
+    const key = limited('key', { maxParallelRequests: 1 });
+    for (let turn = 0; turn < 20; turn += 1) await settle(ask(key), 1, 1);
+    const hold = heldOf(await ledger.hold(ask(key)));
+    expect(await ledger.hold(ask(key))).toMatchObject({ failure: { reason: 'limited', rate: 'parallel', limit: 1 } });
+    await ledger.release(hold, { called: true });
+    heldOf(await ledger.hold(ask(key)));
+  });
+
+  test('a request that nobody was called for does not count; one that failed at the provider does', async () => {
+    const key = limited('key', { rpmLimit: 1 });
+    await ledger.release(heldOf(await ledger.hold(ask(key))));
+    await ledger.release(heldOf(await ledger.hold(ask(key))), { called: true });
+    expect(await ledger.hold(ask(key))).toMatchObject({ failure: { reason: 'limited' } });
+  });
+
+  test('a hold whose answer was lost gives its request back', async () => {
+    const key = limited('key', { rpmLimit: 1 });
+    scene.store.mood = 'loses';
+    expect(await ledger.hold(ask(key))).toMatchObject({ failure: { reason: 'unavailable' } });
+    scene.store.mood = 'up';
+    await scene.time.advance(2000);
+    heldOf(await ledger.hold(ask(key)));
+  });
+
+  test('a budget that is held by others tells what is left of the rates, and uses nothing of them', async () => {
+    const key = limited('key', { rpmLimit: 2 }, 100n);
+    const first = heldOf(await ledger.hold({ ...ask(key), amount: 100n, least: 1n }));
+    const second = ledger.hold({ ...ask(key), amount: 100n, least: 1n });
+    await scene.time.advance(1100);
+    expect(await second).toMatchObject({ failure: { reason: 'busy', rates: { requests: { remaining: 1 } } } });
+    await ledger.settle(first, settlementOf(100n));
+    expect(await ledger.hold(ask(key))).toMatchObject({
+      failure: { reason: 'exceeded', rates: { requests: { remaining: 1 } } },
+    });
+  });
+
+  test('where nothing is limited nothing of rates is asked, settled or moved', async () => {
+    const hold = heldOf(await ledger.hold({ ...ask(scopeOf('key', 100n)), entries: [undefined, undefined] }));
+    expect(await ledger.move(hold, undefined)).toEqual({ ok: true, value: undefined });
+    await ledger.settle(hold, settlementOf(1n));
+    await scene.time.advance(10);
+    expect(hold).not.toHaveProperty('rates');
+    expect(calls.flatMap(({ holds }) => holds.filter((one) => 'rates' in one))).toEqual([]);
+    expect(calls.flatMap(({ settles }) => settles.filter((one) => 'tokens' in one))).toEqual([]);
+    expect(calls.filter(({ moves }) => moves !== undefined)).toEqual([]);
+  });
+
+  describe('of model entries', () => {
+    const [one, two] = [
+      { id: 'entry one', requests: 1 },
+      { id: 'entry two', requests: 1 },
+    ];
+
+    test('a full one is passed over, and when all are full the request is told so, without a scope', async () => {
+      const request = { ...ask(scopeOf('key')), entries: [one, two] };
+      expect(heldOf(await ledger.hold(request)).entry).toBe(0);
+      expect(heldOf(await ledger.hold(request)).entry).toBe(1);
+      const refused = await ledger.hold(request);
+      expect(refused).toMatchObject({ failure: { reason: 'limited', rate: 'requests', limit: 1 } });
+      expect(refused).not.toHaveProperty('failure.scope');
+    });
+
+    test('a request that goes on to another one uses that too; where it is full, it stays', async () => {
+      const request = { ...ask(scopeOf('key')), entries: [one, undefined] };
+      const hold = heldOf(await ledger.hold(request));
+      expect(await ledger.move(hold, two)).toEqual({ ok: true, value: undefined });
+      expect(await ledger.move(hold, one)).toMatchObject({ failure: { reason: 'limited', limit: 1 } });
+      expect(await ledger.move(hold, undefined)).toEqual({ ok: true, value: undefined });
+      expect(heldOf(await ledger.hold({ ...request, entries: [one, two, undefined] })).entry).toBe(2);
+    });
+
+    test('nobody goes on to a limited one while the store cannot be asked', async () => {
+      const hold = heldOf(await ledger.hold({ ...ask(scopeOf('key')), entries: [one, two] }));
+      scene.store.mood = 'refuses';
+      expect(await ledger.move(hold, two)).toMatchObject({ failure: { reason: 'unavailable' } });
+    });
+  });
+});

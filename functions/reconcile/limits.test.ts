@@ -1,0 +1,44 @@
+// Do the gateways get to know how fast a key, its user and its teams may go?
+import { beforeEach, expect, test } from 'vitest';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+});
+
+const policies = async (): Promise<ReadonlyArray<ScopePolicy>> => {
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  return (await bed.database().claims(uid)).flatMap(({ policy }) => policy ?? []);
+};
+const limitsOf = async (kind: string) => (await policies()).find((policy) => policy.kind === kind)?.limits;
+
+test('limits of keys, users and teams are in their policies, follow every edit, and go when they are cleared', async () => {
+  await bed.apply(
+    makeTeam({ maxParallelRequests: 3 }),
+    makeUser({ autoCreateKey: false, tpmLimit: 1000 }),
+    makeKey({ rpmLimit: 10, tpmLimit: 20, maxParallelRequests: 30 }),
+  );
+  await bed.sweep();
+  expect(await limitsOf('key')).toEqual({ rpmLimit: 10, tpmLimit: 20, maxParallelRequests: 30 });
+  expect(await limitsOf('user')).toEqual({ tpmLimit: 1000 });
+  expect(await limitsOf('team')).toEqual({ maxParallelRequests: 3 });
+  await bed.edit(virtualKeys, 'chat', { spec: { rpmLimit: 11, tpmLimit: null, maxParallelRequests: null } });
+  await bed.sweep();
+  expect(await limitsOf('key')).toEqual({ rpmLimit: 11 });
+  await bed.edit(virtualKeys, 'chat', { spec: { rpmLimit: null } });
+  await bed.sweep();
+  expect(await limitsOf('key')).toBeUndefined();
+});
