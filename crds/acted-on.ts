@@ -17,13 +17,10 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
     'workload.podAnnotations',
     'workload.serviceAccountName',
   ],
-  VirtualKey: ['softBudget', 'modelMaxBudget', 'tags', 'metadata'],
-  User: ['userAlias'],
+  VirtualKey: ['modelMaxBudget'],
+  User: [],
   Team: [],
 };
-
-/** Listed fields that only people read: nothing has to act on them, so nobody needs to be told that nothing does. */
-export const readByPeople: ReadonlySet<string> = new Set(['spec.userAlias', 'spec.tags', 'spec.metadata']);
 
 export interface Unacted {
   /** `spec.models[0].gatewayParams.rpm`. */

@@ -110,6 +110,20 @@ export const virtualKeys: Kind = {
     ready,
     spend,
     age,
+    {
+      name: 'Soft budget',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="SoftBudgetReached")].status',
+      description: 'Whether it has spent its softBudget.',
+      priority: 1,
+    },
+    {
+      name: 'Rotation',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Rotation")].reason',
+      description: 'Whether a new value is scheduled, or the one before still works.',
+      priority: 1,
+    },
   ],
   selectableFields: ['.spec.keyAlias', instance],
 };
@@ -128,6 +142,13 @@ export const users: Kind = {
     ready,
     spend,
     age,
+    {
+      name: 'Alias',
+      type: 'string',
+      jsonPath: '.spec.userAlias',
+      description: 'What the user is called.',
+      priority: 1,
+    },
   ],
   selectableFields: ['.spec.userEmail', instance],
 };

@@ -292,6 +292,21 @@ describe('the routes', () => {
 });
 
 describe('the log', () => {
+  test('says who the user is and what people wrote on the key, whether it is answered or refused', async () => {
+    const words = { tags: ['batch', 'eu'], metadata: { centre: '42' } };
+    const user = scope('user', { name: 'alice@example.com', alias: 'Alice' });
+    const { chat, get, lines } = stage({ keys: { [KEY]: keyRecord({ ...words, models: ['gpt'] }, [user]) } });
+    await (await chat(CHAT)).text();
+    await (await chat({ ...CHAT, model: 'other' })).text();
+    expect(lines.map(({ fields }) => fields)).toMatchObject([
+      { status: 200, user: 'Alice', ...words },
+      { status: 403, user: 'Alice', ...words },
+    ]);
+    expect(await (await get('/key')).json()).toMatchObject({
+      scopes: [{ kind: 'key' }, { name: 'alice@example.com', alias: 'Alice' }],
+    });
+  });
+
   test("says one line of a request, at its end, without its prompt, its key or the upstream's words", async () => {
     const { chat, lines, clock } = stage({
       script: (_, call) =>

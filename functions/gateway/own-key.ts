@@ -21,7 +21,8 @@ export interface OwnKey extends OwnBudget {
   readonly budgetDuration: string | null;
   readonly expiryDate: string | null;
   readonly isActive: boolean;
-  readonly scopes: ReadonlyArray<OwnBudget & { readonly kind: string; readonly name: string }>;
+  /** `alias`: what a user is called. */
+  readonly scopes: ReadonlyArray<OwnBudget & { readonly kind: string; readonly name: string; readonly alias?: string }>;
 }
 
 export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
@@ -42,7 +43,12 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
       expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
       // Expired and blocked keys do not come so far.
       isActive: budgets.every(({ budget }) => budget.remaining !== '0'),
-      scopes: budgets.map(({ policy, budget }) => ({ kind: policy.kind, name: policy.name, ...budget })),
+      scopes: budgets.map(({ policy: { kind, name, alias }, budget }) => ({
+        kind,
+        name,
+        ...(alias === undefined ? {} : { alias }),
+        ...budget,
+      })),
     });
   };
 }

@@ -2,6 +2,7 @@
 import type { Failure, FailureReply } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
+import type { KeyRecord } from '#core/ports/policy.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -47,9 +48,10 @@ export function openLine({ clock, log, metrics }: LineDeps, names: RequestNames,
 
   return {
     names,
-    caller: ({ key }) => {
+    caller: ({ key, scopes }) => {
       fields.alias = key.name;
       fields.key = `${key.object.namespace}/${key.object.name}`;
+      Object.assign(fields, wordsOf({ key, scopes }));
     },
     model: (name, stream) => {
       Object.assign(fields, { model: name, stream });
@@ -93,6 +95,16 @@ export function openLine({ clock, log, metrics }: LineDeps, names: RequestNames,
     metrics.add('gateway_operator_requests_total', { ...labels, status: String(status), code });
     metrics.observe('gateway_operator_request_seconds', ms / 1000, labels);
   }
+}
+
+/** What people wrote on the key and its user, for whoever counts lines by it. */
+function wordsOf({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>> {
+  const user = scopes.find(({ kind }) => kind === 'user');
+  return {
+    ...(user === undefined ? {} : { user: user.alias ?? user.name }),
+    ...(key.tags === undefined ? {} : { tags: key.tags }),
+    ...(key.metadata === undefined ? {} : { metadata: key.metadata }),
+  };
 }
 
 /** What the log may know and the client may not. */

@@ -1,11 +1,9 @@
 // Does the object ask for something that nothing acts on yet? It is kept and judged, and said, so that nothing is ignored silently.
-import { readByPeople, unactedIn } from '#crds/acted-on.ts';
+import { unactedIn } from '#crds/acted-on.ts';
 import type { Check } from '../check.ts';
 
 export const withoutEffect: Check = async ({ kind, object }) =>
-  unactedIn(kind, object.spec)
-    .filter(({ path }) => !readByPeople.has(path))
-    .map(({ path }) => {
-      const message = 'this version accepts the field and does nothing with it yet; do not rely on it';
-      return { rule: 'WithoutEffect', path, value: undefined, message, effect: 'warn' };
-    });
+  unactedIn(kind, object.spec).map(({ path }) => {
+    const message = 'this version accepts the field and does nothing with it yet; do not rely on it';
+    return { rule: 'WithoutEffect', path, value: undefined, message, effect: 'warn' };
+  });

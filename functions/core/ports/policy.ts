@@ -21,8 +21,16 @@ export interface RateLimits {
   readonly maxParallelRequests?: number;
 }
 
+/** For people only: nothing is decided by it. */
+export interface Wording {
+  /** What a user is called. */
+  readonly alias?: string | undefined;
+  readonly tags?: ReadonlyArray<string> | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+}
+
 /** What is true of one scope. A scope without `budget` may spend what it likes. */
-export interface ScopePolicy {
+export interface ScopePolicy extends Wording {
   readonly scopeId: ScopeId;
   readonly kind: ScopeKind;
   /** The alias (key), e-mail (user) or team alias, as clients and 429s name it. */

@@ -11,6 +11,7 @@ import { displayOf, isOurs, present } from './key-secret.ts';
 import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf } from './policies.ts';
 import { judgeRotation, toldOfRotation } from './rotation.ts';
+import { judgeSoftBudget, planSoftBudgetEvent } from './soft-budget.ts';
 import { spendOf } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
@@ -22,7 +23,8 @@ export function planKeyStatus(view: KeyView, outlook: Outlook): Action[] {
   const claim = standing.at === 'admitted' ? outlook.claim(key, standing.instance) : undefined;
   const mine = claim?.state === 'ours' ? claim.claim : undefined;
   const isLost = claim !== undefined && mine === undefined;
-  const further = mine === undefined ? [] : judgeFurther(view, mine, standing);
+  const soft = mine === undefined ? undefined : judgeSoft(key, mine, outlook);
+  const further = mine === undefined ? [] : judgeFurther(view, mine, standing, soft);
   const after: VirtualKeyStatus = {
     ...observed(key, [toReady(problem), judgeModels(key, outlook), ...further], outlook, mine && FURTHER),
     ...secretStatus(view, mine === undefined ? undefined : hashesOf(mine), outlook),
@@ -30,19 +32,32 @@ export function planKeyStatus(view: KeyView, outlook: Outlook): Action[] {
     isActive: problem === undefined,
     ...optional('lastSyncTime', key.status?.lastSyncTime),
   };
-  return writeStatus(key, after, outlook, {
+  const writes = writeStatus(key, after, outlook, {
     shows: modeOf(view, outlook) === 'Full' ? 'full' : 'redacted',
     newKey: mine === undefined ? undefined : toldOfRotation(key, mine, timeAt(standing)),
   });
+  return [...writes, ...planSoftBudgetEvent(key, soft)];
 }
 
 /** Conditions that a key has only while there is something to say. */
-const FURTHER = ['Rotation'];
+const FURTHER = ['Rotation', 'SoftBudgetReached'];
 
-function judgeFurther(view: KeyView, claim: Claim, standing: Standing): ReadonlyArray<Judgement> {
+function judgeFurther(
+  view: KeyView,
+  claim: Claim,
+  standing: Standing,
+  soft: Judgement | undefined,
+): ReadonlyArray<Judgement> {
   const published = view.secret.state === 'unread' ? view.object.status?.keyID : present(view.secret)?.hash;
   const rotation = judgeRotation(view.object, claim, published, timeAt(standing));
-  return rotation === undefined ? [] : [rotation];
+  return [rotation, soft].filter((judged) => judged !== undefined);
+}
+
+function judgeSoft(key: KeyView['object'], claim: Claim, outlook: Outlook): Judgement | undefined {
+  const standing = outlook.standing(key);
+  return standing.at === 'admitted'
+    ? judgeSoftBudget(key, spendOf(key, claim, standing.instance, outlook.now))
+    : undefined;
 }
 
 const timeAt = ({ instance }: Standing): Millis => instance?.time ?? 0;

@@ -12,6 +12,7 @@ import { aliasOf, instancePathOf } from '../world.ts';
 import { about } from './about.ts';
 import { budgetOf, windowOf } from './budget.ts';
 import type { Outlook } from './outlook.ts';
+import { wordsOf } from './words.ts';
 
 /** Nothing when the stored policy says the same already, or when a scope that pays beside a key is not claimed yet. */
 export function planPolicy(member: Member, claim: Claim, outlook: Outlook): Action[] {
@@ -64,6 +65,7 @@ function shared(member: Member, claim: Claim) {
     scopeId: claim.scopeId,
     name: claim.alias,
     models: member.spec.models,
+    ...wordsOf(member),
     ...(budget === undefined ? {} : { budget }),
     ...(limits === undefined ? {} : { limits }),
     anchor: claim.anchor,
