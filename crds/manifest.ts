@@ -1,5 +1,6 @@
 // What CustomResourceDefinition does a kind become?
 import type { Kind, PrinterColumn } from './kinds.ts';
+import { ratcheting } from './ratchet.ts';
 import { type StructuralSchema, toStructural, toValidation, type Validation } from './structural.ts';
 
 export interface CustomResourceDefinition {
@@ -75,6 +76,10 @@ function toVersion(kind: Kind): CustomResourceVersion {
   };
 }
 
+/** The schema of a spec with its rules as they are written. */
+export const toSpecSchema = (kind: Kind): StructuralSchema =>
+  toStructural(kind.spec.describe('What is wanted.'), 'spec');
+
 /** The only CEL at the root is about the name: a rule there that a new version tightens would freeze labels, status and finalizers. */
 function toRootSchema(kind: Kind): RootSchema {
   const { nameRule } = kind;
@@ -86,7 +91,7 @@ function toRootSchema(kind: Kind): RootSchema {
       apiVersion: { type: 'string', description: `\`${kind.apiVersion}\`.` },
       kind: { type: 'string', description: `\`${kind.kind}\`.` },
       metadata: { type: 'object', properties: { name: { type: 'string' } } },
-      spec: toStructural(kind.spec.describe('What is wanted.'), 'spec'),
+      spec: ratcheting(toSpecSchema(kind)),
       status: toStructural(kind.status.describe('What was observed.'), 'status'),
     },
     ...(nameRule !== undefined && {

@@ -1,7 +1,7 @@
 // What can a cluster judge by itself where the admission function does not run? ValidatingAdmissionPolicies that repeat our rules.
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from './group.ts';
 import { type Kind, kinds } from './kinds.ts';
-import { toManifest } from './manifest.ts';
+import { toSpecSchema } from './manifest.ts';
 import { type PolicyRule, rulesBelow } from './policy-rules.ts';
 import { toValidation } from './structural.ts';
 
@@ -38,8 +38,7 @@ export function toPolicies(): ReadonlyArray<object> {
 }
 
 export function toPolicy(kind: Kind): ValidatingAdmissionPolicy {
-  const [version] = toManifest(kind).spec.versions;
-  const rules = rulesBelow(version.schema.openAPIV3Schema.properties.spec);
+  const rules = rulesBelow(toSpecSchema(kind));
   const shared = kind.kind === 'GatewayInstance' ? sharedCredentials : undefined;
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',

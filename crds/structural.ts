@@ -7,6 +7,8 @@ export interface Validation {
   readonly message: string;
   /** Relative to where the rule stands: `.overlap`. */
   readonly fieldPath?: string;
+  /** Asked on create too, where `oldSelf` is empty. */
+  readonly optionalOldSelf?: true;
 }
 
 /** A rule as the API server runs it. */

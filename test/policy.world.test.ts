@@ -135,7 +135,7 @@ describe.skipIf(why !== undefined)(
       const { code, body } = await create('GatewayInstance', SHARING);
       expect(code).toBe(422);
       expect((body as { message: string }).message).toContain(
-        'spec.models["local"].modelCredentials.nameRef: "openai": is the Secret of entry "gpt-4o-eu" already: give each entry a Secret of ' +
+        'spec.models["local"].modelCredentials.nameRef: "openai": is the Secret of entry "gpt-4o-eu" already; give each entry a Secret of ' +
           'its own, or allow sharing with the annotation instance.gateway-operator.dev/shared-credentials: "allowed"',
       );
       const annotated = {
@@ -152,7 +152,7 @@ describe.skipIf(why !== undefined)(
     test('name the entry of the list that is wrong', async () => {
       const object = edited(good.GatewayInstance, { 'spec.models.1.requiresAuth': true });
       expect(((await create('GatewayInstance', object)).body as { message: string }).message).toContain(
-        'spec.models["local"].modelCredentials: requiresAuth is true: add modelCredentials',
+        'spec.models["local"].modelCredentials: requiresAuth is true; add modelCredentials',
       );
     });
 

@@ -3,19 +3,15 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
-import { createCluster as createEmbeddedCluster } from '../../infra/local/cluster/cluster.ts';
-import { writeKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { customResourceDefinitions, resourceOf } from '../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
-import { startControlPlane } from '../control-plane.ts';
-import { startPostgres } from '../postgres.ts';
+import { type ClusterName, startCluster } from '../embedded-plane.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
 
 export interface Said {
@@ -35,7 +31,7 @@ export interface Bed {
   readonly stop: () => Promise<void>;
 }
 
-export type ClusterName = 'embedded' | 'real';
+export type { ClusterName } from '../embedded-plane.ts';
 
 interface Started {
   readonly kubeconfig: string;
@@ -51,7 +47,7 @@ export async function openBed(
 ): Promise<Bed> {
   const folder = mkdtempSync(join(tmpdir(), 'admission-'));
   const certificates = await openCertificates(folder, new Date());
-  const started = name === 'real' ? await startReal() : await startEmbedded(folder, certificates);
+  const started = await start(name);
   const { request, close } = await createKubeconfigTransport(started.kubeconfig);
   const cluster = createCluster({ request });
 
@@ -80,28 +76,9 @@ export async function openBed(
   };
 }
 
-async function startReal(): Promise<Started> {
-  const { kubeconfig, url, token, ca, stop } = await startControlPlane();
+async function start(name: ClusterName): Promise<Started> {
+  const { kubeconfig, url, token, ca, stop } = await startCluster(name);
   return { kubeconfig, api: { url, token, ca }, stop };
-}
-
-async function startEmbedded(folder: string, tls: { ca: string; cert: string; key: string }): Promise<Started> {
-  const postgres = await startPostgres();
-  const { host, port, username, password, dbname } = await postgres.createDatabase();
-  const pool = new pg.Pool({ host, port, user: username, password, database: dbname, max: 10 });
-  // When PostgreSQL is stopped, idle connections say so.
-  pool.on('error', () => undefined);
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const cluster = createEmbeddedCluster({ pool, port: 0, tls, token: 'for-tests-only', log });
-  await cluster.start();
-  const kubeconfig = join(folder, 'kubeconfig');
-  writeKubeconfig(kubeconfig, { url: cluster.url, ca: tls.ca, token: 'for-tests-only' });
-  const stop = async () => {
-    await cluster.stop();
-    await pool.end();
-    await postgres.stop();
-  };
-  return { kubeconfig, api: { url: cluster.url, token: 'for-tests-only', ca: tls.ca }, stop };
 }
 
 async function create(cluster: Cluster, object: KubeObject): Promise<void> {

@@ -140,7 +140,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   ],
   [of('VirtualKey', { models: ['gpt-4'] }), 'spec.models[0]: "gpt-4": ', 'did you mean "gpt-4o"?'],
   [of('VirtualKey', { models: ['GPT-4O'] }), 'did you mean "gpt-4o"?'],
-  [of('VirtualKey', { models: ['gpt-4o', 'mistral'] }), 'spec.models[1]: "mistral": ', 'it serves "gpt-4o", "claude"'],
+  [of('VirtualKey', { models: ['gpt-4o', 'mistral'] }), 'spec.models[1]: "mistral": ', 'it serves: "gpt-4o", "claude"'],
   [of('VirtualKey', { models: ['gpt-4o', 'gpt-4o'] }), 'spec.models[1]: "gpt-4o": stands in the list already'],
   [of('VirtualKey', { models: 'gpt-4o' }), 'spec.models: "gpt-4o": '],
   [of('VirtualKey', { softBudget: '11' }), 'spec.softBudget: "11": '],
