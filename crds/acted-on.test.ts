@@ -49,7 +49,11 @@ const PASSED_ON: ReadonlyArray<readonly [spec: RegExp, snapshot: string]> = [
   [/^routing\.(\w+\.\w+)$/, '$1'],
 ];
 
-function isActedOn(path: string): boolean {
+/** Whoever reads these copies them as they stand into a field of Kubernetes that means the same: what is below them is acted on there. */
+const COPIED = /^(workload\.(?:env|resources))\b.+$/;
+
+function isActedOn(given: string): boolean {
+  const path = given.replace(COPIED, '$1');
   const passedOn = PASSED_ON.find(([spec]) => spec.test(path));
   if (reads(acting, `spec.${path}`)) return true;
   return passedOn !== undefined && reads(serving, path.replace(...passedOn));

@@ -9,13 +9,6 @@ export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
   GatewayInstance: [
     'models[].gatewayParams.rpm',
     'models[].gatewayParams.tpm',
-    'workload.image',
-    'workload.scale',
-    'workload.resources',
-    'workload.env',
-    'workload.podLabels',
-    'workload.podAnnotations',
-    'workload.serviceAccountName',
   ],
   VirtualKey: ['modelMaxBudget'],
   User: [],

@@ -181,7 +181,11 @@ export const GatewayInstanceStatus = z.object({
     .optional()
     .describe('The model entries as they were last judged.'),
   keys: KeyCount.optional().describe('How many keys there are.'),
-  snapshotHash: z.string().max(128).optional().describe('Names the compiled configuration that the gateway serves.'),
+  snapshotHash: z
+    .string()
+    .max(128)
+    .optional()
+    .describe('Names the compiled configuration that the gateway serves: the newest one once every replica has it.'),
   workloadType: z
     .enum(['Knative', 'Deployment', 'External', 'Local'])
     .optional()

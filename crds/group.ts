@@ -21,6 +21,12 @@ export const MANAGED_BY = 'gateway-operator';
 export const OWNED_LABEL = 'gateway-operator.dev/managed';
 export const OWNED = 'true';
 
+/** On what runs a gateway: hash of what we applied, so that an unchanged one is not written again. */
+export const APPLIED_ANNOTATION = 'gateway-operator.dev/applied';
+
+/** On the Pods of a gateway: hash of the snapshot that they serve. */
+export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
+
 /** On a VirtualKey: the user who asked for it. Admission writes it on create and keeps it ever after. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
 

@@ -60,8 +60,15 @@ const Scale = ruled(
       .min(0)
       .max(1000)
       .optional()
-      .describe('At least so many replicas. Default: 0 on Knative (scale to zero), else 1.'),
-    max: z.int().min(1).max(1000).optional().describe('At most so many replicas. Default: what the platform decides.'),
+      .describe('At least so many replicas. Default: 0 on Knative (scale to zero), else 1, which is the least there.'),
+    max: z
+      .int()
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe(
+        'At most so many replicas. Default: on Knative what it decides, else `min`. Above `min` the load decides.',
+      ),
   }),
   [
     {
@@ -105,11 +112,13 @@ export const Workload = ruled(
       .max(64)
       .meta(mapBy('name'))
       .optional()
-      .describe('Further environment variables of the container.'),
+      .describe(
+        'Further environment variables of the container. Where it listens and what it mounts (`PORT`, `HOST`, `SNAPSHOT_FILE`, `CREDENTIALS_DIR`, `DATABASE_DIR`, `STORE_DIR`, `OUTBOX_DIR`) is not theirs to say: those are left out.',
+      ),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),
     serviceAccountName: Name.optional().describe(
-      'The service account that the pods run as. Default: one without any rights.',
+      'The service account that the pods run as; its token is not mounted. Default: `default` of the namespace.',
     ),
   }),
   [

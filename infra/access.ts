@@ -63,6 +63,16 @@ export const RECONCILE: readonly Grant[] = [
   { group: CORE, resources: ['events'], verbs: ['create'] },
   { group: CORE, resources: ['namespaces'], verbs: ['get'] },
   {
+    group: 'apps',
+    resources: ['deployments'],
+    verbs: ['get', 'create', 'patch', 'delete'],
+    why: 'What runs gateways: by name. Server-side apply is a patch that may create.',
+  },
+  { group: CORE, resources: ['services'], verbs: ['get', 'create', 'patch', 'delete'] },
+  { group: 'policy', resources: ['poddisruptionbudgets'], verbs: ['get', 'create', 'patch', 'delete'] },
+  { group: 'autoscaling', resources: ['horizontalpodautoscalers'], verbs: ['get', 'create', 'patch', 'delete'] },
+  { group: 'serving.knative.dev', resources: ['services'], verbs: ['get', 'create', 'patch', 'delete'] },
+  {
     group: 'admissionregistration.k8s.io',
     resources: ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
     names: ['gateway-operator'],

@@ -1,6 +1,7 @@
 // What does each function read from its environment? The only place that does; everything wrong is said at once, at start.
 import * as z from 'zod';
 import { parseDuration } from '#core/duration.ts';
+import { RELEASE_IMAGE } from './release.ts';
 
 const Port = z
   .string()
@@ -19,7 +20,14 @@ const Segments = List.pipe(
 const Processes = z
   .enum(['one', 'many'])
   .default('many')
-  .describe('How many gateway processes serve an instance. `one`: its store Secret may say `memory`.');
+  .describe(
+    'How many gateway processes serve an instance of type `External`. `one`: its store Secret may say `memory`.',
+  );
+const Image = z
+  .string()
+  .regex(/^[^\p{Z}\p{C}]+$/u, 'is not the name of an image')
+  .default(RELEASE_IMAGE)
+  .describe('The image of gateways whose instances name none.');
 
 const Caller = {
   CALLER_TOKENS: z
@@ -125,7 +133,7 @@ const Listen = {
 };
 
 export const ReconcileEnvironment = z
-  .object({ ...Server, ...Api, GATEWAY_PROCESSES: Processes, ...Certificate, ...Listen })
+  .object({ ...Server, ...Api, GATEWAY_PROCESSES: Processes, GATEWAY_IMAGE: Image, ...Certificate, ...Listen })
   .refine(hasCluster, NO_CLUSTER);
 
 export const GatewayEnvironment = z.object({
@@ -155,7 +163,7 @@ const WorkerApi = {
 export const AdmissionBindings = z
   .object({ ...WorkerApi, PATH_SECRETS: Segments, ...Caller })
   .refine(hasAudience, NO_AUDIENCE);
-export const ReconcileBindings = z.object({ ...WorkerApi, GATEWAY_PROCESSES: Processes });
+export const ReconcileBindings = z.object({ ...WorkerApi, GATEWAY_PROCESSES: Processes, GATEWAY_IMAGE: Image });
 
 export type AdmissionEnvironment = z.infer<typeof AdmissionEnvironment>;
 export type AdmissionBindings = z.infer<typeof AdmissionBindings>;

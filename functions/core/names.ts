@@ -21,6 +21,19 @@ export function snapshotName(instance: string, hash: string): string {
   return `${instance}-${hash}`;
 }
 
+/** Deployment, Service, disruption budget and autoscaler of an instance's gateway: at most 48 characters. */
+export function gatewayName(instance: string): string {
+  return `${instance}${GATEWAY}`;
+}
+
+/** Knative makes a plain Service of the same name, which must not meet the one beside the Deployment. */
+export function knativeServiceName(instance: string): string {
+  return `${instance}${SERVING}`;
+}
+
+const GATEWAY = '-gateway';
+const SERVING = '-serving';
+
 /** The same event about the same object has the same name, so that it is told once. */
 export function eventName(object: string, uid: string, what: string, hash: Hash): string {
   return shorten(object, `.${hash(`${uid}/${what}`).slice(0, 16)}`, hash);

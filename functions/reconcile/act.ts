@@ -6,6 +6,7 @@ import { registryPerformers, writePolicies } from './act/registry.ts';
 import { rotateSecret } from './act/rotate.ts';
 import { secretPerformers } from './act/secrets.ts';
 import { toldPerformers } from './act/told.ts';
+import { workloadPerformers } from './act/workload.ts';
 import type { Action, ActionOf } from './action.ts';
 import { giveUp, learn } from './learn.ts';
 import { each } from './observe/each.ts';
@@ -29,6 +30,7 @@ const performers = {
   RotateSecret: rotateSecret,
   ...registryPerformers,
   ...toldPerformers,
+  ...workloadPerformers,
 };
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */

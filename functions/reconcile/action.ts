@@ -1,10 +1,12 @@
 // What can a run do? Plain data: decided by plan, done by act, foreseen by a dry run.
 
+import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
 import type { PolicyWrite } from '#core/ports/registry.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
+import type { PartName } from './workload/parts.ts';
 import type { OwnKind } from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
@@ -42,6 +44,19 @@ export type Action =
   | (OnInstance & { readonly action: 'CloseStray'; readonly uid: string })
   | (About & { readonly action: 'PublishSnapshot'; readonly snapshot: string })
   | (About & { readonly action: 'DeleteSnapshot'; readonly snapshot: string; readonly uid: string })
+  /** By server-side apply; `uid` says which one is meant, absent: it is not there yet. */
+  | (About & {
+      readonly action: 'ApplyWorkload';
+      readonly part: PartName;
+      readonly object: KubeObject;
+      readonly uid?: string;
+    })
+  | (About & {
+      readonly action: 'DeleteWorkload';
+      readonly part: PartName;
+      readonly object: string;
+      readonly uid: string;
+    })
   | (OnInstance & {
       readonly action: 'ClaimAlias';
       readonly scope: ScopeKind;
@@ -131,6 +146,8 @@ export const SIGNS: Readonly<Record<ActionName, '+' | '~' | '-'>> = {
   CloseStray: '-',
   PublishSnapshot: '+',
   DeleteSnapshot: '-',
+  ApplyWorkload: '~',
+  DeleteWorkload: '-',
   ClaimAlias: '+',
   RetireClaim: '-',
   WritePolicy: '~',

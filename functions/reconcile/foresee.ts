@@ -37,6 +37,10 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
       return [{ fact: 'published', instance: path }];
     case 'DeleteSnapshot':
       return [{ fact: 'unpublished', instance: path, snapshot: action.snapshot }];
+    case 'ApplyWorkload':
+      return foreseePart(action, world);
+    case 'DeleteWorkload':
+      return [{ fact: 'part', instance: path, part: action.part, view: { there: false } }];
     case 'ClaimAlias':
       return [
         {
@@ -122,6 +126,18 @@ function foreseeDeletion(
   return [
     { fact: 'object', object: withMetadata(object, { deletionTimestamp: object.metadata.creationTimestamp ?? '' }) },
   ];
+}
+
+/** Its controller has said nothing of it yet, or what it said before. */
+function foreseePart(action: Extract<Action, { action: 'ApplyWorkload' }>, world: World): ReadonlyArray<Fact> {
+  const { part, object } = action;
+  const instance = pathOf(action);
+  const before = world.instances.get(instance)?.workload.parts.get(part);
+  const live = before?.there === true ? before.object : undefined;
+  const metadata = { uid: UNKNOWN, ...live?.metadata, ...object.metadata };
+  const made = { ...live, ...object, metadata };
+  const view = { there: true, object: made, ours: true, differs: [], differsHash: '', answered: true } as const;
+  return [{ fact: 'part', instance, part, view }];
 }
 
 function foreseeClaim(action: Extract<Action, { action: 'ClaimAlias' }>, world: World, now: number): Claim {

@@ -4,6 +4,8 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Holder, InstanceState, LiveValue } from '#core/ports/registry.ts';
 import { type Collection, keep } from './observe/own.ts';
+import type { PartName } from './workload/parts.ts';
+import type { PartView } from './workload/wanted.ts';
 import {
   type Draft,
   type InstanceDraft,
@@ -11,6 +13,7 @@ import {
   type KeyView,
   type OwnKind,
   type Path,
+  type Problem,
   pathOf,
   type SecretView,
 } from './world.ts';
@@ -58,7 +61,10 @@ export type Fact =
   | { readonly fact: 'sums'; readonly instance: Path; readonly sums: ReadonlyMap<string, Nano> }
   | { readonly fact: 'valueRefused'; readonly key: Path; readonly hash: string }
   | { readonly fact: 'published'; readonly instance: Path }
-  | { readonly fact: 'unpublished'; readonly instance: Path; readonly snapshot: string };
+  | { readonly fact: 'unpublished'; readonly instance: Path; readonly snapshot: string }
+  /** A part of what runs the gateway as it is now. */
+  | { readonly fact: 'part'; readonly instance: Path; readonly part: PartName; readonly view: PartView }
+  | { readonly fact: 'workloadRefused'; readonly instance: Path; readonly problem: Problem };
 
 export function learn(world: Draft, facts: Iterable<Fact>): void {
   for (const fact of facts) {
@@ -125,7 +131,7 @@ function changesOf(
   view: InstanceDraft,
   fact: Exclude<InstanceFact, ClaimFact | { readonly fact: 'sums' }>,
 ): Partial<InstanceDraft> {
-  const { database, snapshot } = view;
+  const { database, snapshot, workload } = view;
   switch (fact.fact) {
     case 'opened':
       return {
@@ -147,6 +153,10 @@ function changesOf(
       return { snapshot: { ...snapshot, published: true } };
     case 'unpublished':
       return { snapshot: { ...snapshot, older: snapshot.older.filter(({ name }) => name !== fact.snapshot) } };
+    case 'part':
+      return { workload: { ...workload, parts: new Map([...workload.parts, [fact.part, fact.view]]) } };
+    case 'workloadRefused':
+      return { workload: { ...workload, refused: fact.problem } };
   }
 }
 

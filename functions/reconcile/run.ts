@@ -25,7 +25,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   const { certificates } = deps;
   const isDue = certificates !== undefined && scope.look === 'everywhere';
   const certificate = isDue ? await keepCertificate(deps, certificates) : undefined;
-  const { world, links } = await observe({ deps, memory, now: started, acts: true }, scope);
+  const { world, links } = await observe({ deps, memory, now: started, acts: true, discovered: {} }, scope);
   const seen = countObserved(world);
   const tries = new Map<string, number>();
   const deeds: Deed[] = [];
@@ -49,7 +49,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
 /** The same, but acts are only foreseen. */
 export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
   const now = deps.clock.now();
-  const { world } = await observe({ deps, memory, now, acts: false }, scope);
+  const { world } = await observe({ deps, memory, now, acts: false, discovered: {} }, scope);
   const tries = new Map<string, number>();
   const { certificates } = deps;
   const isDue = certificates !== undefined && scope.look === 'everywhere';
@@ -71,7 +71,14 @@ function isWorthTrying(action: Action, tries: Map<string, number>): boolean {
 }
 
 function identify(action: Action): string {
-  const detail = action.action === 'RecordEvent' ? action.once : 'claim' in action ? action.claim : '';
+  const detail =
+    action.action === 'RecordEvent'
+      ? action.once
+      : 'claim' in action
+        ? action.claim
+        : 'part' in action
+          ? action.part
+          : '';
   return `${action.action} ${action.kind}/${action.namespace}/${action.name} ${detail}`;
 }
 

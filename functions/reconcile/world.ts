@@ -10,6 +10,7 @@ import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { WorkloadView } from './workload/view.ts';
 
 export type OwnKind = 'GatewayInstance' | 'VirtualKey' | 'User' | 'Team';
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
@@ -53,6 +54,7 @@ export interface InstanceView {
   /** Per `identifier` what keeps the entry from serving; absent: it can serve. */
   readonly entryProblems: ReadonlyMap<string, Problem>;
   readonly snapshot: SnapshotView;
+  readonly workload: WorkloadView;
   /** Where the platform itself serves the instance. */
   readonly servedAt: string | undefined;
   /** By `claimKey`. */

@@ -33,7 +33,11 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
       ...workerDependencies(),
       cluster: workerCluster(environment),
       backends,
-      platform: { servedAt: () => undefined, manyProcesses: environment.GATEWAY_PROCESSES === 'many' },
+      platform: {
+        servedAt: () => undefined,
+        gatewayImage: environment.GATEWAY_IMAGE,
+        manyProcesses: environment.GATEWAY_PROCESSES === 'many',
+      },
       log,
       metrics,
     });

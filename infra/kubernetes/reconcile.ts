@@ -26,7 +26,11 @@ main(async () => {
   });
   const node = nodeDependencies();
   let listening: Listening | undefined;
-  const platform = { servedAt: () => undefined, manyProcesses: environment.GATEWAY_PROCESSES === 'many' };
+  const platform = {
+    servedAt: () => undefined,
+    gatewayImage: environment.GATEWAY_IMAGE,
+    manyProcesses: environment.GATEWAY_PROCESSES === 'many',
+  };
   const app = createReconcile({
     ...node,
     cluster: tellWrites(api.cluster, (object) => listening?.wrote(object)),

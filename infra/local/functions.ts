@@ -10,6 +10,7 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { nodeDependencies } from '../node.ts';
+import { RELEASE_IMAGE } from '../release.ts';
 import { type Served, serve } from '../serve.ts';
 import type { Certificates } from './certificates.ts';
 import { createGateways, type Gateways } from './gateways.ts';
@@ -50,6 +51,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
   const platform = {
     servedAt: ({ metadata }: { metadata: { namespace?: string; name: string } }) =>
       `${gateway.url}/${metadata.namespace}/${metadata.name}`,
+    gatewayImage: RELEASE_IMAGE,
     manyProcesses: false,
   };
   const reconcile = await listen(

@@ -205,6 +205,7 @@ async function sweepOver({ cluster }: Bed): Promise<unknown> {
     backends: { database: () => database, probeStore: async () => ({ ok: true }), flush: async () => undefined },
     platform: {
       servedAt: ({ metadata }) => `http://gateway.test/${metadata.namespace}/${metadata.name}`,
+      gatewayImage: 'gateway',
       manyProcesses: false,
     },
     log: { info: () => {}, warn: () => {}, error: () => {} },

@@ -14,6 +14,7 @@ import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
 import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
+import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
@@ -39,7 +40,10 @@ export interface Bed {
   refuse(refused: boolean, dbname?: string): void;
   store: StoreHealth;
   manyProcesses: boolean;
-  servedAt: string | undefined;
+  /** Whether Knative is installed. */
+  knative: boolean;
+  /** `nobody`: the platform serves no instance itself. */
+  servedAt: string | 'nobody' | undefined;
   /** Called before each call to a database: throw to fail it. */
   onDatabase: (method: string) => void | Promise<void>;
   readonly app: Hono;
@@ -50,6 +54,8 @@ export interface Bed {
   dryRun(): Promise<ReadonlyArray<{ action: string; kind: string; namespace: string; name: string; why: string }>>;
   apply(...objects: KubeObject[]): Promise<void>;
   edit(kind: Resource, name: string, patch: Readonly<Record<string, unknown>>, namespace?: string): Promise<KubeObject>;
+  /** As the object's controller. */
+  editStatus(kind: Resource, name: string, status: object): Promise<void>;
   remove(kind: Resource, name: string, namespace?: string): Promise<void>;
   get(kind: Resource, name: string, namespace?: string): Promise<KubeObject | undefined>;
   status(kind: Resource, name: string, namespace?: string): Promise<Status>;
@@ -82,7 +88,11 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
-  const memory = createMemoryCluster({ clock, ids });
+  const memory = createMemoryCluster({
+    clock,
+    ids,
+    serves: ({ group }) => group !== 'serving.knative.dev' || bed.knative,
+  });
   const cluster: Cluster = clusters?.ours ?? memory;
   const log = createMemoryLog();
   const databases = new Map<string, Database>();
@@ -120,7 +130,10 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
       backends,
       platform: {
         servedAt: (instance) =>
-          bed.servedAt ?? `http://gateway.test/${instance.metadata.namespace}/${instance.metadata.name}`,
+          bed.servedAt === 'nobody'
+            ? undefined
+            : (bed.servedAt ?? `http://gateway.test/${instance.metadata.namespace}/${instance.metadata.name}`),
+        gatewayImage: 'registry.test/gateway:1',
         get manyProcesses() {
           return bed.manyProcesses;
         },
@@ -159,6 +172,7 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
     },
     store: { ok: true },
     manyProcesses: false,
+    knative: false,
     servedAt: undefined,
     onDatabase: () => undefined,
     get app() {
@@ -198,6 +212,9 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
       const written = must(await cluster.patch(kind, namespace, name, patch));
       if (!written.ok) throw new Error();
       return written.object;
+    },
+    editStatus: async (kind, name, status) => {
+      must(await cluster.patch(kind, 'default', name, { status }, 'status'));
     },
     remove: async (kind, name, namespace = 'default') => {
       const uid = (await get(kind, name, namespace))?.metadata.uid ?? '';
@@ -267,7 +284,7 @@ function uuidv7(time: number): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${entries.toString(16).padStart(12, '0')}`;
 }
 
-const CORE = [RESOURCES.secrets, RESOURCES.configMaps, RESOURCES.namespaces, RESOURCES.events];
+const CORE = [RESOURCES.secrets, RESOURCES.configMaps, RESOURCES.namespaces, RESOURCES.events, PARTS.Deployment];
 export function resourceOf({ kind }: KubeObject): Resource {
   const found = [...kinds, ...CORE].find((resource) => resource.kind === kind);
   if (found === undefined) throw new Error(`no resource for ${kind}`);

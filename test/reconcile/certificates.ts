@@ -93,7 +93,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     log,
     metrics,
     backends: { database: nobody, probeStore: nobody, flush: nobody },
-    platform: { servedAt: () => undefined, manyProcesses: false },
+    platform: { servedAt: () => undefined, gatewayImage: 'gateway', manyProcesses: false },
     hash: (text) => text,
     random: (count) => new Uint8Array(count),
     certificates: terms,

@@ -13,6 +13,8 @@ export type Timer = (millis: number, callback: () => void) => () => void;
 export interface Platform {
   /** `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own gateway); undefined where it does not. */
   servedAt(instance: KubeObject): string | undefined;
-  /** Whether more than one process may serve an instance: then a `memory` store is refused (`StoreNotShared`). */
+  /** The image of gateways that name none. */
+  readonly gatewayImage: string;
+  /** Whether more than one process may serve an instance whose gateway runs elsewhere: then a `memory` store is refused (`StoreNotShared`). */
   readonly manyProcesses: boolean;
 }

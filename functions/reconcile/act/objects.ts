@@ -43,6 +43,18 @@ export async function lookAgain(at: At, hands: Hands): Promise<Fact> {
   return object === undefined ? { fact: 'gone', kind: at.kind, at } : seen(object, hands);
 }
 
+/** The object as it is now, if that is not what was planned for. */
+export async function movedMeanwhile(at: At, hands: Hands): Promise<Fact | undefined> {
+  const { kind, namespace, name } = at;
+  const planned = objectOf(at, hands)?.metadata;
+  const now = (await hands.deps.cluster.get(OWN[kind], namespace, name))?.metadata;
+  const same =
+    now?.uid === planned?.uid &&
+    now?.generation === planned?.generation &&
+    now?.deletionTimestamp === planned?.deletionTimestamp;
+  return same ? undefined : lookAgain(at, hands);
+}
+
 async function seen(object: KubeObject, { deps, now, world }: Hands): Promise<Fact> {
   const own = toOwn(object)?.object;
   if (own?.kind !== 'VirtualKey') return { fact: 'object', object };

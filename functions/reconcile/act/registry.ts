@@ -1,18 +1,16 @@
 // How are claims, values and policies written to an instance's database?
 
 import type { ActionName, ActionOf } from '../action.ts';
-import type { Fact } from '../learn.ts';
 import { readClaims } from '../observe/database.ts';
 import { each } from '../observe/each.ts';
 import { type Link, openedKey } from '../observe/links.ts';
-import { OWN } from '../observe/own.ts';
 import { clusterOf } from '../observe/strays.ts';
 import { readSums } from '../observe/sums.ts';
 import { ledgerAskedFor, refusalOf } from '../plan/ledger.ts';
 import { membersOf } from '../plan/outlook.ts';
 import { claimKey, instancePathOf, type Member, sumKey } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
-import { lookAgain, objectOf } from './objects.ts';
+import { movedMeanwhile, objectOf } from './objects.ts';
 
 const WIDTH = 16;
 
@@ -145,21 +143,6 @@ async function writeAll(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: 
 
 const isFirst = ({ instance, claim }: ActionOf<'WritePolicy'>, { world }: Hands): boolean =>
   world.instances.get(instance)?.claims.get(claim)?.policy === undefined;
-
-/** The object as it is now, if that is not what was planned for. */
-async function movedMeanwhile(
-  action: ActionOf<'OpenDatabase' | 'ClaimAlias' | 'WritePolicy'>,
-  hands: Hands,
-): Promise<Fact | undefined> {
-  const { kind, namespace, name } = action;
-  const planned = objectOf(action, hands)?.metadata;
-  const now = (await hands.deps.cluster.get(OWN[kind], namespace, name))?.metadata;
-  const same =
-    now?.uid === planned?.uid &&
-    now?.generation === planned?.generation &&
-    now?.deletionTimestamp === planned?.deletionTimestamp;
-  return same ? undefined : lookAgain(action, hands);
-}
 
 function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {
   return membersOf(world).filter((member) => instancePathOf(member) === instance);

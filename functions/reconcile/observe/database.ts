@@ -1,7 +1,12 @@
 // Does an instance's database answer, in our schema, and what does it hold?
 import { toDatabaseConnection } from '#core/connections.ts';
 import { toProblem } from '#core/finding.ts';
-import { DatabaseUnreachable, SchemaMissing, type StoreConnection } from '#core/ports/backends.ts';
+import {
+  type DatabaseConnection,
+  DatabaseUnreachable,
+  SchemaMissing,
+  type StoreConnection,
+} from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, InstanceState, Registry } from '#core/ports/registry.ts';
@@ -74,6 +79,18 @@ function findDatabase(
   { metadata, spec }: Pick<GatewayInstance, 'metadata' | 'spec'>,
   secrets: ReadonlyMap<string, Read>,
 ): Problem | { readonly registry: Registry & Books; readonly where: string } {
+  const connection = databaseConnection({ metadata, spec }, secrets);
+  if ('reason' in connection) return connection;
+  const { host, port, dbname } = connection;
+  const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
+  return { registry: deps.backends.database(connection), where };
+}
+
+/** What the Secret says, or what is wrong with it. */
+export function databaseConnection(
+  { metadata, spec }: Pick<GatewayInstance, 'metadata' | 'spec'>,
+  secrets: ReadonlyMap<string, Read>,
+): Problem | DatabaseConnection {
   const ref = spec.databaseSecretRef;
   const read = toReadSecret(ref.nameRef, secrets.get(ref.nameRef));
   if ('reason' in read) return read;
@@ -81,10 +98,7 @@ function findDatabase(
   if (problem !== undefined) return problem;
   const connection = toDatabaseConnection(ref, read.secret?.data ?? {});
   // Judged a moment ago: not met.
-  if (!connection.ok) return { reason: connection.failure.reason, message: connection.failure.problem };
-  const { host, port, dbname } = connection.value;
-  const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
-  return { registry: deps.backends.database(connection.value), where };
+  return connection.ok ? connection.value : { reason: connection.failure.reason, message: connection.failure.problem };
 }
 
 export async function readClaims(registry: Registry, instanceUid: string): Promise<Map<string, Claim>> {

@@ -3,16 +3,21 @@ import { toStoreConnection } from '#core/connections.ts';
 import { toProblem } from '#core/finding.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Platform } from '#core/ports/platform.ts';
 import { judgeCredentials, judgeStoreSecret } from '#core/rules/instance-secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { judge } from '#crds/judge.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
+import { scaleOf } from '../workload/deployment.ts';
+import type { WorkloadType } from '../workload/parts.ts';
 import type { InstanceDraft, Member, Problem } from '../world.ts';
-import { reachDatabase } from './database.ts';
+import { databaseConnection, reachDatabase } from './database.ts';
 import { type Read, readSecrets, toReadSecret } from './instance-secrets.ts';
 import type { Link } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { observeSnapshot } from './published.ts';
+import { observeWorkload } from './workload.ts';
+import { decideType } from './workload-type.ts';
 
 export async function observeInstance(
   look: Look,
@@ -20,13 +25,22 @@ export async function observeInstance(
   members: ReadonlyArray<Member>,
   complete: boolean,
 ): Promise<{ readonly view: InstanceDraft; readonly link: Link | undefined }> {
-  const secrets = await readSecrets(look, object);
+  const [secrets, decision] = await Promise.all([readSecrets(look, object), decideType(look, object)]);
   const store = storeConnection(object, secrets);
+  const type = 'type' in decision ? decision.type : undefined;
   const [reached, health, snapshot] = await Promise.all([
     reachDatabase(look, object, secrets, 'ok' in store ? undefined : store, members),
-    'ok' in store ? store : probe(look, object, store),
+    'ok' in store ? store : probe(look, object, store, type),
     observeSnapshot(look, object),
   ]);
+  const database = databaseConnection(object, secrets);
+  const workload = await observeWorkload(look, object, {
+    decision,
+    snapshot,
+    store: 'ok' in store ? store : store.type,
+    storeHealth: health,
+    database: 'reason' in database ? database : undefined,
+  });
   const view: InstanceDraft = {
     object,
     complete,
@@ -37,6 +51,7 @@ export async function observeInstance(
     store: health,
     entryProblems: entryProblems(object, secrets),
     snapshot,
+    workload,
     servedAt: look.deps.platform.servedAt(object as unknown as KubeObject),
     claims: reached.claims,
     taken: new Map(),
@@ -61,10 +76,15 @@ function storeConnection(
   return { ok: false, reason: connection.failure.reason, message: connection.failure.problem };
 }
 
-async function probe({ deps }: Look, object: GatewayInstance, store: StoreConnection): Promise<InstanceDraft['store']> {
-  if (store.type === 'memory' && deps.platform.manyProcesses) {
-    const message =
-      'the store is "memory", which one process keeps for itself, and here more than one may serve the instance: name a Redis or Upstash store in the Secret';
+async function probe(
+  { deps }: Look,
+  object: GatewayInstance,
+  store: StoreConnection,
+  type: WorkloadType | undefined,
+): Promise<InstanceDraft['store']> {
+  const several = store.type === 'memory' ? whySeveral(object, type, deps.platform) : undefined;
+  if (several !== undefined) {
+    const message = `the store is "memory", which one process keeps for itself, and ${several}`;
     return { ok: false, reason: 'StoreNotShared', message };
   }
   const where =
@@ -79,6 +99,22 @@ async function probe({ deps }: Look, object: GatewayInstance, store: StoreConnec
   } catch (error) {
     return { ok: false, reason: 'StoreUnreachable', message: `${where}: ${reasonOf(error)}` };
   }
+}
+
+/** Why more than one process serves the instance, or may; and what to do. */
+function whySeveral(
+  object: GatewayInstance,
+  type: WorkloadType | undefined,
+  { manyProcesses }: Platform,
+): string | undefined {
+  const share = 'name a Redis or Upstash store in the Secret';
+  const { max } = scaleOf(object);
+  if (type === 'Knative')
+    return `Knative starts and stops processes as it needs them: ${share}, or set spec.workload.type to Deployment`;
+  if (type === 'Deployment')
+    return max === 1 ? undefined : `spec.workload.scale lets ${max} serve the instance: ${share}, or scale to 1`;
+  if (type !== 'External') return undefined;
+  return manyProcesses ? `here more than one may serve the instance: ${share}` : undefined;
 }
 
 function entryProblems(object: GatewayInstance, secrets: ReadonlyMap<string, Read>): ReadonlyMap<string, Problem> {

@@ -9,6 +9,8 @@ export interface Look {
   readonly now: Millis;
   /** False on a dry run: then nothing is booked on the way. */
   readonly acts: boolean;
+  /** What this run has found out of the cluster. */
+  readonly discovered: { knative?: Promise<boolean | { readonly why: string }> };
 }
 
 /** An error in words, without what caused it: messages of drivers may hold addresses, never passwords. */

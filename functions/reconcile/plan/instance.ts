@@ -1,4 +1,4 @@
-// What brings an instance to what its spec says? Finalizer, database, snapshot.
+// What brings an instance to what its spec says? Finalizer, database, snapshot, and what runs its gateway.
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
 import type { Action } from '../action.ts';
 import { type InstanceView, idOf, pathOf } from '../world.ts';
@@ -6,6 +6,7 @@ import { about } from './about.ts';
 import { hasFinalizer, isDeleted, planInstanceDeletion } from './deletion.ts';
 import { planStrays } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
+import { planWorkload } from './workload.ts';
 
 /** Beside the one that is published: what pods and revisions that still run may have mounted. */
 const KEPT = 2;
@@ -27,10 +28,11 @@ export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
         },
       ]
     : [];
-  return [...finalizer, ...planStrays(view), ...open, ...planSnapshot(view)];
+  return [...finalizer, ...planStrays(view), ...open, ...planSnapshot(view, outlook), ...planWorkload(view)];
 }
 
-function planSnapshot({ object, snapshot }: InstanceView): Action[] {
+function planSnapshot(view: InstanceView, outlook: Outlook): Action[] {
+  const { object, snapshot } = view;
   if (snapshot.bytes > LARGEST_SNAPSHOT) return [];
   if (!snapshot.published) {
     return [
@@ -41,6 +43,8 @@ function planSnapshot({ object, snapshot }: InstanceView): Action[] {
       },
     ];
   }
+  // While a rollout is under way, Pods of any earlier one may still have to start.
+  if (!outlook.judge(view).workload.isCurrent) return [];
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;
   return snapshot.older
     .slice(KEPT - 1)

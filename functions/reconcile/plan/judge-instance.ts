@@ -8,6 +8,7 @@ import { someModels } from '#core/rules/some-models.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { InstanceView, Problem, Reached } from '../world.ts';
+import { judgeWorkload, type Workload } from './judge-workload.ts';
 
 export interface InstanceJudgement {
   readonly ready: Problem & { readonly ok: boolean };
@@ -16,12 +17,6 @@ export interface InstanceJudgement {
   readonly workload: Workload;
   /** The `modelName`s of its entries. */
   readonly served: ReadonlySet<string>;
-}
-
-export interface Workload {
-  readonly reached: Reached;
-  readonly url: string | undefined;
-  readonly type: GatewayInstanceStatus['workloadType'];
 }
 
 export function judgeInstance(view: InstanceView): InstanceJudgement {
@@ -117,20 +112,4 @@ function snapshotReached(view: InstanceView): Reached {
   const earlier = view.object.status?.snapshotHash;
   if (earlier !== undefined) return { ok: true, message: `goes on with the snapshot ${earlier}` };
   return problem ?? { ok: false, reason: 'SnapshotNotPublished', message: 'the compiled models are not published yet' };
-}
-
-function judgeWorkload({ object, servedAt }: InstanceView): Workload {
-  const { type, url } = object.spec.workload;
-  if (type === 'External') {
-    return { reached: { ok: true, message: `runs elsewhere, at ${url}` }, url, type: 'External' };
-  }
-  if (type === 'Auto' && servedAt !== undefined) {
-    return {
-      reached: { ok: true, message: 'the local stack serves it in its own process' },
-      url: servedAt,
-      type: 'Local',
-    };
-  }
-  const message = `this version makes no workload of type ${type}: deploy the gateway of infra/kubernetes for this instance, then set spec.workload.type to External and spec.workload.url to its address`;
-  return { reached: { ok: false, reason: 'WorkloadNotSupported', message }, url: undefined, type: undefined };
 }

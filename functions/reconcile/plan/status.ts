@@ -23,7 +23,8 @@ export function planInstanceStatus(view: InstanceView, outlook: Outlook): Action
   const judged = outlook.judge(view);
   const conditions = isDeleted(object) ? [toDeleting(view)] : [...judged.conditions, ...judgeLedger(view)];
   const before = object.status;
-  const hash = snapshot.published ? snapshot.hash : before?.snapshotHash;
+  // What is served, not what is published: while a rollout is under way that is the one before.
+  const hash = snapshot.published && judged.workload.isCurrent ? snapshot.hash : before?.snapshotHash;
   const after: GatewayInstanceStatus = {
     ...observed(object, conditions, outlook, ['LedgerAdopted']),
     ...optional('url', judged.workload.url),

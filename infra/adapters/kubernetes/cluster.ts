@@ -9,7 +9,7 @@ import {
   type Written,
 } from '../../../functions/core/ports/cluster.ts';
 import { type Answer, createCall, toError } from './call.ts';
-import { AS_US, collectionPath, isNameable, listQuery, objectPath } from './path.ts';
+import { AS_US, collectionPath, isNameable, listQuery, objectPath, versionPath } from './path.ts';
 import { readStatus, toRefusal } from './status.ts';
 import type { KubeTransport } from './transport.ts';
 
@@ -25,6 +25,7 @@ const Page = z.object({
   metadata: z.object({ continue: z.string().optional() }).optional(),
   items: z.array(z.record(z.string(), z.unknown())).nullable(),
 });
+const Offer = z.object({ resources: z.array(z.object({ name: z.string() })) });
 const Review = z.object({ status: z.object({ allowed: z.boolean() }) });
 
 /** The Cluster port over HTTP. A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
@@ -105,6 +106,13 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
         await write(objectPath(resource, namespace, name), 'DELETE', options),
         () => undefined,
       );
+    },
+
+    serves: async (resource) => {
+      const answer = await call({ method: 'GET', path: versionPath(resource) });
+      if (answer.status === 404) return false;
+      if (answer.status !== 200) throw toError(`asking whether ${resource.plural} are served`, answer);
+      return Offer.parse(JSON.parse(answer.text)).resources.some(({ name }) => name === resource.plural);
     },
 
     may: async (user, verb, { group, version, plural }, namespace, name) => {

@@ -5,8 +5,13 @@ import type { Resource, Selection } from '../../../functions/core/ports/cluster.
 /** Whether an object could have this name at all. `''` would turn a GET into a LIST, `..` into another address. */
 export const isNameable = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !/[/%]/.test(name);
 
-export function collectionPath({ group, version, plural }: Resource, namespace: string | undefined): string {
-  const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+/** Where the resources of a group are listed. */
+export const versionPath = ({ group, version }: Resource): string =>
+  group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+
+export function collectionPath(resource: Resource, namespace: string | undefined): string {
+  const root = versionPath(resource);
+  const { plural } = resource;
   return namespace === undefined
     ? `${root}/${plural}`
     : `${root}/namespaces/${encodeURIComponent(namespace)}/${plural}`;

@@ -14,6 +14,7 @@ import { createObjects, refuse, type Stored } from './objects.ts';
 import { toFieldPredicate, toLabelPredicate } from './selector.ts';
 
 export interface Call {
+  /** `get` without a name asks whether the resource is served. */
   readonly verb: 'get' | 'list' | 'create' | 'patch' | 'apply' | 'delete' | 'may';
   readonly resource: Resource;
   readonly namespace?: string | undefined;
@@ -42,6 +43,8 @@ export interface MemoryClusterDeps {
   readonly ids: Ids;
   /** Answers `may`. Everybody may everything by default. */
   readonly allows?: (user: Requester, verb: string, resource: Resource, namespace: string, name: string) => boolean;
+  /** Answers `serves`. Everything is served by default. */
+  readonly serves?: (resource: Resource) => boolean;
   /** Refuse what is created in a namespace that has no Namespace object. Off by default. */
   readonly strictNamespaces?: boolean;
 }
@@ -106,6 +109,9 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
     apply: (resource, object) =>
       write({ verb: 'apply', resource, ...place(object), body: object }, () => {
         const stored = store.find(resource, object.metadata.namespace, object.metadata.name);
+        const { uid } = object.metadata;
+        if (uid !== undefined && uid !== stored?.object.metadata.uid)
+          return refuse('conflict', `Precondition failed: uid ${uid} is not ${stored?.object.metadata.uid}`);
         if (stored === undefined) {
           const inserted = store.insert(resource, object);
           const made = store.find(resource, object.metadata.namespace, object.metadata.name);
@@ -128,6 +134,8 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
         store.remove(resource, stored);
         return { ok: true, object: undefined };
       }),
+
+    serves: (resource) => read({ verb: 'get', resource }, () => deps.serves?.(resource) ?? true),
 
     may: (user, verb, resource, namespace, name) =>
       read({ verb: 'may', resource, namespace, name, body: { user, verb } }, () =>

@@ -22,8 +22,9 @@ const NAMESPACES: Resource = { group: '', version: 'v1', plural: 'namespaces', k
 
 export const refuse = (refusal: WriteRefusal, message: string) => ({ ok: false, refusal, message }) as const;
 
-/** Our four kinds: `status` only by its subresource, `generation` counts everything but metadata and status. */
-const isOurs = (resource: Resource): boolean => resource.group.endsWith('.gateway-operator.dev');
+/** Our four kinds and what controllers run: `status` only by its subresource, `generation` counts everything but metadata and status. */
+const hasStatus = ({ group }: Resource): boolean =>
+  group.endsWith('.gateway-operator.dev') || group === 'apps' || group === 'serving.knative.dev';
 
 export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsDeps) {
   const collections = new Map<string, { resource: Resource; byName: Map<string, Stored> }>();
@@ -77,16 +78,16 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
       uid: ids.next(),
       resourceVersion: nextVersion(),
       creationTimestamp: timestamp(),
-      ...(isOurs(resource) ? { generation: 1 } : {}),
+      ...(hasStatus(resource) ? { generation: 1 } : {}),
     };
-    const object = settle({ ...(isOurs(resource) ? rest : draft), metadata: born } as KubeObject);
+    const object = settle({ ...(hasStatus(resource) ? rest : draft), metadata: born } as KubeObject);
     collection(resource).set(keyOf(namespace, name), { object });
     return { ok: true, object };
   }
 
   function update(resource: Resource, stored: Stored, wanted: KubeObject, subresource?: 'status'): Written<KubeObject> {
     const before = stored.object;
-    const split = isOurs(resource);
+    const split = hasStatus(resource);
     const body = split
       ? subresource === 'status'
         ? { ...before, status: wanted.status }

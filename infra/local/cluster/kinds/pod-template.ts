@@ -4,14 +4,16 @@ import { eachObject, objectAt, withDefaults } from './member-of.ts';
 
 /** The defaults of core/v1 PodSpec that the real server writes into Deployments, Jobs and CronJobs. */
 export function podTemplateDefaults(template: JsonObject, restartPolicy: string | undefined): JsonObject {
-  const spec = withDefaults(template.spec, {
+  const given = objectAt(template, 'spec');
+  // Two names of one thing: the newer one counts.
+  const account = given.serviceAccountName ?? given.serviceAccount;
+  const named = account === undefined ? given : { ...given, serviceAccount: account, serviceAccountName: account };
+  const spec = withDefaults(named, {
     restartPolicy,
     terminationGracePeriodSeconds: 30,
     dnsPolicy: 'ClusterFirst',
     securityContext: {},
     schedulerName: 'default-scheduler',
-    serviceAccount: objectAt(template, 'spec').serviceAccountName,
-    serviceAccountName: objectAt(template, 'spec').serviceAccount,
   });
   const defaulted: JsonObject = { ...spec };
   for (const list of ['containers', 'initContainers']) {

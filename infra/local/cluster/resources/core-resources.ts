@@ -10,6 +10,8 @@ const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch'
 
 type Row = {
   readonly group: string;
+  /** Default: v1. */
+  readonly version?: string;
   readonly plural: string;
   readonly kind: string;
   readonly scope?: 'Cluster';
@@ -61,6 +63,15 @@ const rows: readonly Row[] = [
     ...workload,
   },
   { group: 'events.k8s.io', plural: 'events', kind: 'Event', short: ['ev'], storedAs: '/events' },
+  {
+    group: 'autoscaling',
+    version: 'v2',
+    plural: 'horizontalpodautoscalers',
+    kind: 'HorizontalPodAutoscaler',
+    short: ['hpa'],
+    subresources: ['status'],
+    categories: ['all'],
+  },
   { group: 'batch', plural: 'cronjobs', kind: 'CronJob', short: ['cj'], subresources: ['status'], ...workload },
   { group: 'batch', plural: 'jobs', kind: 'Job', subresources: ['status'], ...workload },
   { group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' },
@@ -98,15 +109,25 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** The built-in kinds, all in version v1, with the real server's names, short names and categories. */
+/** The built-in kinds, each in one version, with the real server's names, short names and categories. */
 export const coreResources: readonly Resource[] = rows.map(toResource);
 
 function toResource(row: Row): Resource {
-  const { group, plural, kind, scope, short = [], categories = [], subresources = [], verbs = allVerbs } = row;
-  const schema = coreSchema(apiVersionOf({ group, version: 'v1' }), kind) ?? {};
+  const {
+    group,
+    version = 'v1',
+    plural,
+    kind,
+    scope,
+    short = [],
+    categories = [],
+    subresources = [],
+    verbs = allVerbs,
+  } = row;
+  const schema = coreSchema(apiVersionOf({ group, version }), kind) ?? {};
   return {
     group,
-    version: 'v1',
+    version,
     plural,
     singular: kind.toLowerCase(),
     kind,

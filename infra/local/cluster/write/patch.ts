@@ -113,6 +113,9 @@ async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>>
     const object = await update(deps, request, { isPut: false, tracked: true, next: merge });
     return isRefusal(object) ? object : { object, created: false };
   }
+  // Who names a uid means an object that is there.
+  const { uid } = isObject(applied.metadata) ? applied.metadata : {};
+  if (uid !== undefined) return refuse(409, 'Conflict', noSuchUid(request, uid));
   const fresh = merge(undefined);
   if (isRefusal(fresh)) return fresh;
   const object = await create(deps, request, fresh, true);
@@ -140,6 +143,11 @@ function applyConflict(conflicts: readonly Conflict[]): Outcome<never> {
   return refuse(409, 'Conflict', conflictMessage(conflicts), {
     causes: conflicts.map(({ field, message }) => ({ reason: 'FieldManagerConflict', message, field })),
   });
+}
+
+function noSuchUid({ resource: { group, plural }, name }: ApiRequest, uid: unknown): string {
+  const what = `${plural}${group === '' ? '' : `.${group}`} "${name}"`;
+  return `Operation cannot be fulfilled on ${what}: uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
 }
 
 function pathOf({ resource, namespace, name }: ApiRequest): string {

@@ -1,0 +1,108 @@
+// Is what runs a gateway word for word what was reviewed?
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import type { StoreConnection } from '#core/ports/backends.ts';
+import { type GatewayInstance, GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import { makeInstance } from '../../../test/reconcile/bed.ts';
+import type { WorkloadType } from './parts.ts';
+import { wantedParts } from './wanted.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const IMAGE = 'registry.example.com/gateway-operator:0.1.0';
+
+function instanceOf(spec: object): GatewayInstance {
+  const { apiVersion, kind, metadata, spec: given } = makeInstance(spec);
+  const uid = '00000000-0000-7000-8000-000000000001';
+  const own = { ...metadata, uid, generation: 1, resourceVersion: '1', creationTimestamp: '2026-11-21T12:00:00Z' };
+  return { apiVersion, kind, metadata: own, spec: GatewayInstanceSpec.parse(given) } as GatewayInstance;
+}
+
+const build = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') =>
+  wantedParts(
+    type,
+    { instance: instanceOf(spec), snapshot: { hash: 'abc', name: 'main-abc' }, store, image: IMAGE },
+    sha256,
+  );
+
+const everything = {
+  image: 'registry.example.com/own-gateway:2',
+  scale: { min: 2, max: 5 },
+  resources: { requests: { cpu: '0.5', memory: '256Mi' }, limits: { memory: '1Gi' } },
+  env: [
+    { name: 'LOG_LEVEL', value: 'warn' },
+    { name: 'HTTPS_PROXY', valueFrom: { secretKeyRef: { name: 'proxy', key: 'url', optional: true } } },
+    { name: 'REGION', valueFrom: { configMapKeyRef: { name: 'where', key: 'region' } } },
+    { name: 'PORT', value: '9' },
+    { name: 'DATABASE_DIR', value: '/elsewhere' },
+  ],
+  podLabels: { team: 'platform', 'app.kubernetes.io/instance': 'forged' },
+  podAnnotations: { 'prometheus.io/scrape': 'true' },
+  serviceAccountName: 'gateway',
+};
+
+test.each([
+  ['deployment', 'Deployment', {}, 'redis'],
+  ['deployment-memory', 'Deployment', {}, 'memory'],
+  ['deployment-everything', 'Deployment', { workload: { type: 'Deployment', ...everything } }, 'upstash'],
+  ['knative', 'Knative', {}, 'redis'],
+  ['knative-everything', 'Knative', { workload: { type: 'Knative', ...everything } }, 'upstash'],
+] as const)('%s', async (name, type, spec, store) => {
+  const text = build(type, spec, store)
+    .map(({ object }) => stringify(object, { lineWidth: 0, aliasDuplicateObjects: false }))
+    .join('---\n');
+  await expect(text).toMatchFileSnapshot(`golden/${name}.golden.yaml`);
+});
+
+test('a gateway that runs elsewhere, or in the local stack, is made of nothing', () => {
+  for (const type of ['External', 'Local'] as const) expect(build(type)).toEqual([]);
+});
+
+describe('a field of spec.workload', () => {
+  const fields = Object.keys(everything) as Array<keyof typeof everything>;
+  test.each(fields)('%s changes what is applied when it is set and when it is cleared', (field) => {
+    for (const type of ['Deployment', 'Knative'] as const) {
+      const hashes = (workload: object) =>
+        build(type, { workload: { type, ...workload } })
+          .map(({ hash }) => hash)
+          .join();
+      const { [field]: _, ...rest } = everything;
+      expect(hashes({ [field]: everything[field] })).not.toBe(hashes({}));
+      expect(hashes(everything)).not.toBe(hashes(rest));
+    }
+  });
+});
+
+test('another snapshot is another template, so Pods are rolled', () => {
+  const first = build('Deployment');
+  const instance = instanceOf({});
+  const next = wantedParts(
+    'Deployment',
+    { instance, snapshot: { hash: 'def', name: 'main-def' }, store: 'redis', image: IMAGE },
+    sha256,
+  );
+  expect(next.map(({ part, hash }) => [part, hash === first.find((one) => one.part === part)?.hash])).toEqual([
+    ['Deployment', false],
+    ['Service', true],
+    ['PodDisruptionBudget', true],
+  ]);
+});
+
+test('the credentials of a model named "gpt" and of one named "gpt-4o" are mounted apart, entry by entry', () => {
+  const entry = (identifier: string) => ({
+    modelName: identifier,
+    identifier,
+    requiresAuth: true,
+    modelCredentials: { nameRef: identifier, keys: { apiKey: 'key', apiBase: 'base' } },
+    gatewayParams: { model: `openai/${identifier}` },
+  });
+  const [made] = build('Deployment', { models: [entry('gpt-4o'), entry('gpt')] });
+  const spec = made?.object.spec as { template: { spec: { volumes: Array<{ name: string; projected?: unknown }> } } };
+  const items = (name: string) => [
+    { key: 'base', path: `${name}/base` },
+    { key: 'key', path: `${name}/key` },
+  ];
+  expect(spec.template.spec.volumes.find(({ name }) => name === 'credentials')?.projected).toEqual({
+    sources: ['gpt', 'gpt-4o'].map((name) => ({ secret: { name, optional: true, items: items(name) } })),
+  });
+});

@@ -1,0 +1,69 @@
+// Of which objects does an instance's gateway consist, and what are they called?
+import { gatewayName, knativeServiceName } from '#core/names.ts';
+import type { KubeObject, Resource } from '#core/ports/cluster.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+
+/** Whoever watches for changes watches these too, as far as they carry `OWNED_LABEL`; `workload/hint.ts` says which instance is meant. */
+export const PARTS = {
+  Deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
+  Service: { group: '', version: 'v1', plural: 'services', kind: 'Service' },
+  PodDisruptionBudget: {
+    group: 'policy',
+    version: 'v1',
+    plural: 'poddisruptionbudgets',
+    kind: 'PodDisruptionBudget',
+  },
+  HorizontalPodAutoscaler: {
+    group: 'autoscaling',
+    version: 'v2',
+    plural: 'horizontalpodautoscalers',
+    kind: 'HorizontalPodAutoscaler',
+  },
+  KnativeService: { group: 'serving.knative.dev', version: 'v1', plural: 'services', kind: 'Service' },
+} as const satisfies Record<string, Resource>;
+
+export type PartName = keyof typeof PARTS;
+export type WorkloadType = NonNullable<NonNullable<GatewayInstance['status']>['workloadType']>;
+
+/** The part that runs the gateway stands first: it is made first and removed last. */
+export const PARTS_OF: Readonly<Record<WorkloadType, readonly PartName[]>> = {
+  Deployment: ['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler'],
+  Knative: ['KnativeService'],
+  External: [],
+  Local: [],
+};
+
+export const partName = (part: PartName, instance: string): string =>
+  part === 'KnativeService' ? knativeServiceName(instance) : gatewayName(instance);
+
+/** For people. */
+export const partTitle = (part: PartName, instance: string): string =>
+  `${part === 'KnativeService' ? 'Knative Service' : part} "${partName(part, instance)}"`;
+
+const apiVersionOf = ({ group, version }: Resource) => (group === '' ? version : `${group}/${version}`);
+
+/** Selects the Pods of one instance. */
+export const selectorOf = (instance: string) => ({
+  'app.kubernetes.io/name': 'gateway',
+  'app.kubernetes.io/instance': instance,
+});
+
+/** A part with what every part has: our labels, and the instance as its owner, so that it goes with it. */
+export function toPart(
+  part: PartName,
+  { apiVersion, kind, metadata: { namespace, name, uid } }: GatewayInstance,
+  body: Readonly<Record<string, unknown>>,
+): KubeObject {
+  const resource = PARTS[part];
+  const labels = { ...selectorOf(name), [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
+  const owner = { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
+  const metadata = { name: partName(part, name), namespace, labels, ownerReferences: [owner] };
+  return { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, ...body };
+}
+
+/** Whether an object under a part's name is this instance's: it carries our label, and the instance owns it. */
+export function isOurPart({ metadata }: KubeObject, { metadata: { uid } }: GatewayInstance): boolean {
+  const isOwner = metadata.ownerReferences?.some((owner) => owner.uid === uid && owner.controller === true);
+  return metadata.labels?.[OWNED_LABEL] === OWNED && isOwner === true;
+}

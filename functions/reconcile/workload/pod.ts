@@ -1,0 +1,126 @@
+// What does a gateway's container need? Its snapshot, credentials, database, store and outbox as files, and no access to the API server.
+import type { StoreConnection } from '#core/ports/backends.ts';
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { SNAPSHOT_ANNOTATION } from '#crds/group.ts';
+
+export interface Order {
+  readonly instance: GatewayInstance;
+  readonly snapshot: { readonly hash: string; readonly name: string };
+  readonly store: StoreConnection['type'];
+  /** Where the instance names no image. */
+  readonly image: string;
+}
+
+/** What `infra/env.ts` calls these; said outright, so that the variables of a spec cannot move a mount or the port of a probe. */
+const MOUNTS = {
+  snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: '/snapshot.json' },
+  credentials: { variable: 'CREDENTIALS_DIR', path: '/etc/gateway/credentials', file: '' },
+  database: { variable: 'DATABASE_DIR', path: '/etc/gateway/database', file: '' },
+  store: { variable: 'STORE_DIR', path: '/etc/gateway/store', file: '' },
+  outbox: { variable: 'OUTBOX_DIR', path: '/var/lib/gateway/outbox', file: '' },
+} as const;
+type Mount = keyof typeof MOUNTS;
+
+export const PORT = 8080;
+const RESERVED: ReadonlySet<string> = new Set([
+  'PORT',
+  'HOST',
+  ...Object.values(MOUNTS).map((mount) => mount.variable),
+]);
+const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
+
+/** Labels and annotations of its Pods; `own`, by which they are selected, stay as they are. */
+export function podMetadata({ instance, snapshot }: Order, own: Readonly<Record<string, string>>) {
+  const { podLabels, podAnnotations } = instance.spec.workload;
+  return {
+    labels: { ...podLabels, ...own },
+    annotations: { ...podAnnotations, [SNAPSHOT_ANNOTATION]: snapshot.hash },
+  };
+}
+
+/** What Deployment and Knative Service have in common; `securityContext` is what the restricted profile asks of a container. */
+export function container(order: Order) {
+  const { env = [], image, resources = RESOURCES } = order.instance.spec.workload;
+  const own = Object.values(MOUNTS).map(({ variable, path, file }) => ({ name: variable, value: `${path}${file}` }));
+  return {
+    name: 'gateway',
+    image: image ?? order.image,
+    command: ['node', 'dist/node/gateway.mjs'],
+    env: [...own, ...env.filter(({ name }) => !RESERVED.has(name))],
+    resources,
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      runAsNonRoot: true,
+      capabilities: { drop: ['ALL'] },
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    volumeMounts: volumes(order).map(({ name }) => ({
+      name,
+      mountPath: MOUNTS[name].path,
+      ...(name === 'outbox' ? {} : { readOnly: true }),
+    })),
+  };
+}
+
+/** The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it. */
+export function account({ instance }: Order) {
+  const { serviceAccountName } = instance.spec.workload;
+  return {
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    ...(serviceAccountName === undefined ? {} : { serviceAccountName }),
+  };
+}
+
+interface Volume {
+  readonly name: Mount;
+  readonly [source: string]: unknown;
+}
+
+export function volumes({ instance, snapshot, store }: Order): Volume[] {
+  const { databaseSecretRef, redisSecretRef } = instance.spec;
+  const sources = credentialSources(instance);
+  return [
+    { name: 'snapshot', configMap: { name: snapshot.name } },
+    ...(sources.length === 0 ? [] : [{ name: 'credentials', projected: { sources } } as const]),
+    { name: 'database', secret: { secretName: databaseSecretRef.nameRef, items: databaseItems(instance) } },
+    { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: storeItems(instance, store) } },
+    { name: 'outbox', emptyDir: {} },
+  ];
+}
+
+/** One file per entry, a folder per Secret; what is missing drops one model entry, never the gateway. */
+function credentialSources({ spec }: GatewayInstance): object[] {
+  const entries = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
+    requiresAuth && modelCredentials !== undefined
+      ? Object.values(modelCredentials.keys).map((key) => ({ secret: modelCredentials.nameRef, key }))
+      : [],
+  );
+  const bySecret = [...Map.groupBy(entries, ({ secret }) => secret)].sort(([a], [b]) => (a < b ? -1 : 1));
+  return bySecret.map(([name, all]) => {
+    const keys = [...new Set(all.map(({ key }) => key))].sort();
+    return { secret: { name, optional: true, items: keys.map((key) => ({ key, path: `${name}/${key}` })) } };
+  });
+}
+
+/** Under the names that the gateway knows. */
+function databaseItems({ spec }: GatewayInstance): object[] {
+  const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = spec.databaseSecretRef.keys;
+  return [
+    { key: hostSecret, path: 'host' },
+    ...(portSecret === undefined ? [] : [{ key: portSecret, path: 'port' }]),
+    { key: usernameSecret, path: 'username' },
+    { key: passwordSecret, path: 'password' },
+    { key: dbnameSecret, path: 'dbname' },
+  ];
+}
+
+/** Only what this kind of store has: an item that is not in the Secret would keep the Pod from starting. */
+function storeItems({ spec }: GatewayInstance, store: StoreConnection['type']): object[] {
+  const { hostSecret, portSecret, passwordSecret } = spec.redisSecretRef.keys;
+  const host = { key: hostSecret, path: 'host' };
+  const password = { key: passwordSecret, path: 'password' };
+  if (store === 'memory') return [host];
+  return store === 'upstash' ? [host, password] : [host, { key: portSecret, path: 'port' }, password];
+}

@@ -1,0 +1,52 @@
+// What do Kubernetes and Knative make of what runs a gateway? Their status, as their controllers write it.
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import type { Bed } from './bed.ts';
+
+type Condition = {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+};
+
+export interface DeploymentStatus {
+  /** Replicas of the newest template that are available. Default: all. */
+  readonly updated?: number;
+  /** Replicas of an earlier template that still run. Default: none. */
+  readonly old?: number;
+  readonly conditions?: readonly Condition[];
+}
+
+const replicasOf = ({ spec }: KubeObject) => (spec as { readonly replicas?: number }).replicas ?? 1;
+
+/** The Deployment's controller has looked at it. */
+export async function runDeployment(bed: Bed, name = 'main-gateway', status: DeploymentStatus = {}): Promise<void> {
+  const found = await bed.get(PARTS.Deployment, name);
+  if (found === undefined) throw new Error(`there is no Deployment ${name}`);
+  const wanted = replicasOf(found);
+  const { updated = wanted, old = 0, conditions } = status;
+  const available = updated + old >= wanted ? 'True' : 'False';
+  await bed.editStatus(PARTS.Deployment, name, {
+    observedGeneration: found.metadata.generation,
+    replicas: updated + old,
+    updatedReplicas: updated,
+    availableReplicas: updated + old,
+    conditions: conditions ?? [{ type: 'Available', status: available }],
+  });
+}
+
+/** Knative has brought its newest revision up, or says what is wrong. */
+export async function runKnative(bed: Bed, name = 'main-serving', conditions?: readonly Condition[]): Promise<void> {
+  const url = `http://${name}.default.svc.cluster.local`;
+  const good = ['ConfigurationsReady', 'Ready', 'RoutesReady'].map((type) => ({ type, status: 'True' }));
+  const found = await bed.get(PARTS.KnativeService, name);
+  const observedGeneration = found?.metadata.generation;
+  const traffic = [{ latestRevision: true }];
+  await bed.editStatus(PARTS.KnativeService, name, {
+    observedGeneration,
+    url,
+    conditions: conditions ?? good,
+    traffic,
+  });
+}

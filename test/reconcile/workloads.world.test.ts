@@ -1,0 +1,200 @@
+// Does what reconcile makes for a gateway come up where controllers run it, and does an API server keep it as it was written?
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
+import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
+import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
+import { whyNoControlPlane } from '../control-plane.ts';
+import { applyKinds, startWorld, type TestWorld } from '../platforms/world.ts';
+import { eventually, temporaryFolder } from '../stack.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  RESOURCES,
+} from './bed.ts';
+
+const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const ASSETS = process.env.KUBEBUILDER_ASSETS ?? '';
+const whyNot =
+  whyNoControlPlane() ??
+  (existsSync(join(KIT, 'start-nodes.sh')) ? undefined : 'GATEWAY_OPERATOR_ENVTEST_KIT has no start-nodes.sh') ??
+  (existsSync(join(ASSETS, 'nodes')) ? undefined : `no nodes in ${ASSETS} (KUBEBUILDER_ASSETS)`);
+
+const workload = { type: 'Deployment', scale: { min: 2, max: 2 }, resources: { requests: { cpu: '0.5' } } };
+const redis = makeSecret('store', { host: 'redis', port: '6379', password: '' });
+
+/** What both clusters promise of a Deployment and what goes with it. */
+function describeParts(open: () => { readonly cluster: Cluster }): void {
+  let bed: Bed;
+  const live = (part: PartName) => bed.get(PARTS[part], partName(part, 'main'));
+  const versions = async () => {
+    const found = await Promise.all((Object.keys(PARTS) as PartName[]).slice(0, 4).map(live));
+    return found.map((object) => object?.metadata.resourceVersion);
+  };
+  const sweep = async () => {
+    const report = await bed.sweep();
+    expect({
+      failed: report.failed,
+      said: Object.keys(report.failed).length === 0 ? [] : bed.log.lines.slice(-3),
+    }).toEqual({ failed: {}, said: [] });
+    return report.actions;
+  };
+  const edit = (more: object) => bed.edit(gatewayInstances, 'main', { spec: { workload: more } });
+
+  beforeAll(async () => {
+    const { cluster } = open();
+    bed = createBed({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
+    bed.servedAt = 'nobody';
+    await bed.apply(...makeSecrets(), makeKey());
+    await bed.apply(redis, makeInstance({ workload }));
+    await sweep();
+  });
+
+  test('what was made is found as it was made: sweeps over it write nothing', async () => {
+    await sweep();
+    const before = await versions();
+    expect(before.map((version) => version !== undefined)).toEqual([true, true, true, false]);
+    for (let turn = 0; turn < 3; turn += 1) {
+      const { WriteStatus: _, RecordEvent: __, ...writes } = await sweep();
+      expect(writes).toEqual({});
+    }
+    const after = (await live('Service'))?.metadata.resourceVersion;
+    expect(after).toBe(before[1]);
+  });
+
+  test('each change is one write, its clearing one more, and nothing is left of it', async () => {
+    const text = async () => JSON.stringify((await live('Deployment'))?.spec);
+    const before = await text();
+    for (const [field, value] of Object.entries({
+      env: [{ name: 'LOG_LEVEL', value: 'warn' }],
+      podAnnotations: { scrape: 'true' },
+      podLabels: { team: 'platform' },
+      serviceAccountName: 'gateway',
+      image: 'registry.example.com/own:1',
+    })) {
+      for (const next of [value, null]) {
+        await edit({ [field]: next });
+        expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+        expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+      }
+      expect(await text()).toBe(before);
+    }
+  });
+
+  test('from a shared store to the one in memory and back: one process at a time, then a rolling update', async () => {
+    const spec = async () => (await live('Deployment'))?.spec as { strategy: object };
+    await edit({ scale: { min: 1, max: 1 } });
+    await bed.apply(...makeSecrets());
+    await sweep();
+    expect((await spec()).strategy).toEqual({ type: 'Recreate' });
+    await bed.apply(redis);
+    await edit({ scale: { min: 2, max: 3 } });
+    await sweep();
+    expect((await spec()).strategy).toMatchObject({ type: 'RollingUpdate' });
+    expect(await live('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 3 } });
+    expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+    await edit({ scale: { min: 2, max: 2 } });
+    expect(await sweep()).toMatchObject({ ApplyWorkload: 1, DeleteWorkload: 1 });
+    expect(await live('HorizontalPodAutoscaler')).toBeUndefined();
+  });
+
+  test('annotations and fields of others stay, ours come back', async () => {
+    const { cluster } = open();
+    const theirs = { annotations: { 'example.com/theirs': 'yes' } };
+    await cluster.patch(PARTS.Deployment, 'default', 'main-gateway', {
+      metadata: theirs,
+      spec: { minReadySeconds: 1, progressDeadlineSeconds: 9 },
+    });
+    expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+    expect(await live('Deployment')).toMatchObject({
+      metadata: theirs,
+      spec: { minReadySeconds: 1, progressDeadlineSeconds: 300 },
+    });
+    expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+  });
+
+  test('a Deployment that was replaced by one of somebody else is not written to', async () => {
+    const { cluster } = open();
+    const found = await live('Deployment');
+    const aimed = { ...found, metadata: { ...found?.metadata, managedFields: undefined, resourceVersion: undefined } };
+    await bed.remove(PARTS.Deployment, 'main-gateway');
+    await eventually(
+      () => live('Deployment'),
+      (object) => object === undefined,
+    );
+    const again = await cluster.apply(PARTS.Deployment, JSON.parse(JSON.stringify(aimed)) as KubeObject);
+    expect(again).toMatchObject({
+      refusal: 'conflict',
+      message: expect.stringMatching(/uid mismatch.*no existing object/),
+    });
+    expect(await live('Deployment')).toBeUndefined();
+    expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+  });
+}
+
+describe('on the embedded cluster', () => {
+  let world: TestWorld;
+  beforeAll(async () => {
+    world = await startWorld();
+  });
+  afterAll(() => world?.stop());
+  describeParts(() => world);
+});
+
+describe.skipIf(whyNot !== undefined)(`on Kubernetes${whyNot === undefined ? '' : ` (skipped: ${whyNot})`}`, () => {
+  const state = join(temporaryFolder(), 'state');
+  const script = (name: string, ...args: string[]) => promisify(execFile)(name, args);
+  let transport: NodeTransport;
+  let cluster: Cluster;
+
+  beforeAll(async () => {
+    const { stdout } = await script(join(KIT, 'start.sh'), state);
+    await script(join(KIT, 'start-nodes.sh'), state);
+    transport = await createKubeconfigTransport(stdout.trim());
+    cluster = createCluster({ request: transport.request });
+    await applyKinds(cluster);
+  }, 60_000);
+  afterAll(async () => {
+    await transport?.close();
+    if (existsSync(join(state, 'stop'))) await script(join(state, 'stop'));
+  }, 30_000);
+
+  describe('with controllers and nodes', () => {
+    describeParts(() => ({ cluster }));
+
+    test('the instance turns Ready when its Pods do, and what it made goes with it', async () => {
+      const bed = createBed({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
+      bed.servedAt = 'nobody';
+      await bed.edit(gatewayInstances, 'main', { spec: { workload: { serviceAccountName: null } } });
+      const ready = async () => {
+        await bed.sweep();
+        return bed.ready(gatewayInstances, 'main');
+      };
+      expect(await eventually(ready, (said) => said === 'True Ready')).toBe('True Ready');
+      const status = await bed.status(gatewayInstances, 'main');
+      expect(status).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Deployment' });
+      expect(await cluster.get(RESOURCES.configMaps, 'default', `main-${status.snapshotHash}`)).toBeDefined();
+      await bed.remove(gatewayInstances, 'main');
+      await bed.sweep();
+      const left = async () => {
+        const found = await Promise.all(
+          (['Deployment', 'Service', 'PodDisruptionBudget'] as const).map((part) =>
+            cluster.get(PARTS[part], 'default', partName(part, 'main')),
+          ),
+        );
+        return found.filter((object) => object !== undefined).length;
+      };
+      // Its collector learns of new kinds every half minute.
+      expect(await eventually(left, (count) => count === 0, 45_000)).toBe(0);
+    });
+  });
+});
