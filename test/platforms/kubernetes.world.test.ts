@@ -20,7 +20,7 @@ import { documentsOf, sampleFor } from './world.ts';
 const why = whyNoControlPlane();
 const YAML = ['access', 'operator', 'webhooks'].map((name) => `infra/kubernetes/${name}.yaml`);
 /** What reconcile makes for an instance, word for word. */
-const GATEWAY = 'functions/reconcile/workload/golden/deployment.golden.yaml';
+const GATEWAY = 'test/reconcile/golden/deployment.golden.yaml';
 
 describe.skipIf(why !== undefined)(`plain Kubernetes${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
   let server: TestControlPlane;

@@ -43,7 +43,7 @@ const app = createReconcile({
   ...nodeDependencies(),
   cluster: createCluster({ request: transport.request }),
   backends,
-  platform: { servedAt: () => 'http://gateway.test', manyProcesses: false },
+  platform: { servedAt: () => 'http://gateway.test', gatewayImage: 'gateway', manyProcesses: false },
   log,
   metrics: createMetrics(),
 });

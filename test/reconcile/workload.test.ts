@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { type GatewayInstance, GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import { makeInstance } from '../../../test/reconcile/bed.ts';
-import type { WorkloadType } from './parts.ts';
-import { wantedParts } from './wanted.ts';
+import type { WorkloadType } from '../../functions/reconcile/workload/parts.ts';
+import { wantedParts } from '../../functions/reconcile/workload/wanted.ts';
+import { makeInstance } from './bed.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const IMAGE = 'registry.example.com/gateway-operator:0.1.0';
