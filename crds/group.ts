@@ -37,6 +37,12 @@ export const ROTATE_ANNOTATION = 'auth.gateway-operator.dev/rotate';
 export const SHARED_CREDENTIALS_ANNOTATION = 'instance.gateway-operator.dev/shared-credentials';
 export const SHARED_CREDENTIALS_ALLOWED = 'allowed';
 
+/** On a GatewayInstance: the names of held plans that may go ahead. */
+export const RELEASE_DELETIONS_ANNOTATION = 'instance.gateway-operator.dev/release-deletions';
+
+/** On a GatewayInstance: how much of it a run may remove by itself, e.g. `50%`. */
+export const DELETION_SHARE_ANNOTATION = 'instance.gateway-operator.dev/deletion-share';
+
 /** On a GatewayInstance: the uid of the closed instance whose ledger this one goes on with. */
 export const ADOPT_LEDGER_ANNOTATION = 'instance.gateway-operator.dev/adopt-ledger';
 

@@ -116,6 +116,22 @@ describe('an instance', () => {
     });
   });
 
+  test('whose annotations ask for what is not understood is refused', async () => {
+    const asked = async (name: string, text: string) =>
+      (await instance({}, { annotations: { [`instance.gateway-operator.dev/${name}`]: text } })).refused;
+    for (const [name, text] of [
+      ['adopt-ledger', '7d2c1c5e-5c5b-4b4e-8a53-0f1f5a7e7b11'],
+      ['deletion-share', '50%'],
+      ['release-deletions', '0123456789 abcdef0123'],
+    ] as const)
+      expect(await asked(name, text)).toEqual([]);
+    expect(await asked('adopt-ledger', 'the old one')).toEqual([
+      expect.stringContaining('is not the uid of an instance'),
+    ]);
+    expect(await asked('deletion-share', '101%')).toEqual([expect.stringContaining('is no share')]);
+    expect(await asked('release-deletions', 'yes')).toEqual([expect.stringContaining('names no held plan')]);
+  });
+
   test('with mistakes of its own is refused with those first', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'store');
     const models = [modelEntry('gpt-4o'), modelEntry('claude', { identifier: 'gpt-4o', requiresAuth: false })];

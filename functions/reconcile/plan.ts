@@ -5,7 +5,7 @@ import { FINALIZER } from '#crds/group.ts';
 import type { Action } from './action.ts';
 import { about } from './plan/about.ts';
 import { planLeftovers } from './plan/claims.ts';
-import { type Held, holdDeletes } from './plan/hold.ts';
+import { type Held, holdDeletes, toHeldMessage } from './plan/hold.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKeyStatus } from './plan/key-status.ts';
 import { planKey, planTeam, planUser } from './plan/members.ts';
@@ -26,7 +26,7 @@ export function plan(world: World, now: Millis): Plan {
   const screened = holdDeletes(planSteps(outlook), world);
   if (screened.actions.length > 0) return screened;
   return {
-    actions: [...planStatuses(outlook), ...screened.held.flatMap((held) => tellHeld(held, world))],
+    actions: [...planStatuses(outlook, screened.held), ...screened.held.flatMap((held) => tellHeld(held, world))],
     held: screened.held,
   };
 }
@@ -51,10 +51,10 @@ function planSteps(outlook: Outlook): Action[] {
   ];
 }
 
-function planStatuses(outlook: Outlook): Action[] {
+function planStatuses(outlook: Outlook, held: ReadonlyArray<Held>): Action[] {
   const { world } = outlook;
   return [
-    ...[...world.instances.values()].flatMap((view) => planInstanceStatus(view, outlook)),
+    ...[...world.instances.values()].flatMap((view) => planInstanceStatus(view, outlook, held)),
     ...[...world.teams.values()].flatMap((team) => planScopeStatus(team, outlook)),
     ...[...world.users.values()].flatMap((user) => planScopeStatus(user, outlook)),
     ...[...world.keys.values()].flatMap((key) => planKeyStatus(key, outlook)),
@@ -62,17 +62,12 @@ function planStatuses(outlook: Outlook): Action[] {
   ];
 }
 
-/** An event of the instance; the same numbers are told once. */
-function tellHeld({ instance, action, count, of }: Held, world: World): Action[] {
+/** An event of the instance; the same plan is told once. */
+function tellHeld(held: Held, world: World): Action[] {
+  const { instance, release } = held;
   const object = world.instances.get(instance)?.object;
   if (object === undefined) return [];
-  const what = action === 'RetireClaim' ? 'claims whose objects are gone' : 'keys of users';
-  const message = `a run would remove ${count} of ${of} ${what}, which is more than is plausible: nothing was removed`;
-  const told = {
-    type: 'Warning',
-    reason: 'DeletionHeld',
-    message,
-    once: `DeletionHeld/${action}/${count}/${of}`,
-  } as const;
+  const once = `DeletionHeld/${release}`;
+  const told = { type: 'Warning', reason: 'DeletionHeld', message: toHeldMessage(held), once } as const;
   return [{ action: 'RecordEvent', ...about(object, 'people are told DeletionHeld'), ...told }];
 }

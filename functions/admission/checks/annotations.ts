@@ -1,6 +1,13 @@
 // Does an annotation that asks us for something ask for it in a way that is understood?
+
+import { parseReleases, parseShare } from '#core/deletion-share.ts';
 import { isRotateText } from '#core/rotation.ts';
-import { ADOPT_LEDGER_ANNOTATION, ROTATE_ANNOTATION } from '#crds/group.ts';
+import {
+  ADOPT_LEDGER_ANNOTATION,
+  DELETION_SHARE_ANNOTATION,
+  RELEASE_DELETIONS_ANNOTATION,
+  ROTATE_ANNOTATION,
+} from '#crds/group.ts';
 import type { AloneCheck } from '../check.ts';
 import type { Subject } from '../subject.ts';
 
@@ -24,7 +31,20 @@ const adoptLedger: Asking = {
     'is not the uid of an instance: write metadata.uid of the deleted instance whose keys and spend this one goes on with',
 };
 
-export const instanceAnnotations: AloneCheck = (subject) => judge(subject, [adoptLedger]);
+const deletionShare: Asking = {
+  annotation: DELETION_SHARE_ANNOTATION,
+  isUnderstood: (text) => parseShare(text) !== undefined,
+  message: 'is no share: write whole per cent from "0%" to "100%"; without it a run removes at most "25%" by itself',
+};
+
+const releaseDeletions: Asking = {
+  annotation: RELEASE_DELETIONS_ANNOTATION,
+  isUnderstood: (text) => parseReleases(text).size > 0,
+  message: 'names no held plan: write the ten digits that the condition DeletionsHeld or the event DeletionHeld gives',
+};
+
+export const instanceAnnotations: AloneCheck = (subject) =>
+  judge(subject, [adoptLedger, deletionShare, releaseDeletions]);
 export const keyAnnotations: AloneCheck = (subject) => judge(subject, [rotate]);
 
 function judge({ object }: Subject, askings: ReadonlyArray<Asking>) {

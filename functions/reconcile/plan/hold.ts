@@ -1,9 +1,11 @@
 // Does a plan want to delete more than it plausibly should? Then it is held and reported (DESIGN 6, law 4).
+import { DEFAULT_SHARE, parseReleases, parseShare } from '#core/deletion-share.ts';
+import { fingerprint } from '#core/fingerprint.ts';
+import { DELETION_SHARE_ANNOTATION, RELEASE_DELETIONS_ANNOTATION } from '#crds/group.ts';
 import type { Action } from '../action.ts';
 import { instancePathOf, type Path, type World } from '../world.ts';
 
-/** A quarter of an instance's claims or keys; ten are never too many. */
-const SHARE = 4;
+/** Never too many. */
 const ALWAYS = 10;
 
 export interface Held {
@@ -11,6 +13,8 @@ export interface Held {
   readonly action: 'RetireClaim' | 'DeleteKey';
   readonly count: number;
   readonly of: number;
+  /** Names exactly this plan: in an annotation of the instance it lets it go ahead, and no other. */
+  readonly release: string;
 }
 
 export interface Screened {
@@ -30,14 +34,30 @@ export function holdDeletes(actions: ReadonlyArray<Action>, world: World): Scree
     if (first === undefined || instance === undefined) return [];
     const isClaim = first.action === 'RetireClaim';
     const of = isClaim ? (world.instances.get(instance)?.claims.size ?? 0) : countKeys(instance, world);
-    if (all.length <= Math.max(ALWAYS, of / SHARE)) return [];
-    return [{ instance, action: isClaim ? 'RetireClaim' : 'DeleteKey', count: all.length, of, all }];
+    const annotations = world.instances.get(instance)?.object.metadata.annotations;
+    const share = parseShare(annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
+    if (all.length <= Math.max(ALWAYS, (of * share) / 100)) return [];
+    const release = fingerprint(all.map(nameOf));
+    if (parseReleases(annotations?.[RELEASE_DELETIONS_ANNOTATION]).has(release)) return [];
+    return [{ instance, action: isClaim ? 'RetireClaim' : 'DeleteKey', count: all.length, of, release, all }];
   });
   const dropped = new Set(held.flatMap(({ all }) => all));
   return {
     actions: actions.filter((action) => !dropped.has(action)),
     held: held.map(({ all: _all, ...rest }) => rest),
   };
+}
+
+const nameOf = (action: Action): string =>
+  action.action === 'RetireClaim' ? action.scopeId : action.action === 'DeleteKey' ? action.uid : '';
+
+/** In words, for the condition of the instance and for its event. */
+export function toHeldMessage({ action, count, of, release }: Held): string {
+  const what = action === 'RetireClaim' ? 'claims whose objects are gone' : 'keys of users';
+  return (
+    `a run would remove ${count} of ${of} ${what}, which is more than is plausible: nothing was removed; if it is meant, ` +
+    `annotate the instance with ${RELEASE_DELETIONS_ANNOTATION}=${release}`
+  );
 }
 
 function isRemoval(action: Action, world: World): boolean {

@@ -9,6 +9,7 @@ import type { User, UserStatus } from '#crds/user.ts';
 import type { Action } from '../action.ts';
 import { hashesOf, type InstanceView, instancePathOf, type Malformed, type OwnObject, pathOf } from '../world.ts';
 import { isDeleted } from './deletion.ts';
+import { type Held, toHeldMessage } from './hold.ts';
 import { judgeModels, whyNotKey, whyNotScope } from './judge-member.ts';
 import { secretStatus } from './key-status.ts';
 import { judgeLedger } from './ledger.ts';
@@ -17,16 +18,18 @@ import { ownedKeyOf } from './owned-key.ts';
 import { spendOf } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
-export function planInstanceStatus(view: InstanceView, outlook: Outlook): Action[] {
+export function planInstanceStatus(view: InstanceView, outlook: Outlook, held: ReadonlyArray<Held>): Action[] {
   const { object, snapshot, complete } = view;
   if (object.spec.paused && !isDeleted(object)) return [];
   const judged = outlook.judge(view);
-  const conditions = isDeleted(object) ? [toDeleting(view)] : [...judged.conditions, ...judgeLedger(view)];
+  const conditions = isDeleted(object)
+    ? [toDeleting(view)]
+    : [...judged.conditions, ...judgeLedger(view), ...judgeHeld(view, held)];
   const before = object.status;
   // What is served, not what is published: while a rollout is under way that is the one before.
   const hash = snapshot.published && judged.workload.isCurrent ? snapshot.hash : before?.snapshotHash;
   const after: GatewayInstanceStatus = {
-    ...observed(object, conditions, outlook, ['LedgerAdopted']),
+    ...observed(object, conditions, outlook, complete ? [...PASSING, HELD] : PASSING),
     ...optional('url', judged.workload.url),
     models: judged.models,
     ...optional('keys', complete ? countKeys(view, outlook) : before?.keys),
@@ -34,6 +37,16 @@ export function planInstanceStatus(view: InstanceView, outlook: Outlook): Action
     ...optional('workloadType', judged.workload.type),
   };
   return writeStatus(object, after, outlook);
+}
+
+/** Conditions that are there only while there is something to say. Only a run that sees all members sees what is held. */
+const PASSING = ['LedgerAdopted'];
+const HELD = 'DeletionsHeld';
+
+function judgeHeld({ object, complete }: InstanceView, all: ReadonlyArray<Held>): ReadonlyArray<Judgement> {
+  const held = all.filter(({ instance }) => complete && instance === pathOf(object.metadata));
+  if (held.length === 0) return [];
+  return [{ type: HELD, status: 'True', reason: 'DeletionHeld', message: held.map(toHeldMessage).join('; ') }];
 }
 
 const toDeleting = ({ database }: InstanceView): Judgement => {

@@ -1,0 +1,16 @@
+// How much of an instance may a run remove by itself, and how is that written?
+
+/** A quarter. */
+export const DEFAULT_SHARE = 25;
+
+/** Whole per cent from 0 (nothing but the ten that are never too many) to 100 (everything); undefined for anything else. */
+export function parseShare(text: string): number | undefined {
+  const [, digits] = /^([0-9]{1,3})%$/.exec(text) ?? [];
+  const share = digits === undefined ? undefined : Number(digits);
+  return share === undefined || share > 100 ? undefined : share;
+}
+
+/** Names of plans, as `DeletionHeld` tells them, one or several. */
+export function parseReleases(text: string | undefined): ReadonlySet<string> {
+  return new Set((text ?? '').split(/[\s,]+/).filter((name) => /^[0-9a-f]{10}$/.test(name)));
+}

@@ -1,0 +1,147 @@
+// Is a run that would remove more than is plausible held, and let go ahead by whoever meant exactly that?
+import { beforeEach, expect, test } from 'vitest';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeUser,
+  users,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+const GROUP = 'instance.gateway-operator.dev';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+});
+
+const aliases = async () => {
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  return (await bed.database().claims(uid)).map(({ alias }) => alias);
+};
+const many = async (count: number) => {
+  await bed.apply(...Array.from({ length: count }, (_, index) => makeKey({}, `k${index}`)));
+  await bed.sweep();
+  expect(await aliases()).toHaveLength(count);
+};
+/** Somebody removes finalizers by hand. */
+const lose = async (from: number, to: number) => {
+  for (let index = from; index < to; index += 1) {
+    await bed.edit(virtualKeys, `k${index}`, { metadata: { finalizers: [] } });
+    await bed.remove(virtualKeys, `k${index}`);
+  }
+};
+const annotate = (name: string, text: string | null) =>
+  bed.edit(gatewayInstances, 'main', { metadata: { annotations: { [`${GROUP}/${name}`]: text } } });
+const condition = async () =>
+  (await bed.status(gatewayInstances, 'main')).conditions?.find(({ type }) => type === 'DeletionsHeld');
+const heldName = async () => (await bed.sweep()).held?.[0]?.release ?? '';
+
+test('it is held and reported: in the report, in an event and in a condition that says how to let it go; the keys work on', async () => {
+  await many(30);
+  await lose(0, 11);
+  const report = await bed.sweep();
+  const release = expect.stringMatching(/^[0-9a-f]{10}$/);
+  expect(report.held).toEqual([{ instance: 'default/main', action: 'RetireClaim', count: 11, of: 30, release }]);
+  expect(report.actions).not.toHaveProperty('RetireClaim');
+  expect(await aliases()).toHaveLength(30);
+  expect(await condition()).toMatchObject({
+    status: 'True',
+    reason: 'DeletionHeld',
+    message: `a run would remove 11 of 30 claims whose objects are gone, which is more than is plausible: nothing was removed; if it is meant, annotate the instance with ${GROUP}/release-deletions=${report.held?.[0]?.release}`,
+  });
+  expect(bed.events('main').filter((reason) => reason === 'DeletionHeld')).toHaveLength(1);
+  const writes = bed.writes();
+  await bed.sweep();
+  expect(bed.writes() - writes).toBeLessThanOrEqual(1);
+  expect(bed.events('main').filter((reason) => reason === 'DeletionHeld')).toHaveLength(1);
+});
+
+test('ten, or a quarter, is not held', async () => {
+  await many(30);
+  await lose(0, 10);
+  expect((await bed.sweep()).actions).toMatchObject({ RetireClaim: 10 });
+});
+
+test('what a person deleted is not held', async () => {
+  await many(30);
+  for (let index = 0; index < 30; index += 1) await bed.remove(virtualKeys, `k${index}`);
+  expect((await bed.sweep()).held).toBeUndefined();
+  expect(await aliases()).toEqual([]);
+});
+
+test('its name lets it go ahead, the condition goes, and the annotation may stay', async () => {
+  await many(30);
+  await lose(0, 11);
+  await annotate('release-deletions', await heldName());
+  const report = await bed.sweep();
+  expect(report.held).toBeUndefined();
+  expect(report.actions).toMatchObject({ RetireClaim: 11 });
+  expect(await aliases()).toHaveLength(19);
+  expect(await condition()).toBeUndefined();
+  expect((await bed.sweep()).actions).toEqual({});
+});
+
+test('the name of an earlier plan lets no other go ahead, neither a larger one nor one of the same size', async () => {
+  await many(60);
+  await lose(0, 20);
+  await annotate('release-deletions', await heldName());
+  await lose(20, 21);
+  expect((await bed.sweep()).held).toMatchObject([{ count: 21 }]);
+  expect(await aliases()).toHaveLength(60);
+  await annotate('release-deletions', await heldName());
+  await bed.sweep();
+  expect(await aliases()).toHaveLength(39);
+  await lose(21, 42);
+  expect((await bed.sweep()).held).toMatchObject([{ count: 21, of: 39 }]);
+  expect(await aliases()).toHaveLength(39);
+});
+
+test('what a run that died left of it is held under a name of its own', async () => {
+  await many(40);
+  await lose(0, 30);
+  await annotate('release-deletions', await heldName());
+  let left = 5;
+  bed.onDatabase = (method) => {
+    if (method !== 'retire') return;
+    left -= 1;
+    if (left < 0) throw new Error('killed');
+  };
+  await bed.sweep();
+  bed.onDatabase = () => undefined;
+  expect(await aliases()).toHaveLength(35);
+  const rest = await heldName();
+  expect(await aliases()).toHaveLength(35);
+  await annotate('release-deletions', rest);
+  await bed.sweep();
+  expect(await aliases()).toHaveLength(10);
+});
+
+test('keys that users would lose at once are held too: a share of an instance, which its annotation changes', async () => {
+  const names = Array.from({ length: 24 }, (_, index) => `u${index}`);
+  await bed.apply(...names.map((name) => makeUser({}, name)));
+  await bed.sweep();
+  for (const name of names.slice(0, 12)) await bed.edit(users, name, { spec: { autoCreateKey: false } });
+  expect((await bed.sweep()).held).toMatchObject([{ action: 'DeleteKey', count: 12, of: 24 }]);
+  await annotate('deletion-share', '50%');
+  expect((await bed.sweep()).held).toBeUndefined();
+  expect((await aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(12);
+  await annotate('deletion-share', '0%');
+  for (const name of names.slice(12, 23)) await bed.edit(users, name, { spec: { autoCreateKey: false } });
+  expect((await bed.sweep()).held).toMatchObject([{ count: 11, of: 12 }]);
+  await annotate('deletion-share', 'much');
+  expect((await bed.sweep()).held).toMatchObject([{ count: 11, of: 12 }]);
+});
+
+test('a dry run lists what would be removed once it is let go, and nothing of it before', async () => {
+  await many(30);
+  await lose(0, 11);
+  expect((await bed.dryRun()).filter(({ action }) => action === 'RetireClaim')).toEqual([]);
+  await annotate('release-deletions', await heldName());
+  expect((await bed.dryRun()).filter(({ action }) => action === 'RetireClaim')).toHaveLength(11);
+});
