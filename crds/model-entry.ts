@@ -53,12 +53,12 @@ export const GatewayParams = z.object({
   rpm: Limit.optional().describe('Requests per minute that this entry takes. Default: no limit.'),
   tpm: Limit.optional().describe('Tokens per minute that this entry takes. Default: no limit.'),
   timeout: Duration.optional().describe('For one attempt at this entry. Default: what `routing.timeouts` says.'),
-  maxInputTokens: Limit.optional().describe('Size of the context window, in tokens.'),
+  maxInputTokens: Limit.optional().describe('Size of the context window, in tokens. Default: as listed, where it is.'),
   maxOutputTokens: Limit.optional().describe(
     'The most tokens that the model can answer with; bounds what a request may cost.',
   ),
   inputCostPerMillionTokens: price(
-    'Price in dollars of a million prompt tokens; `"0"` is free. A key with a budget cannot use a model without a price.',
+    'Price in dollars of a million prompt tokens; `"0"` is free. Without any price here, what the provider lists; a key with a budget cannot use a model that has neither.',
   ),
   outputCostPerMillionTokens: price('Price in dollars of a million completion tokens, reasoning included.'),
   cachedInputCostPerMillionTokens: price(

@@ -1,4 +1,4 @@
-// Writes what is generated: CRD manifests, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies, who may do what.
+// Writes what is generated: CRD manifests, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies, who may do what, the price table.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -8,14 +8,16 @@ import { toNotYetActedOn } from '#crds/not-yet-acted-on.ts';
 import { toPolicies } from '#crds/policy.ts';
 import { toReference } from '#crds/reference.ts';
 import { toAccess } from './access.ts';
+import { toPriceTable } from './price-table.ts';
 import { IN_CLUSTER, webhookConfigurations } from './webhooks.ts';
 
 const MANIFESTS = 'crds/manifests';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
 const POLICY = 'infra/kubernetes/policy.yaml';
 const ACCESS = 'infra/kubernetes/access.yaml';
+const PRICES = 'functions/core/price-table.ts';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}, ${ACCESS}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}, ${ACCESS}, ${PRICES}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -34,6 +36,7 @@ export function generated(): ReadonlyMap<string, string> {
     [WEBHOOKS, toYaml('infra/webhooks.ts', webhookConfigurations(IN_CLUSTER))],
     [POLICY, toYaml('crds/*.ts', toPolicies())],
     [ACCESS, toAccess()],
+    [PRICES, toPriceTable()],
   ]);
 }
 

@@ -154,7 +154,7 @@ describe('an instance', () => {
     expect(await instance({ models })).toEqual({
       refused: [],
       warnings: [
-        'spec.models[0].gatewayParams: a key with a budget cannot use "mine" without a price; set outputCostPerMillionTokens ("0" is free)',
+        'spec.models[0].gatewayParams: a key with a budget cannot use "mine" without a price; set outputCostPerMillionTokens ("0" is free): half a price is none',
         'spec.models[0].gatewayParams.model: "nobody/mine": the gateway has no address for provider "nobody"; add a credential apiBase, or gatewayParams.apiBase',
         'spec.models[0].modelCredentials.keys.apikey: no provider reads a credential of this name; did you mean "apiKey"?',
       ],

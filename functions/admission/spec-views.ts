@@ -26,6 +26,8 @@ const ModelEntryView = z.object({
       apiBase: text,
       inputCostPerMillionTokens: text,
       outputCostPerMillionTokens: text,
+      cachedInputCostPerMillionTokens: text,
+      cacheWriteCostPerMillionTokens: text,
     }),
   ),
 });

@@ -2,6 +2,7 @@
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/model-entry.ts';
 import { parseDuration } from './duration.ts';
+import { entryPrice, modelOf } from './entry-price.ts';
 import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 
 /** A snapshot above this many bytes is not published: a ConfigMap holds 1 MiB. */
@@ -38,45 +39,26 @@ export function compile(
   };
 }
 
-/** The provider ends at the first slash, the rest may hold more of them; `customLLMProvider` overrides it. */
 function compileEntry(entry: ModelEntry): SnapshotEntry {
   const { modelName, identifier, requiresAuth, modelCredentials, gatewayParams } = entry;
-  const slash = gatewayParams.model.indexOf('/');
-  const { apiBase, rpm, tpm, timeout, maxInputTokens, maxOutputTokens, weight = 1, priority = 0 } = gatewayParams;
+  const { apiBase, rpm, tpm, timeout, maxOutputTokens, weight = 1, priority = 0 } = gatewayParams;
   const credentials = requiresAuth && modelCredentials ? Object.entries(modelCredentials.keys).sort(byName) : [];
   return {
     modelName,
     identifier,
-    provider: gatewayParams.customLLMProvider ?? gatewayParams.model.slice(0, slash),
-    model: gatewayParams.model.slice(slash + 1),
+    ...modelOf(gatewayParams),
     ...(apiBase === undefined ? {} : { apiBase }),
     credentials: Object.fromEntries(
       credentials.map(([name, entry]) => [name, { secret: modelCredentials?.nameRef ?? '', entry }]),
     ),
     requiresAuth,
-    ...price(gatewayParams),
+    ...entryPrice(gatewayParams),
     weight,
     priority,
     ...(rpm === undefined ? {} : { rpm }),
     ...(tpm === undefined ? {} : { tpm }),
     ...(timeout === undefined ? {} : { timeout: millis(timeout) }),
-    ...(maxInputTokens === undefined ? {} : { maxInputTokens }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-  };
-}
-
-/** A price is both input and output; one of them alone is none. */
-function price(params: ModelEntry['gatewayParams']): Pick<SnapshotEntry, 'price'> {
-  const { inputCostPerMillionTokens: input, outputCostPerMillionTokens: output } = params;
-  const { cachedInputCostPerMillionTokens: cachedInput, cacheWriteCostPerMillionTokens: cacheWrite } = params;
-  if (input === undefined || output === undefined) return {};
-  return {
-    price: {
-      input,
-      output,
-      ...(cachedInput === undefined ? {} : { cachedInput }),
-      ...(cacheWrite === undefined ? {} : { cacheWrite }),
-    },
   };
 }
 

@@ -1,6 +1,8 @@
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { costOf, mostOf, outputWithin, toPrice } from './price.ts';
+import { describe, expect, test } from 'vitest';
+import { formatMoney, parseMoney } from './money.ts';
+import { costOf, mostOf, outputWithin } from './price.ts';
+import { toPrice } from './rates.ts';
 
 const tokens = (input: number, output: number, cachedInput = 0, cacheWrite = 0) => ({
   input,
@@ -53,28 +55,200 @@ test('an entry without prices has no price', () => {
 const decimal = fc
   .tuple(fc.nat({ max: 1000 }), fc.nat({ max: 999_999_999 }))
   .map(([whole, nano]) => `${whole}.${String(nano).padStart(9, '0')}`);
-const anyPrice = fc
-  .tuple(decimal, decimal, decimal, decimal)
-  .map(([input, output, cachedInput, cacheWrite]) => priced(input, output, { cachedInput, cacheWrite }));
+const rates = fc.record(
+  {
+    input: decimal,
+    output: decimal,
+    cachedInput: decimal,
+    cacheWrite: decimal,
+    cacheWriteLong: decimal,
+    reasoning: decimal,
+    inputAudio: decimal,
+    cachedAudio: decimal,
+    outputAudio: decimal,
+    inputImage: decimal,
+    cachedImage: decimal,
+    outputImage: decimal,
+    request: decimal,
+  },
+  { requiredKeys: ['input', 'output'] },
+);
+const anyWritten = fc
+  .tuple(
+    rates,
+    fc.uniqueArray(fc.tuple(fc.integer({ min: 1, max: 9_000_000 }), rates), { selector: ([at]) => at, maxLength: 3 }),
+  )
+  .map(([base, tiers]) => ({ ...base, tiers: tiers.map(([above, more]) => ({ ...more, above })) }));
+const read = (written: Parameters<typeof toPrice>[0]) => {
+  const price = toPrice(written);
+  if (price === undefined) throw new Error('not a price');
+  return price;
+};
 const count = fc.nat({ max: 10_000_000 });
+const anyUsage = fc.record({
+  input: count,
+  output: count,
+  cachedInput: count,
+  cacheWrite: count,
+  cacheWriteLong: count,
+  reasoning: count,
+  inputAudio: count,
+  cachedAudio: count,
+  outputAudio: count,
+  inputImage: count,
+  cachedImage: count,
+  outputImage: count,
+});
 
-test('no split of the input between caches costs more than its upper bound', () => {
+test('no usage costs more than the bound of its prompt and its output, whatever its kinds and the tier it falls in', () => {
   fc.assert(
-    fc.property(anyPrice, count, count, count, count, (price, input, output, cached, written) => {
-      expect(costOf(tokens(input, output, cached, written), price)).toBeLessThanOrEqual(
-        mostOf(BigInt(input), BigInt(output), price),
-      );
+    fc.property(anyWritten, anyUsage, count, (written, usage, slack) => {
+      const price = read(written);
+      const prompt = { most: BigInt(usage.input + slack), textOnly: false };
+      expect(costOf(usage, price)).toBeLessThanOrEqual(mostOf(prompt, BigInt(usage.output), price));
+    }),
+  );
+});
+
+test('a prompt of text alone is bounded without the prices of sounds and pictures', () => {
+  const price = read({ input: '1', output: '1', inputAudio: '100', inputImage: '200' });
+  expect(mostOf({ most: 10n, textOnly: true }, 0n, price)).toBe(10_000n);
+  expect(mostOf({ most: 10n, textOnly: false }, 0n, price)).toBe(2_000_000n);
+  fc.assert(
+    fc.property(anyWritten, anyUsage, (written, all) => {
+      const { inputAudio: _, inputImage: __, cachedAudio: ___, cachedImage: ____, ...usage } = all;
+      const bound = mostOf({ most: BigInt(usage.input), textOnly: true }, BigInt(usage.output), read(written));
+      expect(costOf(usage, read(written))).toBeLessThanOrEqual(bound);
     }),
   );
 });
 
 test('what an amount pays for never costs more than the amount, and one token more would', () => {
   fc.assert(
-    fc.property(anyPrice, count, fc.bigInt({ min: 0n, max: 10n ** 15n }), (price, input, amount) => {
-      const output = outputWithin(amount, BigInt(input), price);
-      if (output === undefined) return expect(price.output).toBe(0n);
-      if (output > 0n) expect(mostOf(BigInt(input), output, price)).toBeLessThanOrEqual(amount);
-      expect(mostOf(BigInt(input), output + 1n, price)).toBeGreaterThan(amount);
+    fc.property(anyWritten, count, fc.bigInt({ min: 0n, max: 10n ** 15n }), (written, input, amount) => {
+      const price = read(written);
+      const prompt = { most: BigInt(input), textOnly: false };
+      const output = outputWithin(amount, prompt, price);
+      if (output === undefined) return expect(mostOf(prompt, 1n, price)).toBe(mostOf(prompt, 0n, price));
+      if (output > 0n) expect(mostOf(prompt, output, price)).toBeLessThanOrEqual(amount);
+      expect(mostOf(prompt, output + 1n, price)).toBeGreaterThan(amount);
     }),
   );
 });
+
+describe('a long prompt', () => {
+  const price = read({
+    input: '1',
+    output: '10',
+    cachedInput: '0.1',
+    tiers: [
+      { above: 200_000, input: '2', output: '15', cachedInput: '0.2' },
+      { above: 500_000, input: '4', output: '20' },
+    ],
+  });
+
+  test.each([
+    [200_000, 1, 200_000_000n + 10_000n],
+    [200_001, 1, 400_002_000n + 15_000n],
+    [500_000, 0, 1_000_000_000n],
+    [500_001, 0, 2_000_004_000n],
+  ])('of %d tokens has the rates of its tier, all of it and its answer', (input, output, cost) => {
+    expect(costOf(tokens(input, output), price)).toBe(cost);
+  });
+
+  test('counts what came from the cache towards its tier', () => {
+    expect(costOf(tokens(200_001, 0, 200_001), price)).toBe(40_000_200n);
+  });
+
+  test('is bounded by the dearest tier that it may reach', () => {
+    const bound = (most: bigint) => mostOf({ most, textOnly: true }, 1n, price);
+    expect(bound(200_000n)).toBe(200_010_000n);
+    expect(bound(200_001n)).toBe(400_017_000n);
+    expect(bound(600_000n)).toBe(2_400_020_000n);
+  });
+});
+
+test.each([
+  [
+    'an hour in the cache costs more than minutes',
+    { cacheWrite: '1.25', cacheWriteLong: '2' },
+    { cacheWrite: 10, cacheWriteLong: 4 },
+    7_500n + 8_000n,
+  ],
+  [
+    'where an hour has no price, it costs what minutes cost',
+    { cacheWrite: '1.25' },
+    { cacheWrite: 10, cacheWriteLong: 4 },
+    12_500n,
+  ],
+  ['sound costs what sound costs', { inputAudio: '40' }, { inputAudio: 3 }, 7_000n + 120_000n],
+  [
+    'cached sound costs what it costs',
+    { inputAudio: '40', cachedAudio: '2', cachedInput: '0.5' },
+    { inputAudio: 3, cachedInput: 5, cachedAudio: 2 },
+    4_000n + 40_000n + 1_500n + 4_000n,
+  ],
+  ['pictures cost what pictures cost', { inputImage: '5' }, { inputImage: 4 }, 6_000n + 20_000n],
+  ['a request may cost something by itself', { request: '5000' }, {}, 10_000n + 5_000_000n],
+])('%s', (_, more, of, cost) => {
+  expect(costOf({ ...tokens(10, 0), ...of }, read({ input: '1', output: '1', ...more }))).toBe(cost);
+});
+
+test.each([
+  ['reasoning', { reasoning: '3' }, { reasoning: 6 }, 8_000n + 18_000n],
+  ['sound', { outputAudio: '80' }, { outputAudio: 6 }, 8_000n + 480_000n],
+  ['pictures', { outputImage: '30' }, { outputImage: 6 }, 8_000n + 180_000n],
+  ['reasoning without a price of its own', {}, { reasoning: 6 }, 20_000n],
+])('an answer of %s costs what that costs', (_, more, of, cost) => {
+  expect(costOf({ ...tokens(0, 10), ...of }, read({ input: '1', output: '2', ...more }))).toBe(cost);
+});
+
+/** A thousand dollars of exact fractions, by hand: no part of it is what the code does. */
+function naive(
+  usage: { input: number; output: number; cachedInput: number },
+  [input, output, cached]: readonly string[],
+): bigint {
+  const scaled = (text = '0') => BigInt(text.replace('.', '')) * 10n ** BigInt(9 - (text.split('.')[1] ?? '').length);
+  const sum =
+    BigInt(usage.input - usage.cachedInput) * scaled(input) +
+    BigInt(usage.cachedInput) * scaled(cached) +
+    BigInt(usage.output) * scaled(output);
+  // Scaled by 10^9, per million tokens, in nano-dollars: a million of these units is one.
+  return sum / 1_000_000n + (sum % 1_000_000n === 0n ? 0n : 1n);
+}
+
+test.each([0n, 2n ** 53n - 1n, 2n ** 53n + 1n, 10n ** 14n, 10n ** 17n, 10n ** 18n])(
+  'the sum of a hundred thousand random requests on top of %d nano-dollars is exact to the last of them',
+  (begin) => {
+    const random = lcg(Number(begin % 1_000_003n) + 1);
+    const prices = Array.from({ length: 20 }, () => {
+      const digits = random(10);
+      const text = () =>
+        `${random(1000)}.${String(random(10 ** Math.max(1, digits))).padStart(Math.max(1, digits), '0')}`;
+      return [text(), text(), text()] as const;
+    });
+    const parsed = prices.map(([input, output, cachedInput]) => read({ input, output, cachedInput }));
+    let sum = begin;
+    let expected = begin;
+    for (let request = 0; request < 100_000; request += 1) {
+      const pick = random(prices.length);
+      const input = random(200_000);
+      const usage = { ...tokens(input, random(20_000)), cachedInput: random(input + 1) };
+      const [price, written] = [parsed[pick], prices[pick]];
+      if (price === undefined || written === undefined) throw new Error('no such price');
+      sum += costOf(usage, price);
+      expected += naive(usage, written);
+    }
+    expect(sum).toBe(expected);
+    expect(parseMoney(formatMoney(sum))).toBe(expected);
+  },
+);
+
+/** Random enough, and the same in every run. */
+function lcg(seed: number) {
+  let state = BigInt(seed);
+  return (below: number): number => {
+    state = (state * 6_364_136_223_846_793_005n + 1_442_695_040_888_963_407n) % 2n ** 64n;
+    return Number((state >> 16n) % BigInt(below));
+  };
+}

@@ -1,69 +1,106 @@
-// What do these tokens cost, exactly? Decimal prices in, nano-dollars out, rounded up once (DESIGN 10, Money).
-import type { Tokens } from './ports/books.ts';
+// What does this usage cost, exactly? One function for holds and bills: nano-dollars, rounded up once (DESIGN 10, Money).
 import type { Nano } from './ports/money.ts';
-import type { SnapshotEntry } from './snapshot.ts';
+import { PER_NANO, type Price, type Rates, type Tier } from './rates.ts';
+import type { Usage } from './usage.ts';
 
-/** Dollars per million tokens, each as an integer of 10^-18 dollars. */
-export interface Price {
-  readonly input: bigint;
-  readonly output: bigint;
-  readonly cachedInput: bigint;
-  readonly cacheWrite: bigint;
-}
-
-const DECIMALS = 18;
-/** From 10^-18 dollars per million tokens to nano-dollars per token. */
-const PER_NANO = 10n ** BigInt(DECIMALS - 9 + 6);
-const PRICE_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/;
-
-/** The price of an entry; undefined when it has none, or one that is not written as a price. `"0"` is a price. */
-export function toPrice(written: SnapshotEntry['price']): Price | undefined {
-  if (written === undefined) return undefined;
-  const input = parsePrice(written.input);
-  const output = parsePrice(written.output);
-  const cachedInput = parsePrice(written.cachedInput ?? written.input);
-  const cacheWrite = parsePrice(written.cacheWrite ?? written.input);
-  if (input === undefined || output === undefined || cachedInput === undefined || cacheWrite === undefined) {
-    return undefined;
-  }
-  return { input, output, cachedInput, cacheWrite };
+/** A prompt before anybody has counted it. */
+export interface PromptBound {
+  /** It has no more tokens than this. */
+  readonly most: bigint;
+  /** No picture, sound or file is in it. */
+  readonly textOnly: boolean;
 }
 
 /** What a reply with this usage costs. */
-export function costOf(tokens: Tokens, price: Price): Nano {
-  const cached = Math.min(tokens.cachedInput, tokens.input);
-  const written = Math.min(tokens.cacheWrite, tokens.input - cached);
-  const plain = tokens.input - cached - written;
-  return roundUp(
-    BigInt(plain) * price.input +
-      BigInt(cached) * price.cachedInput +
-      BigInt(written) * price.cacheWrite +
-      BigInt(tokens.output) * price.output,
+export function costOf(usage: Usage, price: Price): Nano {
+  const { rates } = tierOf(price, BigInt(usage.input));
+  return roundUp(inputCost(usage, rates) + outputCost(usage, rates) + rates.request);
+}
+
+/** The most that such a prompt and so many tokens of output can cost: the dearest rates of every tier the prompt may reach. */
+export function mostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
+  const most = reachable(prompt, price).map(
+    ({ input, rates }) => input + rates.request + output * dearestOutput(rates),
+  );
+  return roundUp(most.reduce(larger, 0n));
+}
+
+/** How many output tokens `amount` pays for after the prompt at its dearest; undefined when output is free. */
+export function outputWithin(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
+  const within = reachable(prompt, price).flatMap(({ input, rates }) => {
+    const dearest = dearestOutput(rates);
+    if (dearest === 0n) return [];
+    const left = amount * PER_NANO - input - rates.request;
+    return [left <= 0n ? 0n : left / dearest];
+  });
+  const [first, ...others] = within;
+  return first === undefined ? undefined : others.reduce((least, next) => (next < least ? next : least), first);
+}
+
+function inputCost(usage: Usage, rates: Rates): bigint {
+  const cached = part(usage.cachedInput, usage.input);
+  const written = part(usage.cacheWrite, usage.input - cached);
+  const writtenLong = part(usage.cacheWriteLong, written);
+  const cachedAudio = part(usage.cachedAudio, cached);
+  const cachedImage = part(usage.cachedImage, cached - cachedAudio);
+  const fresh = usage.input - cached - written;
+  const audio = part((usage.inputAudio ?? 0) - cachedAudio, fresh);
+  const image = part((usage.inputImage ?? 0) - cachedImage, fresh - audio);
+  return (
+    BigInt(fresh - audio - image) * rates.input +
+    BigInt(audio) * rates.inputAudio +
+    BigInt(image) * rates.inputImage +
+    BigInt(cached - cachedAudio - cachedImage) * rates.cachedInput +
+    BigInt(cachedAudio) * rates.cachedAudio +
+    BigInt(cachedImage) * rates.cachedImage +
+    BigInt(written - writtenLong) * rates.cacheWrite +
+    BigInt(writtenLong) * rates.cacheWriteLong
   );
 }
 
-/** The most that so many tokens can cost, however the provider's cache splits the input. */
-export function mostOf(input: bigint, output: bigint, price: Price): Nano {
-  return roundUp(input * dearestInput(price) + output * price.output);
+function outputCost(usage: Usage, rates: Rates): bigint {
+  const reasoning = part(usage.reasoning, usage.output);
+  const audio = part(usage.outputAudio, usage.output - reasoning);
+  const image = part(usage.outputImage, usage.output - reasoning - audio);
+  return (
+    BigInt(usage.output - reasoning - audio - image) * rates.output +
+    BigInt(reasoning) * rates.reasoning +
+    BigInt(audio) * rates.outputAudio +
+    BigInt(image) * rates.outputImage
+  );
 }
 
-/** How many output tokens `amount` pays for after the input at its dearest; undefined when output is free. */
-export function outputWithin(amount: Nano, input: bigint, price: Price): bigint | undefined {
-  if (price.output === 0n) return undefined;
-  const left = amount * PER_NANO - input * dearestInput(price);
-  return left <= 0n ? 0n : left / price.output;
+/** A part is never more than the whole, whatever the provider says of it, and never less than nothing. */
+function part(count: number | undefined, whole: number): number {
+  return Math.max(0, Math.min(count ?? 0, whole));
 }
 
-function dearestInput({ input, cachedInput, cacheWrite }: Price): bigint {
-  let most = input;
-  for (const price of [cachedInput, cacheWrite]) if (price > most) most = price;
-  return most;
+function tierOf({ tiers }: Price, input: bigint): Tier {
+  return tiers.findLast(({ above }) => input > above) ?? tiers[0];
 }
 
-function parsePrice(text: string): bigint | undefined {
-  if (!PRICE_PATTERN.test(text)) return undefined;
-  const [whole = '0', fraction = ''] = text.split('.');
-  return BigInt(whole + fraction.padEnd(DECIMALS, '0'));
+/** Every tier that the prompt may be in, with the most that it can cost there. */
+function reachable({ most, textOnly }: PromptBound, { tiers }: Price): ReadonlyArray<{ input: bigint; rates: Rates }> {
+  return tiers
+    .filter(({ above }, index) => index === 0 || most > above)
+    .map(({ rates }, index, reached) => {
+      const end = reached[index + 1]?.above ?? most;
+      return { input: (end < most ? end : most) * dearestInput(rates, textOnly), rates };
+    });
+}
+
+function dearestInput(rates: Rates, textOnly: boolean): bigint {
+  const text = [rates.input, rates.cachedInput, rates.cacheWrite, rates.cacheWriteLong];
+  const other = textOnly ? [] : [rates.inputAudio, rates.inputImage, rates.cachedAudio, rates.cachedImage];
+  return [...text, ...other].reduce(larger, 0n);
+}
+
+function dearestOutput({ output, reasoning, outputAudio, outputImage }: Rates): bigint {
+  return [output, reasoning, outputAudio, outputImage].reduce(larger, 0n);
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
 }
 
 function roundUp(amount: bigint): Nano {

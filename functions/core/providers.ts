@@ -10,6 +10,8 @@ export interface Provider {
   readonly auth: 'authorization' | 'api-key';
   /** What a limit of ours is called where the client named none. */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
+  /** Its list in the price table; absent: nobody keeps one. */
+  readonly prices?: string;
   /** False: refuses `stream_options`, and reports usage in streams without being asked. */
   readonly streamOptions: boolean;
 }
@@ -26,28 +28,33 @@ const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
 /** Base addresses as the providers' own API references give them. */
 const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
-  ['openai', at('https://api.openai.com/v1')],
+  ['openai', at('https://api.openai.com/v1', { prices: 'openai' })],
   // The v1 API: `https://{resource}.openai.azure.com/openai/v1`; the model is the deployment's name.
-  ['azure', { ...OPENAI, auth: 'api-key' }],
-  ['groq', at('https://api.groq.com/openai/v1')],
-  ['mistral', at('https://api.mistral.ai/v1', { ...MAX_TOKENS, streamOptions: false })],
-  ['deepseek', at('https://api.deepseek.com/v1', MAX_TOKENS)],
-  ['together', at('https://api.together.xyz/v1', MAX_TOKENS)],
-  ['together_ai', at('https://api.together.xyz/v1', MAX_TOKENS)],
-  ['fireworks', at('https://api.fireworks.ai/inference/v1', MAX_TOKENS)],
-  ['fireworks_ai', at('https://api.fireworks.ai/inference/v1', MAX_TOKENS)],
-  ['openrouter', at('https://openrouter.ai/api/v1', MAX_TOKENS)],
-  ['xai', at('https://api.x.ai/v1')],
-  ['perplexity', at('https://api.perplexity.ai', MAX_TOKENS)],
-  ['cerebras', at('https://api.cerebras.ai/v1')],
+  ['azure', { ...OPENAI, auth: 'api-key', prices: 'azure' }],
+  ['groq', at('https://api.groq.com/openai/v1', { prices: 'groq' })],
+  ['mistral', at('https://api.mistral.ai/v1', { ...MAX_TOKENS, prices: 'mistral', streamOptions: false })],
+  ['deepseek', at('https://api.deepseek.com/v1', { ...MAX_TOKENS, prices: 'deepseek' })],
+  ['together', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
+  ['together_ai', at('https://api.together.xyz/v1', { ...MAX_TOKENS, prices: 'together' })],
+  ['fireworks', at('https://api.fireworks.ai/inference/v1', { ...MAX_TOKENS, prices: 'fireworks' })],
+  ['fireworks_ai', at('https://api.fireworks.ai/inference/v1', { ...MAX_TOKENS, prices: 'fireworks' })],
+  ['openrouter', at('https://openrouter.ai/api/v1', { ...MAX_TOKENS, prices: 'openrouter' })],
+  ['xai', at('https://api.x.ai/v1', { prices: 'x-ai' })],
+  ['perplexity', at('https://api.perplexity.ai', { ...MAX_TOKENS, prices: 'perplexity' })],
+  ['cerebras', at('https://api.cerebras.ai/v1', { prices: 'cerebras' })],
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],
-  ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai')],
+  ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
   ['ollama', at('http://127.0.0.1:11434/v1', MAX_TOKENS)],
   ['vllm', OPENAI],
-  ['anthropic', { ...OPENAI, dialect: 'anthropic', base: 'https://api.anthropic.com' }],
+  ['anthropic', { ...OPENAI, dialect: 'anthropic', base: 'https://api.anthropic.com', prices: 'anthropic' }],
 ]);
 
 export const KNOWN_PROVIDERS: ReadonlyArray<string> = [...PROVIDERS.keys()];
+
+/** The price lists that rows name, each once. */
+export const PRICE_LISTS: ReadonlyArray<string> = [
+  ...new Set([...PROVIDERS.values()].flatMap(({ prices }) => prices ?? [])),
+];
 
 /** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
 export function providerOf(name: string): Provider {

@@ -3,6 +3,28 @@ import * as z from 'zod';
 
 const Price = z.string();
 
+/** Decimal dollars per million tokens. What is left out costs what it is a kind of: cached input, audio and pictures as input, reasoning as output. */
+export const WrittenRates = z.object({
+  input: Price,
+  output: Price,
+  cachedInput: Price.optional(),
+  /** Written to the provider's cache for minutes, and for an hour. */
+  cacheWrite: Price.optional(),
+  cacheWriteLong: Price.optional(),
+  reasoning: Price.optional(),
+  inputAudio: Price.optional(),
+  cachedAudio: Price.optional(),
+  outputAudio: Price.optional(),
+  inputImage: Price.optional(),
+  cachedImage: Price.optional(),
+  outputImage: Price.optional(),
+  /** Dollars per million requests, on top. */
+  request: Price.optional(),
+});
+
+/** Rates for prompts of more than `above` tokens, which hold for the whole request then. */
+export const WrittenTier = WrittenRates.extend({ above: z.number().int() });
+
 /** Where a credential value lives: an entry of a Secret, mounted by the platform. */
 export const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
 
@@ -18,10 +40,8 @@ export const SnapshotEntry = z.object({
   /** Credential name (`apiKey`, `apiBase`, …) → where its value lives. */
   credentials: z.record(z.string(), CredentialRef),
   requiresAuth: z.boolean(),
-  /** Decimal dollars per million tokens. Without input and output price the entry has no price. */
-  price: z
-    .object({ input: Price, output: Price, cachedInput: Price.optional(), cacheWrite: Price.optional() })
-    .optional(),
+  /** Without input and output price the entry has no price. */
+  price: WrittenRates.extend({ tiers: z.array(WrittenTier).optional() }).optional(),
   weight: z.number().int(),
   priority: z.number().int(),
   rpm: z.number().int().optional(),
@@ -46,6 +66,8 @@ export const Snapshot = z.object({
   models: z.array(SnapshotEntry),
 });
 
+export type WrittenRates = z.infer<typeof WrittenRates>;
+export type WrittenTier = z.infer<typeof WrittenTier>;
 export type CredentialRef = z.infer<typeof CredentialRef>;
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>;
 export type Snapshot = z.infer<typeof Snapshot>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toTokens } from './usage.ts';
+import { toUsage } from './usage.ts';
 
 const counted = (input: number, output: number, cachedInput = 0, cacheWrite = 0) => ({
   input,
@@ -20,12 +20,22 @@ test.each([
       prompt_tokens_details: { cached_tokens: 4 },
       completion_tokens_details: { reasoning_tokens: 40 },
     },
-    counted(10, 50, 4),
+    { ...counted(10, 50, 4), reasoning: 40 },
   ],
   [
     'a provider that adds reasoning on top is read by its total',
     { prompt_tokens: 10, completion_tokens: 5, total_tokens: 55, completion_tokens_details: { reasoning_tokens: 40 } },
-    counted(10, 45),
+    { ...counted(10, 45), reasoning: 40 },
+  ],
+  [
+    'sounds and pictures are parts of both sides',
+    {
+      prompt_tokens: 90,
+      completion_tokens: 50,
+      prompt_tokens_details: { audio_tokens: 30, image_tokens: 20, text_tokens: 40, cached_tokens: 0 },
+      completion_tokens_details: { audio_tokens: 45, image_tokens: 0, reasoning_tokens: 0 },
+    },
+    { ...counted(90, 50), inputAudio: 30, inputImage: 20, outputAudio: 45 },
   ],
   ['DeepSeek', { prompt_tokens: 10, completion_tokens: 5, prompt_cache_hit_tokens: 8 }, counted(10, 5, 8)],
   [
@@ -39,7 +49,7 @@ test.each([
     counted(10, 5, 2, 6),
   ],
 ])('usage is read: %s', (_, usage, tokens) => {
-  expect(toTokens(usage)).toEqual(tokens);
+  expect(toUsage(usage)).toEqual(tokens);
 });
 
 test.each([
@@ -55,5 +65,5 @@ test.each([
   { prompt_tokens: '1', completion_tokens: 1 },
   { prompt_tokens: 1e300, completion_tokens: 1 },
 ])('what is no count is not read as one: %j', (usage) => {
-  expect(toTokens(usage)).toBeUndefined();
+  expect(toUsage(usage)).toBeUndefined();
 });

@@ -1,16 +1,38 @@
 // How many tokens does the provider say it used? The OpenAI `usage` object, in the spellings providers give it.
 import type { Tokens } from './ports/books.ts';
 
+/** What is charged for: tokens, and which of them have prices of their own. What is absent was not told apart. */
+export interface Usage extends Tokens {
+  /** Of `cacheWrite`: kept for an hour, not for minutes. */
+  readonly cacheWriteLong?: number;
+  /** Of the input, what came from the cache included. */
+  readonly inputAudio?: number;
+  readonly inputImage?: number;
+  /** Of `cachedInput`. */
+  readonly cachedAudio?: number;
+  readonly cachedImage?: number;
+  /** Of the output. */
+  readonly reasoning?: number;
+  readonly outputAudio?: number;
+  readonly outputImage?: number;
+}
+
+/** What is booked of it. */
+export function toTokens({ input, output, cachedInput, cacheWrite }: Usage): Tokens {
+  return { input, output, cachedInput, cacheWrite };
+}
+
 /**
- * Tokens of a `usage` object, or undefined where it is absent or does not count both sides: zero is a count, absent is
+ * A `usage` object, or undefined where it is absent or does not count both sides: zero is a count, absent is
  * not. `prompt_tokens` includes what came from the cache, `completion_tokens` includes reasoning; providers that add
  * reasoning on top (their total gives it away) are corrected.
  */
-export function toTokens(usage: unknown): Tokens | undefined {
+export function toUsage(usage: unknown): Usage | undefined {
   const input = count(usage, 'prompt_tokens');
   const completion = count(usage, 'completion_tokens');
   if (input === undefined || completion === undefined) return undefined;
   const prompt = member(usage, 'prompt_tokens_details');
+  const answer = member(usage, 'completion_tokens_details');
   const cachedInput =
     count(prompt, 'cached_tokens') ?? count(usage, 'prompt_cache_hit_tokens') ?? count(usage, 'cached_tokens') ?? 0;
   const cacheWrite = count(prompt, 'cache_write_tokens') ?? 0;
@@ -20,10 +42,21 @@ export function toTokens(usage: unknown): Tokens | undefined {
     output: completion + reasoningOnTop(usage, input, completion),
     cachedInput: cached,
     cacheWrite: Math.min(cacheWrite, input - cached),
+    ...some('inputAudio', count(prompt, 'audio_tokens')),
+    ...some('inputImage', count(prompt, 'image_tokens')),
+    ...some('cachedAudio', count(member(prompt, 'cached_tokens_details'), 'audio_tokens')),
+    ...some('cachedImage', count(member(prompt, 'cached_tokens_details'), 'image_tokens')),
+    ...some('reasoning', count(answer, 'reasoning_tokens')),
+    ...some('outputAudio', count(answer, 'audio_tokens')),
+    ...some('outputImage', count(answer, 'image_tokens')),
   };
 }
 
 export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
+
+function some(name: keyof Usage, value: number | undefined): Partial<Usage> {
+  return value === undefined || value === 0 ? {} : { [name]: value };
+}
 
 function reasoningOnTop(usage: unknown, input: number, completion: number): number {
   const reasoning = count(member(usage, 'completion_tokens_details'), 'reasoning_tokens') ?? 0;

@@ -1,7 +1,7 @@
 // May you? The model that is asked for, against the key, its user and its teams, and against what the instance serves.
 import type { Failure } from '#core/failure.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { type Price, toPrice } from '#core/price.ts';
+import { type Price, toPrice } from '#core/rates.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';

@@ -3,6 +3,8 @@
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MOST_PER_PART`. */
   readonly most: bigint;
+  /** No picture, sound or file is in it. */
+  readonly textOnly: boolean;
   /** What is charged for a prompt that nobody counted: about a token for three bytes. Never zero. */
   readonly estimate: number;
 }
@@ -28,6 +30,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>): Me
   const text = Math.max(0, bodyBytes - mediaBytes);
   return {
     most: BigInt(text) + BigInt(parts) * BigInt(MOST_PER_PART),
+    textOnly: parts === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
   };
 }

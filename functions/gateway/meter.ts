@@ -1,9 +1,8 @@
 // What has this reply cost? Counted while it streams, decided when it ends (LEDGER 9 and 10).
-import type { Tokens } from '#core/ports/books.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import { costOf } from '#core/price.ts';
-import { NO_TOKENS } from '#core/usage.ts';
+import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import { estimateOutput } from './measure.ts';
 import type { Reservation } from './reserve.ts';
 import type { Target } from './route.ts';
@@ -28,8 +27,8 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
   let frame: Readonly<Record<string, unknown>> | undefined;
   let deltas = 0;
   let characters = 0;
-  let tokens: Tokens | undefined;
-  let prompt: Tokens | undefined;
+  let usage: Usage | undefined;
+  let prompt: Usage | undefined;
   let concluded = false;
 
   return {
@@ -40,7 +39,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
     count: (piece) => {
       deltas += piece.deltas;
       characters += piece.characters;
-      tokens = piece.tokens ?? tokens;
+      usage = piece.usage ?? usage;
       prompt = piece.prompt ?? prompt;
       concluded ||= piece.usageOnly;
       frame ??= piece.frame;
@@ -48,7 +47,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
     },
     settlement: () => {
       const output = Math.max(deltas, estimateOutput(characters));
-      return settlementOf(reservation, target, tokens, prompt === undefined ? { output } : { ...prompt, output });
+      return settlementOf(reservation, target, usage, prompt === undefined ? { output } : { ...prompt, output });
     },
     get finished() {
       return concluded || (choices.size > 0 && [...choices.values()].every(Boolean));
@@ -57,7 +56,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
       return [...choices].filter(([, finished]) => !finished).map(([index]) => index);
     },
     get counted() {
-      return tokens !== undefined;
+      return usage !== undefined;
     },
     get frame() {
       return frame ?? {};
@@ -66,13 +65,13 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
 
   /** A lower bound of what was produced, this piece included: a delta is at least a token, unless the provider has counted. */
   function atLeast(piece: Piece): number {
-    return piece.tokens?.output ?? Math.max(deltas + piece.deltas, tokens?.output ?? 0);
+    return piece.usage?.output ?? Math.max(deltas + piece.deltas, usage?.output ?? 0);
   }
 }
 
 /** What a whole reply is charged. */
 export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
-  return settlementOf(reservation, target, reply.tokens, { output: Math.max(1, estimateOutput(reply.characters)) });
+  return settlementOf(reservation, target, reply.usage, { output: Math.max(1, estimateOutput(reply.characters)) });
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody waited for. */
@@ -83,14 +82,14 @@ export function settlementOfPrompt(reservation: Reservation, target: Target): Se
 function settlementOf(
   { grant, hold }: Reservation,
   { entry, price }: Target,
-  counted: Tokens | undefined,
-  estimated: Partial<Tokens>,
+  counted: Usage | undefined,
+  estimated: Partial<Usage>,
 ): Settlement {
-  const tokens = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
-  const cost = price === undefined ? 0n : costOf(tokens, price);
+  const usage: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
+  const cost = price === undefined ? 0n : costOf(usage, price);
   return {
     cost: counted === undefined ? atMost(cost, hold.amount) : cost,
-    tokens,
+    tokens: toTokens(usage),
     model: grant.chat.model,
     identifier: entry.identifier,
     estimated: counted === undefined,

@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
-import { mostOf, outputWithin } from '#core/price.ts';
+import { mostOf, outputWithin, type PromptBound } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Candidate, Grant } from './authorize.ts';
 import { scopesOf } from './authorize.ts';
@@ -109,9 +109,10 @@ function smaller(a: Nano, b: Nano): Nano {
   return b;
 }
 
-function inputMost(chat: Chat, { entry }: Candidate): bigint {
+function inputMost({ input }: Chat, { entry }: Candidate): PromptBound {
   const window = entry.maxInputTokens;
-  return window !== undefined && BigInt(window) < chat.input.most ? BigInt(window) : chat.input.most;
+  const most = window !== undefined && BigInt(window) < input.most ? BigInt(window) : input.most;
+  return { most, textOnly: input.textOnly };
 }
 
 /** Tokens of one answer, at most. */

@@ -1,8 +1,8 @@
 // Which upstream? The entries of the model name that can be reached, in the order in which they are tried.
 import type { Failure } from '#core/failure.ts';
 import type { Credentials } from '#core/ports/serving.ts';
-import type { Price } from '#core/price.ts';
 import { type DialectName, type Provider, providerOf } from '#core/providers.ts';
+import type { Price } from '#core/rates.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Candidate } from './authorize.ts';

@@ -1,7 +1,7 @@
 // What does a whole message of Anthropic's say, as a chat completion?
 
 import { toFinishReason } from './anthropic-finish.ts';
-import { addUsage, toOpenAiUsage, toTokens } from './anthropic-usage.ts';
+import { addUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
 import type { Reply, Seconds } from './dialect.ts';
 import { member, textOf } from './json.ts';
 
@@ -14,7 +14,7 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
   const text = said(blocks, 'text', 'text');
   const thoughts = said(blocks, 'thinking', 'thinking');
   const calls = blocks.filter((block) => member(block, 'type') === 'tool_use').map(toToolCall);
-  const tokens = toTokens(addUsage({}, member(message, 'usage')));
+  const usage = toUsage(addUsage({}, member(message, 'usage')));
   const stopReason = textOf(member(message, 'stop_reason'));
   const completion = {
     id: member(message, 'id'),
@@ -35,12 +35,12 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
         finish_reason: stopReason === undefined ? 'stop' : toFinishReason(stopReason),
       },
     ],
-    ...(tokens === undefined ? {} : { usage: toOpenAiUsage(tokens) }),
+    ...(usage === undefined ? {} : { usage: toOpenAiUsage(usage) }),
   };
   const called = calls.reduce((sum, { function: { name, arguments: given } }) => sum + name.length + given.length, 0);
   return {
     bytes: encoder.encode(JSON.stringify(completion)),
-    tokens,
+    usage,
     characters: text.length + thoughts.length + called,
   };
 }

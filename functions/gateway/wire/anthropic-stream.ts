@@ -1,7 +1,7 @@
 // How do the events of a streamed message read as chat completion chunks? One event gives none, one or a few of them.
 import { toWireError } from './anthropic-error.ts';
 import { toFinishReason } from './anthropic-finish.ts';
-import { addUsage, type MessagesUsage, toOpenAiUsage, toTokens } from './anthropic-usage.ts';
+import { addUsage, type MessagesUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
 import type { Piece, Seconds, StreamReader } from './dialect.ts';
 import { member, parseJson, textOf } from './json.ts';
 import { createSplitter, type SseEvent, toComment, toEvent } from './sse.ts';
@@ -17,7 +17,7 @@ export function createReader(created: Seconds): StreamReader {
   const splitter = createSplitter();
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
-  let usage: MessagesUsage = {};
+  let counts: MessagesUsage = {};
   let finished = false;
   let ended = false;
 
@@ -53,8 +53,8 @@ export function createReader(created: Seconds): StreamReader {
 
   function start(message: unknown): ReadonlyArray<Piece> {
     frame = { id: member(message, 'id'), ...frame, model: member(message, 'model') };
-    usage = addUsage(usage, member(message, 'usage'));
-    return [chunk({ role: 'assistant', content: '' }, { prompt: toTokens({ ...usage, output: 0 }) })];
+    counts = addUsage(counts, member(message, 'usage'));
+    return [chunk({ role: 'assistant', content: '' }, { prompt: toUsage({ ...counts, output: 0 }) })];
   }
 
   function open(index: unknown, block: unknown): ReadonlyArray<Piece> {
@@ -97,20 +97,20 @@ export function createReader(created: Seconds): StreamReader {
   }
 
   function finish(stopReason: string | undefined, counted: unknown): ReadonlyArray<Piece> {
-    usage = addUsage(usage, counted);
-    const tokens = toTokens(usage);
-    if (stopReason === undefined) return tokens === undefined ? [] : [piece(new Uint8Array(0), { tokens })];
+    counts = addUsage(counts, counted);
+    const usage = toUsage(counts);
+    if (stopReason === undefined) return usage === undefined ? [] : [piece(new Uint8Array(0), { usage })];
     finished = true;
-    return [chunk({}, { tokens, finishReason: toFinishReason(stopReason) })];
+    return [chunk({}, { usage, finishReason: toFinishReason(stopReason) })];
   }
 
   function conclude(): ReadonlyArray<Piece> {
     if (ended) return [];
     ended = true;
-    const tokens = finished ? toTokens(usage) : undefined;
-    const counted = tokens && toEvent(JSON.stringify({ ...frame, choices: [], usage: toOpenAiUsage(tokens) }));
+    const usage = finished ? toUsage(counts) : undefined;
+    const counted = usage && toEvent(JSON.stringify({ ...frame, choices: [], usage: toOpenAiUsage(usage) }));
     return [
-      ...(counted === undefined ? [] : [piece(counted, { tokens, usageOnly: true, frame })]),
+      ...(counted === undefined ? [] : [piece(counted, { usage, usageOnly: true, frame })]),
       piece(toEvent('[DONE]'), { done: true }),
     ];
   }
@@ -139,7 +139,7 @@ const EMPTY: Piece = {
   done: false,
   deltas: 0,
   characters: 0,
-  tokens: undefined,
+  usage: undefined,
   prompt: undefined,
   usageOnly: false,
   choices: [],

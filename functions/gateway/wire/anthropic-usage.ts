@@ -1,5 +1,5 @@
 // How many tokens does Anthropic say it used? Its `input_tokens` leave out what was read from and written to the cache; ours do not.
-import type { Tokens } from '#core/ports/books.ts';
+import type { Usage } from '#core/usage.ts';
 import { member } from './json.ts';
 
 /** Counts as they came so far. A stream tells some of them first and others last; of each the last word counts. */
@@ -7,6 +7,8 @@ export interface MessagesUsage {
   readonly input?: number;
   readonly cacheRead?: number;
   readonly cacheWrite?: number;
+  /** Of `cacheWrite`: for an hour. */
+  readonly cacheWriteLong?: number;
   readonly output?: number;
 }
 
@@ -17,18 +19,26 @@ export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
     ...counted('input', member(usage, 'input_tokens')),
     ...counted('cacheRead', member(usage, 'cache_read_input_tokens')),
     ...counted('cacheWrite', member(usage, 'cache_creation_input_tokens')),
+    ...counted('cacheWriteLong', member(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens')),
     ...counted('output', member(usage, 'output_tokens')),
   };
 }
 
 /** Undefined until both sides were counted. */
-export function toTokens({ input, output, cacheRead = 0, cacheWrite = 0 }: MessagesUsage): Tokens | undefined {
+export function toUsage(counted: MessagesUsage): Usage | undefined {
+  const { input, output, cacheRead = 0, cacheWrite = 0, cacheWriteLong = 0 } = counted;
   if (input === undefined || output === undefined) return undefined;
-  return { input: input + cacheRead + cacheWrite, output, cachedInput: cacheRead, cacheWrite };
+  return {
+    input: input + cacheRead + cacheWrite,
+    output,
+    cachedInput: cacheRead,
+    cacheWrite,
+    ...(cacheWriteLong === 0 ? {} : { cacheWriteLong }),
+  };
 }
 
 /** The `usage` object that a client of OpenAI's API expects. */
-export function toOpenAiUsage({ input, output, cachedInput, cacheWrite }: Tokens): object {
+export function toOpenAiUsage({ input, output, cachedInput, cacheWrite }: Usage): object {
   return {
     prompt_tokens: input,
     completion_tokens: output,

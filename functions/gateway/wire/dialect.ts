@@ -1,7 +1,7 @@
 // What must be known of a provider's wire format? One of these per dialect; the pipeline knows none of them.
 import type { Failure } from '#core/failure.ts';
-import type { Tokens } from '#core/ports/books.ts';
 import type { Result } from '#core/result.ts';
+import type { Usage } from '#core/usage.ts';
 import type { Chat } from '../chat.ts';
 import type { Target } from '../route.ts';
 
@@ -28,7 +28,7 @@ export interface WireRequest {
 export interface Reply {
   readonly bytes: Uint8Array;
   /** The provider's own count. */
-  readonly tokens: Tokens | undefined;
+  readonly usage: Usage | undefined;
   /** Length of all it said, for where nobody counted. */
   readonly characters: number;
 }
@@ -57,9 +57,9 @@ export interface Piece {
   /** Pieces of content: at least so many tokens were produced. */
   readonly deltas: number;
   readonly characters: number;
-  readonly tokens: Tokens | undefined;
+  readonly usage: Usage | undefined;
   /** The provider's count of the prompt, told before the answer is counted: its `output` says nothing yet. */
-  readonly prompt: Tokens | undefined;
+  readonly prompt: Usage | undefined;
   /** Nothing but the usage: shown only to a client that asked for it. */
   readonly usageOnly: boolean;
   /** Answers that this piece begins or goes on with, and those of them that end. */

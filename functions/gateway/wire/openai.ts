@@ -1,7 +1,7 @@
 // How is OpenAI's chat completions API spoken? Bytes pass through; a few members are changed on the way in and read on the way out.
 import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
-import { toTokens } from '#core/usage.ts';
+import { toUsage } from '#core/usage.ts';
 import { type Chat, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
 import { membersOf, splice } from '../members.ts';
 import type { Target } from '../route.ts';
@@ -70,7 +70,7 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
   const characters = choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
-  return { bytes, tokens: toTokens(member(reply, 'usage')), characters };
+  return { bytes, usage: toUsage(member(reply, 'usage')), characters };
 }
 
 /** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
@@ -104,15 +104,15 @@ function toPiece({ bytes, data }: SseEvent): Piece {
   const choices = member(chunk, 'choices');
   const list = listOf(choices);
   const lengths = list.map((choice) => lengthOf(member(choice, 'delta')));
-  const tokens = toTokens(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
+  const usage = toUsage(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
   return {
     bytes,
     done: data?.trim() === '[DONE]',
     deltas: lengths.filter((length) => length > 0).length,
     characters: lengths.reduce((sum, length) => sum + length, 0),
-    tokens,
+    usage,
     prompt: undefined,
-    usageOnly: tokens !== undefined && Array.isArray(choices) && choices.length === 0,
+    usageOnly: usage !== undefined && Array.isArray(choices) && choices.length === 0,
     choices: list.map((choice) => ({
       index: Number(member(choice, 'index') ?? 0),
       finished: typeof member(choice, 'finish_reason') === 'string',

@@ -1,0 +1,82 @@
+// Whose price counts: the manifest's or the list's?
+import { describe, expect, test } from 'vitest';
+import { entryPrice } from './entry-price.ts';
+import { listingOf } from './price-list.ts';
+import { toPrice } from './rates.ts';
+
+describe('a model entry', () => {
+  test('without a price in its manifest costs what its provider lists', () => {
+    expect(entryPrice({ model: 'openai/gpt-4o-mini' })).toEqual({
+      price: { input: '0.15', output: '0.6', cachedInput: '0.075' },
+      maxInputTokens: 128_000,
+    });
+  });
+
+  test('with a price in its manifest costs that and nothing else: no member is filled in from the list', () => {
+    const params = { model: 'openai/gpt-4o-mini', inputCostPerMillionTokens: '9', outputCostPerMillionTokens: '0' };
+    expect(entryPrice(params).price).toEqual({ input: '9', output: '0' });
+    expect(
+      entryPrice({ ...params, cachedInputCostPerMillionTokens: '1', cacheWriteCostPerMillionTokens: '2' }).price,
+    ).toEqual({ input: '9', output: '0', cachedInput: '1', cacheWrite: '2' });
+  });
+
+  test.each([
+    { inputCostPerMillionTokens: '9' },
+    { outputCostPerMillionTokens: '9' },
+    { cachedInputCostPerMillionTokens: '9' },
+    { cacheWriteCostPerMillionTokens: '9' },
+  ])('with half a price (%j) has none, also where one is listed', (half) => {
+    expect(entryPrice({ model: 'openai/gpt-4o-mini', ...half })).not.toHaveProperty('price');
+  });
+
+  test('keeps the context window of its manifest', () => {
+    expect(entryPrice({ model: 'openai/gpt-4o-mini', maxInputTokens: 7 }).maxInputTokens).toBe(7);
+  });
+
+  test.each([
+    ['of a provider that nobody keeps a list of', { model: 'vllm/gpt-4o' }],
+    ['that its provider does not list', { model: 'openai/my-finetune' }],
+    ['of nobody', {}],
+    ['that is no chat model', { model: 'openai/text-embedding-3-small' }],
+  ])('%s has no price', (_, params) => {
+    expect(entryPrice(params)).not.toHaveProperty('price');
+  });
+
+  test.each([
+    [{ model: 'ours/gpt-4o-mini', customLLMProvider: 'openai' }, '0.15'],
+    [{ model: 'OpenAI/GPT-4o-mini' }, '0.15'],
+    [{ model: 'azure/gpt-4o-mini' }, '0.15'],
+    [{ model: 'gemini/gemini-2.5-pro' }, '1.25'],
+    [{ model: 'openrouter/openai/gpt-4o-mini' }, '0.15'],
+  ])('is found by its provider and its name: %j', (params, input) => {
+    expect(entryPrice(params).price?.input).toBe(input);
+  });
+});
+
+test('a model whose long prompts cost more is listed with its tiers', () => {
+  expect(listingOf('google', 'gemini-2.5-pro')).toMatchObject({
+    price: { input: '1.25', output: '10', tiers: [{ above: 200_000, input: '2.5', output: '15' }] },
+  });
+});
+
+test('a model that writes to the cache is listed with what minutes and an hour cost', () => {
+  expect(listingOf('anthropic', 'claude-sonnet-4-20250514')?.price).toEqual({
+    input: '3',
+    output: '15',
+    cachedInput: '0.3',
+    cacheWrite: '3.75',
+    cacheWriteLong: '6',
+  });
+});
+
+test('every listed price can be read', async () => {
+  const { PRICE_TABLE } = await import('./price-table.ts');
+  for (const [id, { rows }] of Object.entries(PRICE_TABLE.lists)) {
+    for (const [match, , rates] of rows.filter(([, , rates]) => rates !== '')) {
+      const [name = ''] = match.split(' ').filter((part) => /^[=^]/.test(part) && !part.includes('&'));
+      if (name === '') continue;
+      const price = listingOf(id, name.slice(1))?.price;
+      expect(toPrice(price), `${id} ${name} ${rates}`).toBeDefined();
+    }
+  }
+});

@@ -1,0 +1,96 @@
+// Does the table charge what the package charges, for every model that it knows?
+import { calcPrice, findProvider, type MatchLogic, type ModelPrice } from '@pydantic/genai-prices';
+import { describe, expect, test } from 'vitest';
+import { costOf } from '#core/price.ts';
+import { listingOf } from '#core/price-list.ts';
+import { PRICE_TABLE } from '#core/price-table.ts';
+import { PRICE_LISTS } from '#core/providers.ts';
+import { toPrice } from '#core/rates.ts';
+import type { Usage } from '#core/usage.ts';
+import { pricesOf, toPriceTable } from './price-table.ts';
+
+const NOON = new Date(`${PRICE_TABLE.asOf}T12:00:00Z`);
+
+const USAGES: ReadonlyArray<Usage> = [
+  { input: 1000, output: 100, cachedInput: 0, cacheWrite: 0 },
+  { input: 5000, output: 1, cachedInput: 4000, cacheWrite: 0 },
+  { input: 5000, output: 70, cachedInput: 1000, cacheWrite: 3000 },
+  { input: 5000, output: 70, cachedInput: 1000, cacheWrite: 3000, cacheWriteLong: 1000 },
+  { input: 200_000, output: 100, cachedInput: 0, cacheWrite: 0 },
+  { input: 200_001, output: 100, cachedInput: 7, cacheWrite: 0 },
+  { input: 900_000, output: 9000, cachedInput: 300_000, cacheWrite: 0 },
+  { input: 3000, output: 900, cachedInput: 0, cacheWrite: 0, inputAudio: 2000, outputAudio: 500 },
+  { input: 3000, output: 900, cachedInput: 0, cacheWrite: 0, reasoning: 800 },
+];
+
+/** In the package's words. */
+const toTheirs = (usage: Usage) => ({
+  input_tokens: usage.input,
+  output_tokens: usage.output,
+  cache_read_tokens: usage.cachedInput,
+  cache_write_tokens: usage.cacheWrite,
+  cache_write_1h_tokens: usage.cacheWriteLong ?? 0,
+  input_audio_tokens: usage.inputAudio ?? 0,
+  output_audio_tokens: usage.outputAudio ?? 0,
+  output_reasoning_tokens: usage.reasoning ?? 0,
+});
+
+function wordsOf(match: MatchLogic): ReadonlyArray<string> {
+  if ('or' in match) return match.or.flatMap(wordsOf);
+  if ('and' in match) return match.and.flatMap(wordsOf);
+  return Object.values(match);
+}
+
+/** Names that the list tells apart, and some that only begin or end like them. */
+function namesOf(list: string): ReadonlyArray<string> {
+  const models = findProvider({ providerId: list })?.models ?? [];
+  const names = models.flatMap((model) => [model.id, ...wordsOf(model.match)]);
+  return [...new Set(names.flatMap((name) => [name, `${name}-preview`, `x-${name}`, name.toUpperCase()]))];
+}
+
+describe.each(PRICE_LISTS)('the list of %s', (list) => {
+  test('finds the models that the package finds, and charges what it charges', () => {
+    let compared = 0;
+    const wrong: string[] = [];
+    for (const name of namesOf(list)) {
+      const price = toPrice(listingOf(list, name)?.price);
+      const found = calcPrice(toTheirs(USAGES[0] ?? { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 }), name, {
+        providerId: list,
+        timestamp: NOON,
+      });
+      if (price === undefined) {
+        if (found !== null && isMeterable(found.model_price)) wrong.push(`${name} has a price only there`);
+        continue;
+      }
+      if (found === null) {
+        wrong.push(`${name} has a price only here`);
+        continue;
+      }
+      // Prices that change with the hour are the dearest of the day here.
+      if (Array.isArray(found.model.prices) && found.model_price !== pricesOf(found.model)) continue;
+      for (const usage of USAGES) {
+        const theirs = calcPrice(toTheirs(usage), name, { providerId: list, timestamp: NOON });
+        const nano = (theirs?.total_price ?? Number.NaN) * 1e9;
+        compared += 1;
+        if (!(Math.abs(Number(costOf(usage, price)) - nano) <= 1 + nano * 1e-9)) {
+          wrong.push(`${name} ${JSON.stringify(usage)}: ${costOf(usage, price)} here, ${nano} there`);
+        }
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(compared).toBeGreaterThan(USAGES.length * 3);
+  });
+});
+
+/** Tokens of kinds that usage tells apart, on both sides; searches are tools that a request must ask for. */
+const METERED =
+  /^((input|output)(_audio|_image)?|output_reasoning|cache_(audio_|image_)?read|cache_write(_1h)?)_mtok$|^(requests|(web|storage)_searches)_kcount$/;
+
+function isMeterable(prices: ModelPrice): boolean {
+  const names = Object.keys(prices).filter((name) => prices[name] !== undefined);
+  return names.includes('input_mtok') && names.includes('output_mtok') && names.every((name) => METERED.test(name));
+}
+
+test('the table that is committed is that of the package that is installed', () => {
+  expect(toPriceTable()).toContain(PRICE_TABLE.source);
+});
