@@ -15,6 +15,8 @@ export interface OpenStoreDependencies {
 
 export interface OpenedStore {
   readonly store: Store;
+  /** Whether it may forget, or others use it too: then its epoch stands in PostgreSQL. */
+  readonly isShared: boolean;
   close(): Promise<void>;
 }
 
@@ -23,8 +25,9 @@ export function openStore(
   connection: StoreConnection,
   { instanceUid, clock, log }: OpenStoreDependencies,
 ): OpenedStore {
-  if (connection.type === 'memory') return { store: createMemoryStore({ clock }), close: async () => undefined };
+  if (connection.type === 'memory') {
+    return { store: createMemoryStore({ clock }), isShared: false, close: async () => undefined };
+  }
   const { evaluate, close } = connection.type === 'redis' ? openRedis(connection, { log }) : openUpstash(connection);
-  const onOpened = (): void => log.info('the store was empty: counters are loaded from PostgreSQL', { instanceUid });
-  return { store: createRedisStore({ evaluate, instanceUid, onOpened }), close };
+  return { store: createRedisStore({ evaluate, instanceUid }), isShared: true, close };
 }

@@ -26,8 +26,9 @@ main(async () => {
   const upstream = createUpstream();
   const database = createDatabase(connection, { log });
   const outbox = createOutbox({ folder: environment.OUTBOX_DIR, log });
-  const { store, close: closeStore } = openStore(storeConnection, { instanceUid, clock: node.clock, log });
-  const ledger = createLedger({ ...node, instanceUid, store, books: database, outbox, log, metrics });
+  const { store, isShared, close: closeStore } = openStore(storeConnection, { instanceUid, clock: node.clock, log });
+  const epochs = isShared ? { epochs: database.epochs(instanceUid) } : {};
+  const ledger = createLedger({ ...node, instanceUid, store, books: database, ...epochs, outbox, log, metrics });
   void startWhenPossible(ledger.start, node.timer, log);
   const app = createGateway({
     ...node,

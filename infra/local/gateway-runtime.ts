@@ -42,7 +42,7 @@ export interface GatewayRuntime {
   readonly store: StoreConnection;
   configure(configuration: Configuration): void;
   fetch(request: Request): Response | Promise<Response>;
-  /** Books everything that was settled; throws when the database is away. */
+  /** Books everything that was settled, by whomever, and audits the counters; throws when the database is away. */
   flush(): Promise<void>;
   close(): Promise<void>;
 }
@@ -54,10 +54,11 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
   let current = first;
   const folder = join(deps.folder, uid);
   mkdirSync(folder, { recursive: true });
-  const { store, close: closeStore } = openStore(first.store, { instanceUid: uid, clock, log });
+  const { store, isShared, close: closeStore } = openStore(first.store, { instanceUid: uid, clock, log });
   const outbox = createOutbox({ folder, log });
   const books = deps.openDatabase(first.connection);
-  const ledger = createLedger({ instanceUid: uid, store, books, outbox, clock, ids, timer, log, metrics });
+  const epochs = isShared ? { epochs: books.epochs(uid) } : {};
+  const ledger = createLedger({ instanceUid: uid, store, books, ...epochs, outbox, clock, ids, timer, log, metrics });
   try {
     await ledger.start();
   } catch (error) {
@@ -87,7 +88,10 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
       current = configuration;
     },
     fetch: (request) => app.fetch(request),
-    flush: () => ledger.flush(),
+    flush: async () => {
+      await ledger.flush();
+      await ledger.tend();
+    },
     close: async () => {
       await ledger.close();
       await outbox.close();

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { createIds } from '#adapters/ids.ts';
 import { createMemoryBooks } from '#adapters/memory/books.ts';
+import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
 import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
 import { openStore } from '#adapters/open-store.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
@@ -23,7 +24,14 @@ const log = { info: () => undefined, warn: console.error, error: console.error }
 async function rush({ connection, instanceUid, scopes, requests, amount }: Rush): Promise<void> {
   const clock = { now: () => Date.now() };
   const ledger = createLedger({
-    ...{ instanceUid, clock, log, books: createMemoryBooks(), outbox: createMemoryOutbox({ records: [] }) },
+    ...{
+      instanceUid,
+      clock,
+      log,
+      books: createMemoryBooks(),
+      epochs: createMemoryEpochs({ clock }),
+      outbox: createMemoryOutbox({ records: [] }),
+    },
     store: openStore(connection, { instanceUid, clock, log }).store,
     ids: createIds({ clock, random: (count) => randomBytes(count) }),
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },

@@ -7,6 +7,7 @@ import type {
   Expired,
   HoldAnswer,
   HoldOperation,
+  Load,
   ReleaseAnswer,
   ReleaseOperation,
   SettleAnswer,
@@ -16,12 +17,13 @@ import type {
   StoreReply,
 } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
+import type { Membership } from './membership.ts';
 import { type Cargo, emptyCargo, isEmpty, type Pending, takeCargo } from './queue.ts';
 import type { StoreClock } from './store-clock.ts';
 import { within } from './within.ts';
 
 export interface Batch {
-  /** Rejects when nobody knows whether it was taken. */
+  /** Rejects when nobody knows whether it was taken. Waits while the store is rebuilt. */
   hold(operation: HoldOperation): Promise<HoldAnswer>;
   /** Repeated until acknowledged. */
   settle(operation: SettleOperation): Promise<SettleAnswer>;
@@ -31,16 +33,25 @@ export interface Batch {
   move(operation: MoveOperation): Promise<MoveAnswer>;
   /** Sent once: the next beat sends it anew. */
   renew(operation: StoreCall['renewals'][number]): void;
-  /** Rejects when nobody knows whether it was done. */
-  load(operation: StoreCall['loads'][number]): Promise<void>;
+  /** Rejects when nobody knows whether it was done; with a `StaleEpochError` when the store is rebuilt: what was read for it is stale. */
+  load(operation: Load): Promise<void>;
   /** Sends all that waits, now; throws when the store did not take it. */
   flush(): Promise<void>;
+  /** The store is being rebuilt, or is there again. */
+  resume(): void;
+  /** It cannot be rebuilt now: whoever waits to take something is told so. */
+  refuse(why: unknown): void;
   close(): void;
+}
+
+/** The store lives under another epoch than the one that was named. */
+export class StaleEpochError extends Error {
+  override readonly name = 'StaleEpochError';
 }
 
 export interface BatchDependencies {
   readonly store: Store;
-  readonly epoch: number;
+  readonly membership: Membership;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly timer: Timer;
@@ -54,6 +65,7 @@ const SILENCE: Millis = 2000;
 const PROBE = 32;
 
 export function createBatch(deps: BatchDependencies): Batch {
+  const { membership } = deps;
   const waiting = emptyCargo();
   const unacknowledged = emptyCargo();
   const backOff = createBackOff(deps.timer, 100, 1000);
@@ -80,7 +92,7 @@ export function createBatch(deps: BatchDependencies): Batch {
     cancelRide?.();
     cancelRide = undefined;
     const sent: Promise<void>[] = [];
-    while (!isEmpty(waiting)) {
+    while (!isEmpty(waiting) && membership.isOpen()) {
       const sending = send(deps, takeCargo(waiting)).then((failure) =>
         failure === undefined ? succeeded() : failed(failure),
       );
@@ -98,6 +110,7 @@ export function createBatch(deps: BatchDependencies): Batch {
     later();
   };
   const failed = (failure: Failure): never => {
+    if (failure.cause instanceof StaleEpochError) return putBack(failure.cargo, failure.cause);
     deps.metrics.add('gateway_operator_ledger_store_failures_total');
     unacknowledged.settles.push(...failure.cargo.settles);
     unacknowledged.releases.push(...failure.cargo.releases);
@@ -110,6 +123,16 @@ export function createBatch(deps: BatchDependencies): Batch {
     for (const { reject } of [...loads, ...holds, ...moves]) reject(failure.cause);
     throw failure.cause;
   };
+  /** Nothing of it was done, or nothing that is left: it is asked again under the epoch that follows. */
+  const putBack = ({ settles, releases, holds, moves, loads }: Cargo, cause: StaleEpochError): never => {
+    waiting.settles.unshift(...settles);
+    waiting.releases.unshift(...releases);
+    waiting.holds.unshift(...holds);
+    waiting.moves.unshift(...moves);
+    for (const { reject } of [...loads, ...waiting.loads.splice(0)]) reject(cause);
+    if (membership.isOpen()) later();
+    throw cause;
+  };
   const sendAgain = (most: number): void => {
     waiting.settles = [...unacknowledged.settles.splice(0, most), ...waiting.settles];
     waiting.releases = [...unacknowledged.releases.splice(0, most), ...waiting.releases];
@@ -120,11 +143,18 @@ export function createBatch(deps: BatchDependencies): Batch {
       list.push({ operation, resolve, reject });
       when();
     });
+  const askForSomething = <O, A>(list: Pending<O, A>[], operation: O): Promise<A> => {
+    const why = membership.whyAway();
+    return why === undefined ? ask(list, operation, soon) : Promise.reject(why);
+  };
 
   return {
-    hold: (operation) => ask(waiting.holds, operation, soon),
-    load: (operation) => ask(waiting.loads, operation, soon),
-    move: (operation) => ask(waiting.moves, operation, soon),
+    hold: (operation) => askForSomething(waiting.holds, operation),
+    async load(operation) {
+      if (!membership.isOpen()) throw new StaleEpochError('the store is being rebuilt');
+      return askForSomething(waiting.loads, operation);
+    },
+    move: (operation) => askForSomething(waiting.moves, operation),
     settle: (operation) => ask(waiting.settles, operation, later),
     release: (operation) => ask(waiting.releases, operation, later),
     renew(operation) {
@@ -132,8 +162,18 @@ export function createBatch(deps: BatchDependencies): Batch {
       later();
     },
     async flush() {
+      await membership.opened();
       sendAgain(Number.POSITIVE_INFINITY);
       await Promise.all(sendAll());
+    },
+    resume() {
+      sendAgain(Number.POSITIVE_INFINITY);
+      sendAll();
+    },
+    refuse(why) {
+      const { holds, loads, moves } = waiting;
+      for (const { reject } of [...holds.splice(0), ...loads.splice(0), ...moves.splice(0)]) reject(why);
+      waiting.renewals.splice(0);
     },
     close() {
       cancelRide?.();
@@ -149,16 +189,22 @@ interface Failure {
 
 /** One call. After a `Failure` the result is unknown: whoever may repeat does. */
 async function send(deps: BatchDependencies, cargo: Cargo): Promise<Failure | undefined> {
+  const { membership } = deps;
   const sentAt = deps.clock.now();
+  const epoch = membership.epoch();
   let reply: StoreReply;
   try {
-    const answer = await within(deps.timer, SILENCE, 'the store', deps.store.call(toCall(cargo, deps.epoch)));
+    const call = { ...toCall(cargo, epoch), from: membership.from() };
+    const answer = await within(deps.timer, SILENCE, 'the store', deps.store.call(call));
     deps.storeClock.learn(answer.now, sentAt);
-    if (answer.outcome === 'epoch') throw new Error(`the store lives under epoch ${answer.epoch}, not ${deps.epoch}`);
+    if (answer.outcome === 'epoch') membership.leave(epoch, answer.epoch);
+    // What an epoch answered that we have left since is void: its store is empty now, and our holds are registered anew.
+    if (answer.outcome === 'epoch' || !membership.isIn(epoch)) throw new StaleEpochError('the store is being rebuilt');
+    membership.answered(epoch, answer.calls);
     if (!isComplete(cargo, answer)) throw new Error('the store left an operation without an answer');
     reply = answer;
   } catch (cause) {
-    return { cargo, cause };
+    return { cargo, cause: membership.isIn(epoch) ? cause : new StaleEpochError('the store is being rebuilt') };
   }
   deliver(cargo.settles, reply.settles);
   deliver(cargo.releases, reply.releases);

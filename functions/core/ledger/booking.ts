@@ -1,25 +1,23 @@
 // When does PostgreSQL learn what was charged? In batches within about 100 ms, tried again until it has them (LEDGER 8).
-import type { Books, Entry } from '../ports/books.ts';
+import type { Books, Entry, Marks } from '../ports/books.ts';
 import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { Store } from '../ports/store.ts';
+import type { EntryName, Store, StoreCall } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
-import { createLane } from './lane.ts';
+import type { Membership } from './membership.ts';
 import { within } from './within.ts';
 
 export interface Booking {
-  /** Only what the store has counted (ports/store.ts says why). Adding the same entry again changes nothing. */
-  add(entry: Entry): void;
+  /** Only what the store has counted, under which epoch (ports/store.ts says why). Adding the same entry again changes nothing. */
+  add(entry: Entry, epoch: number): void;
   has(entry: Entry): boolean;
   size(): number;
   /** When the oldest entry that PostgreSQL does not have came here, on our clock. */
   oldest(): Millis | undefined;
   /** Books what is here now; throws when PostgreSQL does not take it. */
   flush(): Promise<void>;
-  /** Does the work while nothing is being booked, and every batch so far is known to be in PostgreSQL or not. */
-  exclusively<T>(work: () => Promise<T>): Promise<T>;
   close(): void;
 }
 
@@ -32,22 +30,32 @@ export interface BookingDependencies {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly membership: Membership;
   /** Whether this process still works on the hold: then the outbox keeps its records. */
   readonly isLive: (id: string) => boolean;
+  /** These were counted under an epoch that is over, and are in PostgreSQL now: a counter may have been loaded without them. */
+  readonly onStraight: (entries: ReadonlyArray<Entry>) => void;
+}
+
+interface Waiting {
+  readonly entry: Entry;
+  /** Under which the store counted it. */
+  readonly epoch: number;
+  readonly since: Millis;
 }
 
 const GATHER: Millis = 100;
 const SILENCE: Millis = 5000;
 const MOST = 1000;
+const MOST_UNFORGOTTEN = 10_000;
 
 export function createBooking(deps: BookingDependencies): Booking {
   const { instanceUid, clock, timer, metrics } = deps;
   /** In the order in which they came, so the first is the oldest. */
-  const waiting = new Map<string, { readonly entry: Entry; readonly since: Millis }>();
-  const lane = createLane();
+  const waiting = new Map<string, Waiting>();
+  /** PostgreSQL has them, and the store was not there to hear it. */
+  const unforgotten: EntryName[] = [];
   const backOff = createBackOff(timer, GATHER, 1000);
-  /** The last batch failed: PostgreSQL may have it all the same. */
-  let inDoubt = false;
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let closed = false;
@@ -73,7 +81,7 @@ export function createBooking(deps: BookingDependencies): Booking {
 
   const bookAll = async (): Promise<void> => {
     try {
-      for (let left = waiting.size; left > 0; ) left -= await lane(bookNext);
+      for (let left = waiting.size; left > 0; ) left -= await bookNext();
       backOff.succeeded();
     } catch (cause) {
       metrics.add('gateway_operator_ledger_booking_failures_total');
@@ -82,21 +90,32 @@ export function createBooking(deps: BookingDependencies): Booking {
     }
   };
 
-  /** The oldest entries first, so a batch in doubt is part of the next one. Answers how many. */
+  /** The oldest entries first. Answers how many. */
   const bookNext = async (): Promise<number> => {
     const batch = firstOf(waiting);
     if (batch.length === 0) return Number.POSITIVE_INFINITY;
-    inDoubt = true;
-    await bookBatch(deps, batch);
-    inDoubt = false;
-    for (const entry of batch) waiting.delete(keyOf(entry));
+    await bookBatch(
+      deps,
+      batch.map(({ entry }) => entry),
+    );
+    for (const { entry } of batch) waiting.delete(keyOf(entry));
+    forget(batch.map(({ entry }) => entry));
+    const straight = batch.filter(({ epoch }) => !deps.membership.isIn(epoch));
+    if (straight.length > 0) deps.onStraight(straight.map(({ entry }) => entry));
     return batch.length;
   };
 
+  /** What the store keeps longer is harmless, and somebody drains it; it is told again with the next ones. */
+  const forget = (entries: ReadonlyArray<Entry>): void => {
+    const names = [...unforgotten.splice(0), ...entries.map(({ id, kind }) => ({ id, kind }))];
+    const forgotten = within(timer, SILENCE, 'the store', deps.store.forget(names));
+    forgotten.catch(() => unforgotten.push(...names.slice(-MOST_UNFORGOTTEN)));
+  };
+
   return {
-    add(entry) {
+    add(entry, epoch) {
       const key = keyOf(entry);
-      if (!waiting.has(key)) waiting.set(key, { entry, since: clock.now() });
+      if (!waiting.has(key)) waiting.set(key, { entry, epoch, since: clock.now() });
       gather();
     },
     has: (entry) => waiting.has(keyOf(entry)),
@@ -106,11 +125,6 @@ export function createBooking(deps: BookingDependencies): Booking {
       const there = [...waiting.keys()];
       while (there.some((key) => waiting.has(key))) await run();
     },
-    exclusively: (work) =>
-      lane(async () => {
-        if (inDoubt) await bookNext();
-        return work();
-      }),
     close() {
       closed = true;
       cancelGather?.();
@@ -120,25 +134,30 @@ export function createBooking(deps: BookingDependencies): Booking {
 }
 
 async function bookBatch(deps: BookingDependencies, entries: ReadonlyArray<Entry>): Promise<void> {
-  const { instanceUid, books, store, timer } = deps;
-  const { rejected } = await within(timer, SILENCE, 'PostgreSQL', books.book(instanceUid, entries));
+  const { instanceUid, books, membership, timer } = deps;
+  const from = membership.isOpen() ? membership.from() : undefined;
+  const marks = from === undefined ? undefined : toMarks(membership.epoch(), from);
+  const { rejected } = await within(timer, SILENCE, 'PostgreSQL', books.book(instanceUid, entries, marks));
   if (rejected.length > 0) {
     deps.metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
     deps.log.error('PostgreSQL put entries aside in entry_rejected', { ids: rejected });
   }
-  const ids = [...new Set(entries.map(({ id }) => id))];
-  // A store that keeps them would count them again with the next load: the batch is repeated, PostgreSQL has it once.
-  await within(timer, SILENCE, 'the store', store.forget(ids));
-  deps.outbox.done(ids.filter((id) => !deps.isLive(id)));
+  const ids = new Set(entries.map(({ id }) => id));
+  deps.outbox.done([...ids].filter((id) => !deps.isLive(id)));
 }
+
+const toMarks = (epoch: number, { process, acknowledged }: NonNullable<StoreCall['from']>): Marks => ({
+  epoch,
+  calls: new Map([[process, acknowledged]]),
+});
 
 const keyOf = ({ id, kind }: Entry): string => `${kind}/${id}`;
 
-function firstOf(waiting: ReadonlyMap<string, { readonly entry: Entry }>): Entry[] {
-  const first: Entry[] = [];
-  for (const { entry } of waiting.values()) {
+function firstOf(waiting: ReadonlyMap<string, Waiting>): Waiting[] {
+  const first: Waiting[] = [];
+  for (const one of waiting.values()) {
     if (first.length === MOST) break;
-    first.push(entry);
+    first.push(one);
   }
   return first;
 }

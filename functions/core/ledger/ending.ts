@@ -8,9 +8,10 @@ import type { Timer } from '../ports/platform.ts';
 import type { Expired, HoldNote, HoldOperation, ReleaseOperation, SettleAnswer } from '../ports/store.ts';
 import type { Batch } from './batch.ts';
 import type { Booking } from './booking.ts';
-import { toCorrection, toExpired, toRefund, toSettled } from './entry.ts';
+import { toCorrection, toExpired, toNote, toRefund, toSettled } from './entry.ts';
 import type { Live, Lives } from './lives.ts';
 import type { Loads } from './loads.ts';
+import type { Membership } from './membership.ts';
 import type { StoreClock } from './store-clock.ts';
 import { LEASE } from './take.ts';
 import type { Waiting } from './waiting.ts';
@@ -34,6 +35,7 @@ export interface EndingDependencies {
   readonly batch: Batch;
   readonly loads: Loads;
   readonly booking: Booking;
+  readonly membership: Membership;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly waiting: Waiting;
@@ -45,7 +47,7 @@ export interface EndingDependencies {
 const LOAD_AGAIN: Millis = 1000;
 
 export function createEnding(deps: EndingDependencies): Ending {
-  const { lives, outbox, batch, booking, storeClock, waiting, log, metrics } = deps;
+  const { lives, outbox, batch, booking, membership, storeClock, waiting, log, metrics } = deps;
   const counting = new Map<Promise<void>, Millis>();
 
   const free = (note: HoldNote): void => waiting.freed(note.charges.map(({ scopeId }) => scopeId));
@@ -76,11 +78,13 @@ export function createEnding(deps: EndingDependencies): Ending {
 
   const releaseInStore = async (operation: ReleaseOperation, note: HoldNote, written: Promise<void>): Promise<void> => {
     const answer = await batch.release(operation);
+    const epoch = membership.epoch();
+    markCounted(lives.get(operation.id));
     free(note);
     const { id } = operation;
     await written;
     lives.delete(id);
-    if (answer.outcome === 'expired') booking.add(toRefund(id, note, answer.charged, storeClock.now()));
+    if (answer.outcome === 'expired') booking.add(toRefund(id, note, answer.charged, storeClock.now()), epoch);
     else outbox.done([id]);
   };
 
@@ -118,7 +122,8 @@ export function createEnding(deps: EndingDependencies): Ending {
         metrics.add('gateway_operator_ledger_expired_total');
         // While we work on it, its settlement may follow: after a crash that must know what was charged.
         const written = lives.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
-        track(written.catch(() => undefined).then(() => booking.add(entry)));
+        const epoch = membership.epoch();
+        track(written.catch(() => undefined).then(() => booking.add(entry, epoch)));
       }
     },
 
@@ -134,11 +139,13 @@ export function createEnding(deps: EndingDependencies): Ending {
 async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, written: Promise<void>): Promise<void> {
   const { lives, outbox, booking, log } = deps;
   const answer = await settleInStore(deps, live, entry);
+  const epoch = deps.membership.epoch();
+  markCounted(live);
   deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
   await written.catch(() => undefined);
   lives.delete(live.id);
-  if (answer.outcome === 'settled') booking.add(entry);
-  else if (answer.outcome === 'expired') booking.add(toCorrection(entry, answer.charged));
+  if (answer.outcome === 'settled') booking.add(entry, epoch);
+  else if (answer.outcome === 'expired') booking.add(toCorrection(entry, answer.charged), epoch);
   else {
     log.error('a released hold was settled', { id: live.id, cost: `${entry.cost}` });
     outbox.done([live.id]);
@@ -149,15 +156,21 @@ async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, 
 async function settleInStore(
   { batch, loads, timer }: EndingDependencies,
   { id, counters, tokens }: Live,
-  { cost, tokens: { input, output } }: Entry,
+  entry: Entry,
 ): Promise<SettleAnswer> {
-  const used = tokens === undefined ? {} : { tokens: input + output };
-  let answer = await batch.settle({ id, cost, ...used });
+  const used = tokens === undefined ? {} : { tokens: entry.tokens.input + entry.tokens.output };
+  const operation = { id, cost: entry.cost, note: toNote(entry), ...used };
+  let answer = await batch.settle(operation);
   while (answer.outcome === 'unknown' || answer.outcome === 'absent') {
     if (answer.outcome === 'absent') await loads.load(counters).catch(() => pause(timer, LOAD_AGAIN));
-    answer = await batch.settle({ id, cost, counters, ...used });
+    answer = await batch.settle({ ...operation, counters });
   }
   return answer;
+}
+
+/** Whatever is written of it now, it holds nothing any more. */
+function markCounted(live: Live | undefined): void {
+  if (live !== undefined) live.isCounted = true;
 }
 
 const pause = (timer: Timer, millis: Millis): Promise<void> =>

@@ -2,7 +2,7 @@
 import type { Entry, EntryKind, Tokens } from '../ports/books.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { HoldNote } from '../ports/store.ts';
+import type { HoldNote, SettleNote, UnbookedRecord } from '../ports/store.ts';
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
 
@@ -25,6 +25,17 @@ export function toCorrection(settled: Entry, charged: Nano): Entry {
 /** The lease had ended and `charged` was booked when it turned out that nothing was consumed. */
 export function toRefund(id: string, note: HoldNote, charged: Nano, settledAt: Millis): Entry {
   return { ...toUnsaid(id, 'correction', note, settledAt), cost: -charged };
+}
+
+/** What the store is told of it, so that anybody can book it. */
+export function toNote({ id: _id, cost: _cost, ...note }: Entry): SettleNote {
+  return note;
+}
+
+/** What the store kept for whoever books it. */
+export function fromRecord({ id, kind, cost, hold, said, since }: UnbookedRecord): Entry {
+  const rest = said ?? toUnsaid(id, kind, hold, since);
+  return { ...rest, id, kind, cost, charges: hold.charges };
 }
 
 function toUnsaid(id: string, kind: EntryKind, note: HoldNote, settledAt: Millis): Omit<Entry, 'cost'> {

@@ -52,16 +52,18 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
   if (!taken.ok) return taken;
   if (attempt.over) throw new Error('patience ended');
   const { id } = attempt;
-  const { amount, operation, rates, entry } = taken.value;
+  const { amount, operation, at, rates, entry } = taken.value;
   const { note, counters } = operation;
+  const since = deps.clock.now();
+  const unended = { known: undefined, written: undefined, isCounted: false, ending: undefined };
+  // From here on: should the store forget it, it is registered anew.
+  deps.lives.set(id, {
+    ...{ id, amount, note, counters, since, at, ...unended },
+    ...{ tokens: operation.rates?.tokens, entry: attempt.request.entries?.[entry ?? 0] },
+  });
   attempt.written = true;
   await deps.outbox.append({ type: 'hold', id, amount, ...note });
   if (attempt.over) throw new Error('patience ended');
-  const since = deps.clock.now();
-  deps.lives.set(id, {
-    ...{ id, amount, note, counters, since, known: undefined, written: undefined, ending: undefined },
-    ...{ tokens: operation.rates?.tokens, entry: attempt.request.entries?.[entry ?? 0] },
-  });
   const told = { ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
   return ok({ id, amount, charges: note.charges, ...told });
 }

@@ -1,31 +1,26 @@
 // How is money held before a request and charged after it? Everything the gateway asks of the ledger, put together (LEDGER).
 import type { Books } from '../ports/books.ts';
 import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
+import type { Epochs } from '../ports/epochs.ts';
 import type { HoldRefusal, Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox, OutboxRecord } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { Expired, Store } from '../ports/store.ts';
+import type { Store } from '../ports/store.ts';
 import { err } from '../result.ts';
-import { createBatch } from './batch.ts';
-import { createBooking } from './booking.ts';
-import { createEnding } from './ending.ts';
-import { createHold } from './hold.ts';
+import { auditAll } from './audit.ts';
+import { drain } from './drain.ts';
 import { keepLeases } from './lease.ts';
-import type { Lives } from './lives.ts';
-import { createLoads } from './loads.ts';
-import { createMove } from './move.ts';
+import { createParts } from './parts.ts';
 import { recover } from './recover.ts';
-import { createSpend } from './spend.ts';
-import { createStoreClock } from './store-clock.ts';
-import { createTake } from './take.ts';
-import { createWaiting } from './waiting.ts';
 import { within } from './within.ts';
 
 export interface LedgerDependencies {
   readonly instanceUid: string;
   readonly store: Store;
   readonly books: Books;
+  /** Absent: the store never forgets while this process lives, and no other process uses it. */
+  readonly epochs?: Epochs;
   readonly outbox: Outbox;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -34,8 +29,6 @@ export interface LedgerDependencies {
   readonly timer: Timer;
   /** Calls back when the requests that are here now have been read: they share a store call. Default: after this turn's promises. */
   readonly tick?: (callback: () => void) => void;
-  /** The epoch of a store that never goes back in time is 1. */
-  readonly epoch?: number;
 }
 
 /** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */
@@ -47,26 +40,14 @@ const GRACE: Millis = 5000;
 export interface StartableLedger extends Ledger {
   /** Books what an earlier process left in the outbox. Until it succeeded, holds are refused as unavailable; it may be called again. */
   start(): Promise<void>;
+  /** Books what anybody has counted and nobody has booked, then compares every counter with its entries. For a sweep. */
+  tend(): Promise<void>;
 }
 
 export function createLedger(deps: LedgerDependencies): StartableLedger {
-  const { store, books, outbox, clock, timer, log, metrics } = deps;
-  const tick = deps.tick ?? afterPromises;
-  const lives: Lives = new Map();
-  const storeClock = createStoreClock(clock);
-  const onExpired = (expired: ReadonlyArray<Expired>): void => ending.expired(expired);
-  const epoch = deps.epoch ?? 1;
-  const batch = createBatch({ store, epoch, clock, storeClock, timer, tick, metrics, onExpired });
-  const isLive = (id: string): boolean => lives.has(id);
-  const booking = createBooking({ ...deps, isLive });
-  const loads = createLoads({ books, batch, exclusively: booking.exclusively, timer, tick });
-  const waiting = createWaiting(timer);
-  const take = createTake({ batch, loads, clock, storeClock, waiting });
-  const ending = createEnding({ ...deps, lives, batch, loads, booking, storeClock, waiting });
-  const hold = createHold({ ...deps, lives, take, ending });
-  const move = createMove({ lives, batch, timer });
-  const spend = createSpend({ store, batch, loads, storeClock, timer });
-
+  const { outbox, clock, timer, log } = deps;
+  const parts = createParts(deps);
+  const { lives, batch, booking, ending, attendance, membership, hold, move, spend } = parts;
   let records: ReadonlyArray<OutboxRecord> | undefined;
   let phase: 'new' | 'open' | 'closed' = 'new';
   let stopBeating = (): void => undefined;
@@ -88,7 +69,8 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     async start() {
       if (phase !== 'new') return;
       records ??= await outbox.recover();
-      await recover({ books, outbox, batch, loads, booking, storeClock, timer, log, metrics }, records);
+      await attendance?.start();
+      await recover({ ...deps, ...parts }, records);
       records = undefined;
       phase = 'open';
       stopBeating = keepLeases({ lives, batch, outbox, clock, timer, log });
@@ -107,6 +89,11 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     move: ({ id }, to) => move(id, to),
     spend: (scopes) => spend(scopes),
     flush: () => within(timer, GRACE, 'store or database', flushAll()),
+    async tend() {
+      if (!membership.isOpen()) throw new Error('the store is being rebuilt');
+      await drain(deps, 0);
+      await auditAll(deps, membership.epoch());
+    },
     async close() {
       if (phase === 'closed') return;
       phase = 'closed';
@@ -117,12 +104,9 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
           error: String(error),
         }),
       );
+      await attendance?.close();
       batch.close();
       booking.close();
     },
   };
 }
-
-const afterPromises = (callback: () => void): void => {
-  void Promise.resolve().then(callback);
-};

@@ -1,9 +1,9 @@
 // What do an earlier process's records say about each hold? Folded by id, and what PostgreSQL should have of it.
-import type { Entry, EntryKind } from '../ports/books.ts';
+import type { Booked, Entry } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
-import type { SettleOperation } from '../ports/store.ts';
-import { toCorrection, toExpired, toRefund } from './entry.ts';
+import type { HoldNote, SettleOperation } from '../ports/store.ts';
+import { toCorrection, toExpired, toNote, toRefund } from './entry.ts';
 
 export interface Leftover {
   readonly id: string;
@@ -24,9 +24,7 @@ export type Step =
       readonly step: 'settle';
       readonly operation: SettleOperation;
       readonly entries: (answered: Nano | undefined) => Entry[];
-    }
-  /** Somebody else booked the end of the lease, and only the store knows at what. */
-  | { readonly step: 'correct'; readonly operation: SettleOperation; readonly settled: Entry };
+    };
 
 /** One leftover per id, oldest first. Records may be told twice. */
 export function foldRecords(records: ReadonlyArray<OutboxRecord>): Leftover[] {
@@ -51,59 +49,61 @@ export function foldRecords(records: ReadonlyArray<OutboxRecord>): Leftover[] {
   return [...leftovers.values()];
 }
 
-/** What is left to do for one id, when PostgreSQL has entries of these kinds for it. */
-export function stepFor(leftover: Leftover, kinds: ReadonlyArray<EntryKind>, now: Millis): Step {
-  const { id, hold, known, settled, expired } = leftover;
-  if (kinds.includes('settled') || kinds.includes('correction')) return { step: 'done' };
+/** What is left to do for one id, when PostgreSQL has these entries of it. */
+export function stepFor(leftover: Leftover, booked: ReadonlyArray<Booked>, now: Millis): Step {
+  const { id, hold, known, settled, expired, released } = leftover;
+  if (booked.some(({ kind }) => kind !== 'expired')) return { step: 'done' };
+  // At what the end of its lease was charged, whoever booked it.
+  const charged = booked[0]?.cost;
   if (settled !== undefined) {
-    if (!kinds.includes('expired')) return expired === undefined ? settleStep(settled) : settleStep(settled, expired);
-    return expired === undefined ? correctStep(settled) : bookedExpiredStep(settled, expired);
+    return charged === undefined ? settleStep(settled, expired) : bookedExpiredStep(settled, charged);
   }
-  if (kinds.includes('expired')) {
-    return leftover.released && expired !== undefined ? refundStep(expired, now) : { step: 'done' };
+  if (charged !== undefined) {
+    const note = expired ?? hold;
+    return released && note !== undefined ? refundStep(id, note, charged, now) : { step: 'done' };
   }
-  if (leftover.released) return { step: 'release' };
+  if (released) return { step: 'release' };
   if (expired !== undefined) return unsettledStep(expired);
   if (hold === undefined) return { step: 'done' };
   return unsettledStep(toExpired(id, hold, known ?? hold.amount, now));
 }
 
 /** A reply that was completed. If its lease ended before we came, the store says at what. */
-function settleStep(settled: Entry, expired?: Entry): Step {
+function settleStep(settled: Entry, expired: Entry | undefined): Step {
+  const operation = { id: settled.id, cost: settled.cost, counters: settled.charges };
   return {
     step: 'settle',
-    operation: { id: settled.id, cost: settled.cost, counters: settled.charges },
+    operation: expired === undefined ? { ...operation, note: toNote(settled) } : operation,
     entries: (charged = expired?.cost) => (charged === undefined ? [settled] : expiredAndCorrected(settled, charged)),
   };
 }
 
 /** The end of its lease is in PostgreSQL, the settlement that followed is not. */
-function bookedExpiredStep(settled: Entry, expired: Entry): Step {
+function bookedExpiredStep(settled: Entry, charged: Nano): Step {
+  const correction = toCorrection(settled, charged);
+  const { id, cost, charges: counters } = settled;
   return {
     step: 'settle',
-    operation: { id: settled.id, cost: settled.cost, counters: settled.charges, counted: expired.cost },
-    entries: (charged) => [toCorrection(settled, charged ?? expired.cost)],
+    operation: { id, cost, counters, counted: charged, note: toNote(correction) },
+    entries: () => [correction],
   };
 }
 
 /** The end of its lease is in PostgreSQL; that nothing was consumed is not. */
-function refundStep(expired: Entry, now: Millis): Step {
+function refundStep(id: string, note: HoldNote, charged: Nano, now: Millis): Step {
+  const refund = toRefund(id, note, charged, now);
   return {
     step: 'settle',
-    operation: { id: expired.id, cost: 0n, counters: expired.charges, counted: expired.cost },
-    entries: () => [toRefund(expired.id, expired, expired.cost, now)],
+    operation: { id, cost: 0n, counters: note.charges, counted: charged, note: toNote(refund) },
+    entries: () => [refund],
   };
-}
-
-function correctStep(settled: Entry): Step {
-  return { step: 'correct', operation: { id: settled.id, cost: settled.cost }, settled };
 }
 
 /** Nobody settled it: what was streamed, else its size. */
 function unsettledStep(expired: Entry): Step {
   return {
     step: 'settle',
-    operation: { id: expired.id, cost: expired.cost, counters: expired.charges },
+    operation: { id: expired.id, cost: expired.cost, counters: expired.charges, note: toNote(expired) },
     entries: (charged) => (charged === undefined ? [expired] : expiredAndCorrected(expired, charged)),
   };
 }

@@ -9,6 +9,8 @@ export interface Live {
   readonly note: HoldNote;
   readonly counters: HoldOperation['counters'];
   readonly since: Millis;
+  /** When it was taken, on the store's clock. */
+  readonly at: Millis;
   /** What the reply has cost so far. */
   known: Nano | undefined;
   /** The tokens that rates reserve for it; undefined: it uses no rates. */
@@ -17,6 +19,8 @@ export interface Live {
   entry: RateLimit | undefined;
   /** The `known` that the outbox has. */
   written: Nano | undefined;
+  /** The store has its ending: it is not under way any more, though its record may not be written yet. */
+  isCounted: boolean;
   /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */
   ending: Promise<void> | undefined;
 }

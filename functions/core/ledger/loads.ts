@@ -2,22 +2,24 @@
 import type { Books } from '../ports/books.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import type { Store } from '../ports/store.ts';
 import type { Batch } from './batch.ts';
-import type { Booking } from './booking.ts';
+import { readExactly } from './exact.ts';
 import { within } from './within.ts';
 
 export interface Loads {
   /**
    * Reads the sums of these counters and sets them in the store where they are still absent; all that is missed within a
-   * tick is one reading. Throws when database or store keep silent. Answers what PostgreSQL knew.
+   * tick is one reading. Throws when database or store keep silent. Answers what the counters show then.
    */
   load(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
 }
 
 export interface LoadsDependencies {
+  readonly instanceUid: string;
   readonly books: Books;
+  readonly store: Store;
   readonly batch: Batch;
-  readonly exclusively: Booking['exclusively'];
   readonly timer: Timer;
   readonly tick: (callback: () => void) => void;
 }
@@ -30,7 +32,7 @@ interface Wanted {
 
 const SILENCE = 2000;
 
-export function createLoads({ books, batch, exclusively, timer, tick }: LoadsDependencies): Loads {
+export function createLoads({ instanceUid, books, store, batch, timer, tick }: LoadsDependencies): Loads {
   const underWay = new Map<string, Wanted>();
   let wanted: Wanted[] = [];
 
@@ -39,12 +41,12 @@ export function createLoads({ books, batch, exclusively, timer, tick }: LoadsDep
     wanted = [];
     const counters = asked.map(({ counter }) => counter);
     // A sum that is read before a booking and set after it would miss what was booked, or count it twice.
-    const reading = exclusively(async () => {
-      const sums = await within(timer, SILENCE, 'PostgreSQL', books.sums(counters));
-      if (sums.length !== counters.length) throw new Error('PostgreSQL left a sum out');
-      await Promise.all(sums.map((sum) => batch.load(sum)));
-      return sums;
+    const work = books.exclusively(instanceUid, async (reading) => {
+      const exact = await readExactly(store, reading, counters);
+      await Promise.all(exact.map(({ load }) => batch.load(load)));
+      return exact;
     });
+    const reading = within(timer, SILENCE, 'PostgreSQL or the store', work);
     asked.forEach(({ counter, resolve }, index) => {
       const loading = reading.then((sums) => sums[index] ?? Promise.reject(new Error('PostgreSQL left a sum out')));
       const over = (): unknown => underWay.delete(keyOf(counter));

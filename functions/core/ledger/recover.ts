@@ -1,29 +1,32 @@
 // What did this process's predecessor leave unfinished? It is booked before anything new is allowed (LEDGER 6).
-import type { Books, Entry } from '../ports/books.ts';
-import type { Log, Metrics } from '../ports/clock.ts';
+import type { Books, Entry, Reading } from '../ports/books.ts';
+import type { Log } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox, OutboxRecord } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
+import type { Store } from '../ports/store.ts';
 import type { Batch } from './batch.ts';
 import type { Booking } from './booking.ts';
 import { toRefund } from './entry.ts';
+import { readExactly } from './exact.ts';
 import { foldRecords, type Leftover, type Step, stepFor } from './leftovers.ts';
-import type { Loads } from './loads.ts';
+import type { Membership } from './membership.ts';
 import type { StoreClock } from './store-clock.ts';
 import { LEASE } from './take.ts';
 import { within } from './within.ts';
 
 export interface RecoverDependencies {
+  readonly instanceUid: string;
   readonly books: Books;
+  readonly store: Store;
   readonly outbox: Outbox;
   readonly batch: Batch;
-  readonly loads: Loads;
+  readonly membership: Membership;
   readonly booking: Booking;
   readonly storeClock: StoreClock;
   readonly timer: Timer;
   readonly log: Log;
-  readonly metrics: Metrics;
 }
 
 const CHUNK = 500;
@@ -40,37 +43,30 @@ export async function recover(deps: RecoverDependencies, records: ReadonlyArray<
 }
 
 async function recoverChunk(deps: RecoverDependencies, leftovers: ReadonlyArray<Leftover>): Promise<void> {
-  const plan = await planWithLoadedCounters(deps, leftovers);
-  const booked = await Promise.all(plan.map(([leftover, step]) => act(deps, leftover, step)));
-  for (const entry of booked.flat()) deps.booking.add(entry);
+  const counted = await deps.books.exclusively(deps.instanceUid, (reading) => countChunk(deps, leftovers, reading));
+  const epoch = deps.membership.epoch();
+  for (const entry of counted.flat()) deps.booking.add(entry, epoch);
   await deps.booking.flush();
   // What has entries now is cut away by the booking.
-  deps.outbox.done(leftovers.filter((_, index) => booked[index]?.length === 0).map(({ id }) => id));
+  deps.outbox.done(leftovers.filter((_, index) => counted[index]?.length === 0).map(({ id }) => id));
 }
 
 /**
- * Decides per id what is missing, and loads the counters it will be counted in. A transaction of the dead process may
- * still commit: an entry that shows up between reading kinds and reading sums might be missed or counted twice, so both
- * are read until nothing moved.
+ * Decides per id what is missing, loads the counters it will be counted in, and counts it; answers what is to be booked. A
+ * transaction of the dead process may still commit: not while this is done, or it would be missed or counted twice.
  */
-async function planWithLoadedCounters(
+async function countChunk(
   deps: RecoverDependencies,
   leftovers: ReadonlyArray<Leftover>,
-): Promise<ReadonlyArray<readonly [Leftover, Step]>> {
-  const ids = leftovers.map(({ id }) => id);
-  let before = await deps.books.kindsOf(ids);
-  for (;;) {
-    const kinds = before;
-    const now = deps.storeClock.now();
-    const plan = leftovers.map((leftover) => [leftover, stepFor(leftover, kinds.get(leftover.id) ?? [], now)] as const);
-    const sums = await deps.books.sums(countersOf(plan.map(([, step]) => step)));
-    const after = await deps.books.kindsOf(ids);
-    if (ids.every((id) => (before.get(id) ?? []).length === (after.get(id) ?? []).length)) {
-      await Promise.all(sums.map((sum) => deps.batch.load(sum)));
-      return plan;
-    }
-    before = after;
-  }
+  reading: Reading,
+): Promise<ReadonlyArray<ReadonlyArray<Entry>>> {
+  const booked = await reading.bookedOf(leftovers.map(({ id }) => id));
+  const now = deps.storeClock.now();
+  const plan = leftovers.map((leftover) => [leftover, stepFor(leftover, booked.get(leftover.id) ?? [], now)] as const);
+  const counters = countersOf(plan.map(([, step]) => step));
+  const exact = counters.length === 0 ? [] : await readExactly(deps.store, reading, counters);
+  await Promise.all(exact.map(({ load }) => deps.batch.load(load)));
+  return Promise.all(plan.map(([leftover, step]) => act(deps, leftover, step)));
 }
 
 function countersOf(steps: ReadonlyArray<Step>): ScopeWindow[] {
@@ -94,11 +90,5 @@ async function act(deps: RecoverDependencies, { id, hold }: Leftover, step: Step
   }
   const answer = await deps.batch.settle(step.operation);
   if (answer.outcome === 'absent') throw new Error('a counter went away while it was counted in');
-  if (step.step === 'settle') return step.entries(answer.outcome === 'expired' ? answer.charged : undefined);
-  if (answer.outcome === 'expired')
-    return [{ ...step.settled, kind: 'correction', cost: step.settled.cost - answer.charged }];
-  // The end of its lease was booked by somebody else a day ago or more, at an amount that nobody remembers.
-  deps.metrics.add('gateway_operator_ledger_unresolved_total');
-  deps.log.error('a settlement came too late to be corrected', { id, cost: `${step.settled.cost}` });
-  return [];
+  return step.entries(answer.outcome === 'expired' ? answer.charged : undefined);
 }

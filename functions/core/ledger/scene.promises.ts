@@ -4,6 +4,7 @@ import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createManualTime, type ManualTime } from '#adapters/memory/time.ts';
+import type { Epochs } from '../ports/epochs.ts';
 import type { Hold, HoldRefusal, HoldRequest, Settlement } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
@@ -21,6 +22,8 @@ export interface Process {
   /** Called after it; false: it died before it learned of it. */
   readonly after: () => boolean;
   readonly isDead: () => boolean;
+  /** While true it does nothing at all; then it goes on where it was. */
+  readonly isFrozen?: () => boolean;
 }
 
 export const IMMORTAL: Process = { before: () => true, after: () => true, isDead: () => false };
@@ -39,7 +42,10 @@ export function withMoods<T extends object>(of: Part<T>, process: Process, time:
     const run = async (): Promise<unknown> => {
       if (of.mood === 'refuses') throw new Error('refused');
       while (of.mood === 'hangs') await new Promise<void>((resolve) => time.timer(10, resolve));
+      const pause = (): Promise<void> => new Promise((resolve) => time.timer(10, resolve));
+      while (process.isFrozen?.()) await pause();
       const answer = await work();
+      while (process.isFrozen?.()) await pause();
       if (!process.after()) return never;
       if (of.mood === 'loses') throw new Error('the answer was lost');
       return answer;
@@ -63,13 +69,15 @@ export interface Scene {
   readonly store: Part<Store>;
   readonly folder: MemoryFolder;
   readonly outbox: { mood: Mood };
+  /** Set before a process is made: the store may forget, and other processes use it too. */
+  epochs: Part<Epochs> | undefined;
   readonly log: MemoryLog;
   /** What was counted, by metric name. */
   readonly counted: Map<string, number>;
   /** Store calls, and how many holds each carried. */
   readonly calls: number[];
-  /** A ledger in a process of its own on the same folder; not started. */
-  process(process?: Process): StartableLedger;
+  /** A ledger in a process of its own, on the same folder unless it has one of its own; not started. */
+  process(process?: Process, folder?: MemoryFolder): StartableLedger;
 }
 
 /** One database, one folder and one store, which `process` shares between ledgers. */
@@ -80,21 +88,26 @@ export function createScene(): Scene {
   let made = 0;
   const scene: Scene = {
     ...{ time, counted, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { mood: 'up' } },
-    books: { part: createMemoryBooks(), mood: 'up' },
+    epochs: undefined,
+    books: { part: createMemoryBooks(time.timer), mood: 'up' },
     store: { part: createMemoryStore(time), mood: 'up' },
-    process(process = IMMORTAL) {
-      const outbox = { part: createMemoryOutbox(scene.folder), mood: 'up' as Mood };
+    process(process = IMMORTAL, folder = scene.folder) {
+      const outbox = { part: createMemoryOutbox(folder), mood: 'up' as Mood };
       const store = withMoods(scene.store, process, time);
       return createLedger({
         instanceUid: 'instance-1',
         store: {
-          ...{ forget: (ids) => store.forget(ids), read: (of) => store.read(of) },
+          ...{ forget: (entries) => store.forget(entries), read: (of) => store.read(of) },
+          ...{ begin: (epoch) => store.begin(epoch), survey: (of) => store.survey(of), clear: () => store.clear() },
+          unbooked: (silence, most) => store.unbooked(silence, most),
+          loaded: (from, most) => store.loaded(from, most),
           call(call) {
             calls.push(call.holds.length);
             return store.call(call);
           },
         },
         books: withMoods(scene.books, process, time),
+        ...(scene.epochs === undefined ? {} : { epochs: withMoods(scene.epochs, process, time) }),
         outbox: withMoods(
           {
             part: outbox.part,
@@ -106,7 +119,7 @@ export function createScene(): Scene {
           time,
         ),
         clock: time.clock,
-        timer: (millis, callback) => time.timer(millis, () => process.isDead() || callback()),
+        timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
         ids: { next: () => idAt(time.clock.now(), made++) },
         log: scene.log,
         metrics: {
@@ -119,6 +132,14 @@ export function createScene(): Scene {
     },
   };
   return scene;
+}
+
+function whileItLives(process: Process, time: ManualTime, callback: () => void): () => void {
+  const fire = (): void => {
+    if (process.isFrozen?.()) time.timer(10, fire);
+    else if (!process.isDead()) callback();
+  };
+  return fire;
 }
 
 /** A UUIDv7 of that instant. */

@@ -4,7 +4,7 @@ import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { HoldAnswer, HoldOperation } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
-import type { Batch } from './batch.ts';
+import { type Batch, StaleEpochError } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
 import type { Loads } from './loads.ts';
 import { type RatesAsked, ratesOf, toLimited, toView } from './rates.ts';
@@ -25,6 +25,8 @@ export interface Attempt {
 export interface Taken {
   readonly amount: Nano;
   readonly operation: HoldOperation;
+  /** When, on the store's clock. */
+  readonly at: Millis;
   readonly rates?: RateView;
   /** Place of the entry that was taken. */
   readonly entry?: number;
@@ -61,11 +63,18 @@ export function createTake(deps: TakeDependencies): Take {
       attempt.asked = operation;
       const answer = await batch.hold(operation);
       const told = toldOf(rates, answer);
-      if (answer.outcome === 'held') return ok({ amount: answer.amount, operation, ...told, ...entryOf(answer) });
+      if (answer.outcome === 'held') {
+        const at = instantIn(charges, deps);
+        return ok({ amount: answer.amount, operation, at, ...told, ...entryOf(answer) });
+      }
       if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...told });
       if (answer.outcome === 'limited') return err(limited(answer, rates));
       if (answer.outcome === 'absent') {
-        await loads.load(operation.counters.filter((_, index) => answer.counters.includes(index)));
+        const absent = operation.counters.filter((_, index) => answer.counters.includes(index));
+        // A store that is rebuilt meanwhile is asked again.
+        await loads.load(absent).catch((error) => {
+          if (!(error instanceof StaleEpochError)) throw error;
+        });
       }
       // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
       if (answer.outcome !== 'busy') continue;
@@ -87,6 +96,13 @@ export function createTake(deps: TakeDependencies): Take {
       waiting.leave(place);
     }
   };
+}
+
+/** Now, or the nearest instant that all its windows have. */
+function instantIn({ all }: Charges, { storeClock }: TakeDependencies): Millis {
+  const first = Math.max(...all.map(({ window }) => window.start));
+  const last = Math.min(...all.map(({ window }) => window.end - 1));
+  return Math.min(Math.max(storeClock.now(), first), last);
 }
 
 function toOperation(

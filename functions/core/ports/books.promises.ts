@@ -94,25 +94,35 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       await book(entryOf({ id, kind: 'expired', cost: 90n }));
       await book(entryOf({ id, kind: 'correction', cost: -60n }), entryOf({ id, kind: 'correction', cost: -60n }));
       expect(await spent(scopeWindow(1))).toEqual([30n]);
-      expect(await books.kindsOf([id])).toEqual(new Map([[id, ['correction', 'expired']]]));
-    });
-
-    test('the kinds of many ids are told at once, unknown ids left out', async () => {
-      const [one, other] = [entryOf(), entryOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
-      await book(one, other);
-      expect(await books.kindsOf([one.id, other.id, idAt(NOON)])).toEqual(
+      expect(await books.bookedOf([id])).toEqual(
         new Map([
-          [one.id, ['settled']],
-          [other.id, ['expired']],
+          [
+            id,
+            [
+              { kind: 'correction', cost: -60n },
+              { kind: 'expired', cost: 90n },
+            ],
+          ],
         ]),
       );
-      expect(await books.kindsOf([])).toEqual(new Map());
+    });
+
+    test('the entries of many ids are told at once, unknown ids left out', async () => {
+      const [one, other] = [entryOf(), entryOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
+      await book(one, other);
+      expect(await books.bookedOf([one.id, other.id, idAt(NOON)])).toEqual(
+        new Map([
+          [one.id, [{ kind: 'settled', cost: 100n }]],
+          [other.id, [{ kind: 'expired', cost: 100n }]],
+        ]),
+      );
+      expect(await books.bookedOf([])).toEqual(new Map());
     });
 
     test('an entry that nobody pays is kept all the same', async () => {
       const entry = entryOf({ charges: [] });
       expect(await book(entry)).toEqual({ rejected: [] });
-      expect((await books.kindsOf([entry.id])).get(entry.id)).toEqual(['settled']);
+      expect((await books.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
     });
 
     test('an empty batch is nothing', async () => {
@@ -139,7 +149,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const entries = times.map((time) => entryOf({ id: idAt(time) }));
       expect(await book(...entries)).toEqual({ rejected: [] });
       expect(await spent(scopeWindow(1))).toEqual([500n]);
-      expect((await books.kindsOf(entries.map(({ id }) => id))).size).toBe(times.length);
+      expect((await books.bookedOf(entries.map(({ id }) => id))).size).toBe(times.length);
     });
 
     test.each<[string, Partial<Entry>]>([

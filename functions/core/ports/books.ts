@@ -29,11 +29,37 @@ export interface Entry {
   readonly settledAt: Millis;
 }
 
-export interface Books {
+/** An entry that PostgreSQL has. */
+export interface Booked {
+  readonly kind: EntryKind;
+  readonly cost: Nano;
+}
+
+/** How many calls each process had made under this epoch when a batch was booked (ports/epochs.ts). */
+export interface Marks {
+  readonly epoch: number;
+  readonly calls: ReadonlyMap<string, number>;
+}
+
+export interface Reading {
   /** Sums of these scope windows, in order; a window without entries is 0n. */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
+  /** Which of these ids have an entry: of which kinds, sorted, at what cost. */
+  bookedOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<Booked>>>;
+}
+
+export interface Books extends Reading {
   /** Inserts what is not there yet and adds it to the sums, all in one transaction. Entries PostgreSQL refuses are put aside in `entry_rejected`. */
-  book(instanceUid: string, entries: ReadonlyArray<Entry>): Promise<{ readonly rejected: ReadonlyArray<string> }>;
-  /** Which of these ids have an entry, and of which kinds. */
-  kindsOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<EntryKind>>>;
+  book(
+    instanceUid: string,
+    entries: ReadonlyArray<Entry>,
+    marks?: Marks,
+  ): Promise<{ readonly rejected: ReadonlyArray<string> }>;
+  /**
+   * Nothing of the instance is booked or recounted by anybody while `work` runs: what it reads here and in the store fits
+   * together. When it idles for more than 1.5 s the lock is gone, so what it tells the store carries a deadline of 1 s.
+   */
+  exclusively<T>(instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T>;
+  /** Runs `work` unless another process is at this errand for the instance already: then undefined. */
+  alone<T>(instanceUid: string, errand: 'drain' | 'audit', work: () => Promise<T>): Promise<T | undefined>;
 }

@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano, Window } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
+import { describeEpochs } from './store.epoch.promises.ts';
 import { type Event, eventOf, modelStore } from './store.model.promises.ts';
 import { describeRates } from './store.rates.promises.ts';
 import type { Counter, HoldAnswer, HoldOperation, Store, StoreCall, StoreReply } from './store.ts';
@@ -308,7 +309,7 @@ export function describeStore(name: string, make: () => Promise<StoreUnderTest>)
         expect((await call({})).expired).toEqual(expired);
         expect(await spent(key)).toBe(60n);
         expect(await take(operation(40n, [key]))).toMatchObject({ outcome: 'held' });
-        await under.store.forget([of.id]);
+        await under.store.forget([{ id: of.id, kind: 'expired' }]);
         expect((await call({})).expired.map(({ id }) => id)).not.toContain(of.id);
       });
 
@@ -342,7 +343,7 @@ export function describeStore(name: string, make: () => Promise<StoreUnderTest>)
         await take(of);
         await under.advance(LEASE + 1);
         await call({});
-        await under.store.forget([of.id]);
+        await under.store.forget([{ id: of.id, kind: 'expired' }]);
         expect(await settle(of.id, 20n)).toEqual({ outcome: 'expired', charged: 60n });
         expect(await settle(of.id, 50n)).toEqual({ outcome: 'expired', charged: 60n });
         expect(await release(of.id)).toEqual({ outcome: 'settled' });
@@ -381,7 +382,7 @@ export function describeStore(name: string, make: () => Promise<StoreUnderTest>)
         const of = operation(60n, [key]);
         await take(of);
         await settle(of.id, 30n);
-        await under.store.forget([of.id]);
+        await under.store.forget([{ id: of.id, kind: 'settled' }]);
         expect(await settle(of.id, 30n)).toEqual({ outcome: 'unknown' });
         expect(await spent(key)).toBe(30n);
       });
@@ -434,7 +435,7 @@ export function describeStore(name: string, make: () => Promise<StoreUnderTest>)
             { id: booked.id, cost: 5n },
           ],
         });
-        await under.store.forget([booked.id]);
+        await under.store.forget([{ id: booked.id, kind: 'settled' }]);
         await load(5n, edited);
         expect(await spent(edited)).toBe(20n);
         expect(await take(operation(51n, [edited]))).toMatchObject({ outcome: 'busy' });
@@ -510,5 +511,6 @@ export function describeStore(name: string, make: () => Promise<StoreUnderTest>)
     });
 
     describeRates(make);
+    describeEpochs(make);
   });
 }

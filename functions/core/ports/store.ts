@@ -1,4 +1,5 @@
 // What does the ledger ask of the key-value store? One atomic call: settles first, then releases, loads and holds (LEDGER 3 to 5, 11).
+import type { Entry, EntryKind } from './books.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
 import type { MoveAnswer, MoveOperation, RateRefusal, RateReply, RateRequest } from './rates.ts';
@@ -62,6 +63,8 @@ export interface SettleOperation {
   readonly counters?: ReadonlyArray<ScopeWindow>;
   /** Then: how much of `cost` PostgreSQL has been told already and the counters therefore hold. */
   readonly counted?: Nano;
+  /** What its entry needs besides, so that anybody can book it should this process be gone. */
+  readonly note?: SettleNote;
   /** What it used, for rates; absent: what the hold expected. */
   readonly tokens?: number;
 }
@@ -72,6 +75,9 @@ export interface ReleaseOperation {
   /** Somebody was called, and nothing came of it: the request counts in rates all the same, its tokens do not. */
   readonly called?: true;
 }
+
+/** `charges` count only where the store does not know the hold. */
+export type SettleNote = Omit<Entry, 'id' | 'cost'>;
 
 /** A repeat answers the same and counts nothing more; the first cost stands. */
 export type SettleAnswer =
@@ -95,16 +101,50 @@ export type ReleaseAnswer =
   /** Its lease had ended and `charged` was counted then; the counters no longer show it: book the difference as a correction. */
   | { readonly outcome: 'expired'; readonly charged: Nano };
 
+/** A hold from an earlier epoch that is still under way: it is set aside whatever the limits say. */
+export interface Registration {
+  readonly id: string;
+  readonly amount: Nano;
+  /** When it was taken, on the store's clock. */
+  readonly at: Millis;
+  readonly known?: Nano;
+  /** Its lease had ended, and PostgreSQL has been told that it cost so much. */
+  readonly charged?: Nano;
+  readonly note: HoldNote;
+  readonly lease: Millis;
+}
+
+export interface Load extends ScopeWindow {
+  /** PostgreSQL's sum. */
+  readonly spent: Nano;
+  /** Entries that the store still has (`survey`) and that are in this sum already. Absent: none. */
+  readonly booked?: ReadonlyArray<EntryName>;
+  /** On the store's clock: a load that comes later changes nothing. Absent: never too late. */
+  readonly deadline?: Millis;
+}
+
+export interface EntryName {
+  readonly id: string;
+  readonly kind: EntryKind;
+}
+
 /** At most 64 operations in all, so that a script stays short (LEDGER 3). Done in this order, each judged alone, all in one step. */
 export interface StoreCall {
-  /** A store that lives under another epoch does nothing at all. */
+  /** A store that lives under another epoch, or under none, does nothing at all. */
   readonly epoch: number;
+  /** Who calls, and how many calls the store has answered it under this epoch: a store that shows fewer has gone back in time. */
+  readonly from?: { readonly process: string; readonly acknowledged: number } | undefined;
+  /** The same of other processes, as PostgreSQL knows it. */
+  readonly marks?: ReadonlyMap<string, number>;
+  readonly registers?: ReadonlyArray<Registration>;
+  /** Changes the spend of counters that are loaded: what an audit found. */
+  readonly adjusts?: ReadonlyArray<ScopeWindow & { readonly by: Nano; readonly deadline: Millis }>;
   readonly settles: ReadonlyArray<SettleOperation>;
   readonly releases: ReadonlyArray<ReleaseOperation>;
   /** Keeps holds alive; `known` is what the reply has cost so far, charged should the lease end (absent: the hold's size). */
   readonly renewals: ReadonlyArray<{ readonly id: string; readonly known?: Nano; readonly lease: Millis }>;
   /** Sets counters that are absent to their PostgreSQL sums; a counter that is there stays as it is. */
-  readonly loads: ReadonlyArray<ScopeWindow & { readonly spent: Nano }>;
+  readonly loads: ReadonlyArray<Load>;
   readonly holds: ReadonlyArray<HoldOperation>;
   /** Done last. Absent: none. */
   readonly moves?: ReadonlyArray<MoveOperation>;
@@ -121,6 +161,8 @@ export interface StoreReply {
   readonly outcome: 'done';
   /** The store's clock: the only one that leases, deadlines and windows go by. */
   readonly now: Millis;
+  /** How many calls of this process the store has counted under this epoch; 0 where nobody said who calls. */
+  readonly calls: number;
   readonly settles: ReadonlyArray<SettleAnswer>;
   readonly releases: ReadonlyArray<ReleaseAnswer>;
   readonly holds: ReadonlyArray<HoldAnswer>;
@@ -134,6 +176,35 @@ export interface StoreReply {
 export interface StaleEpoch {
   readonly outcome: 'epoch';
   readonly now: Millis;
+  /** 0: none. The one that was named: it shows less than it has answered. */
+  readonly epoch: number;
+}
+
+/** Something that was counted and may not be in PostgreSQL yet. */
+export interface Part extends EntryName {
+  readonly cost: Nano;
+}
+
+export interface Survey {
+  readonly now: Millis;
+  /** In the order of the question. `parts`: what this counter counts, or would count when it is loaded, beside PostgreSQL's sum. */
+  readonly counters: ReadonlyArray<{ readonly spent: Nano | undefined; readonly parts: ReadonlyArray<Part> }>;
+}
+
+/** Something that was counted and that nobody has acknowledged, with what its entry needs. */
+export interface UnbookedRecord extends Part {
+  readonly hold: HoldNote;
+  /** What whoever settled it said. Absent: its lease ended, or it was released too late. */
+  readonly said?: SettleNote;
+  /** When it was counted. */
+  readonly since: Millis;
+}
+
+/** What the store keeps for whoever books it. */
+export interface Unbooked {
+  readonly records: ReadonlyArray<UnbookedRecord>;
+  /** How many calls each process has made, for `Marks`. */
+  readonly calls: ReadonlyMap<string, number>;
   readonly epoch: number;
 }
 
@@ -146,16 +217,30 @@ export interface StaleEpoch {
  * in use for some seconds. So a counter always shows what PostgreSQL's sum of that window will show.
  *
  * Two rules make loading exact: an entry is booked in PostgreSQL only after its cost was counted here, and a counter is
- * dropped only when its window is long over. A counter that is loaded takes in what is held, or settled and not
- * forgotten, and falls into its window: a sum must therefore be read and loaded while nothing is being booked.
+ * dropped only when its window is long over. A counter that is loaded takes in what is held, or counted and not
+ * forgotten, and falls into its window, except what its sum has already: both are read while nothing is being booked
+ * (`Books.exclusively`).
  *
  * Rates are taken in the same step as the money, all or none; what is refused takes nothing. They are no money: a store
  * that was wiped starts them empty.
  */
 export interface Store {
   call(call: StoreCall): Promise<StoreReply | StaleEpoch>;
-  /** These ids are in PostgreSQL: their records may go. An expired one is remembered for a day, for a settlement that comes late. */
-  forget(ids: ReadonlyArray<string>): Promise<void>;
+  /** These entries are in PostgreSQL: their records may go. An expired one is remembered for a day, for a settlement that comes late. */
+  forget(entries: ReadonlyArray<EntryName>): Promise<void>;
   /** Spend of these counters as the store has it, holds left out; undefined when not loaded. */
   read(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<Nano | undefined>>;
+  /** Lives under this epoch from now on: empty, unless it does already. Answers the epoch: a higher one stays. */
+  begin(epoch: number): Promise<number>;
+  /** All of it is seen at one instant. */
+  survey(counters: ReadonlyArray<ScopeWindow>): Promise<Survey>;
+  /** Counted so long ago by a process that has been silent as long, or expired; oldest first, at most `most`. */
+  unbooked(silence: Millis, most: number): Promise<Unbooked>;
+  /** Loaded counters, some at a time, and where to go on; a counter may be missed that is loaded meanwhile. */
+  loaded(
+    from: number,
+    most: number,
+  ): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: number }>;
+  /** Nothing of the instance is left. */
+  clear(): Promise<void>;
 }

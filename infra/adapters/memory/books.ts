@@ -1,6 +1,7 @@
 // What does PostgreSQL know of money, without PostgreSQL? Entries unique by (id, kind), and a sum per scope and window.
-import type { Books, Entry } from '#core/ports/books.ts';
+import type { Books, Entry, Reading } from '#core/ports/books.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
+import type { Timer } from '#core/ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { timeOf } from '../ids.ts';
 
@@ -11,7 +12,8 @@ export interface MemoryBooks extends Books {
   recount(scopeId: ScopeId, window: Window): void;
 }
 
-export function createMemoryBooks(): MemoryBooks {
+/** `timer` takes the lock from whoever falls silent with it, as PostgreSQL does; without one nobody does. */
+export function createMemoryBooks(timer?: Timer): MemoryBooks {
   const entries = new Map<string, Entry>();
   const sums = new Map<string, Nano>();
   const recounted = new Map<ScopeId, Window>();
@@ -30,21 +32,41 @@ export function createMemoryBooks(): MemoryBooks {
     }
   };
 
-  return {
+  let locked: Promise<unknown> = Promise.resolve();
+  const errands = new Set<string>();
+  const reading: Reading = {
     async sums(of) {
       return of.map((counter) => ({ ...counter, spent: sums.get(keyOf(counter)) ?? 0n }));
     },
-    async book(_instanceUid, batch) {
-      const refused = batch.filter(isRefused);
-      for (const entry of batch) if (!isRefused(entry)) enter(entry);
-      return { rejected: refused.map(({ id }) => id) };
-    },
-    async kindsOf(ids) {
+    async bookedOf(ids) {
       const wanted = new Set(ids);
       const found = [...entries.values()].filter(({ id }) => wanted.has(id));
       return new Map(
-        [...Map.groupBy(found, ({ id }) => id)].map(([id, of]) => [id, of.map(({ kind }) => kind).sort()] as const),
+        [...Map.groupBy(found, ({ id }) => id)].map(
+          ([id, of]) => [id, of.map(({ kind, cost }) => ({ kind, cost })).sort(byKind)] as const,
+        ),
       );
+    },
+  };
+
+  return {
+    ...reading,
+    exclusively(_instanceUid, work) {
+      const done = locked.then(() => work(reading));
+      const silence = new Promise<void>((resolve) => timer?.(1500, resolve));
+      locked = Promise.race([done.catch(() => undefined), silence]);
+      return done;
+    },
+    async alone(_instanceUid, errand, work) {
+      if (errands.has(errand)) return undefined;
+      errands.add(errand);
+      return work().finally(() => errands.delete(errand));
+    },
+    async book(_instanceUid, batch) {
+      await locked;
+      const refused = batch.filter(isRefused);
+      for (const entry of batch) if (!isRefused(entry)) enter(entry);
+      return { rejected: refused.map(({ id }) => id) };
     },
     entries: () => [...entries.values()],
     recount(scopeId, window) {
@@ -57,6 +79,8 @@ export function createMemoryBooks(): MemoryBooks {
     },
   };
 }
+
+const byKind = (one: { kind: string }, other: { kind: string }): number => (one.kind < other.kind ? -1 : 1);
 
 const keyOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
 

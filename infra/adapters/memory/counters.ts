@@ -17,6 +17,7 @@ export interface Counters {
   at(scopeId: ScopeId, instant: Millis): CounterState[];
   /** Sets a counter that is absent and answers it; one that is there knows better: undefined. */
   load(counter: ScopeWindow & { readonly spent: Nano }): CounterState | undefined;
+  all(): CounterState[];
   /** Drops counters whose window has long ended. */
   sweep(now: Millis): void;
 }
@@ -43,6 +44,7 @@ export function createCounters(): Counters {
       else states.push(state);
       return state;
     },
+    all: () => [...scopes.values()].flat(),
     sweep(now) {
       if (now < nextSweep) return;
       nextSweep = now + KEEP / 10;

@@ -1,6 +1,7 @@
-// What is one hold's record, and which counters does it move?
+// What is one hold's record, which counters does it move, and what of it is still to be booked?
+import type { EntryKind } from '#core/ports/books.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { HoldNote } from '#core/ports/store.ts';
+import type { EntryName, HoldNote, Part, SettleNote } from '#core/ports/store.ts';
 import { type CounterState, isInside } from './counters.ts';
 import type { Shares } from './rates.ts';
 
@@ -12,6 +13,13 @@ interface Taken {
   readonly counters: CounterState[];
 }
 
+/** Who counted it, when, and what was said of it. */
+export interface Counted {
+  readonly since: Millis;
+  readonly by: string | undefined;
+  readonly said: SettleNote | undefined;
+}
+
 export interface Held extends Taken {
   readonly state: 'held';
   known: Nano | undefined;
@@ -20,8 +28,9 @@ export interface Held extends Taken {
   readonly shares: Shares | undefined;
 }
 
-export interface Settled extends Taken {
+export interface Settled extends Taken, Counted {
   readonly state: 'settled';
+  readonly kind: EntryKind;
   readonly cost: Nano;
   readonly shares?: Shares | undefined;
 }
@@ -34,9 +43,10 @@ export interface Released {
 
 export interface Expired extends Taken {
   readonly state: 'expired';
+  readonly since: Millis;
   readonly charged: Nano;
   /** What came after the lease had ended, and what the counters show since. */
-  late: { readonly outcome: 'settled' | 'released'; readonly cost: Nano } | undefined;
+  late: (Counted & { readonly outcome: 'settled' | 'released'; readonly cost: Nano; isBooked: boolean }) | undefined;
   /** Set when the end of the lease was booked: when the id may be forgotten. */
   until: Millis | undefined;
 }
@@ -62,14 +72,25 @@ export function charge(counters: ReadonlyArray<CounterState>, cost: Nano): void 
   for (const counter of counters) counter.spent += cost;
 }
 
+/** What was counted and not acknowledged. */
+export function partsOf(id: string, state: HoldState): Part[] {
+  if (state.state === 'settled') return [{ id, kind: state.kind, cost: state.cost }];
+  if (state.state !== 'expired') return [];
+  const { charged, late, until } = state;
+  const ended: Part[] = until === undefined ? [{ id, kind: 'expired', cost: charged }] : [];
+  if (late === undefined || late.isBooked) return ended;
+  return [...ended, { id, kind: 'correction', cost: late.cost - charged }];
+}
+
 /**
- * A counter was loaded while this hold was under way or not yet booked: its sum lacks it. Happens when a budget's
- * duration was edited: the hold was taken in the old window and falls into the new one too.
+ * A counter was loaded while this hold was under way or not yet booked: its sum lacks it, but for what is `booked`. Happens
+ * when a budget's duration was edited (the hold was taken in the old window and falls into the new one too), and in every new epoch.
  */
-export function join(hold: HoldState, counter: CounterState): void {
+export function join(id: string, hold: HoldState, counter: CounterState, booked: ReadonlyArray<EntryName>): void {
   if (hold.state === 'released' || !isInside(hold.at, counter.window)) return;
   hold.counters.push(counter);
   if (hold.state === 'held') occupy(hold, counter);
-  else if (hold.state === 'settled') counter.spent += hold.cost;
-  else if (hold.until === undefined) counter.spent += hold.late?.cost ?? hold.charged;
+  for (const part of partsOf(id, hold)) {
+    if (!booked.some((name) => name.id === id && name.kind === part.kind)) counter.spent += part.cost;
+  }
 }

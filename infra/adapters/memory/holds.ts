@@ -1,11 +1,15 @@
 // What became of each hold: held, settled, released or expired, and how does each go on from there?
-import type { Millis, Nano } from '#core/ports/money.ts';
-import type { ScopeId } from '#core/ports/policy.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import type { MoveAnswer, MoveOperation } from '#core/ports/rates.ts';
 import type {
+  EntryName,
   Expired as ExpiredHold,
   HoldAnswer,
+  HoldNote,
   HoldOperation,
+  Part,
+  Registration,
   ReleaseAnswer,
   ReleaseOperation,
   SettleAnswer,
@@ -13,7 +17,17 @@ import type {
   StoreCall,
 } from '#core/ports/store.ts';
 import type { CounterState, Counters } from './counters.ts';
-import { charge, type Expired, type Held, type HoldState, join, occupy, vacate } from './hold-state.ts';
+import {
+  charge,
+  type Expired,
+  type Held,
+  type HoldState,
+  join,
+  occupy,
+  partsOf,
+  type Settled,
+  vacate,
+} from './hold-state.ts';
 import { judge } from './judge.ts';
 import type { Rates, Shares, Use } from './rates.ts';
 
@@ -21,18 +35,23 @@ type Renewal = StoreCall['renewals'][number];
 
 export interface Holds {
   take(operation: HoldOperation, now: Millis): HoldAnswer;
-  settle(operation: SettleOperation, now: Millis): SettleAnswer;
-  release(operation: ReleaseOperation, now: Millis): ReleaseAnswer;
+  register(registration: Registration, now: Millis): void;
+  settle(operation: SettleOperation, now: Millis, by?: string): SettleAnswer;
+  release(operation: ReleaseOperation, now: Millis, by?: string): ReleaseAnswer;
   renew(renewal: Renewal, now: Millis): void;
   /** The hold's request goes on to another entry. */
   move(operation: MoveOperation, now: Millis): MoveAnswer;
-  /** This counter was just loaded. */
-  join(counter: CounterState): void;
+  /** This counter was just loaded, with a sum that has these entries. */
+  join(counter: CounterState, booked: ReadonlyArray<EntryName>): void;
   /** Ends leases and forgets what may be forgotten. */
   sweep(now: Millis): void;
   /** Leases that ended and are not acknowledged. */
   expired(): ReadonlyArray<ExpiredHold>;
-  forget(id: string, now: Millis): void;
+  forget(name: EntryName, now: Millis): void;
+  /** What this counter counts, or would count when it is loaded, that is not acknowledged. */
+  partsIn(counter: ScopeWindow): Part[];
+  /** Records of which something is not acknowledged, in the order in which they were counted. */
+  unbooked(): Iterable<readonly [string, Settled | Expired]>;
 }
 
 const DAY: Millis = 86_400_000;
@@ -43,6 +62,8 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
   /** Ids that a counter of this scope may have to count when it is loaded. */
   const byScope = new Map<ScopeId, Set<string>>();
   const unacknowledged = new Map<string, ExpiredHold>();
+  /** In the order in which they were counted. */
+  const pending = new Set<string>();
   /** No lease ends and nothing is forgotten before this. */
   let nextSweep = Number.POSITIVE_INFINITY;
 
@@ -50,22 +71,35 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     nextSweep = Math.min(nextSweep, until);
   };
 
-  const index = (id: string, hold: Held): void => {
-    for (const { scopeId } of hold.note.charges) {
+  const index = (id: string, { charges }: HoldNote): void => {
+    for (const { scopeId } of charges) {
       const ids = byScope.get(scopeId);
       if (ids === undefined) byScope.set(scopeId, new Set([id]));
       else ids.add(id);
     }
   };
-
-  const drop = (id: string, state: HoldState): void => {
-    states.delete(id);
-    if (state.state === 'released') return;
-    for (const { scopeId } of state.note.charges) {
+  const unindex = (id: string, { charges }: HoldNote): void => {
+    for (const { scopeId } of charges) {
       const ids = byScope.get(scopeId);
       ids?.delete(id);
       if (ids?.size === 0) byScope.delete(scopeId);
     }
+  };
+
+  const drop = (id: string, state: HoldState): void => {
+    states.delete(id);
+    pending.delete(id);
+    if (state.state !== 'released') unindex(id, state.note);
+  };
+
+  const countersAt = ({ charges }: HoldNote, instant: Millis): CounterState[] =>
+    charges.flatMap(({ scopeId }) => counters.at(scopeId, instant));
+
+  const hold = (id: string, held: Held): void => {
+    for (const counter of held.counters) occupy(held, counter);
+    states.set(id, held);
+    index(id, held.note);
+    watch(held.until);
   };
 
   const endRates = ({ shares }: Held, use: Use, now: Millis): void => {
@@ -77,22 +111,37 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     vacate(hold, charged);
     endRates(hold, {}, now);
     const { at, amount, note } = hold;
-    const expired: Expired = { state: 'expired', at, amount, note, counters: hold.counters, charged, ...UNTOUCHED };
-    states.set(id, expired);
+    const { counters: taken } = hold;
+    states.set(id, { state: 'expired', at, amount, note, counters: taken, since: now, charged, ...UNTOUCHED });
+    pending.add(id);
     unacknowledged.set(id, { id, charged, note });
   };
 
-  const settleUnknown = ({ id, cost, counted, counters: of }: SettleOperation, now: Millis): SettleAnswer => {
+  const settleUnknown = (operation: SettleOperation, now: Millis, by: string | undefined): SettleAnswer => {
+    const { id, cost, counted, counters: of, note: said } = operation;
     if (of === undefined) return { outcome: 'unknown' };
-    const found = of.map((counter) => counters.find(counter));
     // A window that is over needs no counter any more.
-    const absent = of.flatMap(({ window }, at) => (found[at] === undefined && window.end > now ? [at] : []));
+    const absent = of.flatMap((one, at) => (counters.find(one) === undefined && one.window.end > now ? [at] : []));
     if (absent.length > 0) return { outcome: 'absent', counters: absent };
-    const there = found.filter((counter) => counter !== undefined);
-    charge(there, cost - (counted ?? 0n));
-    const note = { charges: [], model: '', identifier: '' };
-    states.set(id, { state: 'settled', at: now, amount: cost, cost, note, counters: there });
+    const charges = said?.charges ?? of;
+    const note = { charges, model: said?.model ?? '', identifier: said?.identifier ?? '' };
+    // Some instant that all its windows have.
+    const at = Math.min(now, ...charges.map(({ window }) => window.end - 1));
+    const there = new Set([...of.flatMap((one) => counters.find(one) ?? []), ...countersAt(note, at)]);
+    const delta = cost - (counted ?? 0n);
+    charge([...there], delta);
+    const kind = said?.kind ?? 'settled';
+    const taken = { at, amount: cost, note, counters: [...there] };
+    states.set(id, { state: 'settled', ...taken, kind, cost: delta, since: now, by, said });
+    index(id, note);
+    pending.add(id);
     return { outcome: 'settled' };
+  };
+
+  const change = (id: string, hold: Expired, late: Omit<NonNullable<Expired['late']>, 'isBooked'>): void => {
+    charge(hold.counters, late.cost - hold.charged);
+    hold.late = { ...late, isBooked: false };
+    pending.add(id);
   };
 
   const toldOf = ({ rates: asked }: HoldOperation, shares: Shares | undefined, now: Millis) =>
@@ -118,35 +167,52 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       const found = operation.counters.map((counter) => counters.find(counter));
       const answer = judgeRates(operation, judge(operation, found, now), now);
       if (answer.outcome !== 'held') return answer;
-      const shares = operation.rates === undefined ? undefined : rates.take(operation.rates, now);
-      const taken = note.charges.flatMap(({ scopeId }) => counters.at(scopeId, now));
       const { amount } = answer;
-      const until = now + lease;
-      const hold: Held = { state: 'held', at: now, amount, note, counters: taken, known: undefined, until, shares };
-      for (const counter of taken) occupy(hold, counter);
-      states.set(id, hold);
-      index(id, hold);
-      watch(hold.until);
+      const shares = operation.rates === undefined ? undefined : rates.take(operation.rates, now);
+      const taken = { at: now, amount, note, counters: countersAt(note, now) };
+      hold(id, { state: 'held', ...taken, known: undefined, until: now + lease, shares });
       return { ...answer, ...toldOf(operation, shares, now) };
     },
 
-    settle(operation, now) {
-      const { id, cost } = operation;
+    register({ id, amount, at, known, charged, note, lease }, now) {
+      if (states.has(id)) return;
+      const taken = { at, amount, note, counters: countersAt(note, at) };
+      if (charged === undefined)
+        return hold(id, { state: 'held', ...taken, known, until: now + lease, shares: undefined });
+      states.set(id, { state: 'expired', ...taken, since: now, charged, late: undefined, until: now + DAY });
+      index(id, note);
+      watch(now + DAY);
+    },
+
+    settle(operation, now, by) {
+      const { id, cost, note: said } = operation;
       const before = states.get(id);
-      if (before === undefined) return settleUnknown(operation, now);
-      if (before.state === 'expired') return settleLate(before, cost);
+      if (before === undefined) return settleUnknown(operation, now, by);
+      if (before.state === 'expired') {
+        if (before.late?.outcome === 'released') return { outcome: 'released' };
+        if (before.late === undefined) change(id, before, { outcome: 'settled', cost, since: now, by, said });
+        return { outcome: 'expired', charged: before.charged };
+      }
       if (before.state !== 'held') return { outcome: before.state };
       vacate(before, cost);
       endRates(before, { tokens: operation.tokens }, now);
       const { at, amount, note, shares } = before;
-      states.set(id, { state: 'settled', at, amount, cost, note, counters: before.counters, shares });
+      const kind = said?.kind ?? 'settled';
+      const taken = { at, amount, note, shares, counters: before.counters };
+      states.set(id, { state: 'settled', ...taken, kind, cost, since: now, by, said });
+      pending.add(id);
       return { outcome: 'settled' };
     },
 
-    release({ id, lease, called }, now) {
+    release({ id, lease, called }, now, by) {
       const before = states.get(id);
       if (before?.state === 'settled') return { outcome: 'settled' };
-      if (before?.state === 'expired') return releaseLate(before);
+      if (before?.state === 'expired') {
+        if (before.late?.outcome === 'settled') return { outcome: 'settled' };
+        if (before.late === undefined)
+          change(id, before, { outcome: 'released', cost: 0n, since: now, by, said: undefined });
+        return { outcome: 'expired', charged: before.charged };
+      }
       if (before?.state === 'held') {
         vacate(before, 0n);
         endRates(before, { tokens: 0, uncounted: called !== true }, now);
@@ -170,10 +236,10 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       return rates.move(operation, hold.shares, now);
     },
 
-    join(counter) {
+    join(counter, booked) {
       for (const id of byScope.get(counter.scopeId) ?? []) {
         const hold = states.get(id);
-        if (hold !== undefined) join(hold, counter);
+        if (hold !== undefined) join(id, hold, counter, booked);
       }
     },
 
@@ -182,7 +248,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       nextSweep = Number.POSITIVE_INFINITY;
       for (const [id, state] of states) {
         if (state.state === 'settled' || state.until === undefined) continue;
-        if (now < state.until) watch(state.until);
+        if (now < state.until || pending.has(id)) watch(Math.max(state.until, now + 1));
         else if (state.state === 'held') expire(id, state, now);
         else drop(id, state);
       }
@@ -190,30 +256,38 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
 
     expired: () => (unacknowledged.size === 0 ? [] : [...unacknowledged.values()]),
 
-    forget(id, now) {
+    forget({ id, kind }, now) {
       const state = states.get(id);
-      if (state?.state === 'settled') drop(id, state);
-      if (state?.state !== 'expired' || state.until !== undefined) return;
-      unacknowledged.delete(id);
-      state.until = now + DAY;
-      watch(state.until);
+      if (state?.state === 'settled') return drop(id, state);
+      if (state?.state !== 'expired') return;
+      if (kind === 'correction') {
+        if (state.late !== undefined) state.late.isBooked = true;
+      } else if (state.until === undefined) {
+        unacknowledged.delete(id);
+        state.until = now + DAY;
+        watch(state.until);
+      }
+      // It stays with its scopes: its settlement may still come, and counts in counters that are loaded until then.
+      if (partsOf(id, state).length === 0) pending.delete(id);
+    },
+
+    partsIn(of) {
+      const found = counters.find(of);
+      return [...(byScope.get(of.scopeId) ?? [])].flatMap((id) => {
+        const state = states.get(id);
+        if (state === undefined || state.state === 'released' || state.state === 'held') return [];
+        const counts = found === undefined ? isAt(state.at, of) : state.counters.includes(found);
+        return counts ? partsOf(id, state) : [];
+      });
+    },
+
+    *unbooked() {
+      for (const id of pending) {
+        const state = states.get(id);
+        if (state?.state === 'settled' || state?.state === 'expired') yield [id, state];
+      }
     },
   };
 }
 
-function settleLate(hold: Expired, cost: Nano): SettleAnswer {
-  if (hold.late?.outcome === 'released') return { outcome: 'released' };
-  if (hold.late === undefined) change(hold, 'settled', cost);
-  return { outcome: 'expired', charged: hold.charged };
-}
-
-function releaseLate(hold: Expired): ReleaseAnswer {
-  if (hold.late?.outcome === 'settled') return { outcome: 'settled' };
-  if (hold.late === undefined) change(hold, 'released', 0n);
-  return { outcome: 'expired', charged: hold.charged };
-}
-
-function change(hold: Expired, outcome: 'settled' | 'released', cost: Nano): void {
-  charge(hold.counters, cost - hold.charged);
-  hold.late = { outcome, cost };
-}
+const isAt = (at: Millis, { window }: ScopeWindow): boolean => window.start <= at && at < window.end;

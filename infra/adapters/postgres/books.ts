@@ -1,13 +1,16 @@
 // What has been charged? Entries in, sums up, in one transaction and exactly once (LEDGER 2, 8).
 import pg from 'pg';
-import type { Books, Entry, EntryKind } from '#core/ports/books.ts';
+import type { Booked, Books, Entry, EntryKind, Marks, Reading } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { book } from './book.ts';
-import { BACKGROUND_LIMIT, GATEWAY_LIMIT } from './limits.ts';
+import { BACKGROUND_LIMIT, ERRAND_LIMIT, GATEWAY_LIMIT } from './limits.ts';
 import type { Months } from './months.ts';
 import { inPortions } from './portions.ts';
-import type { Session } from './session.ts';
+import { lockForRecount } from './recount.ts';
+import { ConnectionBroke } from './refusal.ts';
+import type { Query, Session } from './session.ts';
 
 /** How much one statement is given, so that it keeps its limit whatever a caller has collected. */
 const BATCH = 5000;
@@ -40,8 +43,16 @@ export function createBooks({ session, months, log }: Deps): Books {
   };
 
   /** Answers the ids that were refused. A refused batch is halved until the bad rows stand alone. */
-  const bookBatch = async (instanceUid: string, entries: ReadonlyArray<Entry>): Promise<ReadonlyArray<string>> => {
-    const attempt = () => session.transaction(BACKGROUND_LIMIT, (query) => book(query, instanceUid, entries));
+  const bookBatch = async (
+    instanceUid: string,
+    entries: ReadonlyArray<Entry>,
+    marks?: Marks,
+  ): Promise<ReadonlyArray<string>> => {
+    const attempt = () =>
+      session.transaction(BACKGROUND_LIMIT, async (query) => {
+        await book(query, instanceUid, entries);
+        if (marks !== undefined) await mark(query, instanceUid, marks);
+      });
     let refusal = await refusalOf(attempt);
     if (refusal?.startsWith(NO_PARTITION)) {
       months.forget();
@@ -56,12 +67,52 @@ export function createBooks({ session, months, log }: Deps): Books {
       return [first.id];
     }
     const half = Math.ceil(entries.length / 2);
-    const rejected = await bookBatch(instanceUid, entries.slice(0, half));
-    return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half)))];
+    const rejected = await bookBatch(instanceUid, entries.slice(0, half), marks);
+    return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half), marks))];
   };
 
+  return {
+    book: async (instanceUid, entries, marks) => {
+      await months.ensure(entries.map(({ id }) => id));
+      const rejected = await each(inPortions(entries, BATCH), (batch) => bookBatch(instanceUid, batch, marks));
+      return { rejected };
+    },
+    ...readingBy((work) => session.run(GATEWAY_LIMIT, work)),
+    exclusively: async (instanceUid, work) => {
+      const outcome = await session.transaction(GATEWAY_LIMIT, async (query) => {
+        await query(`set local idle_in_transaction_session_timeout = ${IDLE}`);
+        await lockForRecount(query, instanceUid);
+        return outcomeOf(work(readingBy((ask) => ask(query))));
+      });
+      if ('failure' in outcome) throw outcome.failure;
+      return outcome.value;
+    },
+    alone: (instanceUid, errand, work) =>
+      session.transaction(ERRAND_LIMIT, async (query) => {
+        const [row] = await query<{ mine: boolean }>(ALONE, [`${instanceUid} ${errand}`]);
+        return row?.mine === true ? work() : undefined;
+      }),
+  };
+}
+
+/** What fails beside PostgreSQL leaves the connection as it was. */
+async function outcomeOf<T>(work: Promise<T>): Promise<{ readonly value: T } | { readonly failure: unknown }> {
+  try {
+    return { value: await work };
+  } catch (failure) {
+    if (failure instanceof pg.DatabaseError || failure instanceof ConnectionBroke) throw failure;
+    return { failure };
+  }
+}
+
+/** What a lock is worth to whoever holds it and falls silent. */
+const IDLE: Millis = 1500;
+
+const ALONE = 'select pg_try_advisory_xact_lock(hashtextextended($1, 7203418868)) as mine';
+
+function readingBy(run: <T>(work: (query: Query) => Promise<T>) => Promise<T>): Reading {
   const sumsOf = (of: ReadonlyArray<ScopeWindow>) =>
-    session.run(GATEWAY_LIMIT, async (query): Promise<ReadonlyArray<ScopeSpend>> => {
+    run(async (query): Promise<ReadonlyArray<ScopeSpend>> => {
       const rows = await query<{ amount: string }>(SUMS, [
         of.map(({ scopeId }) => scopeId),
         of.map(({ window }) => window.start),
@@ -69,23 +120,36 @@ export function createBooks({ session, months, log }: Deps): Books {
       ]);
       return of.map((each, place) => ({ ...each, spent: BigInt(rows[place]?.amount ?? '0') }));
     });
-
-  const kindsOf = (ids: ReadonlyArray<string>) =>
-    session.run(BACKGROUND_LIMIT, async (query) => {
+  const bookedOf = (ids: ReadonlyArray<string>) =>
+    run(async (query) => {
       const sorted = ids.toSorted();
-      const rows = await query<{ id: string; kinds: EntryKind[] }>(KINDS, [sorted, sorted[0], sorted.at(-1)]);
-      return rows.map(({ id, kinds }) => [id, kinds] as const);
+      const rows = await query<BookedRow>(BOOKED, [sorted, sorted[0], sorted.at(-1)]);
+      return rows.map(
+        ({ id, kinds, costs }) => [id, kinds.map((kind, place) => toBooked(kind, costs[place]))] as const,
+      );
     });
-
   return {
-    book: async (instanceUid, entries) => {
-      await months.ensure(entries.map(({ id }) => id));
-      const rejected = await each(inPortions(entries, BATCH), (batch) => bookBatch(instanceUid, batch));
-      return { rejected };
-    },
     sums: (of) => each(inPortions(of, QUESTION), sumsOf),
-    kindsOf: async (ids) => new Map(await each(inPortions(ids, QUESTION), kindsOf)),
+    bookedOf: async (ids) => new Map(await each(inPortions(ids, QUESTION), bookedOf)),
   };
+}
+
+interface BookedRow {
+  readonly id: string;
+  readonly kinds: ReadonlyArray<EntryKind>;
+  readonly costs: ReadonlyArray<string>;
+}
+
+const toBooked = (kind: EntryKind, cost = '0'): Booked => ({ kind, cost: BigInt(cost) });
+
+/** Only of processes that have joined this epoch. */
+async function mark(query: Query, instanceUid: string, { epoch, calls }: Marks): Promise<void> {
+  await query(
+    `update gateway_operator.gateway_process p set calls = greatest(p.calls, m.calls)
+     from unnest($2::text[], $3::bigint[]) as m (process, calls)
+     where p.instance_uid = $1 and p.process = m.process and p.epoch = $4 and p.calls < m.calls`,
+    [instanceUid, [...calls.keys()], [...calls.values()], epoch],
+  );
 }
 
 /** One after the other: what one portion answers, then what the next does. */
@@ -108,10 +172,11 @@ order by t.place`,
 };
 
 /** The bounds of the ids leave out the months that cannot have them. */
-export const KINDS = {
-  name: 'gateway-operator-kinds',
+export const BOOKED = {
+  name: 'gateway-operator-booked',
   text: `
-select id, array_agg(kind order by kind) as kinds from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`,
+select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
+from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`,
 };
 
 /** Why PostgreSQL does not take these rows, or undefined when it took them. Throws when it could not be asked. */

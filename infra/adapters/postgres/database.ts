@@ -2,10 +2,12 @@
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
+import type { Epochs } from '#core/ports/epochs.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { createBooks } from './books.ts';
 import { createClaims } from './claims.ts';
+import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
 import { migrate } from './migrate.ts';
 import { createMonths } from './months.ts';
@@ -16,6 +18,7 @@ import { createSession } from './session.ts';
 export interface Database extends Registry, Books {
   /** The gateway's view of one instance's keys. */
   policies(instanceUid: string): Policies;
+  epochs(instanceUid: string): Epochs;
   close(): Promise<void>;
 }
 
@@ -38,6 +41,7 @@ export function createDatabase(connection: DatabaseConnection, deps: { readonly 
     ...createPolicyWrites(session),
     ...createBooks({ session, months, log: deps.log }),
     policies: (instanceUid) => createPolicies(session, instanceUid),
+    epochs: (instanceUid) => createEpochs(session, instanceUid),
     close: session.close,
   };
 }

@@ -183,7 +183,7 @@ test('more than one statement should take is booked, summed and looked up in sev
   await database.book('instance-1', entries);
   const asked = entries.flatMap(({ charges }) => charges);
   expect(new Set((await database.sums(asked)).map(({ spent }) => spent))).toEqual(new Set([12_001n]));
-  expect((await database.kindsOf(entries.map(({ id }) => id))).size).toBe(12_001);
+  expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(12_001);
 });
 
 test('sums, hourly sums and charges always tell the same', async () => {

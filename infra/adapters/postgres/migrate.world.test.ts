@@ -119,7 +119,7 @@ test('a schema one version behind is brought forward with its rows', async () =>
     sql: 'alter table gateway_operator.entry add column weight bigint',
   };
   expect(await migrate(session, [...MIGRATIONS, next])).toEqual({ from: newest, to: newest + 1 });
-  expect((await database.kindsOf([entry.id])).get(entry.id)).toEqual(['settled']);
+  expect((await database.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
 });
 
 test('a step that fails leaves the version before it whole', async () => {

@@ -137,4 +137,29 @@ alter table gateway_operator.instance
   add column adopted_by text;
 `,
   },
+  {
+    version: 4,
+    name: 'epochs of stores, and the gateway processes that join them',
+    sql: `
+create table gateway_operator.store_epoch (
+  instance_uid text primary key,
+  epoch bigint not null,
+  raised_at timestamptz(3) not null default clock_timestamp(),
+  -- Null while the processes that live still join it.
+  opened_at timestamptz(3)
+);
+
+create table gateway_operator.gateway_process (
+  instance_uid text not null,
+  process text not null,
+  -- The epoch under which the store has what this process holds.
+  epoch bigint not null,
+  -- How many calls the store had answered it under that epoch when it last booked.
+  calls bigint not null default 0,
+  seen_at timestamptz(3) not null,
+  left_at timestamptz(3),
+  primary key (instance_uid, process)
+);
+`,
+  },
 ];

@@ -40,7 +40,7 @@ const otherCalls = {
     database.claim('instance-1', 'key', 'billing', { uid: 'u', namespace: 'n', name: 'k' }),
   retire: (database: Database) => database.retire([WINDOW.scopeId]),
   book: (database: Database) => database.book('instance-1', [entry]),
-  kindsOf: (database: Database) => database.kindsOf([entry.id]),
+  kindsOf: (database: Database) => database.bookedOf([entry.id]),
 };
 
 /** How long the call took to say that the database is away, and in which words. */
@@ -162,7 +162,7 @@ test('calls on connections that were open when the server froze give up in time,
     thaw();
   }
   expect(await database.book('instance-1', [entry])).toEqual({ rejected: [] });
-  expect((await database.kindsOf([entry.id])).get(entry.id)).toEqual(['settled']);
+  expect((await database.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
   expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([entry.cost]);
 });
 
@@ -183,7 +183,7 @@ test('after kill -9 of PostgreSQL calls are refused within a second; started aga
   await server.start();
   await database.book('instance-1', entries);
   expect((await database.sums(entry.charges)).map(({ spent }) => spent)).toEqual([5000n]);
-  expect((await database.kindsOf(entries.map(({ id }) => id))).size).toBe(50);
+  expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(50);
 });
 
 test('bookings repeated over kills of PostgreSQL count every entry exactly once', async () => {

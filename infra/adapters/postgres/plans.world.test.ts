@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog } from '../memory/log.ts';
 import { BOOK, toColumns } from './book.ts';
-import { KINDS, SUMS } from './books.ts';
+import { BOOKED, SUMS } from './books.ts';
 import { createDatabase } from './database.ts';
 import { leastId } from './months.ts';
 import { FIND } from './policies.ts';
@@ -140,7 +140,7 @@ test('the sum of a window is one look-up, whatever was booked in it', async () =
 
 test('which kinds an id has is looked up in its own month only', async () => {
   const ids = [uuid(Date.UTC(2026, 8, 15), 1), uuid(Date.UTC(2026, 8, 16), 2)];
-  const { wholly, months, blocks } = await explain(KINDS.text, [ids, ...idRange(ids)]);
+  const { wholly, months, blocks } = await explain(BOOKED.text, [ids, ...idRange(ids)]);
   expect(wholly).toEqual([]);
   expect([...months]).toEqual(['entry_2026_09']);
   expect(blocks).toBeLessThan(20);

@@ -19,7 +19,8 @@ export async function lockForBooking(query: Query, instanceUid: string): Promise
   await query(`select pg_advisory_xact_lock_shared(hashtextextended($1, ${SEED}))`, [instanceUid]);
 }
 
-async function lockForRecount(query: Query, instanceUid: string): Promise<void> {
+/** Nothing is booked while it is held, and no other recount. */
+export async function lockForRecount(query: Query, instanceUid: string): Promise<void> {
   await query(`select pg_advisory_xact_lock(hashtextextended($1, ${SEED}))`, [instanceUid]);
 }
 

@@ -19,6 +19,7 @@ const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
   '3D000': ({ dbname }) => `has no database "${dbname}": create it, or correct the name`,
   '42501': ({ username, dbname }) =>
     `does not let "${username}" do what is needed: grant create on database "${dbname}", or own the schema gateway_operator`,
+  '25P03': () => 'took a lock back from a process that kept silent',
   '25006': () => 'is read-only: point the instance to the primary',
   '40': () => 'rolled the transaction back in favour of another',
   '53': () => 'is out of resources (connections, memory or disk)',

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
-import type { StoreCall } from '#core/ports/store.ts';
+import type { StoreCall, StoreReply } from '#core/ports/store.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
 import { eventually } from '../../../test/stack.ts';
 import { createRedisStore } from './store.ts';
@@ -16,86 +16,87 @@ const hold = (id: string) => ({
 });
 
 describe.skipIf(missing !== undefined)(`a Redis that was killed${missing === undefined ? '' : ` (${missing})`}`, () => {
-  const open = (server: TestRedis) => {
+  /** One process: it counts its acknowledged calls. */
+  const open = async (server: TestRedis, process: string) => {
     const redis = openRedis(server.connection, { log: createMemoryLog() });
-    let opened = 0;
-    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: 'one', onOpened: () => (opened += 1) });
-    return { store, close: redis.close, opened: () => opened };
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: 'one' });
+    await store.begin(1);
+    let acknowledged = 0;
+    const call = async (part: Partial<StoreCall>) => {
+      const reply = await eventually(
+        () => store.call({ ...nothing, from: { process, acknowledged }, ...part }).catch(() => undefined),
+        (answer) => answer !== undefined,
+      );
+      if (reply?.outcome === 'done') acknowledged = reply.calls;
+      return reply;
+    };
+    onTestFinished(redis.close);
+    return { store, call };
   };
   const command = async (server: TestRedis, ...words: [string, ...string[]]): Promise<unknown> => {
     const { host, port } = server.connection;
     const redis = new Redis({ host, port, protocol: 2 });
     return redis.call(...words).finally(() => redis.disconnect());
   };
-  const answers = async (server: TestRedis) => {
-    await server.start();
-    return async (under: ReturnType<typeof open>) =>
-      eventually(
-        () =>
-          under.store
-            .read([counter])
-            .then(([spent]) => ({ spent }))
-            .catch(() => undefined),
-        (seen) => seen !== undefined,
-      );
+  const start = async (more: ReadonlyArray<string> = []): Promise<TestRedis> => {
+    const server = await startRedis(more);
+    onTestFinished(server.stop);
+    return server;
   };
 
-  test('and comes back with an old snapshot counts as wiped: counters are absent, its old holds are never charged', async () => {
-    const server = await startRedis();
-    onTestFinished(server.stop);
-    const under = open(server);
-    await under.store.call({
-      ...nothing,
-      loads: [{ ...counter, spent: 5n }],
-      holds: [hold('a'), hold('b'), hold('c')],
-    });
-    await under.store.call({ ...nothing, settles: [{ id: 'c', cost: 1n }] });
-    await command(server, 'SAVE');
-    await under.store.call({
-      ...nothing,
-      settles: [
-        { id: 'a', cost: 10n },
-        { id: 'b', cost: 10n },
-      ],
-    });
+  test('and comes back empty does nothing: it has no epoch', async () => {
+    const server = await start();
+    const one = await open(server, 'one');
+    await one.call({ loads: [{ ...counter, spent: 5n }], holds: [hold('a')] });
     await server.kill();
-    const read = await answers(server);
-    expect(await read(under)).toEqual({ spent: undefined });
-    const reply = await under.store.call({ ...nothing, settles: [{ id: 'a', cost: 10n }], holds: [hold('d')] });
+    await server.start();
+    expect(await one.call({ settles: [{ id: 'a', cost: 1n }], holds: [hold('b')] })).toMatchObject({
+      outcome: 'epoch',
+      epoch: 0,
+    });
+    expect(await command(server, 'KEYS', '*')).toEqual([]);
+  });
+
+  test('and comes back with an old snapshot does nothing for whoever it had answered since', async () => {
+    const server = await start();
+    const [one, two] = [await open(server, 'one'), await open(server, 'two')];
+    await one.call({ loads: [{ ...counter, spent: 5n }], holds: [hold('a')] });
+    await two.call({});
+    await command(server, 'SAVE');
+    await one.call({ settles: [{ id: 'a', cost: 10n }] });
+    await server.kill();
+    await server.start();
+    // Others call as often as they like: each has a count of its own.
+    for (let times = 0; times < 3; times += 1) expect(await two.call({})).toMatchObject({ outcome: 'done' });
+    expect(await one.call({ holds: [hold('b')] })).toMatchObject({ outcome: 'epoch', epoch: 1 });
+    // Whoever lost nothing learns it from what PostgreSQL knows of the others.
+    expect(await two.call({ marks: new Map([['one', 2]]) })).toMatchObject({ outcome: 'epoch', epoch: 1 });
+    expect(await two.call({ marks: new Map([['one', 1]]) })).toMatchObject({ outcome: 'done' });
+  });
+
+  test('and begins the next epoch is empty, whatever it had', async () => {
+    const server = await start();
+    const one = await open(server, 'one');
+    await one.call({ loads: [{ ...counter, spent: 5n }], holds: ['a', 'b', 'c', 'd'].map(hold) });
+    await one.call({ settles: [{ id: 'a', cost: 10n }], releases: [{ id: 'b', lease: 1000 }] });
+    expect(await one.store.begin(2)).toBe(2);
+    expect(await one.store.begin(1)).toBe(2);
+    expect(await command(server, 'KEYS', '*')).toEqual(['{one}:epoch']);
+    const reply = await one.store.call({ ...nothing, epoch: 2, settles: [{ id: 'c', cost: 1n }], holds: [hold('e')] });
     expect(reply).toMatchObject({ settles: [{ outcome: 'unknown' }], holds: [{ outcome: 'absent' }], expired: [] });
-    expect(under.opened()).toBe(2);
-    // Nothing of what the snapshot had is left.
-    expect([await command(server, 'KEYS', '*')].flat().sort()).toEqual(['{one}:epoch', '{one}:life']);
-    await under.close();
+    await one.store.clear();
+    expect(await command(server, 'KEYS', '*')).toEqual([]);
   });
 
   test('and has every call on disk goes on with them: holds and counters are as they were', async () => {
-    const server = await startRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
-    onTestFinished(server.stop);
-    const under = open(server);
-    await under.store.call({ ...nothing, loads: [{ ...counter, spent: 5n }], holds: [hold('a'), hold('b')] });
-    await under.store.call({ ...nothing, settles: [{ id: 'a', cost: 7n }] });
+    const server = await start(['--appendonly', 'yes', '--appendfsync', 'always']);
+    const one = await open(server, 'one');
+    await one.call({ loads: [{ ...counter, spent: 5n }], holds: [hold('a'), hold('b')] });
+    await one.call({ settles: [{ id: 'a', cost: 7n }] });
     await server.kill();
-    const read = await answers(server);
-    expect(await read(under)).toEqual({ spent: 12n });
-    const reply = await under.store.call({ ...nothing, settles: [{ id: 'b', cost: 1n }] });
-    expect(reply).toMatchObject({ settles: [{ outcome: 'settled' }] });
-    expect(await under.store.read([counter])).toEqual([13n]);
-    await under.close();
-  });
-
-  test('is forgotten by whoever comes back first; the next process finds what the first has counted since', async () => {
-    const server = await startRedis();
-    onTestFinished(server.stop);
-    const [one, two] = [open(server), open(server)];
-    await one.store.call({ ...nothing, loads: [{ ...counter, spent: 5n }] });
-    expect(await two.store.read([counter])).toEqual([5n]);
-    await command(server, 'SAVE');
-    await server.kill();
-    const read = await answers(server);
-    expect(await read(one)).toEqual({ spent: undefined });
-    await one.store.call({ ...nothing, loads: [{ ...counter, spent: 8n }] });
-    expect(await read(two)).toEqual({ spent: 8n });
-    await Promise.all([one.close(), two.close()]);
+    await server.start();
+    const reply = (await one.call({ settles: [{ id: 'b', cost: 1n }] })) as StoreReply;
+    expect(reply.settles).toEqual([{ outcome: 'settled' }]);
+    expect(await one.store.read([counter])).toEqual([13n]);
   });
 });

@@ -1,5 +1,7 @@
 // How does a Redis do a whole store call in one step? One Lua script: it reads, decides on what it read, and writes last (LEDGER 3 to 5).
 import { RATES } from './rate-script.ts';
+import { LIFE } from './script-life.ts';
+import { SURVEY } from './script-survey.ts';
 
 /**
  * KEYS[1] is `{instance}:epoch`; every other key begins with the same `{instance}:`, so they share a slot:
@@ -10,10 +12,10 @@ import { RATES } from './rate-script.ts';
  * | `c:<scope>` | hash: window → `spent held holds`, of each loaded counter |
  * | `r:<id>` | JSON: what became of a hold |
  * | `b:<scope>` | set: ids that a counter of this scope may have to count when it is loaded |
- * | `l` | sorted set: id → when its lease ends, or its record may go; settled and not booked: never |
- * | `x` | sorted set: ids whose lease ended and that nobody has acknowledged |
+ * | `l` | sorted set: id → when its lease ends, or its record may go; `COUNTED` and when, for what is settled and not booked |
+ * | `x` | sorted set: ids whose lease ended and that nobody has acknowledged → when |
  * | `w` | sorted set: counter → when its window ends |
- * | `life` | the run of the server that wrote all this |
+ * | `k` | hash: process → how many calls it made under this epoch, and when the last |
  * | `t:<id>` | what is used of a rate (rate-script.ts) |
  *
  * ARGV[1] is JSON of strings only (store.ts). Amounts are two parts, high and low nine digits, so that neither passes
@@ -23,41 +25,14 @@ import { RATES } from './rate-script.ts';
 export const SCRIPT = `
 local prefix = string.sub(KEYS[1], 1, -6)
 local call = cjson.decode(ARGV[1])
-local KEEP, DAY, MOST = 600000, 86400000, 100
+local KEEP, DAY, MOST, COUNTED = 600000, 86400000, 100, 1000000000000000
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
 local function millis(number) return string.format('%.0f', number) end
 
 ${RATES}
--- A server that started anew and does not write down every call has gone back in time: what it shows is forgotten (LEDGER 5).
-local function wipe()
-  for _, index in ipairs({ 'l', 'x' }) do
-    for _, id in ipairs(redis.call('ZRANGE', prefix .. index, '0', '-1')) do
-      local found = redis.call('GET', prefix .. 'r:' .. id)
-      local record = found and cjson.decode(found) or {}
-      for _, scope in ipairs(record.scopes or {}) do redis.call('DEL', prefix .. 'b:' .. scope) end
-      rates.wipe(record.rates or {})
-      redis.call('DEL', prefix .. 'r:' .. id)
-    end
-  end
-  for _, member in ipairs(redis.call('ZRANGE', prefix .. 'w', '0', '-1')) do
-    redis.call('DEL', prefix .. 'c:' .. string.match(member, '^%S+ (.*)$'))
-  end
-  redis.call('DEL', KEYS[1], prefix .. 'l', prefix .. 'x', prefix .. 'w')
-end
-local function look()
-  local server, disk = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'persistence')
-  -- Where it may not be asked, the docs say what to see to.
-  local run = type(server) == 'string' and string.match(server, 'run_id:(%x+)')
-  if not run then return end
-  local before = redis.call('GET', prefix .. 'life')
-  if before == run then return end
-  if before and not (type(disk) == 'string' and string.find(disk, 'aof_enabled:1', 1, true)) then wipe() end
-  redis.call('SET', prefix .. 'life', run)
-end
-if call.look ~= nil then look() end
-
+${LIFE}
 -- Money.
 local BASE = 1000000000
 local ZERO = { 0, 0 }
@@ -128,9 +103,15 @@ local function save(id, record)
   records[id] = record
   changed[id] = true
 end
-local function watch(id, instant) write('ZADD', prefix .. 'l', millis(instant), id) end
--- Settled and not booked: found by whoever wipes, by no sweep.
-local function keep(id) write('ZADD', prefix .. 'l', '+inf', id) end
+local function watch(id, instant) write('ZADD', prefix .. 'l', millis(tonumber(instant)), id) end
+-- Counted and not booked: found by whoever books for the dead, by no sweep.
+local function keep(id, record, said)
+  record.said, record.since, record.by = said, millis(now), call.from and call.from[1]
+  write('ZADD', prefix .. 'l', millis(COUNTED + now), id)
+end
+local function index(id, record)
+  for _, scope in ipairs(record.scopes) do write('SADD', prefix .. 'b:' .. scope, id) end
+end
 local function unwatch(id) write('ZREM', prefix .. 'l', id) end
 local function unindex(id, record)
   for _, scope in ipairs(record.scopes or {}) do write('SREM', prefix .. 'b:' .. scope, id) end
@@ -159,9 +140,10 @@ local function vacate(record, cost)
   end
   charge(record, cost)
 end
-local function change(id, record, outcome, cost)
+local function change(id, record, outcome, cost, said)
   charge(record, minus(cost, parse(record.charged)))
   record.late, record.lateCost = outcome, digits(cost)
+  keep(id, record, said)
   save(id, record)
 end
 
@@ -176,10 +158,27 @@ local function settleUnknown(asked, cost)
     end
   end
   if #absent > 1 then return absent end
-  local record = { state = 'settled', at = millis(now), amount = asked.cost, cost = asked.cost, counters = there, scopes = {} }
-  charge(record, minus(cost, asked.counted and parse(asked.counted) or ZERO))
+  -- Some instant that all its windows have; it counts in every counter that is loaded there.
+  local at, among, scopesOf = now, {}, {}
+  for _, one in ipairs(asked.charges or asked.counters) do
+    at = math.min(at, toCounter(one[1], one[2]).last - 1)
+    scopesOf[#scopesOf + 1] = one[1]
+  end
+  for _, one in ipairs(there) do among[one[1] .. ' ' .. one[2]] = true end
+  for _, scope in ipairs(scopesOf) do
+    for window, counter in pairs(windowsOf(scope)) do
+      if isInside(at, counter) and not among[scope .. ' ' .. window] then there[#there + 1] = { scope, window } end
+    end
+  end
+  local delta = minus(cost, asked.counted and parse(asked.counted) or ZERO)
+  local record = {
+    state = 'settled', kind = asked.kind, at = millis(at), amount = asked.cost, cost = digits(delta),
+    counters = there, scopes = scopesOf, note = asked.note,
+  }
+  charge(record, delta)
+  keep(asked.id, record, asked.said)
+  index(asked.id, record)
   save(asked.id, record)
-  keep(asked.id)
   return { 'settled' }
 end
 
@@ -188,15 +187,15 @@ local function settle(asked)
   if record == nil then return settleUnknown(asked, cost) end
   if record.state == 'expired' then
     if record.late == 'released' then return { 'released' } end
-    if record.late == nil then change(asked.id, record, 'settled', cost) end
+    if record.late == nil then change(asked.id, record, 'settled', cost, asked.said) end
     return { 'expired', record.charged }
   end
   if record.state ~= 'held' then return { record.state } end
   vacate(record, cost)
   rates.finish(record, asked.tokens)
-  record.state, record.cost = 'settled', asked.cost
+  record.state, record.cost, record.kind, record.ends = 'settled', asked.cost, asked.kind, nil
+  keep(asked.id, record, asked.said)
   save(asked.id, record)
-  keep(asked.id)
   return { 'settled' }
 end
 
@@ -243,7 +242,7 @@ local function sweepHolds()
       unwatch(id)
     elseif record.state ~= 'settled' and tonumber(record.ends) <= now then
       if record.state == 'held' then
-        record.state, record.charged = 'expired', record.known or record.amount
+        record.state, record.charged, record.since = 'expired', record.known or record.amount, millis(now)
         vacate(record, parse(record.charged))
         rates.finish(record)
         record.ends = nil
@@ -271,29 +270,46 @@ local function sweepCounters()
   end
 end
 
-local function join(id, counter)
+local function join(id, counter, booked)
   local record = recordOf(id)
   if record == nil or record.state == 'released' or not isInside(tonumber(record.at), counter) then return end
   record.counters[#record.counters + 1] = { counter.scope, counter.window }
+  local function count(kind, cost)
+    if not booked[id .. ' ' .. kind] then counter.spent = add(counter.spent, cost) end
+  end
   if record.state == 'held' then
     occupy(counter, parse(record.amount))
   elseif record.state == 'settled' then
-    counter.spent = add(counter.spent, parse(record.cost))
-  elseif record.ends == nil then
-    counter.spent = add(counter.spent, parse(record.lateCost or record.charged))
+    count(record.kind or 'settled', parse(record.cost))
+  else
+    if record.ends == nil then count('expired', parse(record.charged)) end
+    if record.late ~= nil and record.isBooked == nil then
+      count('correction', minus(parse(record.lateCost), parse(record.charged)))
+    end
   end
   save(id, record)
 end
 
+local function isLate(asked) return asked.deadline ~= nil and now > tonumber(asked.deadline) end
+
 local function load(asked)
   local scope, window = asked.counter[1], asked.counter[2]
   local spent = parse(asked.spent)
-  if find(asked.counter) ~= nil then return end
+  if find(asked.counter) ~= nil or isLate(asked) then return end
+  local booked = {}
+  for _, name in ipairs(asked.booked or {}) do booked[name] = true end
   local counter = toCounter(scope, window, spent, ZERO, 0)
   counter.changed = true
   windowsOf(scope)[window] = counter
   write('ZADD', prefix .. 'w', millis(counter.last), window .. ' ' .. scope)
-  for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'b:' .. scope)) do join(id, counter) end
+  for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'b:' .. scope)) do join(id, counter, booked) end
+end
+
+local function adjust(asked)
+  local counter = find(asked.counter)
+  if counter == nil or isLate(asked) then return end
+  counter.spent = add(counter.spent, parse(asked.by))
+  counter.changed = true
 end
 
 local function judge(asked)
@@ -329,6 +345,24 @@ local function judge(asked)
   return { 'held', digits(amount) }
 end
 
+-- Set aside in every counter of its scopes that is loaded and whose window has that instant.
+local function hold(asked, record)
+  local taken = {}
+  for _, scope in ipairs(asked.scopes) do
+    for _, counter in pairs(windowsOf(scope)) do
+      if isInside(tonumber(record.at), counter) then
+        occupy(counter, parse(record.amount))
+        taken[#taken + 1] = { scope, counter.window }
+      end
+    end
+  end
+  local ends = now + tonumber(asked.lease)
+  record.ends, record.counters, record.scopes, record.note = millis(ends), taken, asked.scopes, asked.note
+  save(asked.id, record)
+  index(asked.id, record)
+  watch(asked.id, ends)
+end
+
 local function take(asked)
   local before = recordOf(asked.id)
   if before ~= nil and (before.state == 'held' or before.state == 'settled') then return { 'held', before.amount } end
@@ -338,37 +372,50 @@ local function take(asked)
   local limited = asked.rates ~= nil and (answer[1] == 'held' or answer[1] == 'busy') and rates.judge(asked.rates)
   if limited then return limited end
   if answer[1] ~= 'held' then return answer end
-  local taken = {}
-  for _, scope in ipairs(asked.scopes) do
-    for _, counter in pairs(windowsOf(scope)) do
-      if isInside(now, counter) then
-        occupy(counter, parse(answer[2]))
-        taken[#taken + 1] = { scope, counter.window }
-      end
-    end
-    write('SADD', prefix .. 'b:' .. scope, asked.id)
-  end
-  local ends = now + tonumber(asked.lease)
-  save(asked.id, {
-    state = 'held', at = millis(now), amount = answer[2], ends = millis(ends),
-    counters = taken, scopes = asked.scopes, note = asked.note, rates = asked.rates and rates.take(asked.rates),
-  })
-  watch(asked.id, ends)
+  hold(asked, { state = 'held', at = millis(now), amount = answer[2], rates = asked.rates and rates.take(asked.rates) })
   return answer
+end
+
+-- From an earlier epoch: whatever the limits say.
+local function register(asked)
+  if recordOf(asked.id) ~= nil then return end
+  if asked.charged == nil then
+    return hold(asked, { state = 'held', at = asked.at, amount = digits(parse(asked.amount)), known = asked.known })
+  end
+  local counters = {}
+  for _, scope in ipairs(asked.scopes) do
+    for window, counter in pairs(windowsOf(scope)) do
+      if isInside(tonumber(asked.at), counter) then counters[#counters + 1] = { scope, window } end
+    end
+  end
+  local record = {
+    state = 'expired', at = asked.at, amount = asked.amount, charged = digits(parse(asked.charged)),
+    ends = millis(now + DAY), counters = counters, scopes = asked.scopes, note = asked.note,
+  }
+  save(asked.id, record)
+  index(asked.id, record)
+  watch(asked.id, now + DAY)
 end
 
 local TELLING = { held = true, exceeded = true, limited = true, busy = true }
 
-local function forget(id)
+local function forget(name)
+  local id, kind = name[1], name[2]
   local record = recordOf(id)
   if record == nil then return end
   if record.state == 'settled' then return drop(id, record) end
-  if record.state ~= 'expired' or record.ends ~= nil then return end
-  record.ends = millis(now + DAY)
+  if record.state ~= 'expired' then return end
+  if kind == 'correction' then
+    record.isBooked = record.late and 'yes'
+  elseif record.ends == nil then
+    record.ends = millis(now + DAY)
+    write('ZREM', prefix .. 'x', id)
+  end
   save(id, record)
-  watch(id, now + DAY)
-  unindex(id, record)
-  write('ZREM', prefix .. 'x', id)
+  if record.late ~= nil and record.isBooked == nil then return end
+  if record.ends == nil then return unwatch(id) end
+  -- It stays with its scopes: its settlement may still come, and counts in counters that are loaded until then.
+  watch(id, record.ends)
 end
 
 local function flush()
@@ -411,17 +458,23 @@ if call.read ~= nil then
   flush()
   return { 'read', spent }
 end
-
+${SURVEY}
 local epoch = redis.call('GET', KEYS[1])
-if epoch and epoch ~= call.epoch then return { 'epoch', millis(now), epoch } end
--- An empty store: whoever comes first opens it. Absent counters are loaded before anything is decided by them.
-if not epoch then write('SET', KEYS[1], call.epoch) end
+if epoch ~= call.epoch then return { 'epoch', millis(now), epoch or '0' } end
+if hasGoneBack() then return { 'epoch', millis(now), epoch } end
+local calls = 0
+if call.from ~= nil then
+  calls = callsOf(call.from[1]) + 1
+  write('HSET', prefix .. 'k', call.from[1], millis(calls) .. ' ' .. millis(now))
+end
+for _, asked in ipairs(call.registers or {}) do register(asked) end
 local settles = each(call.settles, settle)
 local releases = each(call.releases, release)
 for _, asked in ipairs(call.renewals) do renew(asked) end
 sweepHolds()
 sweepCounters()
 for _, asked in ipairs(call.loads) do load(asked) end
+for _, asked in ipairs(call.adjusts or {}) do adjust(asked) end
 local told = {}
 local holds = each(call.holds, function(asked)
   local answer = take(asked)
@@ -439,5 +492,5 @@ local expired = each(redis.call('ZRANGE', prefix .. 'x', '0', tostring(MOST - 1)
   local record = recordOf(id)
   return { id, record and record.charged or '0', record and record.note or '' }
 end)
-return { 'done', millis(now), settles, releases, holds, expired, epoch and 'known' or 'opened', told, moves }
+return { 'done', millis(now), settles, releases, holds, expired, millis(calls), told, moves }
 `;

@@ -6,8 +6,11 @@ import type {
   HoldAnswer,
   HoldNote,
   HoldOperation,
+  Load,
+  Registration,
   ReleaseAnswer,
   SettleAnswer,
+  SettleNote,
   SettleOperation,
   StaleEpoch,
   Store,
@@ -16,60 +19,69 @@ import type {
 } from '#core/ports/store.ts';
 import { fromCount, fromMove, fromRates, toMove, toRefusal, toTold } from './rates.ts';
 import { SCRIPT } from './script.ts';
+import { toLoaded, toSurvey, toUnbooked } from './survey.ts';
 import { listOf, textOf } from './texts.ts';
 
 /**
  * Runs the script in one step on the server that keeps `key`. Answers the script's reply, strings and lists of such.
- * Throws when the server cannot be asked or its answer is lost. `toArgument` is told which connection carries the call, and
- * is asked again for another try: behind a new connection there may be a server that started anew.
+ * Throws when the server cannot be asked or its answer is lost.
  */
-export type Evaluate = (script: string, key: string, toArgument: (connection: number) => string) => Promise<unknown>;
+export type Evaluate = (script: string, key: string, argument: string) => Promise<unknown>;
 
 export interface RedisStoreDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
-  /** The store was empty and has been opened by this call. */
-  readonly onOpened?: () => void;
 }
 
-export function createRedisStore({ evaluate, instanceUid, onOpened }: RedisStoreDependencies): Store {
+export function createRedisStore({ evaluate, instanceUid }: RedisStoreDependencies): Store {
   if (!/^[^{}]+$/.test(instanceUid)) throw new Error(`"${instanceUid}" cannot name the keys of an instance`);
   const key = `{${instanceUid}}:epoch`;
-  /** The last connection over which the script has looked whether its server is the one that it was. */
-  let looked: number | undefined;
   const ask = async (argument: object): Promise<ReadonlyArray<unknown>> => {
-    let over: number | undefined;
-    const reply = await evaluate(SCRIPT, key, (connection) => {
-      over = connection;
-      return JSON.stringify(connection === looked ? argument : { ...argument, look: 'yes' });
-    });
+    const reply = await evaluate(SCRIPT, key, JSON.stringify(argument));
     if (!Array.isArray(reply)) throw new Error('the store did not answer as its script does');
-    looked = over;
     return reply;
   };
   return {
     async call(call) {
       const reply = await ask(fromCall(call));
-      if (reply[0] === 'epoch') return toStale(reply);
-      if (reply[6] === 'opened') onOpened?.();
-      return toReply(reply, call);
+      return reply[0] === 'epoch' ? toStale(reply) : toReply(reply, call);
     },
-    async forget(ids) {
-      if (ids.length > 0) await ask({ forget: ids });
+    async forget(entries) {
+      if (entries.length > 0) await ask({ forget: entries.map(({ id, kind }) => [id, kind]) });
     },
     async read(counters) {
       if (counters.length === 0) return [];
       const [, spent] = await ask({ read: counters.map(fromCounter) });
       return listOf(spent).map((amount) => (amount === '' ? undefined : BigInt(textOf(amount))));
     },
+    async begin(epoch) {
+      const [, begun] = await ask({ begin: `${epoch}` });
+      return Number(textOf(begun));
+    },
+    async survey(counters) {
+      return toSurvey(await ask({ survey: counters.map(fromCounter) }));
+    },
+    async unbooked(silence, most) {
+      return toUnbooked(await ask({ unbooked: [`${silence}`, `${most}`] }));
+    },
+    async loaded(from, most) {
+      return toLoaded(await ask({ loaded: [`${from}`, `${most}`] }));
+    },
+    async clear() {
+      await ask({ clear: 'yes' });
+    },
   };
 }
 
 const fromCounter = ({ scopeId, window }: ScopeWindow): string[] => [scopeId, `${window.start}:${window.end}`];
 
-function fromCall({ epoch, settles, releases, renewals, loads, holds, moves }: StoreCall) {
+function fromCall(call: StoreCall) {
+  const { epoch, from, marks, registers, settles, releases, renewals, loads, adjusts, holds, moves } = call;
   return {
     epoch: `${epoch}`,
+    ...(from === undefined ? {} : { from: [from.process, `${from.acknowledged}`] }),
+    ...(marks === undefined ? {} : { marks: [...marks].map(([process, calls]) => [process, `${calls}`]) }),
+    ...(registers === undefined ? {} : { registers: registers.map(fromRegistration) }),
     settles: settles.map(fromSettle),
     releases: releases.map(({ id, lease, called }) => ({
       ...{ id, lease: `${lease}` },
@@ -79,15 +91,34 @@ function fromCall({ epoch, settles, releases, renewals, loads, holds, moves }: S
       ...{ id, lease: `${lease}` },
       ...(known === undefined ? {} : { known: `${known}` }),
     })),
-    loads: loads.map((load) => ({ counter: fromCounter(load), spent: `${load.spent}` })),
+    loads: loads.map(fromLoad),
+    ...(adjusts === undefined ? {} : { adjusts: adjusts.map(fromAdjustment) }),
     holds: holds.map(fromHold),
     ...(moves === undefined || moves.length === 0 ? {} : { moves: moves.map(fromMove) }),
   };
 }
 
-function fromSettle({ id, cost, counters, counted, tokens }: SettleOperation) {
+const fromLoad = (load: Load) => ({
+  ...{ counter: fromCounter(load), spent: `${load.spent}` },
+  ...(load.booked === undefined ? {} : { booked: load.booked.map(({ id, kind }) => `${id} ${kind}`) }),
+  ...(load.deadline === undefined ? {} : { deadline: `${Math.floor(load.deadline)}` }),
+});
+
+const fromAdjustment = (adjustment: NonNullable<StoreCall['adjusts']>[number]) => ({
+  ...{ counter: fromCounter(adjustment), by: `${adjustment.by}`, deadline: `${Math.floor(adjustment.deadline)}` },
+});
+
+const fromRegistration = ({ id, amount, at, known, charged, note, lease }: Registration) => ({
+  ...{ id, amount: `${amount}`, at: `${Math.floor(at)}`, lease: `${Math.ceil(lease)}` },
+  ...(known === undefined ? {} : { known: `${known}` }),
+  ...(charged === undefined ? {} : { charged: `${charged}` }),
+  ...{ scopes: note.charges.map(({ scopeId }) => scopeId), note: JSON.stringify(fromNote(note)) },
+});
+
+function fromSettle({ id, cost, counters, counted, note, tokens }: SettleOperation) {
   return {
     ...{ id, cost: `${cost}` },
+    ...(note === undefined ? {} : fromSettleNote(note, counters !== undefined)),
     ...(counters === undefined ? {} : { counters: counters.map(fromCounter) }),
     ...(counted === undefined ? {} : { counted: `${counted}` }),
     ...(tokens === undefined ? {} : { tokens: fromCount(tokens) }),
@@ -106,6 +137,13 @@ function fromHold({ id, amount, least, counters, note, deadline, lease, rates }:
   };
 }
 
+/** The scopes go along only where the store may not have them with the hold. */
+function fromSettleNote(note: SettleNote, isUnknown: boolean) {
+  const { kind, charges, ...rest } = note;
+  const said = { kind, said: JSON.stringify(rest) };
+  return isUnknown ? { ...said, charges: charges.map(fromCounter), note: JSON.stringify(fromNote(note)) } : said;
+}
+
 /** Only what it promises: an object that has more (a limit, say) is a note too. */
 const fromNote = ({ charges, model, identifier }: HoldNote): HoldNote => ({
   charges: charges.map(({ scopeId, window: { start, end } }) => ({ scopeId, window: { start, end } })),
@@ -119,12 +157,13 @@ const toStale = ([, now, epoch]: ReadonlyArray<unknown>): StaleEpoch => ({
 });
 
 function toReply(reply: ReadonlyArray<unknown>, call: StoreCall): StoreReply {
-  const [outcome, now, settles, releases, holds, expired, , told, moves] = reply;
+  const [outcome, now, settles, releases, holds, expired, calls, told, moves] = reply;
   const rates = toTold(listOf(told ?? []));
   if (outcome !== 'done') throw new Error('the store did not answer as its script does');
   return {
     outcome: 'done',
     now: Number(textOf(now)),
+    calls: Number(textOf(calls)),
     settles: listOf(settles).map((answer) => toSettle(listOf(answer).map(textOf))),
     releases: listOf(releases).map((answer) => toRelease(listOf(answer).map(textOf))),
     holds: listOf(holds).map((answer, index) => {

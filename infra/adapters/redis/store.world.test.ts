@@ -26,15 +26,16 @@ describe.skipIf(missing !== undefined)(`with a real server${missing === undefine
   /** The same script with a clock that the test sets: leases of hours end without waiting. The server's own clock: below. */
   describeStore('Redis over TCP', async () => {
     let now = Date.now();
-    const evaluate: Evaluate = (script, key, toArgument) => {
+    const evaluate: Evaluate = (script, key, argument) => {
       const set = script.replace("redis.call('TIME')", 'cjson.decode(ARGV[1]).clock');
       expect(set).not.toBe(script);
       const clock = [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`];
-      return redis.evaluate(set, key, (connection) => JSON.stringify({ ...JSON.parse(toArgument(connection)), clock }));
+      return redis.evaluate(set, key, JSON.stringify({ ...JSON.parse(argument), clock }));
     };
+    const store = createRedisStore({ evaluate, instanceUid: randomUUID() });
+    await store.begin(1);
     return {
-      store: createRedisStore({ evaluate, instanceUid: randomUUID() }),
-      epoch: 1,
+      ...{ store, epoch: 1 },
       now: () => now,
       advance: async (millis) => {
         now += millis;
@@ -47,6 +48,7 @@ describe.skipIf(missing !== undefined)(`with a real server${missing === undefine
 
     test('is the one of leases and deadlines', async () => {
       const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+      await store.begin(1);
       const now = Date.now();
       const window = { start: now - 60_000, end: now + 60_000 };
       const key = { scopeId: 'key', window, limit: 10n };
@@ -63,6 +65,7 @@ describe.skipIf(missing !== undefined)(`with a real server${missing === undefine
 
   test('a call with one wrong amount writes nothing at all', async () => {
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: 'broken' });
+    await store.begin(1);
     const window = { start: 0, end: 10 ** 15 };
     const load = (scopeId: string, spent: bigint) => ({ scopeId, window, spent });
     const loads = [load('a', 1n), load('b', 10n ** 30n)];
@@ -75,20 +78,9 @@ describe.skipIf(missing !== undefined)(`with a real server${missing === undefine
     const [one, two] = ['one', 'two'].map((instanceUid) => createRedisStore({ evaluate: redis.evaluate, instanceUid }));
     const counter = { scopeId: 'key', window: { start: 0, end: 10 ** 15 } };
     const nothing = { epoch: 1, settles: [], releases: [], renewals: [], holds: [] };
+    await Promise.all([one?.begin(1), two?.begin(1)]);
     await one?.call({ ...nothing, loads: [{ ...counter, spent: 5n }] });
     expect(await one?.read([counter])).toEqual([5n]);
     expect(await two?.read([counter])).toEqual([undefined]);
-  });
-
-  test('an empty store says that it was opened, once', async () => {
-    let opened = 0;
-    const onOpened = () => {
-      opened += 1;
-    };
-    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID(), onOpened });
-    const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
-    await store.call(nothing);
-    await store.call(nothing);
-    expect(opened).toBe(1);
   });
 });

@@ -29,17 +29,17 @@ export function openRedis(address: RedisAddress, { log }: { readonly log: Log })
   opening.catch(() => undefined);
   const names = new Map<string, string>();
   return {
-    async evaluate(script, key, toArgument) {
-      const { redis, firstTry, connection } = await opening;
+    async evaluate(script, key, argument) {
+      const { redis, firstTry } = await opening;
       await firstTry;
       const sha = names.get(script) ?? createHash('sha1').update(script).digest('hex');
       names.set(script, sha);
       try {
-        return await redis.evalsha(sha, 1, key, toArgument(connection()));
+        return await redis.evalsha(sha, 1, key, argument);
       } catch (error) {
         // Also after a restart of the server. Nothing was done yet.
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-        return await redis.eval(script, 1, key, toArgument(connection()));
+        return await redis.eval(script, 1, key, argument);
       }
     },
     async close() {
@@ -52,8 +52,6 @@ interface Opened {
   readonly redis: Redis;
   /** Resolves when the first attempt is over, however it ended. */
   readonly firstTry: Promise<void>;
-  /** The how-manieth connection this is. */
-  connection(): number;
   close(): void;
 }
 
@@ -70,7 +68,6 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
   const redis = new Redis(options);
   const store = `${address.host}:${address.port}`;
   let isAway = false;
-  let connections = 0;
   let isClosed = false;
   let why = 'the connection ended';
   redis.on('error', (error: Error) => {
@@ -80,9 +77,6 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
     if (!isAway && !isClosed) log.warn('the store is away', { store, why });
     isAway = true;
   });
-  redis.on('connect', () => {
-    connections += 1;
-  });
   redis.on('ready', () => {
     if (isAway) log.info('the store is back', { store });
     isAway = false;
@@ -91,7 +85,7 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
     isClosed = true;
     redis.disconnect();
   };
-  return { redis, firstTry: redis.connect().catch(() => undefined), connection: () => connections, close };
+  return { redis, firstTry: redis.connect().catch(() => undefined), close };
 }
 
 /** Only the default export is there in a bundle too: the package is CommonJS. */

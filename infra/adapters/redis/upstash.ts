@@ -12,12 +12,11 @@ export function openUpstash({ url, token }: Extract<StoreConnection, { type: 'up
   opening.catch(() => undefined);
   const names = new Map<string, string>();
   return {
-    async evaluate(script, key, toArgument) {
+    async evaluate(script, key, argument) {
       const redis = await opening;
       const sha = names.get(script) ?? createHash('sha1').update(script).digest('hex');
       names.set(script, sha);
-      // Its server does not start anew behind an address that stays: all requests are one connection.
-      const values = [toArgument(0)];
+      const values = [argument];
       try {
         return await redis.evalsha(sha, [key], values);
       } catch (error) {

@@ -51,16 +51,17 @@ describe.skipIf(missing !== undefined)(`over a REST front${missing === undefined
   /** The same script with a clock that the test sets, as in store.world.test.ts. */
   describeStore('Upstash over HTTPS', async () => {
     let now = Date.now();
+    const store = createRedisStore({
+      instanceUid: randomUUID(),
+      evaluate: (script, key, argument) => {
+        const clock = [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`];
+        const set = script.replace("redis.call('TIME')", 'cjson.decode(ARGV[1]).clock');
+        return evaluate(set, key, JSON.stringify({ ...JSON.parse(argument), clock }));
+      },
+    });
+    await store.begin(1);
     return {
-      store: createRedisStore({
-        instanceUid: randomUUID(),
-        evaluate: (script, key, toArgument) => {
-          const clock = [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`];
-          const set = script.replace("redis.call('TIME')", 'cjson.decode(ARGV[1]).clock');
-          return evaluate(set, key, (connection) => JSON.stringify({ ...JSON.parse(toArgument(connection)), clock }));
-        },
-      }),
-      epoch: 1,
+      ...{ store, epoch: 1 },
       now: () => now,
       advance: async (millis) => {
         now += millis;

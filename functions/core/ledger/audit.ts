@@ -1,0 +1,80 @@
+// Does each counter show what it must? PostgreSQL's sum plus what is not booked yet; a difference is repaired and told (LEDGER 5).
+import type { Books } from '../ports/books.ts';
+import type { Log, Metrics } from '../ports/clock.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { Timer } from '../ports/platform.ts';
+import type { ScopeWindow } from '../ports/policy.ts';
+import type { Store, StoreCall } from '../ports/store.ts';
+import { readExactly } from './exact.ts';
+import { within } from './within.ts';
+
+export interface AuditDependencies {
+  readonly instanceUid: string;
+  readonly books: Books;
+  readonly store: Store;
+  readonly timer: Timer;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export interface Difference extends ScopeWindow {
+  /** By how much the counter was changed. */
+  readonly by: Nano;
+}
+
+export interface Audit {
+  readonly counters: number;
+  readonly differences: ReadonlyArray<Difference>;
+}
+
+const SILENCE: Millis = 2000;
+const PAGE = 500;
+const NOTHING = { settles: [], releases: [], renewals: [], loads: [], holds: [] } as const;
+
+/** Every counter that is loaded. Undefined: another process is at it. */
+export function auditAll(deps: AuditDependencies, epoch: number): Promise<Audit | undefined> {
+  return deps.books.alone(deps.instanceUid, 'audit', async () => {
+    const differences: Difference[] = [];
+    let counters = 0;
+    for (let from: number | undefined = 0; from !== undefined; ) {
+      const page: Awaited<ReturnType<Store['loaded']>> = await deps.store.loaded(from, PAGE);
+      differences.push(...(await auditCounters(deps, epoch, page.counters)));
+      counters += page.counters.length;
+      from = page.next;
+    }
+    return { counters, differences };
+  });
+}
+
+/** These, where they are loaded. Nothing is booked meanwhile; what is counted meanwhile is not touched by the repair. */
+export async function auditCounters(
+  deps: AuditDependencies,
+  epoch: number,
+  counters: ReadonlyArray<ScopeWindow>,
+): Promise<ReadonlyArray<Difference>> {
+  if (counters.length === 0) return [];
+  const work = deps.books.exclusively(deps.instanceUid, async (reading) => {
+    const exact = await readExactly(deps.store, reading, counters);
+    const adjusts = exact.flatMap(({ scopeId, window, shown, spent, load }) =>
+      shown === undefined || shown === spent
+        ? []
+        : [{ scopeId, window, by: spent - shown, deadline: load.deadline ?? 0 }],
+    );
+    if (adjusts.length > 0) await adjust(deps, { ...NOTHING, epoch, adjusts });
+    return adjusts.map(({ scopeId, window, by }) => ({ scopeId, window, by }));
+  });
+  const differences = await within(deps.timer, SILENCE, 'PostgreSQL or the store', work);
+  for (const { scopeId, window, by } of differences) {
+    deps.metrics.add('gateway_operator_ledger_audit_differences_total');
+    deps.log.warn('a counter was not what its entries say, and was repaired', {
+      instance: deps.instanceUid,
+      ...{ scope: scopeId, start: window.start, end: window.end, by: `${by}` },
+    });
+  }
+  return differences;
+}
+
+async function adjust({ store }: AuditDependencies, call: StoreCall): Promise<void> {
+  const answer = await store.call(call);
+  if (answer.outcome === 'epoch') throw new Error('the store is being rebuilt');
+}

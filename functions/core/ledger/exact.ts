@@ -1,0 +1,39 @@
+// How does a counter get exactly what was spent? PostgreSQL's sum and what the store has beside it, read while nothing is booked (LEDGER 5).
+import type { Reading } from '../ports/books.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import type { EntryName, Load, Part, Store } from '../ports/store.ts';
+
+export interface Exact extends ScopeSpend {
+  /** What the store shows; undefined where the counter is not loaded. */
+  readonly shown: Nano | undefined;
+  /** What sets the counter. */
+  readonly load: Load;
+}
+
+/** Half a second less than PostgreSQL leaves the lock to somebody silent. */
+export const DEADLINE: Millis = 1000;
+
+/** To be called inside `Books.exclusively`. `spent` is what the counter must show. */
+export async function readExactly(
+  store: Pick<Store, 'survey'>,
+  reading: Reading,
+  counters: ReadonlyArray<ScopeWindow>,
+): Promise<ReadonlyArray<Exact>> {
+  const survey = await store.survey(counters);
+  const sums = await reading.sums(counters);
+  if (sums.length !== counters.length) throw new Error('PostgreSQL left a sum out');
+  const ids = [...new Set(survey.counters.flatMap(({ parts }) => parts.map(({ id }) => id)))];
+  const booked = ids.length === 0 ? new Map() : await reading.bookedOf(ids);
+  const isBooked = ({ id, kind }: EntryName): boolean =>
+    booked.get(id)?.some((each: { kind: string }) => each.kind === kind) === true;
+  const deadline = survey.now + DEADLINE;
+  return sums.map((sum, index) => {
+    const { spent: shown, parts } = survey.counters[index] ?? { spent: undefined, parts: [] };
+    const unbooked = parts.filter((part) => !isBooked(part));
+    const names = parts.filter(isBooked).map(({ id, kind }) => ({ id, kind }));
+    return { ...sum, shown, spent: sum.spent + costOf(unbooked), load: { ...sum, booked: names, deadline } };
+  });
+}
+
+const costOf = (parts: ReadonlyArray<Part>): Nano => parts.reduce((all, { cost }) => all + cost, 0n);

@@ -1,0 +1,84 @@
+// Under which epoch does this process speak to the store, and may it speak at all? Closed while the store is rebuilt (LEDGER 5).
+import type { StoreCall } from '../ports/store.ts';
+
+export interface Membership {
+  /** The last one that was open. */
+  epoch(): number;
+  isOpen(): boolean;
+  /** Open, and under this one. */
+  isIn(epoch: number): boolean;
+  /** Who calls, and what the store must remember of it; undefined where nobody counts. */
+  from(): StoreCall['from'];
+  /** The store has counted so many calls of ours. */
+  answered(epoch: number, calls: number): void;
+  /** What we named as `epoch` lives under `said` now: nothing is sent until it is open again. */
+  leave(epoch: number, said: number): void;
+  /** Why it cannot be rebuilt now; undefined while it is being rebuilt, or open. */
+  whyAway(): unknown;
+  /** Resolves when it is open. */
+  opened(): Promise<void>;
+}
+
+/** A store that never forgets while its process lives: always open. */
+export function createFixedMembership(epoch: number): Membership {
+  return {
+    epoch: () => epoch,
+    isOpen: () => true,
+    isIn: () => true,
+    from: () => undefined,
+    answered: () => undefined,
+    leave(_, said) {
+      throw new Error(`the store lives under epoch ${said}, not ${epoch}`);
+    },
+    whyAway: () => undefined,
+    opened: async () => undefined,
+  };
+}
+
+export interface OpenableMembership extends Membership {
+  open(epoch: number): void;
+  fail(why: unknown): void;
+  /** Counts anew: another epoch, another store. */
+  count(epoch: number): NonNullable<StoreCall['from']>;
+}
+
+export function createMembership(process: string, onLeave: (said: number) => void): OpenableMembership {
+  let epoch = 0;
+  let isOpen = false;
+  let why: unknown;
+  let counted = { epoch: 0, acknowledged: 0 };
+  let waiting = Promise.withResolvers<void>();
+
+  const count = (of: number) => {
+    if (counted.epoch !== of) counted = { epoch: of, acknowledged: 0 };
+    return { process, acknowledged: counted.acknowledged };
+  };
+
+  return {
+    epoch: () => epoch,
+    isOpen: () => isOpen,
+    isIn: (of) => isOpen && of === epoch,
+    from: () => count(epoch),
+    count,
+    answered(of, calls) {
+      if (of === counted.epoch) counted.acknowledged = Math.max(counted.acknowledged, calls);
+    },
+    leave(of, said) {
+      if (!isOpen || of !== epoch) return;
+      isOpen = false;
+      waiting = Promise.withResolvers();
+      onLeave(said);
+    },
+    whyAway: () => why,
+    opened: () => waiting.promise,
+    open(of) {
+      epoch = of;
+      isOpen = true;
+      why = undefined;
+      waiting.resolve();
+    },
+    fail(error) {
+      why = error;
+    },
+  };
+}

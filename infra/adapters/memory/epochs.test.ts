@@ -1,0 +1,5 @@
+import { describeEpochs } from '#core/ports/epochs.promises.ts';
+import { createMemoryEpochs } from './epochs.ts';
+import { createManualTime } from './time.ts';
+
+describeEpochs('memory', async () => createMemoryEpochs(createManualTime()));

@@ -1,0 +1,89 @@
+// Which epoch does an instance's store live under, which processes have joined it, and what had they counted? (LEDGER 5)
+import type { EpochState, Epochs } from '#core/ports/epochs.ts';
+import { GATEWAY_LIMIT as LIMIT } from './limits.ts';
+import type { Query, Session } from './session.ts';
+
+interface StateRow {
+  readonly epoch: string;
+  readonly is_open: boolean;
+  readonly age: string;
+  readonly awaited: string;
+  readonly marks: Readonly<Record<string, number>> | null;
+}
+
+/** A process that has not beaten for so long is not waited for. It beats every two seconds. */
+const ALIVE = `interval '5 seconds'`;
+/** The store forgets processes that were silent for a day. */
+const REMEMBERED = `interval '12 hours'`;
+
+/** Of many who raise at the same time the row lock lets one, as an advisory lock would; a dead one leaves nothing behind. */
+const RAISE = `
+with gone as (
+  delete from gateway_operator.gateway_process where instance_uid = $1 and seen_at < clock_timestamp() - ${REMEMBERED})
+insert into gateway_operator.store_epoch as e (instance_uid, epoch) values ($1, $3::bigint + 1)
+on conflict (instance_uid) do update
+  set epoch = greatest(e.epoch, $3::bigint) + 1, raised_at = clock_timestamp(), opened_at = null
+  where e.epoch = $2::bigint`;
+
+const BEAT = `
+insert into gateway_operator.gateway_process as p (instance_uid, process, epoch, seen_at) values ($1, $2, $3::bigint, clock_timestamp())
+on conflict (instance_uid, process) do update
+  set epoch = $3::bigint, seen_at = clock_timestamp(), left_at = null,
+    calls = case when p.epoch = $3::bigint then p.calls else 0 end`;
+
+const STATE = {
+  name: 'gateway-operator-epoch',
+  text: `
+with state as (
+  select coalesce(max(epoch), 0) as epoch, coalesce(bool_and(opened_at is not null), false) as is_open,
+    coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age
+  from gateway_operator.store_epoch where instance_uid = $1)
+select state.*,
+  (select count(*) from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
+    and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited,
+  (select json_object_agg(p.process, p.calls) from gateway_operator.gateway_process p where p.instance_uid = $1
+    and p.epoch = state.epoch and p.calls > 0 and p.seen_at > clock_timestamp() - ${REMEMBERED}) as marks
+from state`,
+};
+
+export function createEpochs(session: Session, instanceUid: string): Epochs {
+  return {
+    beat: (process, joined) =>
+      session.run(LIMIT, async (query) => {
+        await query(BEAT, [instanceUid, process, joined]);
+        return readState(query, instanceUid);
+      }),
+    state: () => session.run(LIMIT, (query) => readState(query, instanceUid)),
+    raise: (from, above) =>
+      session.run(LIMIT, async (query) => {
+        await query(RAISE, [instanceUid, from, above]);
+      }),
+    open: (epoch) =>
+      session.run(LIMIT, async (query) => {
+        await query(
+          `update gateway_operator.store_epoch set opened_at = clock_timestamp()
+           where instance_uid = $1 and epoch = $2 and opened_at is null`,
+          [instanceUid, epoch],
+        );
+      }),
+    leave: (process) =>
+      session.run(LIMIT, async (query) => {
+        await query(
+          'update gateway_operator.gateway_process set left_at = clock_timestamp() where instance_uid = $1 and process = $2',
+          [instanceUid, process],
+        );
+      }),
+  };
+}
+
+async function readState(query: Query, instanceUid: string): Promise<EpochState> {
+  const [row] = await query<StateRow>(STATE, [instanceUid]);
+  if (row === undefined) throw new Error('the epoch was not told');
+  return {
+    epoch: Number(row.epoch),
+    isOpen: row.is_open,
+    age: Number(row.age),
+    awaited: Number(row.awaited),
+    marks: new Map(Object.entries(row.marks ?? {})),
+  };
+}

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { entryOf } from '#core/ports/books.promises.ts';
+import { describeEpochs } from '#core/ports/epochs.promises.ts';
+import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { createMemoryLog } from '../memory/log.ts';
+import { createDatabase, type Database } from './database.ts';
+
+let server: TestPostgres;
+let connection: TestPostgres['connection'];
+let database: Database;
+let made = 0;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  connection = await server.createDatabase();
+  database = createDatabase(connection, { log: createMemoryLog() });
+  await database.migrate();
+});
+afterAll(async () => {
+  await database?.close();
+  await server?.stop();
+});
+
+const instance = (): string => `instance-${made++}`;
+const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
+
+describeEpochs('PostgreSQL', async () => database.epochs(instance()));
+
+test('a process that has not shown itself for five seconds is not awaited', async () => {
+  const uid = instance();
+  const epochs = database.epochs(uid);
+  await epochs.raise(0, 0);
+  await epochs.beat('one', 0);
+  expect(await epochs.state()).toMatchObject({ awaited: 1 });
+  await server.query(
+    connection,
+    `update gateway_operator.gateway_process set seen_at = clock_timestamp() - interval '6 seconds' where instance_uid = $1`,
+    [uid],
+  );
+  expect(await epochs.state()).toMatchObject({ awaited: 0 });
+});
+
+test('a booking says how many calls its process had made, under the epoch that it has joined', async () => {
+  const uid = instance();
+  const epochs = database.epochs(uid);
+  await epochs.raise(0, 0);
+  await epochs.beat('one', 1);
+  await epochs.beat('two', 1);
+  const calls = (one: number, two: number) =>
+    new Map([
+      ['one', one],
+      ['two', two],
+      ['unknown', 9],
+    ] as const);
+  await database.book(uid, [entryOf()], { epoch: 1, calls: calls(5, 2) });
+  await database.book(uid, [entryOf()], { epoch: 1, calls: calls(3, 4) });
+  await database.book(uid, [entryOf()], { epoch: 2, calls: calls(70, 70) });
+  expect((await epochs.state()).marks).toEqual(
+    new Map([
+      ['one', 5],
+      ['two', 4],
+    ]),
+  );
+  await epochs.raise(1, 1);
+  await epochs.beat('one', 2);
+  expect((await epochs.state()).marks).toEqual(new Map());
+});
+
+test('while somebody reads exclusively nothing is booked; what he reads and what follows fit together', async () => {
+  const uid = instance();
+  const [first, second] = [entryOf({ cost: 3n }), entryOf({ cost: 4n })];
+  await database.book(uid, [first]);
+  const steps: string[] = [];
+  await database.exclusively(uid, async ({ bookedOf }) => {
+    const booking = database.book(uid, [second]).then(() => steps.push('booked'));
+    void booking;
+    await pause(200);
+    steps.push('read');
+    expect(await bookedOf([first.id, second.id])).toEqual(new Map([[first.id, [{ kind: 'settled', cost: 3n }]]]));
+  });
+  await database.exclusively(uid, async ({ bookedOf }) => {
+    expect((await bookedOf([first.id, second.id])).size).toBe(2);
+  });
+  expect(steps).toEqual(['read', 'booked']);
+});
+
+test('who holds the lock and falls silent loses it, and others go on', async () => {
+  const uid = instance();
+  const silent = database
+    .exclusively(uid, () => pause(2500))
+    .then(
+      () => 'held on',
+      () => 'lost it',
+    );
+  await pause(100);
+  await database.book(uid, [entryOf()]);
+  expect(await silent).toBe('lost it');
+});
+
+test('an errand is done by one at a time; what fails in it beside PostgreSQL keeps its words', async () => {
+  const uid = instance();
+  const done = await database.alone(uid, 'drain', async () => [
+    await database.alone(uid, 'drain', async () => 'twice'),
+    await database.alone(uid, 'audit', async () => 'another'),
+    await database.alone(instance(), 'drain', async () => 'elsewhere'),
+  ]);
+  expect(done).toEqual([undefined, 'another', 'elsewhere']);
+  await expect(database.exclusively(uid, () => Promise.reject(new Error('the store is away')))).rejects.toThrow(
+    'the store is away',
+  );
+});
