@@ -177,6 +177,39 @@ describe('an instance', () => {
     expect((await instance({ models: entry('anthropic') })).warnings).toEqual([]);
   });
 
+  test('with credentials that no request to the provider carries is warned about, with what it takes instead', async () => {
+    const keys = Object.fromEntries(
+      ['awsAccessKeyId', 'awsRegion', 'vertexCredentials', 'organization'].map((name) => [name, name]),
+    );
+    await world.put(RESOURCES.secrets, secretOf('cloud', keys));
+    const warnings = async (model: string, ...names: string[]) => {
+      const modelCredentials = { nameRef: 'cloud', keys: Object.fromEntries(names.map((name) => [name, name])) };
+      const params = { model, inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' };
+      return (await instance({ models: [modelEntry('m', { modelCredentials, gatewayParams: params })] })).warnings;
+    };
+    expect(await warnings('bedrock/openai.gpt-oss-120b-1:0', 'awsAccessKeyId')).toEqual([
+      'spec.models[0].gatewayParams.model: "bedrock/openai.gpt-oss-120b-1:0": the address of provider "bedrock" is made of awsRegion; add that to modelCredentials.keys, or an apiBase',
+      'spec.models[0].modelCredentials.keys.awsAccessKeyId: requests to "bedrock" do not carry it; the gateway signs no requests: give an API key of Bedrock\'s as apiKey',
+    ]);
+    expect(await warnings('bedrock/openai.gpt-oss-120b-1:0', 'awsRegion')).toEqual([]);
+    expect((await warnings('vertex_ai/google/gemini-2.5-pro', 'vertexCredentials')).at(-1)).toContain(
+      'keep an access token in the Secret as apiKey',
+    );
+    expect(await warnings('anthropic/claude', 'organization')).toEqual([
+      'spec.models[0].modelCredentials.keys.organization: requests to "anthropic" do not carry it; they carry apiKey, apiBase, apiVersion',
+    ]);
+    expect(await warnings('openai/gpt-4o', 'organization')).toEqual([]);
+  });
+
+  test('whose models their providers list needs no prices, and a model in no list does', async () => {
+    const warnings = async (model: string) =>
+      (await instance({ models: [modelEntry('gpt-4o', { gatewayParams: { model } })] })).warnings;
+    expect(await warnings('openai/gpt-4o-mini')).toEqual([]);
+    expect(await warnings('openai/my-own')).toEqual([
+      'spec.models[0].gatewayParams: a key with a budget cannot use "gpt-4o" without a price; set inputCostPerMillionTokens and outputCostPerMillionTokens ("0" is free): no price is listed for "openai/my-own"',
+    ]);
+  });
+
   test('that loses a model which keys are restricted to is warned about, with their names', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f'])
       await world.put(virtualKeys, spare(name, { keyAlias: name, models: ['claude'] }));

@@ -60,7 +60,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     someModels, //        warns: an instance without entries serves nothing
     prices, //            warns: a key with a budget cannot use a model without a price
     providers, //         warns: nobody knows where this provider listens
-    credentialNames, //   warns: no provider reads a credential of this name
+    credentialNames, //   warns: no request carries a credential of this name
     withoutEffect, //     warns: nothing acts on this field yet
   ],
   VirtualKey: [

@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatMoney, parseMoney } from './money.ts';
 import { costOf, mostOf, outputWithin } from './price.ts';
+import { MAGNITUDES, randomRequests } from './random-requests.fixture.ts';
 import { toPrice } from './rates.ts';
 
 const tokens = (input: number, output: number, cachedInput = 0, cacheWrite = 0) => ({
@@ -203,52 +204,16 @@ test.each([
   expect(costOf({ ...tokens(0, 10), ...of }, read({ input: '1', output: '2', ...more }))).toBe(cost);
 });
 
-/** A thousand dollars of exact fractions, by hand: no part of it is what the code does. */
-function naive(
-  usage: { input: number; output: number; cachedInput: number },
-  [input, output, cached]: readonly string[],
-): bigint {
-  const scaled = (text = '0') => BigInt(text.replace('.', '')) * 10n ** BigInt(9 - (text.split('.')[1] ?? '').length);
-  const sum =
-    BigInt(usage.input - usage.cachedInput) * scaled(input) +
-    BigInt(usage.cachedInput) * scaled(cached) +
-    BigInt(usage.output) * scaled(output);
-  // Scaled by 10^9, per million tokens, in nano-dollars: a million of these units is one.
-  return sum / 1_000_000n + (sum % 1_000_000n === 0n ? 0n : 1n);
-}
-
-test.each([0n, 2n ** 53n - 1n, 2n ** 53n + 1n, 10n ** 14n, 10n ** 17n, 10n ** 18n])(
+test.each(MAGNITUDES)(
   'the sum of a hundred thousand random requests on top of %d nano-dollars is exact to the last of them',
   (begin) => {
-    const random = lcg(Number(begin % 1_000_003n) + 1);
-    const prices = Array.from({ length: 20 }, () => {
-      const digits = random(10);
-      const text = () =>
-        `${random(1000)}.${String(random(10 ** Math.max(1, digits))).padStart(Math.max(1, digits), '0')}`;
-      return [text(), text(), text()] as const;
-    });
-    const parsed = prices.map(([input, output, cachedInput]) => read({ input, output, cachedInput }));
     let sum = begin;
     let expected = begin;
-    for (let request = 0; request < 100_000; request += 1) {
-      const pick = random(prices.length);
-      const input = random(200_000);
-      const usage = { ...tokens(input, random(20_000)), cachedInput: random(input + 1) };
-      const [price, written] = [parsed[pick], prices[pick]];
-      if (price === undefined || written === undefined) throw new Error('no such price');
-      sum += costOf(usage, price);
-      expected += naive(usage, written);
+    for (const { usage, written, naive } of randomRequests(100_000, Number(begin % 1_000_003n))) {
+      sum += costOf(usage, read(written));
+      expected += naive;
     }
     expect(sum).toBe(expected);
     expect(parseMoney(formatMoney(sum))).toBe(expected);
   },
 );
-
-/** Random enough, and the same in every run. */
-function lcg(seed: number) {
-  let state = BigInt(seed);
-  return (below: number): number => {
-    state = (state * 6_364_136_223_846_793_005n + 1_442_695_040_888_963_407n) % 2n ** 64n;
-    return Number((state >> 16n) % BigInt(below));
-  };
-}

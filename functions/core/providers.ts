@@ -4,7 +4,7 @@ export type DialectName = 'openai' | 'anthropic';
 
 export interface Provider {
   readonly dialect: DialectName;
-  /** What stands before `/chat/completions`. Absent: only the entry's `apiBase` knows. */
+  /** What stands before `/chat/completions`; `{name}` is the value of that credential. Absent: only the entry's `apiBase` knows. */
   readonly base?: string;
   /** The header that carries the key; `authorization` as a bearer token unless said otherwise. */
   readonly auth: 'authorization' | 'api-key';
@@ -26,6 +26,9 @@ const OPENAI: Provider = {
 const at = (base: string, differences: Partial<Provider> = {}): Provider => ({ ...OPENAI, base, ...differences });
 const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
+const VERTEX =
+  'https://{vertexLocation}-aiplatform.googleapis.com/v1/projects/{vertexProject}/locations/{vertexLocation}/endpoints/openapi';
+
 /** Base addresses as the providers' own API references give them. */
 const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['openai', at('https://api.openai.com/v1', { prices: 'openai' })],
@@ -46,6 +49,10 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
   ['ollama', at('http://127.0.0.1:11434/v1', MAX_TOKENS)],
   ['vllm', OPENAI],
+  // Bedrock's OpenAI-compatible endpoint, with an API key of Bedrock's: requests are not signed.
+  ['bedrock', at('https://bedrock-runtime.{awsRegion}.amazonaws.com/openai/v1', { prices: 'aws' })],
+  // Vertex AI's OpenAI-compatible endpoint, with an access token as key: tokens are not fetched.
+  ['vertex_ai', at(VERTEX, { prices: 'google' })],
   ['anthropic', { ...OPENAI, dialect: 'anthropic', base: 'https://api.anthropic.com', prices: 'anthropic' }],
 ]);
 

@@ -12,6 +12,8 @@ const failing = (status: number, body = '{"error":{"message":"no","code":"nope"}
   headers,
 });
 
+const SECRETS: Readonly<Record<string, string | undefined>> = { missing: undefined, empty: ' \n', evil: 'x.example/y' };
+
 describe('the address of a target', () => {
   test.each([
     ['of a known provider', { provider: 'groq' }, 'https://api.groq.com/openai/v1/chat/completions'],
@@ -39,6 +41,19 @@ describe('the address of a target', () => {
         credentials: { apiVersion: { secret: '', entry: 'preview' } },
       },
       'https://r.openai.azure.com/openai/v1/chat/completions?api-version=preview',
+    ],
+    [
+      'of Bedrock in the region of its credentials',
+      { provider: 'bedrock', credentials: { awsRegion: { secret: 'eu-', entry: 'central-1' } } },
+      'https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1/chat/completions',
+    ],
+    [
+      'of a project on Vertex AI',
+      {
+        provider: 'vertex_ai',
+        credentials: { vertexLocation: { secret: '', entry: 'us-east5' }, vertexProject: { secret: '', entry: 'p-1' } },
+      },
+      'https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/endpoints/openapi/chat/completions',
     ],
   ])('is that %s', async (_, differences, url) => {
     const { chat, fake } = stage({
@@ -69,6 +84,11 @@ describe('the address of a target', () => {
 
   test.each([
     ['an unknown provider without an apiBase', { provider: 'inhouse' }],
+    ['Bedrock without a region', { provider: 'bedrock' }],
+    [
+      'a region that would lead elsewhere',
+      { provider: 'bedrock', credentials: { awsRegion: { secret: 'evil', entry: 'x' } } },
+    ],
     ['an apiBase that is no address', { apiBase: 'ftp://own' }],
     ['a credential that is not there', { credentials: { apiKey: { secret: 'missing', entry: 'key' } } }],
     ['a credential that is empty', { credentials: { apiKey: { secret: 'empty', entry: 'key' } } }],
@@ -76,7 +96,7 @@ describe('the address of a target', () => {
     const { chat, ledger, lines, fake } = stage({
       snapshot: snapshotOf([entry('gpt', differences)]),
       deps: {
-        credentials: { read: (secret) => (secret === 'missing' ? undefined : secret === 'empty' ? ' \n' : 'x') },
+        credentials: { read: (secret) => (secret in SECRETS ? SECRETS[secret] : 'x') },
       },
     });
     const response = await chat(CHAT);

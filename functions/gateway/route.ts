@@ -1,4 +1,5 @@
 // Which upstream? The entries of the model name that can be reached, in the order in which they are tried.
+import { ownAddress, partsOf } from '#core/credential-names.ts';
 import type { Failure } from '#core/failure.ts';
 import type { Credentials } from '#core/ports/serving.ts';
 import { type DialectName, type Provider, providerOf } from '#core/providers.ts';
@@ -74,8 +75,9 @@ export function createRoute(
     if (dialect === undefined) return err(`the dialect of ${entry.provider} is not spoken yet`);
     const credentials = readCredentials(entry, deps.credentials);
     if (!credentials.ok) return credentials;
-    const base = credentials.value.apiBase ?? entry.apiBase ?? provider.base;
-    if (base === undefined) return err(`no address: give ${entry.provider} an apiBase`);
+    const base = credentials.value.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials.value);
+    if (base === undefined)
+      return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
     if (!/^https?:\/\/[^\s/]/.test(base)) return err('apiBase is not an http address');
     return ok({
       entry,

@@ -1,32 +1,39 @@
-// Is a credential called as no provider calls it? Legal, but nobody would read it (DESIGN 7).
-
+// Is a credential named that nobody would read? Legal, but it does nothing (DESIGN 7).
+import { CREDENTIAL_NAMES, credentialsReadBy } from '#core/credential-names.ts';
+import { modelOf } from '#core/entry-price.ts';
+import type { Finding } from '#core/finding.ts';
 import { didYouMean } from '#core/nearest.ts';
+import { providerOf } from '#core/providers.ts';
 import { toMember } from '#core/rules/secret-entries.ts';
 import type { Check } from '../check.ts';
-import { InstanceView, toView } from '../spec-views.ts';
-
-const KNOWN = [
-  'apiKey',
-  'apiBase',
-  'apiVersion',
-  'organization',
-  'awsAccessKeyId',
-  'awsSecretAccessKey',
-  'awsRegion',
-  'vertexCredentials',
-  'vertexProject',
-  'vertexLocation',
-];
+import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
 export const credentialNames: Check = async ({ object }) =>
-  toView(InstanceView, object.spec).models.flatMap(({ modelCredentials }, index) =>
-    Object.keys(modelCredentials?.keys ?? {})
-      .filter((name) => !KNOWN.includes(name))
-      .map((name) => ({
-        rule: 'UnknownCredentialName',
-        path: `spec.models[${index}].modelCredentials.keys${toMember(name)}`,
-        value: undefined,
-        message: `no provider reads a credential of this name${didYouMean(name, KNOWN) || `; remove it, or choose among ${KNOWN.join(', ')}`}`,
-        effect: 'warn',
-      })),
+  toView(InstanceView, object.spec).models.flatMap((entry, index) =>
+    Object.keys(entry.modelCredentials?.keys ?? {}).flatMap((name) =>
+      judge(entry, name, `spec.models[${index}].modelCredentials.keys${toMember(name)}`),
+    ),
   );
+
+function judge({ gatewayParams = {} }: ModelEntryView, name: string, path: string): Finding[] {
+  const found = { path, value: undefined, effect: 'warn' } as const;
+  if (!CREDENTIAL_NAMES.includes(name)) {
+    const advice = didYouMean(name, CREDENTIAL_NAMES) || `; remove it, or choose among ${CREDENTIAL_NAMES.join(', ')}`;
+    return [
+      { rule: 'UnknownCredentialName', message: `no provider reads a credential of this name${advice}`, ...found },
+    ];
+  }
+  const { provider } = modelOf(gatewayParams);
+  const read = credentialsReadBy(providerOf(provider));
+  if (read.includes(name)) return [];
+  const message = `requests to ${JSON.stringify(provider)} do not carry it; ${ADVICE.get(name) ?? `they carry ${read.join(', ')}`}`;
+  return [{ rule: 'CredentialNotRead', message, ...found }];
+}
+
+const NO_SIGNING = "the gateway signs no requests: give an API key of Bedrock's as apiKey";
+
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['awsAccessKeyId', NO_SIGNING],
+  ['awsSecretAccessKey', NO_SIGNING],
+  ['vertexCredentials', 'the gateway fetches no tokens: keep an access token in the Secret as apiKey'],
+]);

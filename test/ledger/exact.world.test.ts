@@ -1,0 +1,50 @@
+// Is the spend of a key the sum of its entries to the last nano-dollar, in a real PostgreSQL?
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMemoryLog } from '#adapters/memory/log.ts';
+import { createDatabase, type Database } from '#adapters/postgres/database.ts';
+import { formatMoney, parseMoney } from '#core/money.ts';
+import { entryOf, scopeNumber } from '#core/ports/books.promises.ts';
+import type { Entry } from '#core/ports/books.ts';
+import { costOf } from '#core/price.ts';
+import { MAGNITUDES, randomRequests } from '#core/random-requests.fixture.ts';
+import { toPrice } from '#core/rates.ts';
+import { startPostgres, type TestPostgres } from '../postgres.ts';
+
+let server: TestPostgres;
+let database: Database;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  database = createDatabase(await server.createDatabase(), { log: createMemoryLog() });
+  await database.migrate();
+  await database.openInstance({ uid: 'exact', namespace: 'default', name: 'exact' });
+});
+
+afterAll(async () => {
+  await database.close();
+  await server.stop();
+});
+
+test('a hundred thousand random requests on top of every size that breaks doubles add up exactly', async () => {
+  const [window] = entryOf().charges.map((charge) => charge.window);
+  if (window === undefined) throw new Error('no window');
+  const scopes = MAGNITUDES.map((_, number) => ({ scopeId: scopeNumber(number + 1), window }));
+  const begin = MAGNITUDES.map((cost, number) => entryOf({ cost, charges: scopes.slice(number, number + 1) }));
+  await database.book('exact', begin);
+
+  let expected = 0n;
+  let batch: Entry[] = [];
+  for (const { usage, written, naive } of randomRequests(100_000)) {
+    const price = toPrice(written);
+    if (price === undefined) throw new Error('not a price');
+    batch.push(entryOf({ cost: costOf(usage, price), charges: scopes }));
+    expected += naive;
+    if (batch.length < 4000) continue;
+    expect(await database.book('exact', batch)).toEqual({ rejected: [] });
+    batch = [];
+  }
+  const spends = await database.sums(scopes);
+  expect(spends.map(({ spent }) => spent)).toEqual(MAGNITUDES.map((cost) => cost + expected));
+  // What `status.currentSpend` shows.
+  expect(spends.map(({ spent }) => parseMoney(formatMoney(spent)))).toEqual(MAGNITUDES.map((cost) => cost + expected));
+});
