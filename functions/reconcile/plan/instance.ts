@@ -4,7 +4,7 @@ import type { Action } from '../action.ts';
 import { type InstanceView, idOf, pathOf } from '../world.ts';
 import { about } from './about.ts';
 import { hasFinalizer, isDeleted, planInstanceDeletion } from './deletion.ts';
-import { planStrays } from './ledger.ts';
+import { ledgerAskedFor, planStrays } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
 import { planWorkload } from './workload.ts';
 
@@ -23,12 +23,20 @@ export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
     ? [
         {
           action: 'OpenDatabase',
-          ...about(object, `${database.message} was not opened by this process yet: it is migrated where it is due`),
+          ...about(object, whyOpen(view, database.message)),
           instance: pathOf(object.metadata),
         },
       ]
     : [];
   return [...finalizer, ...planStrays(view), ...open, ...planSnapshot(view, outlook), ...planWorkload(view)];
+}
+
+/** What another instance's ledger holds is read when it is adopted: a dry run does not know it. */
+function whyOpen({ object, adopted }: InstanceView, where: string): string {
+  const ledger = ledgerAskedFor(object);
+  const adopts = ledger !== undefined && adopted === undefined;
+  const on = adopts ? `, and it goes on with the keys and the spend of instance ${ledger} if that is closed` : '';
+  return `${where} was not opened by this process yet: it is migrated where it is due${on}`;
 }
 
 function planSnapshot(view: InstanceView, outlook: Outlook): Action[] {
