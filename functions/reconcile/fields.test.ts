@@ -78,6 +78,34 @@ const limits = {
 };
 const modelBudget = { maxBudget: '1', budgetDuration: '1d' };
 const moves = { 'connectionRef.instanceRef.name': back('connectionRef', second, main) };
+/** Of a Deployment: elsewhere there is nothing that they are about. */
+const runs = (field: string, value: unknown): Edit => ({
+  // Several processes need a store that they share.
+  before: { workload: { type: 'Deployment' }, redisSecretRef: { nameRef: 'store-2' } },
+  change: { workload: { [field]: value } },
+  clear: { workload: { [field]: null } },
+});
+const env = (change: Spec) => runs('env', [{ name: 'SEVEN', ...change }]);
+const from = (ref: string, change: Spec = {}) =>
+  env({ valueFrom: { [ref]: { name: 'seven', key: 'seven', ...change } } });
+const workload: Readonly<Record<string, Edit>> = {
+  'workload.image': runs('image', 'gateway:7'),
+  'workload.scale.min': runs('scale', { min: 7, max: 7 }),
+  'workload.scale.max': runs('scale', { min: 1, max: 7 }),
+  'workload.resources.requests': runs('resources', { requests: { cpu: '7' } }),
+  'workload.resources.limits': runs('resources', { limits: { cpu: '7' } }),
+  'workload.env[].name': env({ value: 'seven' }),
+  'workload.env[].value': env({ value: '7' }),
+  'workload.env[].valueFrom.secretKeyRef.name': from('secretKeyRef'),
+  'workload.env[].valueFrom.secretKeyRef.key': from('secretKeyRef', { key: 'eight' }),
+  'workload.env[].valueFrom.secretKeyRef.optional': from('secretKeyRef', { optional: true }),
+  'workload.env[].valueFrom.configMapKeyRef.name': from('configMapKeyRef'),
+  'workload.env[].valueFrom.configMapKeyRef.key': from('configMapKeyRef', { key: 'eight' }),
+  'workload.env[].valueFrom.configMapKeyRef.optional': from('configMapKeyRef', { optional: true }),
+  'workload.podLabels': runs('podLabels', { seven: '7' }),
+  'workload.podAnnotations': runs('podAnnotations', { seven: '7' }),
+  'workload.serviceAccountName': runs('serviceAccountName', 'seven'),
+};
 /** No edit: the CRD refuses it, or it comes with another. */
 const NEVER = 'never changes';
 
@@ -123,6 +151,7 @@ const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | string>>>>
       change: { url: 'http://moved.test' },
       clear: { url: 'http://elsewhere.test' },
     }),
+    ...workload,
     'routing.strategy': within('routing', optional('strategy', 'LeastBusy')),
     'routing.retries': within('routing', optional('retries', 7)),
     'routing.timeouts.connect': timeout('connect'),
@@ -260,7 +289,7 @@ async function converged(): Promise<Bed> {
     makeSecret('db', { ...twice(database), 'host-2': 'moved', 'port-2': '7777', 'dbname-2': 'elsewhere' }),
     makeSecret('db-2', { ...database, host: 'moved' }),
     makeSecret('store', twice(store)),
-    makeSecret('store-2', store),
+    makeSecret('store-2', { ...store, host: 'redis.test' }),
     makeSecret('openai-2', upstream),
     makeInstance(),
     makeInstance({}, 'second'),

@@ -6,7 +6,7 @@ import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';
 import { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Action } from './action.ts';
 import type { Fact } from './learn.ts';
-import { dataOf, present } from './plan/key-secret.ts';
+import { dataOf, metadataOf, present } from './plan/key-secret.ts';
 import { claimKey, type KeyView, type PresentSecret, pathOf, sumKey, type World } from './world.ts';
 
 /** Stands for what only doing can know: ids, and the hash of a value that is not made. */
@@ -189,19 +189,30 @@ function foreseeSecret(
   const shown = { value: view?.object.status?.keyValue ?? UNKNOWN, hash: view?.statusHash };
   const kept = { value: source?.data.get('key') ?? UNKNOWN, hash: source?.hash };
   const { value, hash } = action.value === 'new' ? made : action.value === 'status' ? shown : kept;
+  const there = present(view?.secret);
+  const metadata = metadataOf(there, shape);
   const secret: PresentSecret = {
     state: 'present',
     name: shape.name,
     uid: present(view?.secret)?.uid ?? UNKNOWN,
     resourceVersion: UNKNOWN,
-    labels: { ...present(view?.secret)?.labels, ...shape.labels },
-    annotations: { ...present(view?.secret)?.annotations, ...shape.annotations },
+    labels: merged(there?.labels, metadata.labels),
+    annotations: merged(there?.annotations, metadata.annotations),
     owners: shape.owners,
     data: dataOf(shape, value),
     minted: action.value === 'new',
     ...(hash === undefined ? {} : { hash }),
   };
   return [{ fact: 'secret', key: pathOf({ namespace, name }), which: 'secret', view: secret }];
+}
+
+function merged(
+  before: Readonly<Record<string, string>> | undefined,
+  changes: Readonly<Record<string, string | null>>,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries({ ...before, ...changes }).filter((pair): pair is [string, string] => pair[1] !== null),
+  );
 }
 
 function foreseeKey(action: Extract<Action, { action: 'CreateKey' }>, now: number): KeyView {

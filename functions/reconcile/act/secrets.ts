@@ -6,7 +6,7 @@ import type { Fact } from '../learn.ts';
 import { readClaims } from '../observe/database.ts';
 import { readSecret } from '../observe/key-secrets.ts';
 import { encode, toSecretView } from '../observe/secrets.ts';
-import { dataOf, ownersAfter, present } from '../plan/key-secret.ts';
+import { dataOf, metadataOf, ownersAfter, present } from '../plan/key-secret.ts';
 import { aliasOf, currentHashesOf, type KeyView, type Path, type PresentSecret, pathOf } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 import { refused } from './objects.ts';
@@ -116,8 +116,7 @@ export function toPatch(secret: PresentSecret, shape: SecretShape, value: string
   return {
     metadata: {
       resourceVersion: secret.resourceVersion,
-      labels: shape.labels,
-      annotations: shape.annotations,
+      ...metadataOf(secret, shape),
       ownerReferences: owners.length === 0 ? null : owners,
     },
     data: { ...encoded(data), ...Object.fromEntries(removed.map((entry) => [entry, null])) },

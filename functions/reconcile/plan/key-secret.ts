@@ -1,4 +1,5 @@
 // What should a key's Secret look like, is the one that is there ours, and does it look like that?
+import * as z from 'zod';
 import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
@@ -7,6 +8,9 @@ import type { PresentSecret, SecretView } from '../world.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
+
+/** On a key's Secret: the names of the labels and annotations that its template put there, so that they go with it. */
+export const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 
 /** What stands in a template's texts for the value and for the instance's base address. */
 const KEY_MARK = `\${key}`;
@@ -21,7 +25,7 @@ export function shapeOf(key: VirtualKey, name: string, url: string | undefined):
   return {
     name,
     labels: { ...template?.labels, [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED },
-    annotations: { ...template?.annotations, [KEY_UID_ANNOTATION]: key.metadata.uid },
+    annotations: { ...template?.annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(template) },
     owners: key.spec.deletionPolicy === 'Retain' ? [] : [ownerOf(key)],
     entries: {
       ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll(URL_MARK, () => url ?? '')])),
@@ -29,6 +33,40 @@ export function shapeOf(key: VirtualKey, name: string, url: string | undefined):
       key: KEY_MARK,
     },
   };
+}
+
+function recordOf(template: VirtualKey['spec']['secretTemplate']): Readonly<Record<string, string>> {
+  const [labels, annotations] = [template?.labels, template?.annotations].map((map) => Object.keys(map ?? {}).sort());
+  if (labels?.length === 0 && annotations?.length === 0) return {};
+  return { [TEMPLATE_ANNOTATION]: JSON.stringify({ labels, annotations }) };
+}
+
+const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });
+
+/** Labels and annotations to write: those of the shape, and `null` for those that an earlier template put there. Those of others stay. */
+export function metadataOf(
+  secret: PresentSecret | undefined,
+  shape: SecretShape,
+): { readonly [part in 'labels' | 'annotations']: Readonly<Record<string, string | null>> } {
+  const record = parse(secret?.annotations[TEMPLATE_ANNOTATION]);
+  const gone = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>> | undefined) =>
+    Object.fromEntries(
+      names.filter((name) => have !== undefined && Object.hasOwn(have, name)).map((name) => [name, null]),
+    );
+  return {
+    labels: { ...gone(record.labels, secret?.labels), ...shape.labels },
+    annotations: { ...gone([...record.annotations, TEMPLATE_ANNOTATION], secret?.annotations), ...shape.annotations },
+  };
+}
+
+/** Anybody may have written there. */
+function parse(text: string | undefined): z.output<typeof Recorded> {
+  const none = { labels: [], annotations: [] };
+  try {
+    return Recorded.catch(none).parse(JSON.parse(text ?? 'null'));
+  } catch {
+    return none;
+  }
 }
 
 const ownerOf = ({ apiVersion, kind, metadata: { name, uid } }: VirtualKey): OwnerReference => ({
@@ -62,11 +100,12 @@ export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_L
 export function driftOf(secret: PresentSecret, shape: SecretShape): string | undefined {
   const value = secret.data.get('key') ?? '';
   const wanted = dataOf(shape, value);
-  const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string>>) =>
-    Object.entries(want).some(([name, text]) => have[name] !== text);
+  const { labels, annotations } = metadataOf(secret, shape);
+  const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
+    Object.entries(want).some(([name, text]) => (have[name] ?? null) !== text);
   const differing = [
-    lacks(secret.labels, shape.labels) ? 'labels' : undefined,
-    lacks(secret.annotations, shape.annotations) ? 'annotations' : undefined,
+    lacks(secret.labels, labels) ? 'labels' : undefined,
+    lacks(secret.annotations, annotations) ? 'annotations' : undefined,
     sameOwners(ownersAfter(secret.owners, shape), secret.owners) ? undefined : 'owners',
     sameEntries(wanted, secret.data) ? undefined : 'entries',
   ].filter((part) => part !== undefined);
