@@ -1,0 +1,350 @@
+// Is the type of a workload decided once, and changed without a gap?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { ClusterError } from '#core/ports/cluster.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  RESOURCES,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+import { runDeployment, runKnative } from '../../test/reconcile/controllers.ts';
+import { PARTS, type PartName } from './workload/parts.ts';
+
+const ELSEWHERE = 'https://llm.example.com';
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  bed.servedAt = 'nobody';
+  bed.knative = true;
+  await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+});
+
+const main = () => bed.status(gatewayInstances, 'main');
+const ready = () => bed.ready(gatewayInstances, 'main');
+const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
+const part = (name: PartName) => bed.cluster.objects(PARTS[name]).find(({ kind }) => kind === PARTS[name].kind);
+const there = () => (Object.keys(PARTS) as PartName[]).filter((name) => part(name) !== undefined);
+const workload = (spec: object) =>
+  bed.edit(gatewayInstances, 'main', { spec: { workload: { url: null, scale: null, ...spec } } });
+/** Discovery does not answer. */
+const undiscovered = () =>
+  bed.cluster.inject(({ verb, resource, name }) => {
+    if (verb === 'get' && resource === PARTS.KnativeService && name === undefined)
+      throw new ClusterError('the API server is too busy', 503);
+    return undefined;
+  });
+
+describe('Knative', () => {
+  test('makes one Knative Service, and the instance is ready where it says that it serves', async () => {
+    await bed.apply(makeInstance({ workload: { type: 'Knative' } }), makeKey());
+    await bed.sweep();
+    expect(there()).toEqual(['KnativeService']);
+    expect(await ready()).toBe('False WorkloadNotReady');
+    await runKnative(bed);
+    await bed.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await main()).toMatchObject({
+      url: 'http://main-serving.default.svc.cluster.local',
+      workloadType: 'Knative',
+      snapshotHash: expect.stringMatching(/^[0-9a-f]{16}$/),
+    });
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+    const before = bed.cluster.objects();
+    for (let turn = 0; turn < 3; turn += 1) expect((await bed.sweep()).actions).toEqual({});
+    expect(bed.cluster.objects()).toEqual(before);
+  });
+
+  test('tells why no revision comes up, and while an earlier one serves the instance stays ready', async () => {
+    await bed.apply(makeInstance({ workload: { type: 'Knative' } }));
+    await bed.sweep();
+    const failed = { type: 'ConfigurationsReady', status: 'False', reason: 'RevisionFailed', message: 'no such image' };
+    const notReady = { type: 'Ready', status: 'False', reason: 'RevisionFailed', message: 'not ready' };
+    const routes = (status: string) => ({ type: 'RoutesReady', status });
+    await runKnative(bed, 'main-serving', [failed, notReady, routes('Unknown')]);
+    await bed.sweep();
+    expect(await ready()).toBe('False RevisionFailed');
+    expect(await message('Ready')).toContain('no such image');
+    await runKnative(bed);
+    await bed.sweep();
+    const { snapshotHash } = await main();
+    await bed.edit(gatewayInstances, 'main', { spec: { routing: { retries: 5 } } });
+    await bed.sweep();
+    await runKnative(bed, 'main-serving', [failed, notReady, routes('True')]);
+    await bed.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await message('WorkloadReady')).toContain('no such image');
+    expect((await main()).snapshotHash).toBe(snapshotHash);
+  });
+
+  test('with the memory store is refused: its processes come and go', async () => {
+    await bed.apply(...makeSecrets(), makeInstance({ workload: { type: 'Knative', scale: { max: 1 } } }));
+    await bed.sweep();
+    expect(await ready()).toBe('False StoreNotShared');
+    expect(await message('Ready')).toMatch(/Redis or Upstash.*set spec.workload.type to Deployment/);
+    expect(there()).toEqual([]);
+  });
+
+  test('that is not installed says so, and is made once it is', async () => {
+    bed.knative = false;
+    await bed.apply(makeInstance({ workload: { type: 'Knative' } }), makeKey());
+    await bed.sweep();
+    expect(await ready()).toBe('False KnativeNotInstalled');
+    expect(await bed.works(await bed.value('chat-key'))).toBe(true);
+    bed.knative = true;
+    await bed.sweep();
+    expect(there()).toEqual(['KnativeService']);
+  });
+});
+
+describe('Auto', () => {
+  test.each([
+    [true, 'Knative', ['KnativeService']],
+    [false, 'Deployment', ['Deployment', 'Service', 'PodDisruptionBudget']],
+  ] as const)('with Knative installed (%s) is %s', async (knative, type, parts) => {
+    bed.knative = knative;
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    expect(await main()).toMatchObject({ workloadType: type });
+    expect(there()).toEqual(parts);
+  });
+
+  test('is decided once: what the cluster offers later, or a discovery that fails, never flips it', async () => {
+    bed.knative = false;
+    await bed.apply(makeInstance());
+    await bed.sweep();
+    await runDeployment(bed);
+    await bed.sweep();
+    const before = bed.cluster.objects();
+    bed.knative = true;
+    expect((await bed.sweep()).actions).toEqual({});
+    undiscovered();
+    expect(await bed.sweep()).toMatchObject({ actions: {}, failed: {} });
+    bed.restart();
+    expect(await bed.sweep()).toMatchObject({ actions: { OpenDatabase: 1 }, failed: {} });
+    expect(bed.cluster.objects()).toEqual(before);
+  });
+
+  test('whose discovery fails before anything was decided makes nothing, says so, and asks again', async () => {
+    undiscovered();
+    await bed.apply(makeInstance(), makeKey());
+    expect((await bed.sweep()).failed).toEqual({});
+    expect(there()).toEqual([]);
+    expect(await ready()).toBe('False DiscoveryFailed');
+    expect(await main()).not.toHaveProperty('workloadType');
+    expect(await bed.works(await bed.value('chat-key'))).toBe(true);
+    bed.cluster.inject(() => undefined);
+    await bed.sweep();
+    expect(await main()).toMatchObject({ workloadType: 'Knative' });
+  });
+
+  test('keeps the type that was said outright before', async () => {
+    await bed.apply(makeInstance({ workload: { type: 'Deployment' } }));
+    await bed.sweep();
+    await runDeployment(bed);
+    await bed.sweep();
+    await workload({ type: 'Auto' });
+    const { ApplyWorkload: made, DeleteWorkload: removed } = (await bed.sweep()).actions;
+    expect([made, removed]).toEqual([undefined, undefined]);
+    expect(await main()).toMatchObject({ workloadType: 'Deployment' });
+  });
+});
+
+describe('another type', () => {
+  const deployed = async () => {
+    await bed.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
+    await bed.sweep();
+    await runDeployment(bed);
+    await bed.sweep();
+    expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
+  };
+
+  test('comes up beside the one before, which serves until then and goes after it', async () => {
+    await deployed();
+    const value = await bed.value('chat-key');
+    await workload({ type: 'Knative' });
+    await bed.sweep();
+    expect(there()).toEqual([
+      'Deployment',
+      'Service',
+      'PodDisruptionBudget',
+      'HorizontalPodAutoscaler',
+      'KnativeService',
+    ]);
+    expect(await main()).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Knative' });
+    expect(await ready()).toBe('True Ready');
+    expect(await message('WorkloadReady')).toContain('serves until its successor does');
+    expect((await bed.sweep()).actions).toEqual({});
+    await runKnative(bed);
+    await bed.sweep();
+    expect(there()).toEqual(['KnativeService']);
+    expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
+    await workload({ type: 'Deployment' });
+    await bed.sweep();
+    expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
+    await runDeployment(bed);
+    await bed.sweep();
+    expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
+    expect((await bed.sweep()).actions).toEqual({});
+    expect(await bed.value('chat-key')).toBe(value);
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('elsewhere removes what was made here, at once', async () => {
+    await deployed();
+    await workload({ type: 'External', url: ELSEWHERE });
+    expect((await bed.sweep()).actions).toMatchObject({ DeleteWorkload: 4 });
+    expect(there()).toEqual([]);
+    expect(await main()).toMatchObject({ url: ELSEWHERE, workloadType: 'External' });
+    expect((await bed.sweep()).actions).toEqual({});
+  });
+
+  test('never removes what is not its own, nor what took the name meanwhile', async () => {
+    await deployed();
+    await bed.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    bed.cluster.inject(async ({ verb, resource, name }) => {
+      if (verb !== 'delete' || resource !== PARTS.Deployment) return undefined;
+      bed.cluster.inject(() => undefined);
+      await bed.remove(PARTS.Deployment, name ?? '');
+      const { apiVersion, kind } = { apiVersion: 'apps/v1', kind: 'Deployment' };
+      const metadata = { name: 'main-gateway', namespace: 'default' };
+      await bed.cluster.create(PARTS.Deployment, { apiVersion, kind, metadata, spec: { theirs: true } });
+      return undefined;
+    });
+    await workload({ type: 'External', url: ELSEWHERE });
+    await bed.sweep();
+    expect(there()).toEqual(['Deployment', 'Service']);
+    expect(part('Deployment')).toMatchObject({ spec: { theirs: true } });
+    expect(await ready()).toBe('True Ready');
+    expect((await bed.sweep()).actions).toEqual({});
+  });
+
+  test('that cannot be made leaves the one before serving', async () => {
+    await deployed();
+    bed.knative = false;
+    await workload({ type: 'Knative' });
+    await bed.sweep();
+    expect(await ready()).toBe('True Ready');
+    expect(await message('WorkloadReady')).toMatch(/serves until its successor does.*not installed/);
+    expect(there()).toContain('Deployment');
+  });
+});
+
+/** Something is due for what runs the gateway; the run after it is the one that dies, or meets another. */
+const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Promise<void>]> = [
+  [
+    'a Deployment is to be made',
+    async () => bed.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey()),
+    async () => {
+      expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
+    },
+  ],
+  [
+    'the models changed',
+    async () => {
+      await bed.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+      await bed.sweep();
+      await runDeployment(bed);
+      await bed.sweep();
+      await bed.edit(gatewayInstances, 'main', { spec: { routing: { retries: 7 } } });
+    },
+    async () => {
+      await runDeployment(bed);
+      await bed.sweep();
+      const maps = bed.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
+      expect(maps).toContain(`main-${(await main()).snapshotHash}`);
+      expect(JSON.stringify(part('Deployment'))).toContain(`main-${(await main()).snapshotHash}`);
+    },
+  ],
+  [
+    'a Deployment gives way to a Knative Service that serves',
+    async () => {
+      await bed.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
+      await bed.sweep();
+      await runDeployment(bed);
+      await bed.sweep();
+      await workload({ type: 'Knative' });
+      await bed.sweep();
+      await runKnative(bed);
+    },
+    async () => {
+      expect(there()).toEqual(['KnativeService']);
+      expect(await main()).toMatchObject({ workloadType: 'Knative' });
+    },
+  ],
+];
+
+const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
+
+describe.each(scenarios)('%s', (_, prepare, check) => {
+  /** What the laws promise after any accident: the next run converges, and the one after it writes nothing. */
+  const expectConverged = async () => {
+    bed.cluster.inject(() => undefined);
+    bed.restart();
+    expect((await bed.sweep()).failed).toEqual({});
+    await check();
+    await bed.sweep();
+    const quiet = bed.writes();
+    expect((await bed.sweep()).actions).toEqual({});
+    expect(bed.writes()).toBe(quiet);
+    expect(await bed.works(await bed.value('chat-key'))).toBe(true);
+  };
+  const again = async () => {
+    bed = createBed();
+    bed.servedAt = 'nobody';
+    bed.knative = true;
+    await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+    await prepare();
+  };
+
+  test('and the run dies at any of its writes: one more run converges', async () => {
+    for (const when of ['before', 'after'] as const) {
+      let died = true;
+      for (let step = 1; died; step += 1) {
+        await again();
+        let count = 0;
+        died = false;
+        bed.cluster.inject(({ verb }) => {
+          if (!isWrite(verb)) return undefined;
+          count += 1;
+          if (count === step) died = true;
+          if (count === step && when === 'after') return 'lost';
+          if (died) throw new Error('killed');
+          return undefined;
+        });
+        await bed.sweep();
+        await expectConverged();
+      }
+    }
+  });
+
+  test('and runs meet at every turn: one of each, and nothing is left of what gave way', async () => {
+    for (let tosses = 0; tosses < 25; tosses += 1) {
+      await again();
+      let toss = tosses * 7919 * 31;
+      bed.cluster.inject(async () => {
+        const waits = toss % 3;
+        toss = Math.floor(toss / 3);
+        for (let wait = 0; wait < waits * 4; wait += 1) await Promise.resolve();
+        if (waits === 2) await new Promise<void>((resolve) => setImmediate(resolve));
+        return undefined;
+      });
+      await Promise.all([bed.sweep(), bed.hint('GatewayInstance', 'main'), bed.sweep()]);
+      await expectConverged();
+    }
+  });
+
+  test('a dry run lists what the run then does, and acts on nothing', async () => {
+    await again();
+    const writes = bed.writes();
+    const planned = await bed.dryRun();
+    expect(bed.writes()).toBe(writes);
+    const count = (names: ReadonlyArray<string>) =>
+      Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]));
+    expect(count(planned.map(({ action }) => action))).toEqual((await bed.sweep()).actions);
+  });
+});
