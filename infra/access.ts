@@ -65,8 +65,8 @@ export const RECONCILE: readonly Grant[] = [
   {
     group: 'apps',
     resources: ['deployments'],
-    verbs: ['get', 'create', 'patch', 'delete'],
-    why: 'What runs gateways: by name. Server-side apply is a patch that may create.',
+    verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
+    why: 'What runs gateways: by name; Deployments are watched, too. Server-side apply is a patch that may create.',
   },
   { group: CORE, resources: ['services'], verbs: ['get', 'create', 'patch', 'delete'] },
   { group: 'policy', resources: ['poddisruptionbudgets'], verbs: ['get', 'create', 'patch', 'delete'] },

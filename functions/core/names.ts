@@ -31,6 +31,12 @@ export function knativeServiceName(instance: string): string {
   return `${instance}${SERVING}`;
 }
 
+/** The instance that an object of this kind and name would run a gateway for; undefined: none. */
+export function instanceOfWorkload(kind: string, name: string): string | undefined {
+  const suffix = kind === 'Deployment' ? GATEWAY : kind === 'Service' ? SERVING : undefined;
+  return suffix !== undefined && name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined;
+}
+
 const GATEWAY = '-gateway';
 const SERVING = '-serving';
 

@@ -68,6 +68,24 @@ describe('one object is named by', () => {
     );
   });
 
+  test.each([
+    ['Deployment', 'main-gateway', 'main'],
+    ['Service', 'main-serving', 'main'],
+    ['Deployment', 'a-gateway-gateway', 'a-gateway'],
+  ])('what runs a gateway is a matter of its instance: %s %s', (kind, name, instance) => {
+    const event = binary('dev.knative.apiserver.ref.update', { kind, namespace: 'team-a', name });
+    expect(event).toEqual(at('GatewayInstance', instance));
+  });
+
+  test.each([
+    ['Deployment', 'web'],
+    ['Service', 'main-gateway'],
+    ['StatefulSet', 'main-gateway'],
+  ])('and another %s is nothing to do', (kind, name) => {
+    const event = binary('dev.knative.apiserver.ref.update', { kind, namespace: 'team-a', name });
+    expect(event).toEqual({ ok: true, value: { look: 'nowhere' } });
+  });
+
   test('and an event about what is not ours is nothing to do', () => {
     expect(binary('dev.knative.apiserver.ref.add', { kind: 'Pod', namespace: 'a', name: 'b' })).toEqual({
       ok: true,

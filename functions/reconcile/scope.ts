@@ -1,5 +1,6 @@
 // Where does a request tell us to look? An event says only "look here"; nothing else in it is believed.
 import * as z from 'zod';
+import { instanceOfWorkload } from '#core/names.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { kinds } from '#crds/kinds.ts';
 import type { OwnKind } from './world.ts';
@@ -67,6 +68,9 @@ function scopeOf(type: string, data: unknown): Result<Scope, string> {
   if (!reference.success) return err(`the data of the CloudEvent names no object: ${complaint(reference.error)}`);
   const { kind, namespace, name: named } = reference.data;
   const own = kinds.find((candidate) => candidate.kind === kind);
+  const served = instanceOfWorkload(kind, named);
+  if (own === undefined && served !== undefined && namespace !== undefined && namespace !== '')
+    return ok({ look: 'at', kind: 'GatewayInstance', namespace, name: served });
   if (own === undefined) return ok({ look: 'nowhere' });
   if (namespace === undefined || namespace === '')
     return err(`the data of the CloudEvent names a ${kind} without a namespace`);

@@ -4,10 +4,11 @@ import { watch } from '#adapters/kubernetes/watch.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { type Changes, SOURCES, type Source, startChanges } from '../changes.ts';
+import { DEPLOYMENTS } from '../workload-changes.ts';
 import { type LeaseDependencies, succeeded, takeLease } from './lease.ts';
 
 /** Beside our kinds: what else says something about one of them. */
-const FURTHER: ReadonlyArray<Source> = [];
+const FURTHER: ReadonlyArray<Source> = [DEPLOYMENTS];
 
 export interface ListenDependencies extends LeaseDependencies {
   readonly request: KubeTransport;

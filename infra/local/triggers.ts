@@ -3,8 +3,9 @@ import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
-import { startChanges } from '../changes.ts';
+import { SOURCES, startChanges } from '../changes.ts';
 import { nodeDependencies } from '../node.ts';
+import { DEPLOYMENTS } from '../workload-changes.ts';
 import type { Gateways } from './gateways.ts';
 import { resourceOf } from './manifests.ts';
 import { startSchedule } from './schedule.ts';
@@ -26,7 +27,9 @@ export async function startTriggers(deps: TriggerDependencies): Promise<() => Pr
   const sweep = () => post({}, '');
   const changes = startChanges({
     ...nodeDependencies(),
-    watch: ({ resource }, watching) => watch(deps.request, { resource, ...watching }),
+    sources: [...SOURCES, DEPLOYMENTS],
+    watch: ({ resource, labelSelector }, watching) =>
+      watch(deps.request, { resource, ...(labelSelector === undefined ? {} : { labelSelector }), ...watching }),
     post,
     sweep,
     newId: deps.newId,

@@ -1,11 +1,23 @@
 // Do Knative's own webhooks and controller take our YAML, with real rights behind it?
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
+import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+} from '../reconcile/bed.ts';
 import { eventually, run, temporaryFolder } from '../stack.ts';
 import { documentsOf } from './world.ts';
 
@@ -108,6 +120,114 @@ describe.skipIf(why !== undefined)(`Knative${why === undefined ? '' : ` (skipped
     await kubectl('delete', 'clusterrolebinding', 'gateway-operator-changes');
     await kubectl('-n', 'gateway-operator', 'annotate', 'apiserversource', 'changes', 'again=1');
     expect(await eventually(condition, (seen) => seen?.status === 'False')).toBeDefined();
+  });
+
+  describe('what reconcile makes for a gateway, with the rights of its account', () => {
+    let bed: Bed;
+    const transports: NodeTransport[] = [];
+    const live = async () => {
+      const found = await bed.get(PARTS.KnativeService, 'main-serving');
+      return found as KubeObject & { spec: { template: { metadata: { annotations: object } } } };
+    };
+    const sweep = async () => {
+      const report = await bed.sweep();
+      expect(report.failed).toEqual({});
+      return report.actions;
+    };
+    const edit = (workload: object) => bed.edit(gatewayInstances, 'main', { spec: { workload } });
+    const conditionOf = async (type: string) =>
+      (await bed.status(gatewayInstances, 'main')).conditions?.find((one) => one.type === type);
+
+    beforeAll(async () => {
+      const token = (await kubectl('-n', 'gateway-operator', 'create', 'token', 'reconcile')).trim();
+      const own = join(state, 'reconcile.kubeconfig');
+      const text = readFileSync(kubeconfig, 'utf8').replace(
+        /user: {client-certificate.*}}/,
+        `user: {token: ${token}}}`,
+      );
+      writeFileSync(own, text);
+      transports.push(await createKubeconfigTransport(kubeconfig), await createKubeconfigTransport(own));
+      const [ours, reconciles] = transports.map(createCluster);
+      if (ours === undefined || reconciles === undefined) throw new Error();
+      bed = createBed({ clusters: { ours, reconciles }, start: Date.now() });
+      bed.servedAt = 'nobody';
+      await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+      await bed.apply(makeInstance(), makeKey());
+    });
+    afterAll(async () => {
+      for (const { close } of transports) await close();
+    });
+
+    test('Auto finds Knative, and its webhook takes the Service as it stands, without a warning', async () => {
+      expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+      const { metadata } = await live();
+      expect(metadata.annotations).toMatchObject({
+        'serving.knative.dev/creator': 'system:serviceaccount:gateway-operator:reconcile',
+      });
+      expect(await bed.status(gatewayInstances, 'main')).toMatchObject({ workloadType: 'Knative' });
+      expect(await conditionOf('WorkloadReady')).toMatchObject({ status: 'False', reason: 'WorkloadNotReady' });
+    });
+
+    test('the Pods of it are ones that a namespace with the restricted profile admits', async () => {
+      // A controller makes the first elsewhere.
+      for (const name of ['default', 'gateway'])
+        await kubectl('-n', 'gateway-operator', 'create', 'serviceaccount', name);
+      for (const name of ['knative', 'knative-everything']) {
+        for (const document of documentsOf(`test/reconcile/golden/${name}.golden.yaml`)) {
+          const moved = {
+            ...document,
+            metadata: { ...document.metadata, name: 'judged', namespace: 'gateway-operator' },
+          };
+          expect(await judge(moved)).toBe('service.serving.knative.dev/judged created (server dry run)\n');
+        }
+      }
+    });
+
+    test('what the webhook fills in is not fought over: sweeps write nothing', async () => {
+      const { metadata } = await live();
+      for (let turn = 0; turn < 3; turn += 1) expect(await sweep()).toEqual({});
+      expect((await live()).metadata.resourceVersion).toBe(metadata.resourceVersion);
+    });
+
+    test('is ready, where Knative says, once Knative says so', async () => {
+      await script(join(KIT, 'knative.sh'), state, 'ready', 'default/main-serving', 'http://main-serving.default.svc');
+      await sweep();
+      expect(await bed.ready(gatewayInstances, 'main')).toBe('True Ready');
+      expect(await bed.status(gatewayInstances, 'main')).toMatchObject({ url: 'http://main-serving.default.svc' });
+      expect(await sweep()).toEqual({});
+    });
+
+    test('each change is one write, its clearing one more, and what others added stays', async () => {
+      const theirs = { annotations: { 'example.com/theirs': 'yes' } };
+      await bed.edit(PARTS.KnativeService, 'main-serving', { metadata: theirs });
+      const before = JSON.stringify((await live()).spec);
+      for (const [field, value] of Object.entries({
+        scale: { min: 1, max: 5 },
+        resources: { requests: { cpu: '0.5' } },
+        env: [{ name: 'LOG_LEVEL', value: 'warn' }],
+        podAnnotations: { 'autoscaling.knative.dev/target': '50' },
+        podLabels: { team: 'platform' },
+        serviceAccountName: 'gateway',
+        image: 'registry.example.com/own:1',
+      })) {
+        for (const next of [value, null]) {
+          await edit({ [field]: next });
+          expect(await sweep()).toMatchObject({ ApplyWorkload: 1 });
+          expect(await sweep()).not.toHaveProperty('ApplyWorkload');
+        }
+        expect(JSON.stringify((await live()).spec)).toBe(before);
+      }
+      expect((await live()).metadata).toMatchObject(theirs);
+    });
+
+    test('what the webhook refuses is told in its words, and is mended by the next edit', async () => {
+      await edit({ podAnnotations: { 'autoscaling.knative.dev/target': 'many' } });
+      expect((await bed.sweep()).failed).toEqual({ ApplyWorkload: 1 });
+      const said = await conditionOf('WorkloadReady');
+      expect(said?.message).toMatch(/autoscaling.knative.dev\/target|invalid value: many/);
+      await edit({ podAnnotations: null });
+      expect(await sweep()).not.toHaveProperty('failed');
+    });
   });
 });
 

@@ -205,6 +205,25 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
       expect(second.ok && second.object.metadata.labels).toMatchObject({ ours: 'y', theirs: 'x' });
     });
 
+    test('server-side apply with a uid writes to that object only: another one, or none, is a `conflict`', async () => {
+      const name = fresh('applied');
+      const apply = (uid: string, a: string) =>
+        subject.cluster.apply(RESOURCES.configMaps, configMap(name, { uid }, { a }));
+      const nobody = '00000000-0000-4000-8000-000000000000';
+      expect(await apply(nobody, '1')).toMatchObject({ refusal: 'conflict' });
+      const { metadata } = await made(RESOURCES.configMaps, configMap(name, {}, { a: '1' }));
+      expect(await apply(nobody, '2')).toMatchObject({ refusal: 'conflict' });
+      expect(await apply(metadata.uid ?? '', '3')).toMatchObject({ ok: true, object: { data: { a: '3' } } });
+    });
+
+    test('discovery tells what is served, and what is not', async () => {
+      expect(await subject.cluster.serves(RESOURCES.configMaps)).toBe(true);
+      expect(await subject.cluster.serves(VIRTUAL_KEYS)).toBe(true);
+      expect(await subject.cluster.serves({ ...VIRTUAL_KEYS, plural: 'widgets' })).toBe(false);
+      const nowhere: Resource = { group: 'nobody.example.com', version: 'v1', plural: 'widgets', kind: 'Widget' };
+      expect(await subject.cluster.serves(nowhere)).toBe(false);
+    });
+
     test('nothing is created in a namespace that is being deleted: `terminating`', async () => {
       const name = fresh(`${subject.namespace}-dying`);
       const namespace = await made(RESOURCES.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });

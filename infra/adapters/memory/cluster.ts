@@ -1,9 +1,12 @@
 // What would a Kubernetes API server do? The Cluster port in memory, with the rules that our functions rely on.
+
+import { kinds } from '../../../crds/kinds.ts';
 import type { Clock, Ids } from '../../../functions/core/ports/clock.ts';
 import {
   type Cluster,
   ClusterError,
   type KubeObject,
+  RESOURCES,
   type Requester,
   type Resource,
   type WriteRefusal,
@@ -43,7 +46,7 @@ export interface MemoryClusterDeps {
   readonly ids: Ids;
   /** Answers `may`. Everybody may everything by default. */
   readonly allows?: (user: Requester, verb: string, resource: Resource, namespace: string, name: string) => boolean;
-  /** Answers `serves`. Everything is served by default. */
+  /** Answers `serves`. By default our kinds are served, and what our functions touch. */
   readonly serves?: (resource: Resource) => boolean;
   /** Refuse what is created in a namespace that has no Namespace object. Off by default. */
   readonly strictNamespaces?: boolean;
@@ -135,7 +138,7 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
         return { ok: true, object: undefined };
       }),
 
-    serves: (resource) => read({ verb: 'get', resource }, () => deps.serves?.(resource) ?? true),
+    serves: (resource) => read({ verb: 'get', resource }, () => (deps.serves ?? isKnown)(resource)),
 
     may: (user, verb, resource, namespace, name) =>
       read({ verb: 'may', resource, namespace, name, body: { user, verb } }, () =>
@@ -143,6 +146,9 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       ),
   };
 }
+
+const isKnown = ({ group, plural }: Resource): boolean =>
+  [...Object.values(RESOURCES), ...kinds].some((known) => known.group === group && known.plural === plural);
 
 const place = ({ metadata: { namespace, name } }: KubeObject) => ({ namespace, name });
 
