@@ -10,7 +10,8 @@ import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
-import { teams, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, teams, virtualKeys } from '#crds/kinds.ts';
+import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { LEASES } from '../../infra/kubernetes/lease.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
@@ -173,6 +174,32 @@ describe.each(grounds)('on $name', ({ why, start }) => {
     const third = startRun(60);
     await eventually(() => works('heard-by-nobody'), Boolean);
     expect(await third.stop()).toBe(0);
+  });
+
+  test.skipIf(why !== undefined)('an instance is ready as soon as its Deployment is', async () => {
+    const sample = sampleFor(ground.database, 'http://127.0.0.1:9').find(({ kind }) => kind === 'GatewayInstance');
+    const metadata = { name: 'deployed', namespace: 'default' };
+    const spec = { ...(sample?.spec as object), workload: { type: 'Deployment' } };
+    const listening = startRun(60);
+    const before = await holder();
+    await eventually(holder, (name) => name !== before);
+    await put(cluster, { ...sample, metadata, spec } as KubeObject, true);
+    const look = async () => {
+      const found = await cluster.get(gatewayInstances, 'default', 'deployed');
+      const { conditions = [] } = (found?.status ?? {}) as {
+        conditions?: ReadonlyArray<{ type: string; status: string }>;
+      };
+      return conditions.find(({ type }) => type === 'WorkloadReady')?.status;
+    };
+    await eventually(look, (said) => said === 'False');
+    const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
+    const conditions = [{ type: 'Available', status: 'True' }];
+    const status = { observedGeneration: 1, ...counts, conditions };
+    const written = await cluster.patch(PARTS.Deployment, 'default', 'deployed-gateway', { status }, 'status');
+    expect(written.ok).toBe(true);
+    // The next sweep is a minute away.
+    expect(await eventually(look, (said) => said === 'True')).toBe('True');
+    expect(await listening.stop()).toBe(0);
   });
 
   test.skipIf(why !== undefined)('without a right to the Lease a run listens until its time is over', async () => {

@@ -49,8 +49,8 @@ const role = parseAllDocuments(readFileSync('infra/kubernetes/access.yaml', 'utf
 const rules = role?.rules ?? [];
 
 /**
- * One verb of one resource, as far as runs ask for it: `*\/finalizers` is asked for by an admission plug-in that is off by
- * default, webhook configurations by the process that keeps admission's certificate.
+ * One verb of one resource, as far as runs ask for it: who listens watches (and lists Deployments), `*\/finalizers` is asked for by
+ * an admission plug-in that is off by default, webhook configurations by the process that keeps admission's certificate.
  */
 const grants = rules
   .flatMap(({ apiGroups, resources, verbs }) =>
@@ -58,7 +58,10 @@ const grants = rules
   )
   .filter(
     ({ group, resource, verb }) =>
-      verb !== 'watch' && !resource.endsWith('/finalizers') && group !== 'admissionregistration.k8s.io',
+      verb !== 'watch' &&
+      !(resource === 'deployments' && verb === 'list') &&
+      !resource.endsWith('/finalizers') &&
+      group !== 'admissionregistration.k8s.io',
   );
 
 /** As much of Knative as rights are about. */
