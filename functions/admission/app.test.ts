@@ -243,8 +243,24 @@ describe('the routes', () => {
     expect((await app.request('/healthz')).status).toBe(200);
     expect((await app.request('/readyz')).status).toBe(200);
     expect(await (await app.request('/metrics')).text()).toBe('gateway_operator_x 1\n');
-    expect((await app.request('/validate')).status).toBe(404);
     expect((await app.request('/')).status).toBe(404);
+    expect((await app.request('/validate/x')).status).toBe(404);
+  });
+
+  test('of reviews take nothing but a POST, and say so to who knows the path', async () => {
+    const app = createAdmission(deps);
+    const guarded = createAdmission({ ...deps, pathSecrets: ['kaefer-47'] });
+    for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
+      for (const answer of [
+        await app.request('/mutate', { method }),
+        await app.request('/validate', { method }),
+        await guarded.request('/kaefer-47/mutate', { method }),
+      ]) {
+        expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+      }
+      expect((await guarded.request('/kaefer-4/mutate', { method })).status).toBe(404);
+      expect((await guarded.request('/mutate', { method })).status).toBe(404);
+    }
   });
 });
 

@@ -12,6 +12,8 @@ export interface AdmissionDeps extends HandleDeps {
   readonly pathSecrets?: ReadonlyArray<string>;
 }
 
+type Handler = (context: Context) => Response | Promise<Response>;
+
 export function createAdmission(deps: AdmissionDeps): Hono {
   const handle = createHandle(deps);
   const isSecret = createPathGuard(deps.pathSecrets ?? []);
@@ -31,12 +33,17 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   };
 
   const app = new Hono();
+  const guarded = (answer: Handler): Handler =>
+    deps.pathSecrets === undefined
+      ? answer
+      : (context) => (isSecret(context.req.param('secret') ?? '') ? answer(context) : context.notFound());
   for (const verb of ['mutate', 'validate'] as const) {
-    if (deps.pathSecrets === undefined) app.post(`/${verb}`, (context) => review(context, verb));
-    else
-      app.post(`/:secret/${verb}`, (context) =>
-        isSecret(context.req.param('secret')) ? review(context, verb) : context.notFound(),
-      );
+    const path = deps.pathSecrets === undefined ? `/${verb}` : `/:secret/${verb}`;
+    app.post(
+      path,
+      guarded((context) => review(context, verb)),
+    );
+    app.all(path, guarded(onlyPost));
   }
   app.get('/healthz', (context) => context.text('ok'));
   app.get('/readyz', (context) => context.text('ok'));
@@ -50,6 +57,8 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   });
   return app;
 }
+
+const onlyPost = (context: Context): Response => context.text('post an AdmissionReview', 405, { allow: 'POST' });
 
 /** On Workers the platform waits for it; a Node process goes on anyway. */
 function afterAnswer(context: Context, work: Promise<void>): void {

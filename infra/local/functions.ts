@@ -21,6 +21,9 @@ import type { State } from './state.ts';
 export interface FunctionDependencies {
   readonly state: State;
   readonly cluster: Cluster;
+  /** Of reconcile: a user of its own, whose writes are not judged, or the same as the others'. */
+  readonly ours: Cluster;
+  readonly own: ReadonlyArray<string>;
   readonly certificates: Certificates;
   readonly log: Log;
   /** Already known to be free. */
@@ -37,7 +40,7 @@ export interface Functions {
 }
 
 export async function startFunctions(deps: FunctionDependencies): Promise<Functions> {
-  const { state, cluster, certificates, log } = deps;
+  const { state, cluster, ours, own, certificates, log } = deps;
   const node = nodeDependencies();
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
 
@@ -55,12 +58,12 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     manyProcesses: false,
   };
   const reconcile = await listen(
-    createReconcile({ ...node, cluster, backends, platform, log, metrics: createMetrics() }),
+    createReconcile({ ...node, cluster: ours, backends, platform, log, metrics: createMetrics() }),
     await portOf(state, 'reconcile'),
   );
 
   const admission = await listen(
-    createAdmission({ ...node, cluster, log, metrics: createMetrics() }),
+    createAdmission({ ...node, cluster, own, log, metrics: createMetrics() }),
     await portOf(state, 'admission'),
     { cert: certificates.cert, key: certificates.key },
   );

@@ -8,7 +8,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
-import { webhookConfigurations } from '../webhooks.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../webhooks.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { openDatabase } from './database.ts';
 import { type Functions, startFunctions } from './functions.ts';
@@ -103,9 +103,12 @@ async function bringUp(coming: Coming): Promise<Stack> {
   const upstream = await createSampleUpstream({ port: await portOf(state, 'upstream') });
   started.push(upstream.close);
   const gatewayPort = await portForGateway(options, progress);
-  const functions = await startFunctions({ state, cluster, certificates, log, gatewayPort });
+  const own = await openOwn(opened.kubeconfig, options, cluster);
+  started.push(own.close);
+  const identity = { ours: own.cluster, own: own.user === undefined ? [] : [own.user] };
+  const functions = await startFunctions({ state, cluster, ...identity, certificates, log, gatewayPort });
   started.push(() => functions.close(GRACE));
-  await applyWebhooks(cluster, functions, certificates);
+  await applyWebhooks(cluster, functions, certificates, own.user);
   progress.step('functions   admission, reconcile, gateway');
 
   const post = postTo(functions.reconcile.url);
@@ -145,9 +148,21 @@ async function applyKinds(cluster: Cluster): Promise<void> {
   }
 }
 
-async function applyWebhooks(cluster: Cluster, { admission }: Functions, { ca }: Certificates): Promise<void> {
+/**
+ * As whom reconcile acts. In a cluster of the stack it is the user that it is on every platform, whose writes are not judged; in
+ * somebody's own it is whoever the kubeconfig says, who may not be allowed to act as others.
+ */
+async function openOwn(kubeconfig: string, { cluster: { type } }: Options, cluster: Cluster) {
+  if (type === 'kubeconfig') return { cluster, user: undefined, close: async () => undefined };
+  const { ownUser: user = '' } = IN_CLUSTER;
+  const transport = await createKubeconfigTransport(kubeconfig, { user, group: 'system:masters' });
+  return { cluster: createCluster({ request: transport.request }), user, close: transport.close };
+}
+
+async function applyWebhooks(cluster: Cluster, { admission }: Functions, { ca }: Certificates, ownUser?: string) {
   const target = { type: 'url', base: admission.url } as const;
-  for (const configuration of webhookConfigurations({ target, caBundle: ca })) await put(cluster, configuration, true);
+  const configurations = webhookConfigurations({ target, caBundle: ca, ...(ownUser === undefined ? {} : { ownUser }) });
+  for (const configuration of configurations) await put(cluster, configuration, true);
 }
 
 async function portForGateway({ port }: Options, progress: Progress): Promise<number> {
