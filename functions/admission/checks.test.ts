@@ -445,7 +445,7 @@ describe('a key', () => {
     const asked = async (text: string) => (await told('VirtualKey', {}, { annotations: { [name]: text } })).refused;
     expect(await asked('2026-11-21')).toEqual([]);
     expect(await asked(' ')).toEqual([
-      `metadata.annotations["${name}"]: " ": asks for no rotation: write 1 to 256 visible characters that it did not say before, e.g. the date; each new text is one rotation`,
+      `metadata.annotations["${name}"]: " ": asks for no rotation; write 1 to 256 visible characters that it did not say before, e.g. the date: each new text is one rotation`,
     ]);
     expect(await asked('x'.repeat(257))).toHaveLength(1);
   });

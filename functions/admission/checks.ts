@@ -1,7 +1,7 @@
 // Which rules are there, and in which order are their findings told? The most important first.
 import type { KindName } from '#crds/kinds.ts';
 import type { AloneCheck, Check } from './check.ts';
-import { instanceAnnotations, keyAnnotations } from './checks/annotations.ts';
+import { annotations } from './checks/annotations.ts';
 import { credentialNames } from './checks/credential-names.ts';
 import { databaseMoved } from './checks/database-moved.ts';
 import { databaseSecret } from './checks/database-secret.ts';
@@ -35,11 +35,11 @@ export const ALONE: Readonly<Record<KindName, ReadonlyArray<AloneCheck>>> = {
   GatewayInstance: [
     spec, //              fields, forms, bounds, uniqueness, credentials exactly when required
     sharedCredentials, // no two entries with one Secret, unless the annotation allows it
-    instanceAnnotations, // what an annotation asks for is understood
+    annotations, // what an annotation asks for is understood
   ],
   VirtualKey: [
     spec, //              fields, forms, bounds, what never changes
-    keyAnnotations, //    what an annotation asks for is understood
+    annotations, //    what an annotation asks for is understood
   ],
   User: [
     spec, //              fields, forms, bounds, what autoCreateKey needs

@@ -33,6 +33,21 @@ describe('what one object proves wrong by itself is said by reconcile as admissi
   });
 });
 
+test.each([
+  ['VirtualKey', 'auth.gateway-operator.dev/rotate', ' '],
+  ['GatewayInstance', 'instance.gateway-operator.dev/deletion-share', '101%'],
+  ['GatewayInstance', 'instance.gateway-operator.dev/adopt-ledger', 'the old one'],
+] as const)('an annotation of a %s that is not understood is said too (%s)', async (kind, annotation, text) => {
+  const metadata = { namespace: 'default', annotations: { [annotation]: text } };
+  const object = objectOf(kind, GOOD[kind], metadata);
+  const answer = await ask(depsOf((await createWorld()).cluster), '/mutate', requestOf(object));
+  const bed = createBed();
+  await bed.cluster.create(kindOf(kind), object);
+  await bed.sweep();
+  const said = conditionOf(await bed.status(kindOf(kind), object.metadata.name), 'SpecValid');
+  expect(said).toMatchObject({ status: 'False', reason: 'InvalidAnnotation', message: answer.status?.message });
+});
+
 test('what can be read goes on working, and says so until it is mended; what cannot is not ready', async () => {
   const bed = createBed();
   const from = { namespace: 'default' };

@@ -175,7 +175,9 @@ export function describeWalk(name: string, args: ReadonlyArray<string>, skip?: s
       const user = JSON.parse(await ok('get', 'gwuser', 'alice', '-o', 'json'));
       const made = JSON.parse(await ok('get', 'vk', 'alice', '-o', 'json'));
       expect(made.metadata.annotations['gateway-operator.dev/requested-by']).toMatch(/-admin$/);
-      expect(made.metadata.annotations['gateway-operator.dev/requested-by']).toBe(user.metadata.annotations['gateway-operator.dev/requested-by']);
+      expect(made.metadata.annotations['gateway-operator.dev/requested-by']).toBe(
+        user.metadata.annotations['gateway-operator.dev/requested-by'],
+      );
     });
 
     test('what is wrong is refused with the field, the value, the rule and what to do', async () => {

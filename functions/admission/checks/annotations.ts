@@ -1,58 +1,6 @@
 // Does an annotation that asks us for something ask for it in a way that is understood?
-
-import { parseReleases, parseShare } from '#core/deletion-share.ts';
-import { isRotateText } from '#core/rotation.ts';
-import {
-  ADOPT_LEDGER_ANNOTATION,
-  DELETION_SHARE_ANNOTATION,
-  RELEASE_DELETIONS_ANNOTATION,
-  ROTATE_ANNOTATION,
-} from '#crds/group.ts';
+import { judgeAnnotations } from '#core/rules/annotations.ts';
 import type { AloneCheck } from '../check.ts';
-import type { Subject } from '../subject.ts';
 
-interface Asking {
-  readonly annotation: string;
-  readonly isUnderstood: (text: string) => boolean;
-  readonly message: string;
-}
-
-const rotate: Asking = {
-  annotation: ROTATE_ANNOTATION,
-  isUnderstood: isRotateText,
-  message:
-    'asks for no rotation: write 1 to 256 visible characters that it did not say before, e.g. the date; each new text is one rotation',
-};
-
-const adoptLedger: Asking = {
-  annotation: ADOPT_LEDGER_ANNOTATION,
-  isUnderstood: (text) => /^[-0-9A-Za-z]{1,64}$/.test(text),
-  message:
-    'is not the uid of an instance: write metadata.uid of the deleted instance whose keys and spend this one goes on with',
-};
-
-const deletionShare: Asking = {
-  annotation: DELETION_SHARE_ANNOTATION,
-  isUnderstood: (text) => parseShare(text) !== undefined,
-  message: 'is no share: write whole per cent from "0%" to "100%"; without it a run removes at most "25%" by itself',
-};
-
-const releaseDeletions: Asking = {
-  annotation: RELEASE_DELETIONS_ANNOTATION,
-  isUnderstood: (text) => parseReleases(text).size > 0,
-  message: 'names no held plan: write the ten digits that the condition DeletionsHeld or the event DeletionHeld gives',
-};
-
-export const instanceAnnotations: AloneCheck = (subject) =>
-  judge(subject, [adoptLedger, deletionShare, releaseDeletions]);
-export const keyAnnotations: AloneCheck = (subject) => judge(subject, [rotate]);
-
-function judge({ object }: Subject, askings: ReadonlyArray<Asking>) {
-  return askings.flatMap(({ annotation, isUnderstood, message }) => {
-    const value = object.metadata.annotations.get(annotation);
-    if (value === undefined || isUnderstood(value)) return [];
-    return [
-      { rule: 'Annotation', path: `metadata.annotations["${annotation}"]`, value, message, effect: 'refuse' } as const,
-    ];
-  });
-}
+export const annotations: AloneCheck = ({ kind, object }) =>
+  judgeAnnotations(kind.kind, (annotation) => object.metadata.annotations.get(annotation));

@@ -1,5 +1,6 @@
 // Is this an object of ours, and is it well-formed?
 import type { KubeObject } from '#core/ports/cluster.ts';
+import { judgeAnnotations } from '#core/rules/annotations.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { type Finding, read } from '#crds/judge.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
@@ -55,7 +56,9 @@ export interface Own extends Malformed {
 export function toOwn(object: KubeObject): Own | undefined {
   const kind = Object.values(OWN).find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
-  const { spec, findings: mistakes } = read(kind, object);
+  const { spec, findings } = read(kind, object);
+  const annotations = object.metadata.annotations ?? {};
+  const mistakes = [...findings, ...judgeAnnotations(kind.kind, (annotation) => annotations[annotation])];
   const seen = kind.status.safeParse(object.status);
   const status = seen.success ? (seen.data as OwnObject['status']) : undefined;
   const metadata = object.metadata as OwnObject['metadata'];

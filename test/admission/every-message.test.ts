@@ -1,0 +1,158 @@
+// Does every sentence that a rule can say name the place, the value, what is wrong, and what to do?
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type Finding, toSentence } from '#core/finding.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { namespaceNotAllowed } from '#core/rules/instance-found.ts';
+import { cases } from '#crds/cases/all.ts';
+import { objectsOf } from '#crds/cases/case.ts';
+import { judge } from '#crds/judge.ts';
+import { gatewayInstances, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { ALONE, TOGETHER } from '../../functions/admission/checks.ts';
+import { createLookup } from '../../functions/admission/lookup.ts';
+import { readReview } from '../../functions/admission/review.ts';
+import { readSubject } from '../../functions/admission/subject.ts';
+import { ADA, createWorld, depsOf, GOOD, modelEntry, objectOf, requestOf, secretOf, type World } from './fixtures.ts';
+import { LEAVING, SLIPPED_IN } from './slipped-in.ts';
+
+type Said = Pick<Finding, 'rule' | 'path' | 'value' | 'message'>;
+
+/** Of an object in the world, everything that any check says of it, warnings too. */
+async function saidOf(world: World, object: KubeObject, more: Record<string, unknown> = {}): Promise<readonly Said[]> {
+  const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestOf(object, more) };
+  const read = readReview(new TextEncoder().encode(JSON.stringify(review)));
+  if (!read.ok) throw new Error(read.problem);
+  const subject = readSubject(read.request, new Set());
+  if (subject.outcome !== 'judge') throw new Error(JSON.stringify(subject));
+  const lookup = createLookup(depsOf(world.cluster), ADA);
+  const { kind } = subject.subject.kind;
+  const together = await Promise.all(TOGETHER[kind].map((check) => check(subject.subject, lookup)));
+  return [...ALONE[kind].flatMap((check) => check(subject.subject)), ...together.flat()];
+}
+
+const key = (change: object, metadata = {}) => objectOf('VirtualKey', { ...GOOD.VirtualKey, ...change }, metadata);
+const entry = (more: object) =>
+  objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [modelEntry('gpt-4o', { ...more })] });
+const owned = { ownerReferences: [{ kind: 'User', name: 'alice', controller: true }] };
+const price = { inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' };
+const apiBase = 'https://llm.example.com/v1';
+
+/** What the table of mistakes that slip in does not have: warnings, and annotations. */
+const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, unknown>]> = [
+  [objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [] }), { oldObject: objectOf('GatewayInstance') }],
+  [entry({ gatewayParams: { model: 'openai/gpt-4o', inputCostPerMillionTokens: '1' } })],
+  [entry({ gatewayParams: { model: 'nobody/mine' } })],
+  [entry({ gatewayParams: { model: 'opnai/gpt-4o', ...price } })],
+  [entry({ gatewayParams: { model: 'opnai/gpt-4o', apiBase, ...price } })],
+  [entry({ gatewayParams: { model: 'openai/gpt-4o', customLLMProvider: 'ours', apiBase, ...price } })],
+  [entry({ modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apikey: 'apiKey', zzz: 'apiKey' } } })],
+  [entry({ gatewayParams: { model: 'openai/gpt-4o', rpm: 1, ...price } })],
+  [
+    objectOf('GatewayInstance', {
+      ...GOOD.GatewayInstance,
+      databaseSecretRef: { ...GOOD.GatewayInstance.databaseSecretRef, nameRef: 'odd' },
+    }),
+    { oldObject: objectOf('GatewayInstance') },
+  ],
+  [key({ modelMaxBudget: { gpt: { maxBudget: '1', budgetDuration: '1d' } } })],
+  [key({ maxBudget: '0' })],
+  [key({ blocked: true }, owned), { oldObject: key({}, owned) }],
+  [key({}, { annotations: { 'auth.gateway-operator.dev/rotate': ' ' } })],
+  ...(['adopt-ledger', 'deletion-share', 'release-deletions'] as const).map((name): readonly [KubeObject] => [
+    objectOf('GatewayInstance', GOOD.GatewayInstance, {
+      annotations: { [`instance.gateway-operator.dev/${name}`]: ' ' },
+    }),
+  ]),
+  [objectOf('User', GOOD.User, { name: 'taken' })],
+  [objectOf('User', { ...GOOD.User, keyAlias: 'new' }), { oldObject: objectOf('User') }],
+  [objectOf('User', { ...GOOD.User, maxBudget: '0' })],
+  [objectOf('Team', { ...GOOD.Team, maxBudget: '0', members: [{ name: 'nobody' }, { name: 'elsewhere' }] })],
+];
+
+async function everything(): Promise<readonly Said[]> {
+  const world = await createWorld();
+  const elsewhere = { connectionRef: { instanceRef: { name: 'other', namespace: 'platform' } } };
+  await world.put(virtualKeys, objectOf('VirtualKey', { ...GOOD.VirtualKey, models: ['claude'] }, { name: 'there' }));
+  await world.put(virtualKeys, objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'x' }, { name: 'taken' }));
+  await world.put(
+    users,
+    objectOf('User', { ...GOOD.User, ...elsewhere, userEmail: 'e@example.com' }, { name: 'elsewhere' }),
+  );
+  await world.put(
+    teams,
+    objectOf('Team', { ...GOOD.Team, ...elsewhere, teamAlias: 'e', members: [] }, { name: 'elsewhere' }),
+  );
+  for (const object of LEAVING) {
+    const resource = object.kind === 'User' ? users : gatewayInstances;
+    await world.put(resource, object);
+    await world.drop(resource, object.metadata.namespace ?? '', object.metadata.name);
+  }
+  await world.put(RESOURCES.secrets, secretOf('odd', { host: 'postgres://x', user: 'u', password: '', name: 'n' }));
+  await world.put(RESOURCES.secrets, secretOf('theirs', { key: 'x' }, 'team-a'));
+  const inWorld: Said[] = [];
+  for (const { object } of SLIPPED_IN) inWorld.push(...(await saidOf(world, object)));
+  for (const [object, more] of MORE) inWorld.push(...(await saidOf(world, object, more)));
+  const alone = cases.flatMap((one) => {
+    const { object, old } = objectsOf(one);
+    return judge(kindOf(one.kind), object, old);
+  });
+  // Told by reconcile only.
+  const revoked = namespaceNotAllowed({ namespace: 'platform', name: 'main' }, 'team-a');
+  return [...inWorld, ...alone, revoked];
+}
+
+const kindOf = (name: KindName) => {
+  const kind = kinds.find((one) => one.kind === name);
+  if (kind === undefined) throw new Error(`no kind ${name}`);
+  return kind;
+};
+
+/** The names of all rules that the code knows: `rule: 'X'` of a finding, `id: 'X'` of a rule of a schema. */
+function rulesInCode(): readonly string[] {
+  const root = join(import.meta.dirname, '../..');
+  const folders = ['crds', 'functions/core/rules', 'functions/admission/checks'];
+  const files = folders.flatMap((folder) => readdirSync(join(root, folder)).map((file) => join(root, folder, file)));
+  const texts = files
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .map((file) => readFileSync(file, 'utf8'));
+  const found = texts.flatMap((text) =>
+    [...text.matchAll(/\b(?:rule|id): ['`]([^'`]+)['`]/g)].map(([, rule = '']) => rule),
+  );
+  const named = found.flatMap((rule) =>
+    rule.startsWith('$' + '{kind}') ? ['User', 'Team'].map((kind) => rule.replace('$' + '{kind}', kind)) : [rule],
+  );
+  const ofSchema = ['Required', 'WrongType', 'NotInEnum', 'Malformed', 'TooSmall', 'TooLarge'];
+  return [...new Set([...named, ...ofSchema])].filter((rule) => /^[A-Z]\w+$/.test(rule)).sort();
+}
+
+/** What somebody is told to do begins with what there is to do. */
+const REMEDY =
+  /^(add|ask|change|check|choose|correct|create|delete|did you mean|do not|edit|give|leave|lower|move|no object|post|put|raise|refer|remove|see|send|set|shorten|write) ?/;
+const PATH = /^(metadata|spec)(\.[A-Za-z][A-Za-z0-9]*|\[\d+\]|\["(?:[^"\\]|\\.)*"\])*$/;
+
+describe('a finding', () => {
+  test('is produced here by every rule that there is', async () => {
+    const produced = new Set((await everything()).map(({ rule }) => rule));
+    expect(rulesInCode().filter((rule) => !produced.has(rule))).toEqual([]);
+  });
+
+  test('says where, what is there, what is wrong, and what to do', async () => {
+    const wrong = (await everything()).filter((finding) => {
+      const { path, value, message } = finding;
+      const [what = '', ...remedies] = message.split('; ');
+      const isQuoted = value !== undefined && (typeof value !== 'object' || value === null);
+      const begin = isQuoted ? `${path}: ` : `${path}: ${what}`;
+      const isWhole = toSentence(finding).startsWith(begin) && toSentence(finding).endsWith(message);
+      return !(PATH.test(path) && isWhole && what.trim() !== '' && REMEDY.test(remedies.join('; ')));
+    });
+    expect([...new Set(wrong.map(toSentence))]).toEqual([]);
+  });
+
+  test('fits on a line or two, and never spans any', async () => {
+    for (const finding of await everything()) {
+      expect(finding.message).not.toMatch(/[\r\n]/);
+      expect(finding.message.length, finding.message).toBeLessThan(400);
+    }
+  });
+});
