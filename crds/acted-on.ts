@@ -7,7 +7,7 @@ import type { Kind, KindName } from './kinds.ts';
  */
 export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
   GatewayInstance: ['models[].gatewayParams.rpm', 'models[].gatewayParams.tpm'],
-  VirtualKey: ['modelMaxBudget'],
+  VirtualKey: [],
   User: [],
   Team: [],
 };

@@ -69,8 +69,10 @@ export const ModelNames = z.array(FreeText).max(512).meta(asSet);
 
 /** The limits that keys, users and teams have in common. */
 export const limits = {
-  rpmLimit: Limit.optional().describe('Requests per minute, at most. Default: no limit.'),
-  tpmLimit: Limit.optional().describe('Tokens (prompt and completion) per minute, at most. Default: no limit.'),
+  rpmLimit: Limit.optional().describe('Requests in any minute, at most. Default: no limit.'),
+  tpmLimit: Limit.optional().describe(
+    'Tokens (prompt and completion) in any minute, at most; expected when a request begins, counted as used when it ends. Default: no limit.',
+  ),
   maxParallelRequests: Limit.optional().describe('Requests in flight at the same time, at most. Default: no limit.'),
 };
 

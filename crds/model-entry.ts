@@ -50,8 +50,10 @@ export const GatewayParams = z.object({
     .max(1000)
     .optional()
     .describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
-  rpm: Limit.optional().describe('Requests per minute that this entry takes. Default: no limit.'),
-  tpm: Limit.optional().describe('Tokens per minute that this entry takes. Default: no limit.'),
+  rpm: Limit.optional().describe(
+    'Requests in any minute that this entry takes; a full one is passed over for another of the same `modelName`. Default: no limit.',
+  ),
+  tpm: Limit.optional().describe('Tokens in any minute that this entry takes, as with `rpm`. Default: no limit.'),
   timeout: Duration.optional().describe('For one attempt at this entry. Default: what `routing.timeouts` says.'),
   maxInputTokens: Limit.optional().describe('Size of the context window, in tokens. Default: as listed, where it is.'),
   maxOutputTokens: Limit.optional().describe(

@@ -69,7 +69,7 @@ const Rotation = ruled(
 );
 
 const ModelBudget = z.object({
-  maxBudget: Money.describe('The most this key may spend on the model in one window, in dollars.'),
+  maxBudget: Money.describe('The most this key may spend on the model in one window, in dollars. `"0"` means never.'),
   budgetDuration: Duration.describe('Length of the window.'),
 });
 
@@ -113,7 +113,9 @@ export const VirtualKeySpec = ruled(
     ...limits,
     modelMaxBudget: mapOf(ModelBudget, { longest: 256, form: 'write a `modelName` of the instance' })
       .optional()
-      .describe('Budgets for single models, by `modelName`, beside `maxBudget`.'),
+      .describe(
+        'Budgets for single models, by `modelName`, beside `maxBudget`: a request spends from both. Windows begin as those of `maxBudget` do.',
+      ),
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
     tags: z.array(FreeText).max(64).meta(asSet).optional().describe('Words for reports of spend.'),

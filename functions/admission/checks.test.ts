@@ -323,18 +323,23 @@ describe('a key', () => {
     ]);
   });
 
-  test('with a budget for a model that is not served is warned about', async () => {
+  test('with a budget for a model that is not served, that it may not use, or that is nothing, is warned about', async () => {
     const modelMaxBudget = {
-      'gpt-4o': { maxBudget: '1', budgetDuration: '1d' },
+      'gpt-4o': { maxBudget: '0.0', budgetDuration: '1d' },
+      claude: { maxBudget: '1', budgetDuration: '1d' },
       gpt: { maxBudget: '1', budgetDuration: '1d' },
     };
-    expect(await key({ modelMaxBudget })).toEqual({
+    expect(await key({ models: [], modelMaxBudget })).toEqual({
       refused: [],
       warnings: [
         expect.stringContaining('spec.modelMaxBudget["gpt"]: instance "platform/main" serves no model'),
-        'spec.modelMaxBudget: this version accepts the field and does nothing with it yet; do not rely on it',
+        'spec.modelMaxBudget["gpt-4o"].maxBudget: "0.0": a budget of nothing is used up from the start: this key never uses the model; raise it to let it',
       ],
     });
+    const { claude } = modelMaxBudget;
+    expect((await key({ models: ['gpt-4o'], modelMaxBudget: { claude } })).warnings).toEqual([
+      'spec.modelMaxBudget["claude"]: the key may not use this model, so nothing is ever spent from this; add it to spec.models, or remove it here',
+    ]);
   });
 
   test('that follows a User is edited with a warning that the User decides', async () => {

@@ -11,6 +11,7 @@ import { keyAliasFree } from './checks/key-alias-free.ts';
 import { keyReplaced } from './checks/key-replaced.ts';
 import { keySecretFree } from './checks/key-secret-free.ts';
 import { membersExist } from './checks/members-exist.ts';
+import { modelBudgets } from './checks/model-budgets.ts';
 import { modelCredentials } from './checks/model-credentials.ts';
 import { modelsInUse } from './checks/models-in-use.ts';
 import { modelsServed } from './checks/models-served.ts';
@@ -71,6 +72,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     teamExists, //        the team is there, on the same instance
     keySecretFree, //     the Secret is not somebody else's
     followsUser, //       warns: the User decides about this key
+    modelBudgets, //      warns: a budget for a model bounds nothing, or everything
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet
   ],

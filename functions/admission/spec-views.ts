@@ -43,7 +43,7 @@ export type ModelEntryView = z.output<typeof ModelEntryView>;
 export const KeyView = z.object({
   keyAlias: text,
   models: names,
-  modelMaxBudget: z.record(z.string(), z.unknown()).catch({}),
+  modelMaxBudget: z.record(z.string(), z.object({ maxBudget: text }).catch({ maxBudget: undefined })).catch({}),
   maxBudget: text,
   connectionRef,
   userRef: ref,

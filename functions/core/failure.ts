@@ -15,13 +15,14 @@ export type Failure =
       readonly code: 'budget_exceeded';
       readonly kind: ScopeKind;
       readonly name: string;
+      readonly of?: string;
       readonly limit: Nano;
       readonly spent: Nano;
       readonly duration: string;
       readonly resetAt: Millis;
       readonly now: Millis;
     }
-  | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string }
+  | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string; readonly of?: string }
   /** `scope` absent: all entries of the model are full. */
   | {
       readonly code: 'rate_limit_exceeded';
@@ -117,7 +118,7 @@ export function toReply(failure: Failure): FailureReply {
       return reply(
         failure,
         429,
-        `The budget of ${failure.kind} ${quote(failure.name)} is held by requests in flight. Try again when they have ended.`,
+        `The budget of ${whose(failure)} is held by requests in flight. Try again when they have ended.`,
         { headers: { 'retry-after': '1' } },
       );
     case 'rate_limit_exceeded':
@@ -168,7 +169,12 @@ export function toReply(failure: Failure): FailureReply {
   }
 }
 
-const OWNER: Readonly<Record<ScopeKind, string>> = { key: 'API key', user: "API key's user", team: "API key's team" };
+const OWNER: Readonly<Record<ScopeKind, string>> = {
+  key: 'API key',
+  user: "API key's user",
+  team: "API key's team",
+  model: "API key's model",
+};
 
 /** OpenAI's words for kinds of errors, by status: what its clients and their users already know. */
 const TYPES: Readonly<Record<number, string>> = {
@@ -198,13 +204,19 @@ function byClass(status: number): string {
 }
 
 function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>): string {
-  const budget = `The budget of ${failure.kind} ${quote(failure.name)}`;
+  const budget = `The budget of ${whose(failure)}`;
+  const field = failure.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
   // A request can be too dear for a budget that is hardly touched: no wait makes it cheaper.
   return failure.spent < failure.limit
-    ? `${budget} leaves too little for this request: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise maxBudget.`
-    : `${budget} is exceeded: ${limit}. ${reset}; raise maxBudget to go on before that.`;
+    ? `${budget} leaves too little for this request: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise ${field}.`
+    : `${budget} is exceeded: ${limit}. ${reset}; raise ${field} to go on before that.`;
+}
+
+/** `key "billing"`, `model "gpt" of key "billing"`. */
+function whose({ kind, name, of }: { readonly kind: ScopeKind; readonly name: string; readonly of?: string }): string {
+  return `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
 }
 
 function rateLimitExceeded(failure: Extract<Failure, { code: 'rate_limit_exceeded' }>): string {

@@ -32,7 +32,7 @@ export function authorize(caller: Caller, chat: Chat, snapshot: Snapshot): Resul
   if (denier !== undefined) return err({ code: 'model_access_denied', model, kind: denier.kind });
   const served = snapshot.models.filter((entry) => entry.modelName === model);
   if (served.length === 0) return err({ code: 'model_not_found', model });
-  const budgeted = scopesOf(caller).some((scope) => scope.budget !== undefined);
+  const budgeted = payersOf(caller, model).some((scope) => scope.budget !== undefined);
   const priced = served.map((entry) => ({ entry, price: toPrice(entry.price) }));
   // On a budgeted key an entry without a price is never tried: it would be free.
   const candidates = budgeted ? priced.filter(({ price }) => price !== undefined) : priced;
@@ -50,6 +50,12 @@ export function modelsOf(caller: Caller, snapshot: Snapshot): ReadonlyArray<stri
 export function scopesOf(caller: Caller): ReadonlyArray<ScopePolicy> {
   const others = caller.scopes.filter((scope) => scope.scopeId !== caller.key.scopeId);
   return [caller.key, ...others];
+}
+
+/** Who pays for a request of this model: these, and the key's budget for the model if it has one. */
+export function payersOf(caller: Caller, model: string): ReadonlyArray<ScopePolicy> {
+  const own = caller.key.modelScopes?.find((scope) => scope.name === model);
+  return own === undefined ? scopesOf(caller) : [...scopesOf(caller), own];
 }
 
 function admits(scope: ScopePolicy, model: string): boolean {

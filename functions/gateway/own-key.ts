@@ -27,14 +27,17 @@ export interface OwnKey extends OwnBudget {
 
 export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
   return async function ownKey(caller: Caller): Promise<Result<OwnKey, Failure>> {
-    const policies = scopesOf(caller);
+    const { key } = caller;
+    const models = key.modelScopes ?? [];
+    const policies = [...scopesOf(caller), ...models];
     const spend = await ledger.spend(policies);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;
       return err({ code: 'ledger_unavailable', why });
     }
     const budgets = policies.map((policy, index) => ({ policy, budget: toBudget(policy, spend.value[index]) }));
-    const { key } = caller;
+    const spent = (name: string) =>
+      budgets.some(({ policy, budget }) => policy.kind === 'model' && policy.name === name && budget.remaining === '0');
     return ok({
       alias: key.name,
       models: key.models,
@@ -42,7 +45,9 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
       ...(budgets[0]?.budget ?? toBudget(key, undefined)),
       expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
       // Expired and blocked keys do not come so far.
-      isActive: budgets.every(({ budget }) => budget.remaining !== '0'),
+      isActive:
+        budgets.every(({ policy, budget }) => policy.kind === 'model' || budget.remaining !== '0') &&
+        (key.models.length === 0 || !key.models.every(spent)),
       scopes: budgets.map(({ policy: { kind, name, alias }, budget }) => ({
         kind,
         name,

@@ -2,10 +2,11 @@
 import type { Failure } from '#core/failure.ts';
 import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
 import { mostOf, outputWithin, type PromptBound } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Candidate, Grant } from './authorize.ts';
-import { scopesOf } from './authorize.ts';
+import { payersOf } from './authorize.ts';
 import type { Chat } from './chat.ts';
 import type { GatewayDeps } from './deps.ts';
 
@@ -35,7 +36,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   return async function reserve(grant) {
     const { amount, least, identifier } = dearest(grant);
     const { model } = grant.chat;
-    const scopes = scopesOf(grant.caller);
+    const scopes = payersOf(grant.caller, model);
     const held = await ledger.hold({ scopes, amount, least, model, identifier, tokens: tokensOf(grant) });
     if (held.ok) return ok({ [made]: true, grant, hold: held.value });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
@@ -133,16 +134,17 @@ function tokensOf({ chat, candidates }: Grant): number {
   return chat.input.estimate + Math.min(clientLimit(chat) ?? USUAL_OUTPUT, most) * chat.n;
 }
 
+const named = ({ kind, name, of }: ScopePolicy) => ({ kind, name, ...(of === undefined ? {} : { of }) });
+
 function toFailure(refusal: HoldRefusal, model: string, now: number): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
-      const { kind, name, budget } = refusal.scope;
       const { limit, spent, resetAt } = refusal;
-      const duration = budget?.duration ?? 'window';
-      return { code: 'budget_exceeded', kind, name, limit, spent, duration, resetAt, now };
+      const duration = refusal.scope.budget?.duration ?? 'window';
+      return { code: 'budget_exceeded', ...named(refusal.scope), limit, spent, duration, resetAt, now };
     }
     case 'busy':
-      return { code: 'budget_held', kind: refusal.scope.kind, name: refusal.scope.name };
+      return { code: 'budget_held', ...named(refusal.scope) };
     case 'limited': {
       const { scope, rate, limit, retryIn } = refusal;
       const whose = scope === undefined ? {} : { scope: { kind: scope.kind, name: scope.name } };

@@ -2,7 +2,7 @@
 
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
+import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { PolicyWrite } from '#core/ports/registry.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
@@ -59,7 +59,7 @@ export type Action =
     })
   | (OnInstance & {
       readonly action: 'ClaimAlias';
-      readonly scope: ScopeKind;
+      readonly scope: ClaimKind;
       readonly alias: string;
       /** Hash of the value that proves an adoption. */
       readonly proof?: string;

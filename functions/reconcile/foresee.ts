@@ -54,9 +54,9 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
       return [{ fact: 'retired', instance: action.instance, key: action.claim }];
     case 'WritePolicy': {
       const {
-        write: { policy, recount },
+        write: { policy, recounts = [] },
       } = action;
-      const sums = new Map(recount === undefined ? [] : [[sumKey(policy.scopeId, recount), 0n]]);
+      const sums = new Map(recounts.map(({ scopeId, window }) => [sumKey(scopeId, window), 0n]));
       return [
         { fact: 'policy', instance: action.instance, key: action.claim, policy },
         { fact: 'sums', instance: action.instance, sums },

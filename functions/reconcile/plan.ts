@@ -1,6 +1,7 @@
 // What is to be done? Pure and total: the same world and the same instant give the same actions.
 
 import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import { FINALIZER } from '#crds/group.ts';
 import type { Action } from './action.ts';
 import { about } from './plan/about.ts';
@@ -21,8 +22,8 @@ export interface Plan {
 }
 
 /** Steps while there are any that can be taken; after them what the statuses should say. Empty: everything is as it should be. */
-export function plan(world: World, now: Millis): Plan {
-  const outlook = createOutlook(world, now);
+export function plan(world: World, now: Millis, hash: Hash): Plan {
+  const outlook = createOutlook(world, now, hash);
   const screened = holdDeletes(planSteps(outlook), world);
   if (screened.actions.length > 0) return screened;
   return {

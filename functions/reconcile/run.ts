@@ -31,7 +31,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   const deeds: Deed[] = [];
   let held: ReadonlyArray<Held> = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const planned = plan(world, started);
+    const planned = plan(world, started, deps.hash);
     held = planned.held;
     const todo = planned.actions.filter((action) => isWorthTrying(action, tries));
     if (todo.length === 0) break;
@@ -55,7 +55,7 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const isDue = certificates !== undefined && scope.look === 'everywhere';
   const rows: PlannedRow[] = isDue ? [...(await foreseeCertificate(deps, certificates))] : [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const todo = plan(world, now).actions.filter((action) => isWorthTrying(action, tries));
+    const todo = plan(world, now, deps.hash).actions.filter((action) => isWorthTrying(action, tries));
     if (todo.length === 0) break;
     rows.push(...todo.map(toRow));
     for (const action of todo) learn(world, foresee(action, world, now));

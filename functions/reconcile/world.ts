@@ -2,7 +2,7 @@
 
 import type { Nano } from '#core/money.ts';
 import type { Millis, Window } from '#core/ports/money.ts';
-import type { ScopeId, ScopeKind } from '#core/ports/policy.ts';
+import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Holder, InstanceRow, InstanceState } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Finding } from '#crds/judge.ts';
@@ -154,7 +154,7 @@ export const pathOf = (at: { readonly namespace: string; readonly name: string }
 export const idOf = (kind: string, at: { readonly namespace: string; readonly name: string }): ObjectId =>
   `${kind}/${at.namespace}/${at.name}`;
 
-export const claimKey = (kind: ScopeKind, alias: string): string => `${kind} ${alias}`;
+export const claimKey = (kind: ClaimKind, alias: string): string => `${kind} ${alias}`;
 
 export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${scopeId} ${start} ${end}`;
 
@@ -164,10 +164,10 @@ const SCOPES = {
   VirtualKey: 'key',
   User: 'user',
   Team: 'team',
-} as const satisfies Record<Member['kind'], ScopeKind>;
+} as const satisfies Record<Member['kind'], ClaimKind>;
 
 /** What a member claims on its instance. */
-export function aliasOf(member: Member): { readonly kind: ScopeKind; readonly alias: string; readonly key: string } {
+export function aliasOf(member: Member): { readonly kind: ClaimKind; readonly alias: string; readonly key: string } {
   const kind = SCOPES[member.kind];
   const alias =
     member.kind === 'VirtualKey'

@@ -64,8 +64,8 @@ export interface Bed {
   value(secret: string, namespace?: string): Promise<string | undefined>;
   /** Whether the gateway would know this value. */
   works(value: string | undefined, instance?: string): Promise<boolean>;
-  /** Books a charge to the scope with this alias, in its current window. */
-  spend(alias: string, dollars: string): Promise<void>;
+  /** Books a charge to the scope with this alias, in its current window; and to its budget for the model, if it has one. */
+  spend(alias: string, dollars: string, model?: string): Promise<void>;
   /** Reasons of the events about an object, in the order of their creation. */
   events(name: string): ReadonlyArray<string>;
   /** Writes to the cluster so far. */
@@ -235,18 +235,22 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
       const uid = (await get(gatewayInstances, instance))?.metadata.uid ?? '';
       return value !== undefined && (await open('gateway').policies(uid).find(sha256(value))) !== undefined;
     },
-    spend: async (alias, dollars) => {
+    spend: async (alias, dollars, model) => {
       const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';
       const claim = (await open('gateway').claims(uid)).find((one) => one.alias === alias);
       if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
       const { windowAt } = await import('#core/window.ts');
       const { parseMoney } = await import('#core/money.ts');
-      const window = windowAt({ ...claim.policy.budget, anchor: claim.anchor }, now);
+      const scopes = 'modelScopes' in claim.policy ? (claim.policy.modelScopes ?? []) : [];
+      const paying = [claim.policy, ...scopes.filter(({ name }) => name === model)];
+      const charges = paying.flatMap(({ scopeId, budget, anchor }) =>
+        budget === undefined ? [] : [{ scopeId, window: windowAt({ ...budget, anchor }, now) }],
+      );
       await open('gateway').book(uid, [
         {
           id: uuidv7(now),
           kind: 'settled',
-          charges: [{ scopeId: claim.scopeId, window }],
+          charges,
           cost: parseMoney(dollars) ?? 0n,
           tokens: { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 },
           model: 'small',

@@ -227,7 +227,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const recount = async (window: Window) => {
         const { scopeId, anchor, alias } = await claimed();
         const policy = { scopeId, kind: 'team' as const, name: alias, blocked: false, models: [], anchor };
-        await registry.writePolicies(INSTANCE, [{ policy, recount: window }]);
+        await registry.writePolicies(INSTANCE, [{ policy, recounts: [{ scopeId: policy.scopeId, window }] }]);
       };
       const paidAt = (scopeId: ScopeId, time: Millis, cost: Nano, window = WINDOW) =>
         entryOf({ id: idAt(time), cost, charges: [{ scopeId, window }, scopeWindow(1)] });

@@ -4,7 +4,11 @@ import type { Millis, Nano, Window } from './money.ts';
 /** A claim row in PostgreSQL, never a Kubernetes uid (LEDGER 2). */
 export type ScopeId = string;
 
-export type ScopeKind = 'key' | 'user' | 'team';
+/** What is claimed by an alias. */
+export type ClaimKind = 'key' | 'user' | 'team';
+
+/** `model`: a key's budget for one model. */
+export type ScopeKind = ClaimKind | 'model';
 
 export interface Budget {
   /** Nano-dollars as a decimal string: policies are stored as JSON, and JSON numbers are not exact. */
@@ -33,8 +37,10 @@ export interface Wording {
 export interface ScopePolicy extends Wording {
   readonly scopeId: ScopeId;
   readonly kind: ScopeKind;
-  /** The alias (key), e-mail (user) or team alias, as clients and 429s name it. */
+  /** The alias (key), e-mail (user), team alias or model name, as clients and 429s name it. */
   readonly name: string;
+  /** Of a model: the alias of the key whose budget it is. */
+  readonly of?: string;
   readonly blocked: boolean;
   /** Empty = no restriction. Exact match against model names. */
   readonly models: ReadonlyArray<string>;
@@ -53,6 +59,8 @@ export interface KeyPolicy extends ScopePolicy {
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
+  /** Budgets of this key for single models, which requests for these spend from too. Absent: none. */
+  readonly modelScopes?: ReadonlyArray<ScopePolicy>;
   /** The key outlives its object (`deletionPolicy: Retain`): name of the Secret in `object.namespace` that keeps it. The gateway does not care. */
   readonly retained?: string;
 }

@@ -284,10 +284,12 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
 
       test('many policies are written in one call, edited budgets among them', async () => {
         const claims = await Promise.all(Array.from({ length: 700 }, (_, place) => claim(`key-${place}`)));
-        const recount = { start: 0, end: 3_600_000 };
+        const window = { start: 0, end: 3_600_000 };
         const policyOf = (claimed: Claim) => keyPolicy(claimed, { models: [`model of ${claimed.alias}`] });
         const writes = claims.map((claimed, place) =>
-          place % 9 === 0 ? { policy: policyOf(claimed) } : { policy: policyOf(claimed), recount },
+          place % 9 === 0
+            ? { policy: policyOf(claimed) }
+            : { policy: policyOf(claimed), recounts: [{ scopeId: claimed.scopeId, window }] },
         );
         await registry.writePolicies(INSTANCE.uid, writes);
         const listed = await registry.claims(INSTANCE.uid);

@@ -1,6 +1,6 @@
 // Which aliases are claimed, which key values live, which policies hold? PostgreSQL, written by reconcile only.
-import type { Millis, Window } from './money.ts';
-import type { KeyPolicy, ScopeId, ScopeKind, ScopePolicy } from './policy.ts';
+import type { Millis } from './money.ts';
+import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy, ScopeWindow } from './policy.ts';
 
 /** The Kubernetes object that holds a claim. */
 export interface Holder {
@@ -23,7 +23,7 @@ export interface LiveValue {
 /** One claimed alias of an instance: a scope with a ledger. `policy` is what the gateway acts on; absent until first written. */
 export interface Claim {
   readonly scopeId: ScopeId;
-  readonly kind: ScopeKind;
+  readonly kind: ClaimKind;
   readonly alias: string;
   readonly holder: Holder;
   /** Creation of the claim: the anchor of rolling windows and of a key's lifetime. */
@@ -35,10 +35,10 @@ export interface Claim {
 
 export type ClaimOutcome = { readonly won: true; readonly claim: Claim } | { readonly won: false; readonly by: Holder };
 
-/** A policy to write. `recount`: the windows of a changed `budgetDuration`; their sums are made from entries in the same transaction (LEDGER 4). */
+/** A policy to write. `recounts`: the windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 4). */
 export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy;
-  readonly recount?: Window;
+  readonly recounts?: ReadonlyArray<ScopeWindow>;
 }
 
 export interface InstanceRow {
@@ -84,7 +84,7 @@ export interface Registry {
    * First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. `proof` is the hash of a
    * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10).
    */
-  claim(instanceUid: string, kind: ScopeKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
+  claim(instanceUid: string, kind: ClaimKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
   /** Of an instance that is not recorded the clock alone. */
   instance(uid: string): Promise<InstanceState>;
   /** The open instances of a cluster. */

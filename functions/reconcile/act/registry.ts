@@ -42,7 +42,10 @@ const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
     }
     const { now: time, adopted } = await registry.instance(uid);
     const claims = await readClaims(registry, uid);
-    const sums = await readSums(registry, membersOn(instance, hands), claims, hands.now);
+    const sums = await readSums(registry, membersOn(instance, hands), claims, {
+      now: hands.now,
+      hash: hands.deps.hash,
+    });
     hands.memory.opened.add(openedKey(uid, hands.world.instances.get(instance)?.database.message ?? '', ledger));
     return done({ fact: 'opened', instance, time, ...(adopted === undefined ? {} : { adopted }), claims, sums });
   });
@@ -81,7 +84,10 @@ const claimAlias: Performer<'ClaimAlias'> = (action, hands) =>
     const found = done({ fact: 'claim', instance, key, claim });
     // A claim that is older than this run has spent something: its sum was not asked for while it was somebody else's.
     if (claim.policy === undefined) return found;
-    const sums = await readSums(registry, membersOn(instance, hands), new Map([[key, claim]]), hands.now);
+    const sums = await readSums(registry, membersOn(instance, hands), new Map([[key, claim]]), {
+      now: hands.now,
+      hash: hands.deps.hash,
+    });
     return done({ fact: 'claim', instance, key, claim }, { fact: 'sums', instance, sums });
   });
 
@@ -129,9 +135,7 @@ async function writeAll(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: 
   return on(first, hands, async ({ uid, registry }) => {
     const writes = actions.map(({ write }) => write);
     await registry.writePolicies(uid, writes);
-    const recounted = writes.flatMap(({ policy: { scopeId }, recount }) =>
-      recount === undefined ? [] : [{ scopeId, window: recount }],
-    );
+    const recounted = writes.flatMap(({ recounts }) => recounts ?? []);
     const spent = recounted.length === 0 ? [] : await registry.sums(recounted);
     const sums = new Map(spent.map((sum) => [sumKey(sum.scopeId, sum.window), sum.spent]));
     return done(

@@ -56,7 +56,7 @@ export async function reachDatabase(
     const { now: time, adopted } = await registry.instance(metadata.uid);
     // What is settled is booked before it is summed up; a database that is away was found so already.
     if (acts && store !== undefined && memory.opened.has(key)) await flush(look, metadata.uid, store);
-    const sums = await readSums(registry, members, claims, now);
+    const sums = await readSums(registry, members, claims, { now, hash: deps.hash });
     memory.databases.set(metadata.uid, { registry, where });
     const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
     return { database, time, ...(adopted === undefined ? {} : { adopted }), claims, sums, link };

@@ -19,7 +19,8 @@ import {
   teamMistakes,
   withMistakes,
 } from './mistakes.ts';
-import type { Outlook } from './outlook.ts';
+import { spentModels } from './model-budgets.ts';
+import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf, payersOf } from './policies.ts';
 import { spendOf } from './spend.ts';
 
@@ -54,6 +55,8 @@ function firstCause(view: KeyView, outlook: Outlook): Problem | undefined {
     () => whyExpired(view, claim, outlook.now),
     // Its own budget and those of its user and teams are not used up.
     () => whyExceeded(key, claim, instance, outlook.now, payers.members),
+    // One model at least has something left of its own budget.
+    () => whyAllSpent(key, claim, instance, outlook),
     // One model at least of those it may use is served.
     () => whyUnserved(key, outlook),
   ];
@@ -143,13 +146,26 @@ function whyExceeded(
   return undefined;
 }
 
+/** Every model that it may use has a budget of its own that is used up. Some alone are told in `ModelsReady`. */
+function whyAllSpent(
+  key: KeyView['object'],
+  claim: Claim,
+  instance: InstanceView,
+  outlook: Outlook,
+): Problem | undefined {
+  const spent = spentModels(key, claim, instance, outlook);
+  const isAll =
+    key.spec.models.length > 0 && key.spec.models.every((name) => spent.some(({ model }) => model === name));
+  return isAll ? spent[0]?.problem : undefined;
+}
+
 /** None of its models is served. Some alone are told in `ModelsReady`. */
 function whyUnserved(member: Member, outlook: Outlook): Problem | undefined {
   const unserved = modelMistakes(member, outlook);
   return unserved.length === member.spec.models.length ? toProblem(unserved) : undefined;
 }
 
-/** `ModelsReady`: whether the instance serves all of its models; unknown while that cannot be told of an instance. */
+/** `ModelsReady`: whether the instance serves all of its models, and each has something left of its own budget; unknown while that cannot be told of an instance. */
 export function judgeModels(member: Member, outlook: Outlook): Judgement {
   const type = 'ModelsReady';
   const standing = outlook.standing(member);
@@ -159,12 +175,23 @@ export function judgeModels(member: Member, outlook: Outlook): Judgement {
   }
   const unserved = toProblem(modelMistakes(member, outlook));
   if (unserved !== undefined) return { type, status: 'False', ...unserved };
+  const spent = spentOn(member, standing, outlook);
+  if (spent !== undefined) return { type, status: 'False', ...spent };
   return {
     type,
     status: 'True',
     reason: 'Ready',
     message: `the instance serves all models of the ${NOUN[member.kind]}`,
   };
+}
+
+function spentOn(member: Member, standing: Standing, outlook: Outlook): Problem | undefined {
+  if (member.kind !== 'VirtualKey' || standing.at !== 'admitted') return undefined;
+  const state = outlook.claim(member, standing.instance);
+  if (state.state !== 'ours') return undefined;
+  const spent = spentModels(member, state.claim, standing.instance, outlook);
+  const [first] = spent;
+  return first && { reason: first.problem.reason, message: spent.map(({ problem }) => problem.message).join('; ') };
 }
 
 const NOUN = { VirtualKey: 'key', User: 'user', Team: 'team' } as const;

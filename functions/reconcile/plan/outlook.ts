@@ -2,6 +2,7 @@
 import { admitsNamespace } from '#core/allowed-namespaces.ts';
 import type { Finding } from '#core/finding.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import type { Claim, Holder } from '#core/ports/registry.ts';
 import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance-found.ts';
 import { type Reference, type Referred, referenceFound } from '#core/rules/reference-found.ts';
@@ -49,6 +50,8 @@ export type Payer<T> =
 export interface Outlook {
   readonly world: World;
   readonly now: Millis;
+  /** Ids of scopes that nobody claims are made with it. */
+  readonly hash: Hash;
   judge(view: InstanceView): InstanceJudgement;
   standing(member: Member): Standing;
   claim(member: Member, instance: InstanceView): ClaimView;
@@ -61,7 +64,7 @@ export interface Outlook {
 
 const MOST_TEAMS = 8;
 
-export function createOutlook(world: World, now: Millis): Outlook {
+export function createOutlook(world: World, now: Millis, hash: Hash): Outlook {
   const judgements = new Map<InstanceView, InstanceJudgement>();
   const judge = (view: InstanceView) => {
     const judged = judgements.get(view) ?? judgeInstance(view);
@@ -148,7 +151,7 @@ export function createOutlook(world: World, now: Millis): Outlook {
       .map((team) => teamOf(team, `spec.teamRefs of User ${JSON.stringify(user.metadata.name)}`));
   };
 
-  return { world, now, judge, standing, claim, wanting, user: userOf, teams: teamsOf };
+  return { world, now, hash, judge, standing, claim, wanting, user: userOf, teams: teamsOf };
 }
 
 /** What a reference leads to, as the rule about it asks. */

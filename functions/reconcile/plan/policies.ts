@@ -11,6 +11,7 @@ import type { Member } from '../world.ts';
 import { aliasOf, instancePathOf } from '../world.ts';
 import { about } from './about.ts';
 import { budgetOf, windowOf } from './budget.ts';
+import { modelScopesOf } from './model-budgets.ts';
 import type { Outlook } from './outlook.ts';
 import { wordsOf } from './words.ts';
 
@@ -48,6 +49,7 @@ function keyPolicy(key: VirtualKey, claim: Claim, outlook: Outlook): KeyPolicy |
   if (payers.waiting) return undefined;
   const { namespace, name } = key.metadata;
   const expiresAt = expiryOf(key, claim);
+  const models = modelScopesOf(key, claim, outlook.hash);
   return {
     ...shared(key, claim),
     kind: 'key',
@@ -55,6 +57,7 @@ function keyPolicy(key: VirtualKey, claim: Claim, outlook: Outlook): KeyPolicy |
     ...(expiresAt === undefined ? {} : { expiresAt }),
     object: { namespace, name },
     charges: payers.claims.map(({ scopeId }) => scopeId),
+    ...(models.length === 0 ? {} : { modelScopes: models }),
   };
 }
 
@@ -112,12 +115,21 @@ export function payersOf(key: VirtualKey, outlook: Outlook): Payers {
   };
 }
 
-/** Another window than the one that was counted: its sum is made anew from the entries inside it (LEDGER 4). */
-function recount(policy: ScopePolicy, claim: Claim, now: number): Pick<PolicyWrite, 'recount'> {
-  if (policy.budget === undefined || claim.policy === undefined || sameWindows(policy.budget, claim.policy.budget))
-    return {};
-  return { recount: windowOf(policy.budget, claim.anchor, now) };
+/** Other windows than those that were counted: their sums are made anew from the entries inside them (LEDGER 4). */
+function recount(policy: ScopePolicy | KeyPolicy, claim: Claim, now: number): Pick<PolicyWrite, 'recounts'> {
+  if (claim.policy === undefined) return {};
+  const before = new Map(scopesIn(claim.policy).map(({ scopeId, budget }) => [scopeId, budget]));
+  const recounts = scopesIn(policy).flatMap(({ scopeId, budget }) => {
+    if (budget === undefined || sameWindows(budget, before.get(scopeId))) return [];
+    return [{ scopeId, window: windowOf(budget, claim.anchor, now) }];
+  });
+  return recounts.length === 0 ? {} : { recounts };
 }
+
+const scopesIn = (policy: ScopePolicy | KeyPolicy): ReadonlyArray<ScopePolicy> => [
+  policy,
+  ...('modelScopes' in policy ? (policy.modelScopes ?? []) : []),
+];
 
 const sameWindows = (a: Budget, b: Budget | undefined): boolean =>
   a.duration === b?.duration && a.alignment === b.alignment;

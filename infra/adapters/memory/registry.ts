@@ -153,8 +153,8 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     return { hash, createdAt, ...(asked === undefined ? {} : { asked }) };
   }
 
-  async function writePolicy(instanceUid: string, { policy, recount: window }: PolicyWrite): Promise<void> {
-    if (window !== undefined) await recount?.(policy.scopeId, window);
+  async function writePolicy(instanceUid: string, { policy, recounts = [] }: PolicyWrite): Promise<void> {
+    for (const { scopeId, window } of recounts) await recount?.(scopeId, window);
     const row = rows.get(policy.scopeId);
     if (row !== undefined && row.instanceUid === instanceUid && !row.retired) row.policy = structuredClone(policy);
   }

@@ -1,5 +1,5 @@
 // Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
-import type { KeyPolicy, ScopeId, ScopeKind, ScopePolicy } from '#core/ports/policy.ts';
+import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, ClaimOutcome, Holder, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import { retire } from './retire.ts';
@@ -34,7 +34,7 @@ export function createClaims(session: Session): Claims {
 
 interface ClaimRow {
   readonly scope_id: ScopeId;
-  readonly kind: ScopeKind;
+  readonly kind: ClaimKind;
   readonly alias: string;
   readonly holder_uid: string;
   readonly holder_namespace: string;
@@ -63,7 +63,7 @@ function toClaim(row: ClaimRow): Claim {
 
 interface Asked {
   readonly instanceUid: string;
-  readonly kind: ScopeKind;
+  readonly kind: ClaimKind;
   readonly alias: string;
   readonly holder: Holder;
   readonly proof: string | undefined;

@@ -13,7 +13,7 @@ export function createPolicyWrites(session: Session): Pick<Registry, 'writePolic
   return {
     writePolicies: async (instanceUid, writes) => {
       const { recounted = [], plain = [] } = Object.groupBy(sorted(writes), (write) =>
-        write.recount === undefined ? 'plain' : 'recounted',
+        write.recounts === undefined ? 'plain' : 'recounted',
       );
       for (const portion of [...inPortions(recounted, RECOUNTED_PORTION), ...inPortions(plain, PORTION)]) {
         await session.transaction(BACKGROUND_LIMIT, (query) => writePortion(query, instanceUid, portion));
@@ -23,9 +23,7 @@ export function createPolicyWrites(session: Session): Pick<Registry, 'writePolic
 }
 
 async function writePortion(query: Query, instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void> {
-  const recounts = writes.flatMap(({ policy, recount: window }) =>
-    window === undefined ? [] : [{ scopeId: policy.scopeId, window }],
-  );
+  const recounts = writes.flatMap((write) => write.recounts ?? []);
   if (recounts.length > 0) await recount(query, instanceUid, recounts);
   await query(WRITE, [instanceUid, JSON.stringify(writes.map(({ policy }) => policy))]);
 }

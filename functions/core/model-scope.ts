@@ -1,0 +1,14 @@
+// Which scope is a key's budget for one model? One that follows from the key's own, so that nobody has to claim it (decision: model budgets).
+import type { Hash } from './ports/platform.ts';
+import type { ScopeId } from './ports/policy.ts';
+
+/**
+ * The same for the same key and model, whoever asks: a UUID of version 8 (RFC 9562) out of a hash. It lives as long as the
+ * key's claim does: rotation, adoption, and a budget that is taken out of the spec and put back, all keep what was spent.
+ */
+export function modelScopeId(hash: Hash, key: ScopeId, model: string): ScopeId {
+  const hex = hash(`model scope\n${key}\n${model}`);
+  const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16);
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `${variant}${hex.slice(17, 20)}`];
+  return [...parts, hex.slice(20, 32)].join('-');
+}

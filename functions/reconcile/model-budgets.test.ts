@@ -1,0 +1,128 @@
+// Does a key have budgets for single models, and do they keep what was spent whatever is edited?
+import { beforeEach, expect, test } from 'vitest';
+import { modelScopeId } from '#core/model-scope.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  sha256,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+const DAY = 86_400_000;
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+});
+
+const edit = async (spec: object): Promise<void> => {
+  await bed.edit(virtualKeys, 'chat', { spec });
+  await bed.sweep();
+};
+const apply = async (modelMaxBudget: object, more: object = {}): Promise<void> => {
+  await bed.apply(makeKey({ modelMaxBudget, ...more }));
+  expect((await bed.sweep()).failed).toEqual({});
+};
+const policy = async (): Promise<KeyPolicy> => {
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  const claim = (await bed.database().claims(uid)).find(({ alias }) => alias === 'chat');
+  return claim?.policy as KeyPolicy;
+};
+const modelsReady = async (): Promise<string> => {
+  const { conditions } = await bed.status(virtualKeys, 'chat');
+  const found = conditions?.find(({ type }) => type === 'ModelsReady');
+  return `${found?.status} ${found?.reason}: ${found?.message}`;
+};
+const isActive = async () => (await bed.status(virtualKeys, 'chat')).isActive;
+
+test('the gateway gets to know each, with windows that are counted from the key’s claim and aligned as the key’s', async () => {
+  await apply(
+    { small: { maxBudget: '1.5', budgetDuration: '1d' }, large: { maxBudget: '0', budgetDuration: '1mo' } },
+    { budgetWindow: 'Calendar' },
+  );
+  const { scopeId, anchor, modelScopes } = await policy();
+  expect(modelScopes).toEqual([
+    {
+      ...{ scopeId: modelScopeId(sha256, scopeId, 'large'), kind: 'model', name: 'large', of: 'chat' },
+      ...{ blocked: false, models: [], anchor },
+      budget: { limit: '0', duration: '1mo', alignment: 'Calendar' },
+    },
+    {
+      ...{ scopeId: modelScopeId(sha256, scopeId, 'small'), kind: 'model', name: 'small', of: 'chat' },
+      ...{ blocked: false, models: [], anchor },
+      budget: { limit: '1500000000', duration: '1d', alignment: 'Calendar' },
+    },
+  ]);
+  expect((await bed.sweep()).actions).toEqual({});
+  await edit({ modelMaxBudget: null });
+  expect(await policy()).not.toHaveProperty('modelScopes');
+});
+
+test('one that is used up is told in ModelsReady, with what to do; the key goes on with other models', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  expect(await modelsReady()).toMatch('True Ready');
+  await bed.spend('chat', '1', 'small');
+  await bed.sweep();
+  expect(await modelsReady()).toBe(
+    'False BudgetExceeded: it has spent 1 of 1 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget, or wait until 2026-11-22T12:00:00Z',
+  );
+  expect(await isActive()).toBe(true);
+  await edit({ modelMaxBudget: { small: { maxBudget: '1.000000001' } } });
+  expect(await modelsReady()).toMatch('True Ready');
+  await bed.spend('chat', '1', 'small');
+  bed.clock.pass(DAY);
+  await bed.sweep();
+  expect(await modelsReady()).toMatch('True Ready');
+});
+
+test('a key all of whose models have used up their own budgets does not work', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { models: ['small'] });
+  await bed.spend('chat', '1', 'small');
+  await bed.sweep();
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
+  expect(await isActive()).toBe(false);
+});
+
+test('another budgetDuration recounts: the new window holds what was spent inside it, and going back neither refills nor loses', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1h' } });
+  await bed.spend('chat', '1', 'small');
+  bed.clock.pass(3_600_000);
+  await bed.sweep();
+  expect(await modelsReady()).toMatch('True Ready');
+  await edit({ modelMaxBudget: { small: { budgetDuration: '1d' } } });
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+  await edit({ modelMaxBudget: { small: { budgetDuration: '1h' } } });
+  expect(await modelsReady()).toMatch('True Ready');
+});
+
+test('a budget that is taken out and put back has what it had spent; also in another window', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  await bed.spend('chat', '1', 'small');
+  await edit({ modelMaxBudget: null });
+  expect(await modelsReady()).toMatch('True Ready');
+  await edit({ modelMaxBudget: { small: { maxBudget: '1', budgetDuration: '1d' } } });
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+  await edit({ modelMaxBudget: null });
+  await edit({ modelMaxBudget: { small: { maxBudget: '1', budgetDuration: '2d' } } });
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+});
+
+test('a key that is adopted brings what it spent on each model along; one with a new value begins anew', async () => {
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { deletionPolicy: 'Retain' });
+  await bed.spend('chat', '1', 'small');
+  const before = (await policy()).modelScopes;
+  await bed.remove(virtualKeys, 'chat');
+  await bed.sweep();
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  expect((await policy()).modelScopes).toEqual(before);
+  expect(await modelsReady()).toMatch('False BudgetExceeded');
+  await bed.remove(virtualKeys, 'chat');
+  await bed.sweep();
+  await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
+  expect(await modelsReady()).toMatch('True Ready');
+});

@@ -1,0 +1,51 @@
+// What may a key spend on single models, what has it spent, and which of them has it used up? (`modelMaxBudget`)
+import { toTimestamp } from '#core/conditions.ts';
+import { modelScopeId } from '#core/model-scope.ts';
+import { formatMoney, parseMoney } from '#core/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
+import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
+import type { Claim } from '#core/ports/registry.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import { type InstanceView, type Member, type Problem, sumKey } from '../world.ts';
+import { windowOf } from './budget.ts';
+import type { Outlook } from './outlook.ts';
+
+export interface ModelScope extends ScopePolicy {
+  readonly kind: 'model';
+  readonly budget: Budget;
+}
+
+/** By model name; windows are aligned and anchored as the key's own. */
+export function modelScopesOf(member: Member, claim: Claim, hash: Hash): ReadonlyArray<ModelScope> {
+  if (member.kind !== 'VirtualKey') return [];
+  const { modelMaxBudget, budgetWindow } = member.spec;
+  if (modelMaxBudget === undefined) return [];
+  return Object.entries(modelMaxBudget)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([model, budget]) => {
+      const { maxBudget, budgetDuration } = budget;
+      return {
+        scopeId: modelScopeId(hash, claim.scopeId, model),
+        ...{ kind: 'model', name: model, of: claim.alias, blocked: false, models: [] },
+        budget: { limit: String(parseMoney(maxBudget)), duration: budgetDuration, alignment: budgetWindow },
+        anchor: claim.anchor,
+      };
+    });
+}
+
+/** Models whose own budget is used up, in one sentence each. */
+export function spentModels(
+  key: VirtualKey,
+  claim: Claim,
+  instance: InstanceView,
+  { now, hash }: Pick<Outlook, 'now' | 'hash'>,
+): ReadonlyArray<{ readonly model: string; readonly problem: Problem }> {
+  return modelScopesOf(key, claim, hash).flatMap(({ scopeId, name: model, budget }) => {
+    const window = windowOf(budget, claim.anchor, now);
+    const spent = instance.sums.get(sumKey(scopeId, window)) ?? 0n;
+    if (spent < BigInt(budget.limit)) return [];
+    const path = `spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`;
+    const message = `it has spent ${formatMoney(spent)} of ${formatMoney(BigInt(budget.limit))} dollars on ${JSON.stringify(model)}: raise ${path}, or wait until ${toTimestamp(window.end)}`;
+    return [{ model, problem: { reason: 'BudgetExceeded', message } }];
+  });
+}
