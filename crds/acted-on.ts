@@ -6,7 +6,7 @@ import type { Kind, KindName } from './kinds.ts';
  * A test walks all fields of all specs: one that is neither here nor read by the functions fails, and so does one that is both.
  */
 export const notYetActedOn: Readonly<Record<KindName, readonly string[]>> = {
-  GatewayInstance: ['models[].gatewayParams.rpm', 'models[].gatewayParams.tpm'],
+  GatewayInstance: [],
   VirtualKey: [],
   User: [],
   Team: [],

@@ -8,6 +8,7 @@ import { readBody } from './body.ts';
 import { toChat } from './chat.ts';
 import type { Background, GatewayDeps } from './deps.ts';
 import { createHealth } from './health.ts';
+import { createRank } from './rank.ts';
 import { type Line, openLine } from './record.ts';
 import { createReserve } from './reserve.ts';
 import { namesOf, toRefusal } from './respond.ts';
@@ -24,9 +25,10 @@ export function createHandle(
   authenticate: Authenticate,
   dialects: ReadonlyMap<DialectName, Dialect>,
 ): Handle {
-  const reserve = createReserve(deps);
   const health = createHealth(deps);
-  const route = createRoute(deps, health, dialects);
+  const rank = createRank(deps, health, dialects);
+  const reserve = createReserve(deps, rank);
+  const route = createRoute(rank);
   const callUpstream = createCallUpstream(deps, health);
   const settle = createSettle(deps);
 
@@ -47,7 +49,7 @@ export function createHandle(
     if (!grant.ok) return refuse(grant.failure, line);
     line.model(chat.value.model, chat.value.stream);
 
-    const reservation = await reserve(grant.value);
+    const reservation = await reserve(grant.value, line);
     if (!reservation.ok) return refuse(reservation.failure.failure, line, reservation.failure.rates);
     const { rates } = reservation.value.hold;
 

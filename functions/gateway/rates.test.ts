@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createScene, type Scene } from '#core/ledger/scene.promises.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { RateLimits } from '#core/ports/policy.ts';
@@ -146,4 +146,94 @@ test('tokens per minute are those that a reply really used, also when nobody sai
 test('where nothing is limited nothing is said of rates', async () => {
   const { chat } = stageWith({});
   expect(ratesIn(await chat(CHAT))).toEqual({});
+});
+
+describe('a model entry that takes so many requests or tokens per minute', () => {
+  const two = (first: Partial<SnapshotEntry>, second: Partial<SnapshotEntry>) =>
+    snapshotOf(
+      [
+        entry('gpt', { identifier: 'one', model: 'one', ...first }),
+        entry('gpt', { identifier: 'two', model: 'two', priority: 1, ...second }),
+      ],
+      { strategy: 'Priority' },
+    );
+  const asked = ({ fake }: ReturnType<typeof stage>) =>
+    fake.requests.map(({ body }) => String(JSON.parse(new TextDecoder().decode(body)).model));
+
+  test('is passed over when it is full, in favour of another of the same name; 429 when none is left', async () => {
+    const world = stageWith({}, { snapshot: two({ rpm: 1 }, { rpm: 2 }) });
+    for (let turn = 0; turn < 3; turn += 1) expect((await world.chat(CHAT)).status).toBe(200);
+    await scene.time.advance(10_000);
+    const refused = await world.chat(CHAT);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '51']);
+    expect(await refused.json()).toMatchObject({
+      error: {
+        code: 'rate_limit_exceeded',
+        message: 'Nothing that serves the model "gpt" takes more now. Try again in 51 s.',
+      },
+    });
+    expect(asked(world)).toEqual(['one', 'two', 'two']);
+    expect(world.lines[1]?.fields).toMatchObject({
+      identifier: 'two',
+      skipped: ['one: full: its requests or tokens per minute are used up'],
+    });
+    await scene.time.advance(51_000);
+    await world.chat(CHAT);
+    expect(asked(world).at(-1)).toBe('one');
+  });
+
+  test('counts the tokens that its own replies used, in all processes', async () => {
+    const usage = { prompt_tokens: 900, completion_tokens: 200 };
+    const snapshot = two({ tpm: 1100 }, {});
+    const world = stageWith({}, { snapshot, script: () => ({ body: completion('hello', usage) }) });
+    const other = stageWith({}, { snapshot, script: () => ({ body: completion('hello', usage) }) });
+    const short = { ...CHAT, max_completion_tokens: 100 };
+    await world.chat(short);
+    await other.chat(short);
+    expect([asked(world), asked(other)]).toEqual([['one'], ['two']]);
+  });
+
+  test('is asked for its room again when another one has failed, and stays alone where it is full', async () => {
+    const script: World['script'] = (request) =>
+      new TextDecoder().decode(request.body).includes('"one"')
+        ? { status: 500, body: '{}' }
+        : { body: completion('x') };
+    const routing = { snapshot: two({}, { rpm: 1 }), script };
+    const world = stageWith({}, routing);
+    expect((await world.chat(CHAT)).status).toBe(200);
+    const failed = world.chat(CHAT);
+    await scene.time.advance(2000);
+    expect((await failed).status).toBe(502);
+    expect(asked(world)).toEqual(['one', 'two', 'one', 'one']);
+  });
+
+  test('whose every attempt counts: a retry is a request too', async () => {
+    const script: World['script'] = (_, call) => (call === 1 ? { status: 500, body: '{}' } : { body: completion('x') });
+    const world = stageWith({}, { snapshot: snapshotOf([entry('gpt', { rpm: 2 })]), script });
+    const first = world.chat(CHAT);
+    await scene.time.advance(1000);
+    expect((await first).status).toBe(200);
+    expect((await world.chat(CHAT)).status).toBe(429);
+    expect(asked(world)).toHaveLength(2);
+  });
+
+  test('uses nothing of a key that is refused for its own sake', async () => {
+    const world = stageWith({ rpmLimit: 1 }, { snapshot: two({ rpm: 2 }, { rpm: 1 }) });
+    const statuses = [];
+    for (let turn = 0; turn < 3; turn += 1) statuses.push((await world.chat(CHAT)).status);
+    expect(statuses).toEqual([200, 429, 429]);
+    await scene.time.advance(61_000);
+    await world.chat(CHAT);
+    expect(asked(world)).toEqual(['one', 'one']);
+  });
+
+  test('is chosen by LeastBusy as without limits: a crowd that comes at once is spread', async () => {
+    const names = ['one', 'two', 'three'];
+    const entries = names.map((name) => entry('gpt', { identifier: name, model: name, rpm: 100 }));
+    const never = new Promise<never>(() => {});
+    const world = stageWith({}, { snapshot: snapshotOf(entries, { strategy: 'LeastBusy' }), script: () => never });
+    for (let request = 0; request < 6; request += 1) void world.chat(CHAT);
+    await expect.poll(() => world.fake.requests.length).toBe(6);
+    expect(asked(world).sort()).toEqual(['one', 'one', 'three', 'three', 'two', 'two']);
+  });
 });

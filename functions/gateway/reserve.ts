@@ -9,6 +9,9 @@ import type { Candidate, Grant } from './authorize.ts';
 import { payersOf } from './authorize.ts';
 import type { Chat } from './chat.ts';
 import type { GatewayDeps } from './deps.ts';
+import { limitOf } from './entry-limits.ts';
+import type { Rank, Ranking } from './rank.ts';
+import type { Line } from './record.ts';
 
 const made: unique symbol = Symbol('Reservation');
 
@@ -16,6 +19,8 @@ const made: unique symbol = Symbol('Reservation');
 export interface Reservation {
   readonly [made]: true;
   readonly grant: Grant;
+  /** Where entries are limited: in this order their room was asked for. */
+  readonly ranking: Ranking | undefined;
   readonly hold: Hold;
 }
 
@@ -25,20 +30,25 @@ export interface Unreserved {
   readonly rates?: RateView | undefined;
 }
 
-export type Reserve = (grant: Grant) => Promise<Result<Reservation, Unreserved>>;
+export type Reserve = (grant: Grant, line: Line) => Promise<Result<Reservation, Unreserved>>;
 
 /** Tokens of output where neither the client nor the entry names a limit. It is sent then, so that it is one. */
 const DEFAULT_OUTPUT = 16_384;
 /** Tokens of an answer whose client names no limit, as far as limits per minute go (decision: rate limits). */
 const USUAL_OUTPUT = 1024;
 
-export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>): Reserve {
-  return async function reserve(grant) {
+/** Where entries are limited they are ranked first: the best that has room is taken with the money. */
+export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>, rank: Rank): Reserve {
+  return async function reserve(grant, line) {
+    const isLimited = grant.candidates.some(({ entry }) => limitOf(entry) !== undefined);
+    const ranking = isLimited ? rank(grant, line) : undefined;
     const { amount, least, identifier } = dearest(grant);
     const { model } = grant.chat;
     const scopes = payersOf(grant.caller, model);
-    const held = await ledger.hold({ scopes, amount, least, model, identifier, tokens: tokensOf(grant) });
-    if (held.ok) return ok({ [made]: true, grant, hold: held.value });
+    const entries = ranking?.order.map(({ entry }) => limitOf(entry)) ?? [];
+    const held = await ledger.hold({ scopes, amount, least, model, identifier, tokens: tokensOf(grant), entries });
+    ranking?.settled();
+    if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
     return err({ failure: toFailure(held.failure, model, clock.now()), rates });
   };

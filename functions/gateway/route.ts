@@ -1,31 +1,13 @@
-// Which upstream? The entries of the model name that can be reached, in the order in which they are tried.
-import { ownAddress, partsOf } from '#core/credential-names.ts';
+// Which upstream? The entries that can be reached and have room, in the order in which they are tried, each with how much it may say.
 import type { Failure } from '#core/failure.ts';
-import type { Credentials } from '#core/ports/serving.ts';
-import { type DialectName, type Provider, providerOf } from '#core/providers.ts';
-import type { Price } from '#core/rates.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { SnapshotEntry } from '#core/snapshot.ts';
-import type { Candidate } from './authorize.ts';
-import type { GatewayDeps } from './deps.ts';
-import type { Health } from './health.ts';
-import { inOrder } from './order.ts';
+import type { Rank, Ranking, Reachable } from './rank.ts';
 import type { Line } from './record.ts';
 import { type OutputLimit, outputLimit, type Reservation } from './reserve.ts';
-import type { Dialect } from './wire/dialect.ts';
 
 const made: unique symbol = Symbol('Targets');
 
-/** An entry that can be called: where it listens, with which credentials, and how much it may say. */
-export interface Target {
-  readonly entry: SnapshotEntry;
-  readonly price: Price | undefined;
-  readonly provider: Provider;
-  readonly dialect: Dialect;
-  /** What stands before the dialect's path, without a slash at its end. */
-  readonly base: string;
-  /** Values by credential name. */
-  readonly credentials: Readonly<Record<string, string>>;
+export interface Target extends Reachable {
   readonly limit: OutputLimit;
 }
 
@@ -33,74 +15,31 @@ export interface Target {
 export interface Targets {
   readonly [made]: true;
   readonly reservation: Reservation;
+  /** The one whose room was taken with the hold. */
   readonly first: Target;
   readonly others: ReadonlyArray<Target>;
 }
 
+/** Why an entry is passed over. */
+export const FULL = 'full: its requests or tokens per minute are used up';
+
 export type Route = (reservation: Reservation, line: Line) => Result<Targets, Failure>;
 
-export function createRoute(
-  deps: Pick<GatewayDeps, 'credentials' | 'random' | 'clock'>,
-  health: Health,
-  dialects: ReadonlyMap<DialectName, Dialect>,
-): Route {
+export function createRoute(rank: Rank): Route {
   return function route(reservation, line) {
-    const { candidates, routing } = reservation.grant;
-    const reachable = candidates.flatMap((candidate) => {
-      const found = reach(candidate, reservation);
-      if (!found.ok) line.skipped(candidate.entry.identifier, found.failure);
-      return found.ok ? [found.value] : [];
-    });
-    const healthy = reachable.filter(({ entry }) => health.resting(entry.identifier) === undefined);
-    for (const { entry } of reachable) {
-      if (health.resting(entry.identifier) !== undefined) line.skipped(entry.identifier, 'put aside: it failed lately');
-    }
-    const order = inOrder(healthy, routing.strategy, { random: deps.random, inFlight: health.inFlight });
-    const [first, ...others] = order;
-    if (first === undefined) return err(nobody(reservation, reachable));
-    return ok({ [made]: true, reservation, first, others });
+    const { order, nobody } = reservation.ranking ?? fresh(reservation, line);
+    const taken = reservation.hold.entry ?? 0;
+    for (const { entry } of order.slice(0, taken)) line.skipped(entry.identifier, FULL);
+    const [first, ...others] = order
+      .slice(taken)
+      .map((reachable) => ({ ...reachable, limit: outputLimit(reservation, reachable) }));
+    return first === undefined ? err(nobody) : ok({ [made]: true, reservation, first, others });
   };
 
-  /** All rest: the first that may be asked again says when, and why. */
-  function nobody({ grant }: Reservation, reachable: ReadonlyArray<Target>): Failure {
-    const rests = reachable.flatMap(({ entry }) => health.resting(entry.identifier) ?? []);
-    const [soonest] = rests.sort((a, b) => a.until - b.until);
-    if (soonest?.rateLimited !== true) return { code: 'no_healthy_target', model: grant.chat.model };
-    return { code: 'upstream_rate_limited', retryAfter: Math.ceil((soonest.until - deps.clock.now()) / 1000) };
+  /** Nothing is limited: who is best is asked as late as can be. */
+  function fresh({ grant }: Reservation, line: Line): Ranking {
+    const ranking = rank(grant, line);
+    ranking.settled();
+    return ranking;
   }
-
-  function reach({ entry, price }: Candidate, reservation: Reservation): Result<Target, string> {
-    const provider = providerOf(entry.provider);
-    const dialect = dialects.get(provider.dialect);
-    if (dialect === undefined) return err(`the dialect of ${entry.provider} is not spoken yet`);
-    const credentials = readCredentials(entry, deps.credentials);
-    if (!credentials.ok) return credentials;
-    const base = credentials.value.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials.value);
-    if (base === undefined)
-      return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
-    if (!/^https?:\/\/[^\s/]/.test(base)) return err('apiBase is not an http address');
-    return ok({
-      entry,
-      price,
-      provider,
-      dialect,
-      base: base.replace(/\/+$/, ''),
-      credentials: credentials.value,
-      limit: outputLimit(reservation, { entry, price }),
-    });
-  }
-}
-
-/** All credentials of an entry, or which one is not there. Secrets made from files end in a newline; no value does. */
-function readCredentials(
-  entry: SnapshotEntry,
-  credentials: Credentials,
-): Result<Readonly<Record<string, string>>, string> {
-  const values: Record<string, string> = {};
-  for (const [name, ref] of Object.entries(entry.credentials)) {
-    const value = credentials.read(ref.secret, ref.entry)?.trim();
-    if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
-    values[name] = value;
-  }
-  return ok(values);
 }

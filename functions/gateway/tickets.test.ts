@@ -22,12 +22,13 @@ function skippingSteps(line: Parameters<CallUpstream>[2], request: Request): voi
   authorize(keyRecord(), chat, snapshotOf([]));
   const caller = {} as Caller;
   // @ts-expect-error A caller has not been granted anything.
-  reserve(caller);
+  reserve(caller, line);
   const grant = {} as Grant;
+  const ranking = {} as Reservation['ranking'];
   // @ts-expect-error A grant without money has no targets.
   route(grant, line);
   // @ts-expect-error Money cannot be made by hand.
-  route({ grant, hold: { id: '1', amount: 1n, charges: [] } } satisfies Reservation, line);
+  route({ grant, ranking, hold: { id: '1', amount: 1n, charges: [] } } satisfies Reservation, line);
   const reservation = {} as Reservation;
   // @ts-expect-error Nobody is called without targets.
   callUpstream(reservation, request, line);

@@ -5,11 +5,12 @@ import { err, type Result } from '#core/result.ts';
 import { type AttemptFailure, TIMED_OUT, UNREACHABLE, unspeakable } from './attempt-failure.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
+import { limitOf } from './entry-limits.ts';
 import { type Accepted, type Exchange, openExchange } from './exchange.ts';
 import type { Health } from './health.ts';
 import type { Line, ReplyEnd } from './record.ts';
 import type { Reservation } from './reserve.ts';
-import type { Target, Targets } from './route.ts';
+import { FULL, type Target, type Targets } from './route.ts';
 
 /** Why there is no exchange. `consumed`: the provider may have read the prompt all the same. */
 export interface NoExchange {
@@ -26,7 +27,7 @@ export type CallUpstream = (targets: Targets, request: Request, line: Line) => P
 const PAUSE = 100;
 
 export function createCallUpstream(
-  deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock'>,
+  deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger'>,
   health: Health,
 ): CallUpstream {
   return async function callUpstream(targets, request, line) {
@@ -36,7 +37,8 @@ export function createCallUpstream(
     let waiting: ReadonlyArray<Target> = [targets.first, ...targets.others];
     let again: ReadonlyArray<Target> = [];
     let last: NoExchange | undefined;
-    for (let tries = 0; tries <= routing.retries; tries += 1) {
+    let tries = 0;
+    while (tries <= routing.retries) {
       // Some were put aside meanwhile, by other requests or by the failures of this one.
       waiting = waiting.filter(isUp);
       if (waiting.length === 0) {
@@ -47,6 +49,9 @@ export function createCallUpstream(
       const [target, ...others] = waiting;
       if (target === undefined || request.signal.aborted || deadline.ended !== undefined) break;
       waiting = others;
+      // The first has its room since the hold; one that is full is passed over, and is no try.
+      if (last !== undefined && !(await moves(targets.reservation, target, line))) continue;
+      tries += 1;
       const result = await attempt(targets.reservation, target, deadline);
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;
@@ -58,6 +63,16 @@ export function createCallUpstream(
     deadline.close();
     return err(outcome(last, targets, request));
   };
+
+  async function moves({ hold }: Reservation, { entry }: Target, line: Line): Promise<boolean> {
+    const moved = await deps.ledger.move(hold, limitOf(entry));
+    if (!moved.ok)
+      line.skipped(
+        entry.identifier,
+        moved.failure.reason === 'limited' ? FULL : 'the store cannot say whether it is full',
+      );
+    return moved.ok;
+  }
 
   function isUp({ entry }: Target): boolean {
     return health.resting(entry.identifier) === undefined;

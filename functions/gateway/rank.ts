@@ -1,0 +1,92 @@
+// Which entries of the model name can be reached now, and in which order are they to be tried?
+import { ownAddress, partsOf } from '#core/credential-names.ts';
+import type { Failure } from '#core/failure.ts';
+import type { Credentials } from '#core/ports/serving.ts';
+import { type DialectName, type Provider, providerOf } from '#core/providers.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { SnapshotEntry } from '#core/snapshot.ts';
+import type { Candidate, Grant } from './authorize.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { Health } from './health.ts';
+import { inOrder } from './order.ts';
+import type { Line } from './record.ts';
+import type { Dialect } from './wire/dialect.ts';
+
+/** An entry that can be called: where it listens, and with which credentials. */
+export interface Reachable extends Candidate {
+  readonly provider: Provider;
+  readonly dialect: Dialect;
+  /** What stands before the dialect's path, without a slash at its end. */
+  readonly base: string;
+  /** Values by credential name. */
+  readonly credentials: Readonly<Record<string, string>>;
+}
+
+export interface Ranking {
+  /** The best first. */
+  readonly order: ReadonlyArray<Reachable>;
+  /** What a client is told where there are none. */
+  readonly nobody: Failure;
+  /** Until it is called the best one counts as busy with this request, for whoever ranks meanwhile. */
+  readonly settled: () => void;
+}
+
+export type Rank = (grant: Grant, line: Line) => Ranking;
+
+export function createRank(
+  deps: Pick<GatewayDeps, 'credentials' | 'random' | 'clock'>,
+  health: Health,
+  dialects: ReadonlyMap<DialectName, Dialect>,
+): Rank {
+  return function rank(grant, line) {
+    const reachable = grant.candidates.flatMap((candidate) => {
+      const found = reach(candidate);
+      if (!found.ok) line.skipped(candidate.entry.identifier, found.failure);
+      return found.ok ? [found.value] : [];
+    });
+    const healthy = reachable.filter(({ entry }) => health.resting(entry.identifier) === undefined);
+    for (const { entry } of reachable) {
+      if (health.resting(entry.identifier) !== undefined) line.skipped(entry.identifier, 'put aside: it failed lately');
+    }
+    const { strategy } = grant.routing;
+    const order = inOrder(healthy, strategy, { random: deps.random, inFlight: health.inFlight });
+    const [best] = order;
+    const settled = best === undefined ? () => {} : health.enter(best.entry.identifier);
+    return { order, nobody: nobody(grant, reachable), settled };
+  };
+
+  /** All rest: the first that may be asked again says when, and why. */
+  function nobody({ chat: { model } }: Grant, reachable: ReadonlyArray<Reachable>): Failure {
+    const rests = reachable.flatMap(({ entry }) => health.resting(entry.identifier) ?? []);
+    const [soonest] = rests.sort((a, b) => a.until - b.until);
+    if (soonest?.rateLimited !== true) return { code: 'no_healthy_target', model };
+    return { code: 'upstream_rate_limited', retryAfter: Math.ceil((soonest.until - deps.clock.now()) / 1000) };
+  }
+
+  function reach({ entry, price }: Candidate): Result<Reachable, string> {
+    const provider = providerOf(entry.provider);
+    const dialect = dialects.get(provider.dialect);
+    if (dialect === undefined) return err(`the dialect of ${entry.provider} is not spoken yet`);
+    const credentials = readCredentials(entry, deps.credentials);
+    if (!credentials.ok) return credentials;
+    const base = credentials.value.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials.value);
+    if (base === undefined)
+      return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
+    if (!/^https?:\/\/[^\s/]/.test(base)) return err('apiBase is not an http address');
+    return ok({ entry, price, provider, dialect, base: base.replace(/\/+$/, ''), credentials: credentials.value });
+  }
+}
+
+/** All credentials of an entry, or which one is not there. Secrets made from files end in a newline; no value does. */
+function readCredentials(
+  entry: SnapshotEntry,
+  credentials: Credentials,
+): Result<Readonly<Record<string, string>>, string> {
+  const values: Record<string, string> = {};
+  for (const [name, ref] of Object.entries(entry.credentials)) {
+    const value = credentials.read(ref.secret, ref.entry)?.trim();
+    if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
+    values[name] = value;
+  }
+  return ok(values);
+}
