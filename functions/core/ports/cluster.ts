@@ -60,6 +60,8 @@ export interface Cluster {
   /** Undefined on 404. */
   get(resource: Resource, namespace: string | undefined, name: string): Promise<KubeObject | undefined>;
   list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
+  /** The same, page by page as they arrive, so that nobody holds them all. A list that must start anew tells its objects again. */
+  visit(resource: Resource, selection: Selection, page: (objects: ReadonlyArray<KubeObject>) => void): Promise<void>;
   create(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` or `metadata.uid` inside is a precondition (`conflict`). */
   patch(

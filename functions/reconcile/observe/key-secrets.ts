@@ -34,9 +34,9 @@ export async function observeKey(reading: Reading, object: VirtualKey, recorded:
   const { namespace } = object.metadata;
   const wanted = keySecretName(object.metadata.name, object.spec.secretTemplate?.name, deps.hash);
   const published = object.status?.keySecretRef;
+  if (!isWorthReading(reading, object, recorded, wanted)) return { object, secretName: wanted, secret: UNREAD };
   const text = object.status?.keyValue;
   const view = { object, secretName: wanted, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
-  if (!isWorthReading(reading, object, recorded, wanted)) return { ...view, secret: { state: 'unread' } };
   try {
     const secret = await readSecret(deps, namespace, wanted);
     if (published === undefined || published === wanted) return { ...view, secret };
@@ -44,9 +44,22 @@ export async function observeKey(reading: Reading, object: VirtualKey, recorded:
   } catch (error) {
     const key = `${namespace}/${object.metadata.name}`;
     deps.log.warn('the Secret of a key could not be read', { key, why: reasonOf(error) });
-    return { ...view, secret: { state: 'unread' } };
+    return { ...view, secret: UNREAD };
   }
 }
+
+const UNREAD: SecretView = { state: 'unread' };
+
+/** Causes of `Ready: False` that lie outside a key's Secret. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  'InstanceNotFound',
+  'InstanceNotReady',
+  'NamespaceNotAllowed',
+  'Blocked',
+  'Expired',
+  'BudgetExceeded',
+  'ModelNotServed',
+]);
 
 export async function readSecret(
   { cluster, hash }: ReconcileDeps,
@@ -60,12 +73,12 @@ export async function readSecret(
 function isWorthReading(reading: Reading, object: VirtualKey, recorded: Recorded, wanted: string): boolean {
   const { metadata, status } = object;
   if (!reading.sweep || reading.count <= ALL) return true;
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   const changed =
     metadata.deletionTimestamp !== undefined ||
     status?.observedGeneration !== metadata.generation ||
-    ready !== 'True' ||
-    status.keySecretRef !== wanted ||
+    (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
+    status?.keySecretRef !== wanted ||
     !isSettled(object, recorded);
   return changed || minuteOf(metadata.uid, reading.deps.hash) === Math.floor(reading.now / MINUTE) % 60;
 }

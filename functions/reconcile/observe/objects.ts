@@ -2,6 +2,7 @@
 import { userKeyName } from '#core/names.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Selection } from '#core/ports/cluster.ts';
 import { toFieldSelector } from '#core/selector.ts';
+import { createSharing } from './sharing.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { Scope } from '../scope.ts';
 import { idOf, instancePathOf, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
@@ -19,7 +20,7 @@ export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objec
   const take = (objects: ReadonlyArray<KubeObject | undefined>) => {
     for (const object of objects) if (object !== undefined) keep(found, object);
   };
-  const list = async (kind: Kind, selection: Selection = {}) => take(await cluster.list(kind, selection));
+  const list = (kind: Kind, selection: Selection = {}) => cluster.visit(kind, selection, take);
   const get = async (kind: Kind, at: At) => take([await cluster.get(kind, at.namespace, at.name)]);
   const load: Load = { found, list, get };
 
@@ -104,7 +105,7 @@ function collection(scope: Scope): Objects {
       : scope.look === 'at' && scope.kind === 'GatewayInstance'
         ? pathOf(scope)
         : undefined;
-  const none = { malformed: new Map(), mistakes: new Map() };
+  const none = { malformed: new Map(), mistakes: new Map(), share: createSharing() };
   return { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), ...none, complete };
 }
 

@@ -7,6 +7,7 @@ import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/ki
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { Sharing } from './sharing.ts';
 import { idOf, type Malformed, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
 
 /** The kinds, by the name that a CRD gives them. */
@@ -25,11 +26,13 @@ export interface Collection {
   readonly teams: Map<Path, Team>;
   readonly malformed: Map<ObjectId, Malformed>;
   readonly mistakes: Map<ObjectId, ReadonlyArray<Finding>>;
+  /** Keeps once what many objects say alike. */
+  readonly share?: Sharing;
 }
 
 /** Puts an object as the cluster has it where it belongs. What is not of our kinds is passed over. */
 export function keep(into: Collection, object: KubeObject): void {
-  const own = toOwn(object);
+  const own = toOwn(object, into.share);
   if (own === undefined) return;
   const { object: read, mistakes } = own;
   const id = idOf(own.kind, own.metadata);
@@ -53,18 +56,40 @@ export interface Own extends Malformed {
 }
 
 /** Judged as admission judges it. A status that is none counts as absent: it is written anew. */
-export function toOwn(object: KubeObject): Own | undefined {
+export function toOwn(object: KubeObject, share: Sharing = (value) => value): Own | undefined {
   const kind = Object.values(OWN).find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
   const { spec, findings } = read(kind, object);
   const annotations = object.metadata.annotations ?? {};
   const mistakes = [...findings, ...judgeAnnotations(kind.kind, (annotation) => annotations[annotation])];
   const seen = kind.status.safeParse(object.status);
-  const status = seen.success ? (seen.data as OwnObject['status']) : undefined;
-  const metadata = object.metadata as OwnObject['metadata'];
+  const status = seen.success ? share(seen.data as OwnObject['status']) : undefined;
+  const metadata = share(toMetadata(object));
   const own = { apiVersion: kind.apiVersion, kind: kind.kind, metadata, status };
   // Planning reads every duration, so one without an end is as bad as none.
   const isMalformed = spec === undefined || mistakes.some(({ rule }) => rule === 'DurationTooLong');
   // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
-  return { ...own, mistakes, object: isMalformed ? undefined : ({ ...own, spec } as OwnObject) };
+  return { ...own, mistakes, object: isMalformed ? undefined : ({ ...own, spec: share(spec) } as OwnObject) };
+}
+
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** What we read of it (crds/object-meta.ts): the rest is more than half of an object. */
+function toMetadata({ metadata }: KubeObject): OwnObject['metadata'] {
+  const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata as OwnObject['metadata'];
+  const { deletionTimestamp, labels, annotations, finalizers, ownerReferences } = metadata;
+  const { [LAST_APPLIED]: _, ...others } = annotations ?? {};
+  return {
+    name,
+    namespace,
+    uid,
+    resourceVersion,
+    generation,
+    creationTimestamp,
+    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
+    ...(labels === undefined ? {} : { labels }),
+    ...(annotations === undefined ? {} : { annotations: others }),
+    ...(finalizers === undefined ? {} : { finalizers }),
+    ...(ownerReferences === undefined ? {} : { ownerReferences }),
+  };
 }

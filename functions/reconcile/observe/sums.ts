@@ -26,5 +26,6 @@ export async function readSums(
     }));
   });
   const sums = windows.length === 0 ? [] : await books.sums(windows);
-  return new Map(sums.map(({ scopeId, window, spent }) => [sumKey(scopeId, window), spent]));
+  const spent = sums.filter((sum) => sum.spent !== 0n);
+  return new Map(spent.map(({ scopeId, window, spent: amount }) => [sumKey(scopeId, window), amount]));
 }

@@ -21,6 +21,8 @@ export interface ClusterDeps {
 
 const PAGE = 500;
 
+type Visitor = (objects: ReadonlyArray<KubeObject>) => void;
+
 const Page = z.object({
   metadata: z.object({ continue: z.string().optional() }).optional(),
   items: z.array(z.record(z.string(), z.unknown())).nullable(),
@@ -46,16 +48,28 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
     return { objects: typed, next: metadata?.continue ?? '' };
   }
 
-  async function list(resource: Resource, selection: Selection): Promise<ReadonlyArray<KubeObject>> {
-    if (selection.limit !== undefined) return (await page(resource, selection, selection.limit, '')).objects;
-    const all: KubeObject[] = [];
+  async function visit(resource: Resource, selection: Selection, told: Visitor): Promise<void> {
+    const { limit = PAGE } = selection;
     for (let token = ''; ; ) {
-      const { objects, next } = await page(resource, selection, PAGE, token);
-      all.push(...objects);
-      if (next === '') return all;
+      const { objects, next } = await page(resource, selection, limit, token);
+      told(objects);
+      if (next === '' || selection.limit !== undefined) return;
       token = next;
     }
   }
+
+  async function list(resource: Resource, selection: Selection): Promise<ReadonlyArray<KubeObject>> {
+    const all: KubeObject[] = [];
+    await visit(resource, selection, (objects) => all.push(...objects));
+    return all;
+  }
+
+  /** A token outlives compaction for minutes only; a list that took longer starts once more. */
+  const orOnceMore = <T>(ask: () => Promise<T>): Promise<T> =>
+    ask().catch((error: unknown) => {
+      if (error instanceof ClusterError && error.status === 410) return ask();
+      throw error;
+    });
 
   return {
     get: async (resource, namespace, name) => {
@@ -66,12 +80,8 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
       throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, answer);
     },
 
-    list: (resource, selection = {}) =>
-      // A token outlives compaction for minutes only; a list that took longer starts once more.
-      list(resource, selection).catch((error: unknown) => {
-        if (error instanceof ClusterError && error.status === 410) return list(resource, selection);
-        throw error;
-      }),
+    list: (resource, selection = {}) => orOnceMore(() => list(resource, selection)),
+    visit: (resource, selection, told) => orOnceMore(() => visit(resource, selection, told)),
 
     create: async (resource, object) =>
       toWritten(

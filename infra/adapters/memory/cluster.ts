@@ -73,6 +73,19 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
     return written;
   }
 
+  const list: Cluster['list'] = (resource, selection = {}) =>
+    read({ verb: 'list', resource, namespace: selection.namespace, body: selection }, () => {
+      const fields = toFieldPredicate(resource, selection.fieldSelector);
+      const labels = toLabelPredicate(selection.labelSelector);
+      const { namespace } = selection;
+      return store
+        .all(resource)
+        .map(({ object }) => object)
+        .filter((object) => namespace === undefined || object.metadata.namespace === namespace)
+        .filter((object) => fields(object) && labels(object))
+        .slice(0, selection.limit);
+    });
+
   return {
     calls,
     inject: (fault) => {
@@ -84,18 +97,8 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
     get: (resource, namespace, name) =>
       read({ verb: 'get', resource, namespace, name }, () => store.find(resource, namespace, name)?.object),
 
-    list: (resource, selection = {}) =>
-      read({ verb: 'list', resource, namespace: selection.namespace, body: selection }, () => {
-        const fields = toFieldPredicate(resource, selection.fieldSelector);
-        const labels = toLabelPredicate(selection.labelSelector);
-        const { namespace } = selection;
-        return store
-          .all(resource)
-          .map(({ object }) => object)
-          .filter((object) => namespace === undefined || object.metadata.namespace === namespace)
-          .filter((object) => fields(object) && labels(object))
-          .slice(0, selection.limit);
-      }),
+    list,
+    visit: async (resource, selection, told) => told(await list(resource, selection)),
 
     create: (resource, object) =>
       write({ verb: 'create', resource, ...place(object), body: object }, () => store.insert(resource, object)),

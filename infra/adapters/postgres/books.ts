@@ -15,6 +15,8 @@ import type { Query, Session } from './session.ts';
 /** How much one statement is given, so that it keeps its limit whatever a caller has collected. */
 const BATCH = 5000;
 const QUESTION = 10_000;
+/** One question to the sums however many a sweep asks for, within reason. */
+const SUMS_QUESTION = 200_000;
 
 /** SQLSTATE of a row without a partition (and of other checks, which are refused again). */
 const NO_PARTITION = '23514';
@@ -77,7 +79,7 @@ export function createBooks({ session, months, log }: Deps): Books {
       const rejected = await each(inPortions(entries, BATCH), (batch) => bookBatch(instanceUid, batch, marks));
       return { rejected };
     },
-    ...readingBy((work) => session.run(GATEWAY_LIMIT, work)),
+    ...readingBy((work, size) => session.run(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, work)),
     exclusively: async (instanceUid, work) => {
       const outcome = await session.transaction(GATEWAY_LIMIT, async (query) => {
         await query(`set local idle_in_transaction_session_timeout = ${IDLE}`);
@@ -110,16 +112,19 @@ const IDLE: Millis = 1500;
 
 const ALONE = 'select pg_try_advisory_xact_lock(hashtextextended($1, 7203418868)) as mine';
 
-function readingBy(run: <T>(work: (query: Query) => Promise<T>) => Promise<T>): Reading {
+type Run = <T>(work: (query: Query) => Promise<T>, size: number) => Promise<T>;
+
+function readingBy(run: Run): Reading {
   const sumsOf = (of: ReadonlyArray<ScopeWindow>) =>
     run(async (query): Promise<ReadonlyArray<ScopeSpend>> => {
-      const rows = await query<{ amount: string }>(SUMS, [
+      const rows = await query<{ place: string; amount: string }>(SUMS, [
         of.map(({ scopeId }) => scopeId),
         of.map(({ window }) => window.start),
         of.map(({ window }) => window.end),
       ]);
-      return of.map((each, place) => ({ ...each, spent: BigInt(rows[place]?.amount ?? '0') }));
-    });
+      const spent = new Map(rows.map(({ place, amount }) => [Number(place) - 1, BigInt(amount)]));
+      return of.map((each, place) => ({ ...each, spent: spent.get(place) ?? 0n }));
+    }, of.length);
   const bookedOf = (ids: ReadonlyArray<string>) =>
     run(async (query) => {
       const sorted = ids.toSorted();
@@ -127,9 +132,9 @@ function readingBy(run: <T>(work: (query: Query) => Promise<T>) => Promise<T>): 
       return rows.map(
         ({ id, kinds, costs }) => [id, kinds.map((kind, place) => toBooked(kind, costs[place]))] as const,
       );
-    });
+    }, ids.length);
   return {
-    sums: (of) => each(inPortions(of, QUESTION), sumsOf),
+    sums: (of) => each(inPortions(of, SUMS_QUESTION), sumsOf),
     bookedOf: async (ids) => new Map(await each(inPortions(ids, QUESTION), bookedOf)),
   };
 }
@@ -158,17 +163,16 @@ async function each<T, A>(
   ask: (portion: ReadonlyArray<T>) => Promise<ReadonlyArray<A>>,
 ): Promise<ReadonlyArray<A>> {
   const answers: A[] = [];
-  for (const portion of portions) answers.push(...(await ask(portion)));
+  for (const portion of portions) for (const answer of await ask(portion)) answers.push(answer);
   return answers;
 }
 
 export const SUMS = {
   name: 'gateway-operator-sums',
   text: `
-select coalesce(s.amount, 0)::text as amount
+select t.place, s.amount::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
-  left join gateway_operator.sum s using (scope_id, window_start, window_end)
-order by t.place`,
+  join gateway_operator.sum s using (scope_id, window_start, window_end)`,
 };
 
 /** The bounds of the ids leave out the months that cannot have them. */

@@ -16,7 +16,10 @@ export function createClaims(session: Session): Claims {
           `${SELECT_CLAIM} where c.instance_uid = $1 and c.retired_at is null order by c.created_at, c.scope_id`,
           [instanceUid],
         );
-        return rows.map(toClaim);
+        // In place: rows of a hundred thousand are not kept beside what is made of them.
+        const claims: Array<ClaimRow | Claim> = rows;
+        for (const [index, row] of rows.entries()) claims[index] = toClaim(row);
+        return claims as Claim[];
       }),
 
     claim: (instanceUid, kind, alias, holder, proof) =>

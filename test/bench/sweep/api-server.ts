@@ -103,6 +103,8 @@ export async function startStandIn(): Promise<StandIn> {
   }
 
   const server = createServer((request, response) => void serve(request, response));
+  // As long as that of a real one: a sweep is silent while it counts.
+  server.keepAliveTimeout = 120_000;
   async function serve(request: IncomingMessage, response: ServerResponse) {
     let body = '';
     for await (const part of request) body += part;
