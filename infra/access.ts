@@ -88,7 +88,7 @@ export const LEASE: readonly Grant[] = [
     group: 'coordination.k8s.io',
     resources: ['leases'],
     names: ['reconcile'],
-    verbs: ['get', 'list', 'watch', 'patch'],
+    verbs: ['get', 'watch', 'patch'],
   },
 ];
 

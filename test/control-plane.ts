@@ -39,10 +39,15 @@ export function whyNoControlPlane(): string | undefined {
 export interface ControlPlaneParts {
   /** Controllers of kube-controller-manager to run, by its names for them. */
   readonly controllers?: readonly string[];
+  /** Admission plug-ins that are off by default. */
+  readonly plugins?: readonly string[];
 }
 
 /** etcd and kube-apiserver from KUBEBUILDER_ASSETS, without controllers unless named; about three seconds, so once per test file. */
-export async function startControlPlane({ controllers = [] }: ControlPlaneParts = {}): Promise<TestControlPlane> {
+export async function startControlPlane({
+  controllers = [],
+  plugins = [],
+}: ControlPlaneParts = {}): Promise<TestControlPlane> {
   const assets = process.env.KUBEBUILDER_ASSETS ?? '';
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-control-plane-'));
   const file = (name: string) => join(folder, name);
@@ -80,6 +85,7 @@ export async function startControlPlane({ controllers = [] }: ControlPlaneParts 
         '--authorization-mode=RBAC',
         '--service-cluster-ip-range=10.96.0.0/16',
       ],
+      ...(plugins.length === 0 ? [] : [`--enable-admission-plugins=${plugins.join(',')}`]),
     ]),
   ];
   const stop = () => end(children, folder);

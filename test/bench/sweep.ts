@@ -15,6 +15,7 @@ import {
   makeSecret,
   makeSecrets,
   RESOURCES,
+  sha256,
   virtualKeys,
 } from '../reconcile/bed.ts';
 import { next } from './pinned.ts';
@@ -25,6 +26,7 @@ import { table } from './table.ts';
 const KEYS = Number(process.env.BENCH_KEYS ?? 100_000);
 const SOME = Math.min(1000, KEYS / 10);
 const NAMESPACES = 50;
+const BATCH = 10_000;
 /** As in a container with a limit of 512 MiB. */
 const HEAP = process.env.BENCH_HEAP ?? '320';
 
@@ -57,7 +59,9 @@ export async function benchSweep(): Promise<string> {
       await next(child);
     };
     await restart();
-    await sweep(`${KEYS} new keys`);
+    await sweep(`${SOME} keys are new, and there are no others`);
+    await multiply(api, connection);
+    api.counted();
     await restart();
     await sweep('nothing changed, first of a process');
     await sweep('nothing changed');
@@ -87,7 +91,7 @@ async function fill(api: StandIn, { host, port, username, password, dbname }: Co
   const database = makeSecret('db', { host: `${host}:${port}`, username, password, dbname });
   for (const secret of [...makeSecrets().slice(1), database]) api.put(RESOURCES.secrets, secret);
   api.put(gatewayInstances, makeInstance());
-  for (let index = 0; index < KEYS; index += 1) putKey(api, index);
+  for (let index = 0; index < SOME; index += 1) putKey(api, index);
 }
 
 function putKey(api: StandIn, index: number): void {
@@ -96,6 +100,50 @@ function putKey(api: StandIn, index: number): void {
   const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': `${JSON.stringify(key)}\n` };
   api.put(virtualKeys, { ...key, metadata: { ...key.metadata, annotations } } as KubeObject);
 }
+
+/** Making a hundred thousand keys one by one would take the night: they are copies of the first, as if each had been made. */
+async function multiply(api: StandIn, { host, port, username, password, dbname }: Connection): Promise<void> {
+  const template = api.get(virtualKeys, 'team-0', 'service-0');
+  const text = JSON.stringify(template);
+  const secret = JSON.stringify(api.get(RESOURCES.secrets, 'team-0', 'service-0-key'));
+  const { keyValue, keyID } = template.status as { keyValue: string; keyID: string };
+  const pool = new pg.Pool({ host, port, user: username, password, database: dbname });
+  for (let from = SOME; from < KEYS; from += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, KEYS - from) }, (_, offset) => {
+      const index = from + offset;
+      const [name, namespace, value] = [`service-${index}`, `team-${index % NAMESPACES}`, `sk-copy-${index}`];
+      const [uid, scopeId, hash] = [crypto.randomUUID(), crypto.randomUUID(), sha256(value)];
+      const copyOf = (original: string) => {
+        const copied = original
+          .replaceAll(keyValue, value)
+          .replaceAll(btoa(keyValue), btoa(value))
+          .replaceAll(keyID, hash)
+          .replaceAll(template.metadata.uid ?? '', uid)
+          .replaceAll('service-0', name)
+          .replaceAll('team-0', namespace);
+        return JSON.parse(copied) as KubeObject;
+      };
+      api.put(virtualKeys, copyOf(text));
+      api.put(RESOURCES.secrets, copyOf(secret));
+      return { name, namespace, uid, scopeId, hash };
+    });
+    const column = (of: keyof (typeof batch)[number]) => batch.map((row) => row[of]);
+    await pool.query(COPY, [column('name'), column('namespace'), column('uid'), column('scopeId'), column('hash')]);
+  }
+  await pool.query('analyze');
+  await pool.end();
+}
+
+const COPY = `
+with copy as (select * from unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[]) as c (name, namespace, uid, scope_id, hash)),
+template as (select * from gateway_operator.claim where alias = 'service-0'),
+claims as (
+  insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, created_at, policy, charges)
+  select c.scope_id, t.instance_uid, t.kind, c.name, c.uid, c.namespace, c.name, t.created_at,
+    t.policy || jsonb_build_object('scopeId', c.scope_id, 'name', c.name, 'object', jsonb_build_object('namespace', c.namespace, 'name', c.name)),
+    t.charges
+  from copy c cross join template t returning scope_id)
+insert into gateway_operator.key_value (scope_id, hash) select c.scope_id, c.hash from copy c join claims using (scope_id)`;
 
 async function spend(connection: Connection): Promise<void> {
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };

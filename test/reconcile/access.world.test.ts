@@ -1,19 +1,27 @@
 // Is what access.yaml grants to reconcile enough, and is nothing of it too much? Asked of a real API server, as that service account.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { createIssuer } from '#adapters/issuer.ts';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import {
   createKubeconfigTransport,
   createServiceAccountTransport,
   type NodeTransport,
 } from '#adapters/kubernetes/node.ts';
+import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import type { Cluster, Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
+import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts';
+import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import { type Grant, LEASE, RECONCILE, toRule } from '../../infra/access.ts';
+import { LEASES } from '../../infra/kubernetes/lease.ts';
+import { startListening } from '../../infra/kubernetes/listen.ts';
+import { nodeDependencies } from '../../infra/node.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import {
   type Bed,
@@ -31,38 +39,42 @@ import {
   virtualKeys,
 } from './bed.ts';
 
-interface Rule {
-  readonly apiGroups: string[];
-  readonly resources: string[];
-  readonly verbs: string[];
-}
-interface Role {
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  readonly rules: Rule[];
-}
+const rbac = '/apis/rbac.authorization.k8s.io/v1';
+/** The roles of reconcile: where each stands, and what it grants. */
+const ROLES = [
+  {
+    path: `${rbac}/clusterroles`,
+    kind: 'ClusterRole',
+    metadata: { name: 'gateway-operator-reconcile' },
+    grants: RECONCILE,
+  },
+  {
+    path: `${rbac}/namespaces/gateway-operator/roles`,
+    kind: 'Role',
+    metadata: { name: 'reconcile-lease', namespace: 'gateway-operator' },
+    grants: LEASE,
+  },
+];
 
-const ROLE = '/apis/rbac.authorization.k8s.io/v1/clusterroles/gateway-operator-reconcile';
-const role = parseAllDocuments(readFileSync('infra/kubernetes/access.yaml', 'utf8'))
-  .map((document) => document.toJS() as Role)
-  .find(({ kind, metadata }) => kind === 'ClusterRole' && metadata.name === 'gateway-operator-reconcile');
-const rules = role?.rules ?? [];
+/** Each verb of each resource. */
+const ASKED = ROLES.flatMap((role) =>
+  role.grants.flatMap((grant) =>
+    grant.resources.flatMap((resource) => grant.verbs.map((verb) => ({ role, grant, resource, verb }))),
+  ),
+);
 
-/**
- * One verb of one resource, as far as runs ask for it: who listens watches (and lists Deployments), `*\/finalizers` is asked for by
- * an admission plug-in that is off by default, webhook configurations by the process that keeps admission's certificate.
- */
-const grants = rules
-  .flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => ({ group, resource, verb })))),
-  )
-  .filter(
-    ({ group, resource, verb }) =>
-      verb !== 'watch' &&
-      !(resource === 'deployments' && verb === 'list') &&
-      !resource.endsWith('/finalizers') &&
-      group !== 'admissionregistration.k8s.io',
-  );
+const without = (grants: readonly Grant[], gone: { grant: Grant; resource: string; verb: string }): Grant[] =>
+  grants
+    .flatMap((grant) =>
+      grant.resources.map((resource) => ({
+        ...grant,
+        resources: [resource],
+        verbs: grant.verbs.filter(
+          (verb) => !(grant === gone.grant && resource === gone.resource && verb === gone.verb),
+        ),
+      })),
+    )
+    .filter(({ verbs }) => verbs.length > 0);
 
 /** As much of Knative as rights are about. */
 const KNATIVE_SERVICES = {
@@ -94,16 +106,20 @@ describe.skipIf(skip !== undefined)(
     let plane: TestControlPlane;
     let folder: string;
     let admin: Cluster;
+    let reconciles: Cluster;
+    let request: KubeTransport;
     let bed: Bed;
     const transports: NodeTransport[] = [];
 
     beforeAll(async () => {
-      plane = await startControlPlane();
+      // The plug-in is what asks for `*/finalizers`; it is on in many clusters.
+      plane = await startControlPlane({ plugins: ['OwnerReferencesPermissionEnforcement'] });
       folder = mkdtempSync(join(tmpdir(), 'gateway-operator-access-'));
       const kubectl = (...args: string[]) =>
         execFileSync('kubectl', args, { env: { ...process.env, KUBECONFIG: plane.kubeconfig }, stdio: 'pipe' });
       kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/kubernetes/access.yaml');
       await plane.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', KNATIVE_SERVICES);
+      await putWebhooks();
       kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
       const path = '/api/v1/namespaces/gateway-operator/serviceaccounts/reconcile/token';
       const { body } = await plane.call('POST', path, { spec: { expirationSeconds: 3600 } });
@@ -113,13 +129,70 @@ describe.skipIf(skip !== undefined)(
       const asReconcile = createServiceAccountTransport({ address: plane.url, folder });
       transports.push(asAdmin, asReconcile);
       admin = createCluster(asAdmin);
-      bed = createBed({ clusters: { ours: admin, reconciles: createCluster(asReconcile) }, start: Date.now() });
+      reconciles = createCluster(asReconcile);
+      request = asReconcile.request;
+      bed = createBed({ clusters: { ours: admin, reconciles }, start: Date.now() });
     });
     afterAll(async () => {
       for (const { close } of transports) await close();
       await plane?.stop();
       rmSync(folder, { recursive: true, force: true });
     });
+
+    /** Nobody serves them here, so they match nothing: only what reconcile writes into them is looked at. */
+    const putWebhooks = async () => {
+      for (const configuration of webhookConfigurations(IN_CLUSTER)) {
+        const webhooks = (configuration.webhooks as Array<{ rules: object[] }>).map((webhook) => ({
+          ...webhook,
+          rules: webhook.rules.map((rule) => ({ ...rule, apiGroups: ['nobody.example.com'] })),
+        }));
+        const path = `/apis/admissionregistration.k8s.io/v1/${configuration.kind.toLowerCase()}s`;
+        await plane.call('POST', path, { ...configuration, webhooks });
+      }
+    };
+
+    const keep = async (failed: string[]) => {
+      const { clock } = nodeDependencies();
+      const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+      const metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
+      const service = { namespace: 'gateway-operator', name: 'admission' };
+      const kept = await keepCertificate(
+        { cluster: reconciles, clock, log, metrics },
+        {
+          issuer: createIssuer(),
+          service,
+          secret: 'admission-tls',
+          webhooks: 'gateway-operator',
+          ...termsOf(90 * 86_400_000),
+        },
+      );
+      if (kept.failed !== undefined) failed.push(kept.failed);
+    };
+
+    /** Watches, takes the Lease, and learns that somebody else has it. */
+    const listen = async (failed: string[]) => {
+      const node = nodeDependencies();
+      const fail = (message: string) => failed.push(message);
+      const listening = startListening({
+        ...node,
+        cluster: reconciles,
+        request,
+        lease: { namespace: 'gateway-operator', name: 'reconcile' },
+        holder: node.ids.next(),
+        seconds: 3,
+        newId: node.ids.next,
+        log: { info: fail, warn: fail, error: fail },
+        post: async () => '{}',
+        onSweep: () => undefined,
+        signal: new AbortController().signal,
+      });
+      const follow = setInterval(() => {
+        void admin.patch(LEASES, 'gateway-operator', 'reconcile', { spec: { holderIdentity: node.ids.next() } });
+      }, 100);
+      const { ended } = await listening.done;
+      clearInterval(follow);
+      if (ended !== 'a successor listens') failed.push(ended);
+    };
 
     /** Every kind of action once; answers what failed. */
     const walk = async (): Promise<ReadonlyArray<string>> => {
@@ -182,6 +255,11 @@ describe.skipIf(skip !== undefined)(
         await bed.remove(kind, name);
         await run(bed.sweep());
       }
+      // The rest is the process's, not a run's: what failed until here is enough to know.
+      if (failed.length === 0) await keep(failed);
+      // The first makes the Lease, the second takes it.
+      if (failed.length === 0) await listen(failed);
+      if (failed.length === 0) await listen(failed);
       return failed;
     };
 
@@ -213,7 +291,16 @@ describe.skipIf(skip !== undefined)(
 
     /** As an administrator, whatever the walk has left. */
     const clear = async () => {
-      await plane.call('PUT', ROLE, { ...role, apiVersion: 'rbac.authorization.k8s.io/v1' });
+      for (const role of ROLES) await grant(role, role.grants);
+      for (const [path, name] of [
+        ['/api/v1/namespaces/gateway-operator/secrets', 'admission-tls'],
+        ['/apis/coordination.k8s.io/v1/namespaces/gateway-operator/leases', 'reconcile'],
+        ['/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', 'gateway-operator'],
+        ['/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations', 'gateway-operator'],
+      ]) {
+        await plane.call('DELETE', `${path}/${name}`);
+      }
+      await putWebhooks();
       const own: Resource[] = [...kinds, RESOURCES.secrets, RESOURCES.configMaps, ...Object.values(PARTS)];
       for (const kind of own) {
         for (const { metadata } of await admin.list(kind, { namespace: 'default' })) {
@@ -234,22 +321,18 @@ describe.skipIf(skip !== undefined)(
       await clear();
     });
 
-    test.each(grants)('needs $verb of $resource: without it a run fails', async ({ group, resource, verb }) => {
-      const fewer = rules.flatMap((rule) =>
-        rule.resources.map((one) => ({
-          ...rule,
-          resources: [one],
-          verbs: rule.verbs.filter((other) => !(rule.apiGroups.includes(group) && one === resource && other === verb)),
-        })),
-      );
-      const { code } = await plane.call('PUT', ROLE, {
-        ...role,
-        apiVersion: 'rbac.authorization.k8s.io/v1',
-        rules: fewer.filter(({ verbs }) => verbs.length > 0),
-      });
-      expect(code).toBe(200);
-      const isWorkload = Object.values(PARTS).some((part) => part.group === group && part.plural === resource);
-      expect((await (isWorkload ? walkWorkloads() : walk())).length).toBeGreaterThan(0);
+    const grant = async ({ path, kind, metadata }: (typeof ROLES)[number], grants: readonly Grant[]) => {
+      const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata, rules: grants.map(toRule) };
+      expect((await plane.call('PUT', `${path}/${metadata.name}`, role)).code).toBe(200);
+    };
+
+    test.each(ASKED)('needs $verb of $resource: without it something fails', async (gone) => {
+      await grant(gone.role, without(gone.role.grants, gone));
+      const { group } = gone.grant;
+      const isWorkload = Object.values(PARTS).some((part) => part.group === group && part.plural === gone.resource);
+      // Listing and watching them is for whoever listens.
+      const isActed = isWorkload && gone.verb !== 'list' && gone.verb !== 'watch';
+      expect(await (isActed ? walkWorkloads() : walk())).not.toEqual([]);
       await clear();
     });
 

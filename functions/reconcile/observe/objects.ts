@@ -2,7 +2,7 @@
 import { userKeyName } from '#core/names.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Selection } from '#core/ports/cluster.ts';
 import { toFieldSelector } from '#core/selector.ts';
-import { createSharing } from './sharing.ts';
+import { createSharing } from '#core/sharing.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { Scope } from '../scope.ts';
 import { idOf, instancePathOf, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';

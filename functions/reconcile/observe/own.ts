@@ -1,13 +1,13 @@
 // Is this an object of ours, and is it well-formed?
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { judgeAnnotations } from '#core/rules/annotations.ts';
+import type { Sharing } from '#core/sharing.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { type Finding, read } from '#crds/judge.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import type { Sharing } from './sharing.ts';
 import { idOf, type Malformed, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
 
 /** The kinds, by the name that a CRD gives them. */

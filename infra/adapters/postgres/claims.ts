@@ -1,6 +1,7 @@
 // Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, ClaimOutcome, Holder, Registry } from '#core/ports/registry.ts';
+import { createSharing } from '#core/sharing.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import { retire } from './retire.ts';
 import type { Query, Session } from './session.ts';
@@ -11,15 +12,12 @@ type Claims = Pick<Registry, 'claims' | 'claim' | 'addValue' | 'retireValues' | 
 export function createClaims(session: Session): Claims {
   return {
     claims: (instanceUid) =>
-      session.run(LIMIT, async (query) => {
-        const rows = await query<ClaimRow>(
-          `${SELECT_CLAIM} where c.instance_uid = $1 and c.retired_at is null order by c.created_at, c.scope_id`,
-          [instanceUid],
-        );
-        // In place: rows of a hundred thousand are not kept beside what is made of them.
-        const claims: Array<ClaimRow | Claim> = rows;
-        for (const [index, row] of rows.entries()) claims[index] = toClaim(row);
-        return claims as Claim[];
+      session.run(LIMIT, async (_, stream) => {
+        const claims: Claim[] = [];
+        const text = `${SELECT_CLAIM} where c.instance_uid = $1 and c.retired_at is null`;
+        const onRow = (row: ClaimRow) => void claims.push(toClaim(row));
+        await stream<ClaimRow>({ text, readJson: createSharing(), onRow }, [instanceUid]);
+        return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
       }),
 
     claim: (instanceUid, kind, alias, holder, proof) =>

@@ -5,9 +5,25 @@ import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { isBroken, onConnection, toRefusal, toSilence } from './refusal.ts';
 
-/** One statement; answers its rows. A `name` prepares it once per connection. */
+interface Statement {
+  /** Prepares it once per connection. */
+  readonly name?: string;
+  readonly text: string;
+}
+
+/** Very many rows: each is told as it arrives, and while they arrive the database is not silent, however long it takes. */
+export type Stream = <R extends pg.QueryResultRow>(
+  statement: Statement & {
+    /** Applied to each JSON value as its row arrives. */
+    readonly readJson: (value: unknown) => unknown;
+    readonly onRow: (row: R) => void;
+  },
+  values: ReadonlyArray<unknown>,
+) => Promise<void>;
+
+/** One statement; answers its rows. */
 export type Query = <R extends pg.QueryResultRow>(
-  statement: string | { readonly name: string; readonly text: string },
+  statement: string | Statement,
   values?: ReadonlyArray<unknown>,
 ) => Promise<R[]>;
 
@@ -16,7 +32,7 @@ export interface Session {
    * Statements on one connection, the dialling included, within `limit`; else DatabaseUnreachable is thrown and the
    * connection dropped. `work` may run again when its connection turns out to be dead: it must be repeatable.
    */
-  run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
+  run<T>(limit: Millis, work: (query: Query, stream: Stream) => Promise<T>): Promise<T>;
   /** The same between `begin` and `commit`. The server too gives up a statement at `limit`: nothing goes on behind our back. */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -48,16 +64,26 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
     }
   };
 
-  const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
+  const run = async <T>(limit: Millis, work: (query: Query, stream: Stream) => Promise<T>): Promise<T> => {
     let client: pg.PoolClient | undefined;
     let late = false;
     let timer: NodeJS.Timeout | undefined;
+    let heard = Date.now();
     const silence = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+      const look = () => {
+        const left = heard + limit - Date.now();
+        if (left > 0) {
+          timer = setTimeout(look, left);
+          return;
+        }
         late = true;
         reject(toSilence(connection, limit));
-      }, limit);
+      };
+      timer = setTimeout(look, limit);
     });
+    const hear = () => {
+      heard = Date.now();
+    };
     const attempt = async (): Promise<T> => {
       const connected = await onConnection(connect());
       if (late) return connected.release() as never;
@@ -65,7 +91,7 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
       const isOld = seen.has(connected);
       seen.add(connected);
       try {
-        return await work(toQuery(connected));
+        return await work(toQuery(connected), toStream(connected, hear));
       } catch (error) {
         if (late || !isOld || !isBroken(error)) throw error;
         // The server ended it while it lay in the pool (a restart, a failover): dial anew.
@@ -141,14 +167,36 @@ function createPool(connection: DatabaseConnection, tls: boolean, log: Log): pg.
 }
 
 function toQuery(client: pg.PoolClient): Query {
-  return async <R extends pg.QueryResultRow>(
-    statement: string | { readonly name: string; readonly text: string },
-    values?: ReadonlyArray<unknown>,
-  ) => {
+  return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
     const said = typeof statement === 'string' ? { text: statement } : statement;
     const result = await onConnection(client.query<R>(values === undefined ? said : { ...said, values: [...values] }));
     return result.rows;
   };
+}
+
+function toStream(client: pg.PoolClient, hear: () => void): Stream {
+  return ({ text, readJson, onRow }, values) => {
+    const query = new pg.Query({ text, values: [...values], types: readingJson(readJson) });
+    const ended = new Promise<void>((resolve, reject) => {
+      query.on('row', (row) => {
+        hear();
+        onRow(row);
+      });
+      query.on('end', () => resolve());
+      query.on('error', reject);
+    });
+    client.query(query);
+    return onConnection(ended);
+  };
+}
+
+const JSON_TYPES: ReadonlySet<number> = new Set([pg.types.builtins.JSON, pg.types.builtins.JSONB]);
+
+function readingJson(read: (value: unknown) => unknown): pg.CustomTypesConfig {
+  return {
+    getTypeParser: (type: number, format?: 'text' | 'binary') =>
+      JSON_TYPES.has(type) ? (text: string) => read(JSON.parse(text)) : pg.types.getTypeParser(type, format),
+  } as pg.CustomTypesConfig;
 }
 
 /** The statement failed, the connection did not. */

@@ -11,6 +11,7 @@ export interface Counted {
 export interface StandIn {
   readonly url: string;
   put(resource: Resource, object: KubeObject): void;
+  get(resource: Resource, namespace: string, name: string): KubeObject;
   /** Since the last time. */
   counted(): Counted;
   stop(): Promise<void>;
@@ -117,6 +118,11 @@ export async function startStandIn(): Promise<StandIn> {
   return {
     url: `http://127.0.0.1:${port}`,
     put: ({ group, plural }, object) => void insert(`${group}/${plural}`, object),
+    get: ({ group, plural }, namespace, name) => {
+      const found = folder(`${group}/${plural}`).get(`${namespace}/${name}`);
+      if (found === undefined) throw new Error(`no ${plural} ${namespace}/${name}`);
+      return found.object;
+    },
     counted: () => {
       const told = { calls, bytes };
       calls = {};
