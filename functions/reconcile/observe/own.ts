@@ -1,7 +1,7 @@
 // Is this an object of ours, and is it well-formed?
 import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Sharing } from '#core/ports/sharing.ts';
 import { judgeAnnotations } from '#core/rules/annotations.ts';
-import type { Sharing } from '#core/sharing.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { type Finding, read } from '#crds/judge.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';

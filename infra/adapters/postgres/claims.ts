@@ -1,7 +1,7 @@
 // Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, ClaimOutcome, Holder, Registry } from '#core/ports/registry.ts';
-import { createSharing } from '#core/sharing.ts';
+import { createSharing } from '#core/ports/sharing.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import { retire } from './retire.ts';
 import type { Query, Session } from './session.ts';

@@ -1,0 +1,9 @@
+// Is nothing kept that `npm ci` brings? A link of that name, once checked out, takes the place of the packages.
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+test('git keeps no node_modules, neither a folder nor a link', () => {
+  const kept = execFileSync('git', ['ls-files', 'node_modules'], { cwd: join(import.meta.dirname, '../..') });
+  expect(kept.toString()).toBe('');
+});
