@@ -1,5 +1,6 @@
 // Which fields are accepted but have no effect yet?
-import type { Kind, KindName } from './kinds.ts';
+import { usual } from './accepted.ts';
+import type { KindName } from './resources.ts';
 
 /**
  * Fields below `spec` that nothing acts on; a field stands for everything below it, `field=Value` for one value of it.
@@ -19,7 +20,7 @@ export interface Unacted {
 }
 
 /** What a spec asks for in vain: listed fields that are there and not at their default. Total: any JSON may be passed. */
-export function unactedIn(kind: Kind, spec: unknown, entries = notYetActedOn[kind.kind]): readonly Unacted[] {
+export function unactedIn({ kind }: Kinded, spec: unknown, entries = notYetActedOn[kind]): readonly Unacted[] {
   return routesOf(kind, entries).flatMap(({ top, below, usual, value }) => {
     const there = member(spec, top);
     if (there === undefined) return [];
@@ -27,6 +28,10 @@ export function unactedIn(kind: Kind, spec: unknown, entries = notYetActedOn[kin
       (one) => value === undefined || one.value === value,
     );
   });
+}
+
+interface Kinded {
+  readonly kind: KindName;
 }
 
 interface Route {
@@ -39,15 +44,15 @@ interface Route {
 }
 
 /** Entries and kinds are constants: they are taken apart once. */
-const routes = new WeakMap<readonly string[], ReadonlyMap<Kind, readonly Route[]>>();
+const routes = new WeakMap<readonly string[], ReadonlyMap<KindName, readonly Route[]>>();
 
-function routesOf(kind: Kind, entries: readonly string[]): readonly Route[] {
+function routesOf(kind: KindName, entries: readonly string[]): readonly Route[] {
   const known = routes.get(entries)?.get(kind);
   if (known !== undefined) return known;
   const made = entries.map((entry): Route => {
     const [path = '', value] = entry.split('=');
     const [top = '', ...below] = path.replaceAll('[]', '.*').split('.');
-    return { top, below, usual: kind.spec.shape[top]?.safeParse(undefined).data, value };
+    return { top, below, usual: usual[kind][top], value };
   });
   routes.set(entries, new Map([...(routes.get(entries) ?? []), [kind, made]]));
   return made;
@@ -57,14 +62,23 @@ interface Place extends Unacted {
   readonly usual: unknown;
 }
 
-function find({ value, usual, path }: Place, [step, ...rest]: readonly string[]): readonly Unacted[] {
-  if (value === undefined || value === null) return [];
-  if (step === undefined) return isSame(value, usual) ? [] : [{ path, value }];
-  if (step !== '*')
-    return find({ value: member(value, step), usual: member(usual, step), path: `${path}.${step}` }, rest);
+/** `below` from the step `at` on. Nearly always there is nothing there, so no path is written on the way. */
+function find({ value, usual, path }: Place, below: readonly string[], at = 0): readonly Unacted[] {
+  const step = below[at];
+  if (value === undefined || value === null) return NONE;
+  if (step === undefined) return isSame(value, usual) ? NONE : [{ path, value }];
+  if (step !== '*') {
+    const child = member(value, step);
+    if (child === undefined) return NONE;
+    return find({ value: child, usual: member(usual, step), path: `${path}.${step}` }, below, at + 1);
+  }
   const entries: readonly unknown[] = Array.isArray(value) ? value : [];
-  return entries.flatMap((entry, index) => find({ value: entry, usual: undefined, path: `${path}[${index}]` }, rest));
+  return entries.flatMap((entry, index) =>
+    find({ value: entry, usual: undefined, path: `${path}[${index}]` }, below, at + 1),
+  );
 }
+
+const NONE: readonly Unacted[] = [];
 
 const member = (value: unknown, name: string): unknown =>
   typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;

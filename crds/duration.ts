@@ -1,19 +1,8 @@
-// How are durations written, and compared?
+// How are durations written?
 import * as z from 'zod';
-import { ruled } from './rule.ts';
-
-const DURATION = /^[1-9][0-9]*(s|m|h|d|w|mo)$/u;
-
-/** Longest duration: 36,525 days. */
-const MAX_SECONDS = 36_525 * 86_400;
-const SECONDS_PER_UNIT: Readonly<Record<string, number>> = {
-  s: 1,
-  m: 60,
-  h: 3_600,
-  d: 86_400,
-  w: 604_800,
-  mo: 2_592_000,
-};
+import { ruled } from './ruled.ts';
+import { durationAtMost } from './rules.ts';
+import { DURATION } from './seconds.ts';
 
 /** A number and a unit: `s`, `m`, `h`, `d`, `w`, `mo` (30 days); at most 36,525 days. */
 export const Duration = ruled(
@@ -21,32 +10,5 @@ export const Duration = ruled(
     .string()
     .regex(DURATION, 'is not a duration; write a number from 1 and one of the units s, m, h, d, w, mo, e.g. "30d"')
     .max(16),
-  [
-    {
-      id: 'DurationTooLong',
-      cel: `!${isDurationInCel('self')} || ${secondsInCel('self')} <= ${MAX_SECONDS}`,
-      message: 'is longer than 36525 days; write a shorter duration',
-      holds: (self) => secondsOf(self) <= MAX_SECONDS,
-    },
-  ],
+  [durationAtMost],
 );
-
-/** Seconds of a well-formed duration. */
-export function secondsOf(duration: string): number {
-  const [, count, unit] = /^([0-9]+)([a-z]+)$/.exec(duration) ?? [];
-  return Number(count ?? 0) * (SECONDS_PER_UNIT[unit ?? ''] ?? 0);
-}
-
-/** CEL: the same, of the well-formed duration that the expression `duration` gives. */
-export function secondsInCel(duration: string): string {
-  return (
-    `(int(${duration}.substring(0, size(${duration}) - (${duration}.endsWith('mo') ? 2 : 1))) * ` +
-    `(${duration}.endsWith('mo') ? 2592000 : ${duration}.endsWith('w') ? 604800 : ${duration}.endsWith('d') ? 86400 : ` +
-    `${duration}.endsWith('h') ? 3600 : ${duration}.endsWith('m') ? 60 : 1))`
-  );
-}
-
-/** CEL: whether it is a duration at all. Where it is not, the schema's pattern says so and a rule stays silent. */
-export function isDurationInCel(duration: string): string {
-  return `${duration}.matches('${DURATION.source}')`;
-}

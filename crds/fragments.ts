@@ -1,15 +1,12 @@
 // Which pieces do several kinds share: names, texts, references, limits, conditions?
 import * as z from 'zod';
 import { asSet, mapBy } from './list-type.ts';
+import { isWithin } from './within.ts';
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/u;
 const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/u;
 const SECRET_ENTRY = /^[-._a-zA-Z0-9]+$/u;
 const FREE_TEXT = /^[^\p{Z}\p{C}]([^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Z}\p{C}])?$/u;
-
-/** Whether a text has at most so many characters as Kubernetes counts them: code points, of which there are never more than UTF-16 units. */
-export const isWithin = (max: number, value: string): boolean =>
-  value.length <= max || (value.length <= 2 * max && [...value].length <= max);
 
 /** A string of at most `max` characters as Kubernetes counts them: code points, where JavaScript counts UTF-16 units. */
 export const text = (max: number) =>

@@ -7,7 +7,8 @@ import { atomic, mapBy } from './list-type.ts';
 import { Labels } from './map-of.ts';
 import { ModelEntry } from './model-entry.ts';
 import type { KubeObject } from './object-meta.ts';
-import { ruled } from './rule.ts';
+import { ruled } from './ruled.ts';
+import { requirementValues, selectorRequired } from './rules.ts';
 import { Workload } from './workload.ts';
 
 const entry = (what: string) => SecretEntry.describe(`Name of the secret's data entry that holds the ${what}.`);
@@ -91,16 +92,7 @@ const LabelRequirement = ruled(
       .optional()
       .describe('For `In` and `NotIn` at least one value; for the others none.'),
   }),
-  [
-    {
-      id: 'ValuesOfRequirement',
-      cel: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
-      message:
-        'values do not go with the operator; add values to In and NotIn, remove them from Exists and DoesNotExist',
-      at: 'values',
-      holds: (self) => ['In', 'NotIn'].includes(self.operator) === (self.values ?? []).length > 0,
-    },
-  ],
+  [requirementValues],
 );
 
 const LabelSelector = z.object({
@@ -121,15 +113,7 @@ const AllowedNamespaces = ruled(
       .describe('`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.'),
     selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
   }),
-  [
-    {
-      id: 'SelectorRequired',
-      cel: "self.from != 'Selector' || has(self.selector)",
-      message: 'from is Selector; add selector with matchLabels or matchExpressions, or choose All or Same',
-      at: 'selector',
-      holds: (self) => self.from !== 'Selector' || self.selector !== undefined,
-    },
-  ],
+  [selectorRequired],
 );
 
 export const GatewayInstanceSpec = z.object({

@@ -1,8 +1,9 @@
 // Which kinds are there, and what does `kubectl` show of each?
 import type * as z from 'zod';
 import { GatewayInstanceSpec, GatewayInstanceStatus } from './gateway-instance.ts';
-import { AUTH_GROUP, CATEGORY, INSTANCE_GROUP, VERSION } from './group.ts';
-import type { Rule } from './rule.ts';
+import { CATEGORY } from './group.ts';
+import type { KindName, KindResource } from './resources.ts';
+import * as resources from './resources.ts';
 import { TeamSpec, TeamStatus } from './team.ts';
 import { UserSpec, UserStatus } from './user.ts';
 import { VirtualKeySpec, VirtualKeyStatus } from './virtual-key.ts';
@@ -16,21 +17,13 @@ export interface PrinterColumn {
   readonly priority?: 0 | 1;
 }
 
-export type KindName = 'GatewayInstance' | 'VirtualKey' | 'User' | 'Team';
+export type { KindName } from './resources.ts';
 
-export interface Kind {
-  readonly kind: KindName;
-  readonly group: string;
-  readonly version: string;
-  readonly apiVersion: string;
-  readonly plural: string;
-  readonly singular: string;
+export interface Kind extends KindResource {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   /** One sentence for `kubectl explain` and the reference. */
   readonly description: string;
-  /** What `metadata.name` must be beyond what every name is. The one rule at the root of the CRD; never to be tightened. */
-  readonly nameRule?: Rule<string>;
   readonly spec: z.ZodObject;
   readonly status: z.ZodObject;
   readonly columns: readonly PrinterColumn[];
@@ -58,33 +51,14 @@ const spend: PrinterColumn = {
 };
 const instance = '.spec.connectionRef.instanceRef.name';
 
-const inGroup = (group: string) => ({
-  group,
-  version: VERSION,
-  apiVersion: `${group}/${VERSION}`,
-  categories: [CATEGORY],
-});
-
-const INSTANCE_NAME = /^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/;
-
-/** A Service, a ConfigMap and a path of the gateway are named after the instance. */
-const instanceName: Rule<string> = {
-  id: 'InstanceName',
-  cel: `self.metadata.name.matches('${INSTANCE_NAME.source}')`,
-  message:
-    'is not the name of an instance; write at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
-  holds: (name) => INSTANCE_NAME.test(name),
-};
+const categories = [CATEGORY];
 
 export const gatewayInstances: Kind = {
-  ...inGroup(INSTANCE_GROUP),
-  kind: 'GatewayInstance',
-  plural: 'gatewayinstances',
-  singular: 'gatewayinstance',
+  ...resources.gatewayInstances,
+  categories,
   shortNames: ['gwi'],
   description:
     'A proxy for language-model requests, with its database, its key-value store and the models that it serves.',
-  nameRule: instanceName,
   spec: GatewayInstanceSpec,
   status: GatewayInstanceStatus,
   columns: [
@@ -97,10 +71,8 @@ export const gatewayInstances: Kind = {
 };
 
 export const virtualKeys: Kind = {
-  ...inGroup(AUTH_GROUP),
-  kind: 'VirtualKey',
-  plural: 'virtualkeys',
-  singular: 'virtualkey',
+  ...resources.virtualKeys,
+  categories,
   shortNames: ['vk'],
   description: 'An API key for a proxy, with a spend limit, its window, and the models that it may use.',
   spec: VirtualKeySpec,
@@ -129,10 +101,8 @@ export const virtualKeys: Kind = {
 };
 
 export const users: Kind = {
-  ...inGroup(AUTH_GROUP),
-  kind: 'User',
-  plural: 'users',
-  singular: 'user',
+  ...resources.users,
+  categories,
   shortNames: ['gwuser'],
   description: 'A person with a budget of their own, and a key if wanted.',
   spec: UserSpec,
@@ -154,10 +124,8 @@ export const users: Kind = {
 };
 
 export const teams: Kind = {
-  ...inGroup(AUTH_GROUP),
-  kind: 'Team',
-  plural: 'teams',
-  singular: 'team',
+  ...resources.teams,
+  categories,
   shortNames: ['gwteam'],
   description: 'Users who share a budget.',
   spec: TeamSpec,
@@ -173,3 +141,11 @@ export const teams: Kind = {
 
 /** All kinds, in the order in which they are applied and documented. */
 export const kinds: readonly Kind[] = [gatewayInstances, virtualKeys, users, teams];
+
+/** The kind with its schemas. */
+export const kindOf: Readonly<Record<KindName, Kind>> = {
+  GatewayInstance: gatewayInstances,
+  VirtualKey: virtualKeys,
+  User: users,
+  Team: teams,
+};

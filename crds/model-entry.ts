@@ -5,7 +5,8 @@ import { Duration } from './duration.ts';
 import { FreeText, Limit, Name, SecretEntry, text } from './fragments.ts';
 import { mapOf } from './map-of.ts';
 import { Money } from './money.ts';
-import { ruled } from './rule.ts';
+import { ruled } from './ruled.ts';
+import { credentialNames, credentialsRequired, credentialsUnused } from './rules.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
 const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
@@ -15,7 +16,7 @@ const price = (what: string) => Money.optional().describe(what);
 
 export const ModelCredentials = z.object({
   nameRef: Name.describe("Name of the Secret that holds this model's credentials, in the namespace of the instance."),
-  keys: mapOf(SecretEntry, { min: 1, max: 32, longest: 63, form: 'write 1 to 63 characters, e.g. `apiKey`' }).describe(
+  keys: mapOf(SecretEntry, { min: 1, max: 32, names: credentialNames }).describe(
     'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
   ),
 });
@@ -82,22 +83,6 @@ export const ModelEntry = ruled(
     ),
     gatewayParams: GatewayParams.describe('The model behind the name.'),
   }),
-  [
-    {
-      id: 'CredentialsRequired',
-      cel: '!self.requiresAuth || has(self.modelCredentials)',
-      message:
-        'requiresAuth is true; add modelCredentials with the name of the Secret and its keys, or set requiresAuth to false',
-      at: 'modelCredentials',
-      holds: (self) => !self.requiresAuth || self.modelCredentials !== undefined,
-    },
-    {
-      id: 'CredentialsUnused',
-      cel: 'self.requiresAuth || !has(self.modelCredentials)',
-      message: 'requiresAuth is false; remove modelCredentials, or set requiresAuth to true',
-      at: 'modelCredentials',
-      holds: (self) => self.requiresAuth || self.modelCredentials === undefined,
-    },
-  ],
+  [credentialsRequired, credentialsUnused],
 );
 export type ModelEntry = z.output<typeof ModelEntry>;

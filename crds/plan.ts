@@ -2,7 +2,8 @@
 import type * as z from 'zod';
 import type { Kind } from './kinds.ts';
 import { listKeys, listType } from './list-type.ts';
-import { changes, type Rule, rulesOf } from './rule.ts';
+import { changes, type Rule } from './rule.ts';
+import { rulesOf } from './ruled.ts';
 
 /** One node of a schema with something to judge at it or below it; branches without are left out. */
 export interface Plan {

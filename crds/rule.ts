@@ -1,5 +1,4 @@
 // How is a rule that a schema cannot say written once, for the API server and for us?
-import * as z from 'zod';
 
 /** One rule about one value: `cel` is what the API server runs, `holds` the same in TypeScript; a test proves that they agree. */
 export interface Rule<T> {
@@ -13,25 +12,6 @@ export interface Rule<T> {
   readonly at?: string;
   /** Whether the rule holds; `old` is the value before an update, absent on create. */
   readonly holds: (self: T, old?: T) => boolean;
-}
-
-interface Ruled {
-  readonly rules: readonly Rule<unknown>[];
-}
-
-const registry = z.registry<Ruled>();
-
-/** The same schema with rules attached. They are judged by `judgeSpec` and written into the CRD. */
-export function ruled<S extends z.ZodType>(schema: S, rules: readonly Rule<z.output<S>>[]): S {
-  const all = [...rulesOf(schema), ...rules] as readonly Rule<unknown>[];
-  const copy = schema.clone();
-  registry.add(copy, { rules: all });
-  return copy;
-}
-
-/** The rules of exactly this schema, not of what lies below it. */
-export function rulesOf(schema: z.core.$ZodType): readonly Rule<unknown>[] {
-  return registry.get(schema as z.ZodType)?.rules ?? [];
 }
 
 /** Whether the rule compares with what was there before; such a rule is silent on create. */

@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { kinds } from './kinds.ts';
 import { asSet } from './list-type.ts';
 import { toManifest } from './manifest.ts';
-import { ruled } from './rule.ts';
+import { ruled } from './ruled.ts';
 import { toStructural } from './structural.ts';
 
 const text = z.string().max(10);

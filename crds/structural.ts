@@ -1,6 +1,7 @@
 // What is a structural schema, and how does a zod schema become one?
 import * as z from 'zod';
-import { type Rule, rulesOf } from './rule.ts';
+import type { Rule } from './rule.ts';
+import { rulesOf } from './ruled.ts';
 
 export interface Validation {
   readonly rule: string;

@@ -16,7 +16,8 @@ import type { AUTH_API_VERSION } from './group.ts';
 import { mapBy } from './list-type.ts';
 import { Money } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
-import { type Rule, ruled } from './rule.ts';
+import { ruled } from './ruled.ts';
+import { keyNeedsAlias, keyNeedsBudget, keyNeedsWindow } from './rules.ts';
 
 const EMAIL = /^[^\p{Z}\p{C}@]+@[^\p{Z}\p{C}@]+$/u;
 
@@ -52,16 +53,8 @@ const Fields = z.object({
     .default([])
     .describe('The Teams of the user; one is enough that either side names the other.'),
 });
-/** What `autoCreateKey` cannot do without. */
-const keyNeeds = (field: 'keyAlias' | 'maxBudget' | 'budgetDuration'): Rule<z.output<typeof Fields>> => ({
-  id: 'AutoCreateKeyNeedsField',
-  cel: `!self.autoCreateKey || has(self.${field})`,
-  message: `autoCreateKey is true; add ${field}, which the key takes from the user`,
-  at: field,
-  holds: (self) => !self.autoCreateKey || self[field] !== undefined,
-});
 
-export const UserSpec = ruled(Fields, [keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration')]);
+export const UserSpec = ruled(Fields, [keyNeedsAlias, keyNeedsBudget, keyNeedsWindow]);
 export type UserSpec = z.output<typeof UserSpec>;
 
 export const UserStatus = z.object({

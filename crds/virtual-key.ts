@@ -1,6 +1,6 @@
 // What is a VirtualKey?
 import * as z from 'zod';
-import { Duration, isDurationInCel, secondsInCel, secondsOf } from './duration.ts';
+import { Duration } from './duration.ts';
 import {
   ConnectionRef,
   FreeText,
@@ -17,30 +17,26 @@ import {
 import type { AUTH_API_VERSION } from './group.ts';
 import { asSet } from './list-type.ts';
 import { Annotations, Labels, mapOf } from './map-of.ts';
-import { isMoneyInCel, Money, nanoInCel, nanoOf } from './money.ts';
+import { Money } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
-import { ruled } from './rule.ts';
+import { ruled } from './ruled.ts';
+import {
+  connectionStays,
+  dataEntryNames,
+  keyAliasStays,
+  keyEntryIsTaken,
+  metadataNames,
+  modelNames,
+  overlapBelowPeriod,
+  softBudgetBelowMax,
+} from './rules.ts';
 
 const SecretTemplate = z.object({
   name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
   entry: SecretEntry.optional().describe('A further data entry that holds the key; the entry `key` is always there.'),
   labels: Labels.optional().describe('Labels of the Secret.'),
   annotations: Annotations.optional().describe('Annotations of the Secret.'),
-  entries: ruled(
-    mapOf(text(4096), {
-      pattern: /^[-._a-zA-Z0-9]+$/,
-      longest: 253,
-      form: 'write letters, digits, `-`, `_` and `.`',
-    }),
-    [
-      {
-        id: 'KeyEntryIsTaken',
-        cel: "!('key' in self)",
-        message: 'the entry `key` always holds the key itself; give this one another name',
-        holds: (self) => !Object.hasOwn(self, 'key'),
-      },
-    ],
-  )
+  entries: ruled(mapOf(text(4096), { names: dataEntryNames }), [keyEntryIsTaken])
     .optional()
     .describe(
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
@@ -55,17 +51,7 @@ const Rotation = ruled(
       'For so long the old value works beside the new one; shorter than `every`. Default: admission sets it from `every`.',
     ),
   }),
-  [
-    {
-      id: 'OverlapTooLong',
-      cel:
-        `!has(self.overlap) || !${isDurationInCel('self.overlap')} || !${isDurationInCel('self.every')} || ` +
-        `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
-      message: 'overlap must be shorter than every; shorten overlap or lengthen every',
-      at: 'overlap',
-      holds: (self) => self.overlap === undefined || secondsOf(self.overlap) < secondsOf(self.every),
-    },
-  ],
+  [overlapBelowPeriod],
 );
 
 const ModelBudget = z.object({
@@ -75,15 +61,7 @@ const ModelBudget = z.object({
 
 export const VirtualKeySpec = ruled(
   z.object({
-    keyAlias: ruled(FreeText, [
-      {
-        id: 'KeyAliasIsImmutable',
-        cel: 'self == oldSelf',
-        message:
-          'is immutable, a key keeps its alias; create another VirtualKey with the new alias and delete this one',
-        holds: (self, old) => self === old,
-      },
-    ]).describe('Names the key; once on each instance. Never changes.'),
+    keyAlias: ruled(FreeText, [keyAliasStays]).describe('Names the key; once on each instance. Never changes.'),
     models: ModelNames.default([]).describe(
       'The models that the key may use, as exact `modelName`s of the instance. Empty means all.',
     ),
@@ -93,16 +71,9 @@ export const VirtualKeySpec = ruled(
     budgetDuration: Duration.describe(
       'Length of the budget window: a number and a unit (`s`, `m`, `h`, `d`, `w`, `mo` = 30 days), e.g. `30d`. When it ends the budget is whole again.',
     ),
-    connectionRef: ruled(ConnectionRef, [
-      {
-        id: 'ConnectionRefIsImmutable',
-        cel: 'self == oldSelf',
-        message:
-          'is immutable, a key stays on its instance; create another VirtualKey for the other instance and delete this one',
-        holds: (self, old) =>
-          self.instanceRef.name === old?.instanceRef.name && self.instanceRef.namespace === old.instanceRef.namespace,
-      },
-    ]).describe('The instance that the key belongs to. Never changes.'),
+    connectionRef: ruled(ConnectionRef, [connectionStays]).describe(
+      'The instance that the key belongs to. Never changes.',
+    ),
     duration: Duration.optional().describe(
       'How long the key lives, from its creation; sets `status.expiryDate`. Default: for ever.',
     ),
@@ -111,7 +82,7 @@ export const VirtualKeySpec = ruled(
     ),
     blocked: z.boolean().default(false).describe('While true the key does not work.'),
     ...limits,
-    modelMaxBudget: mapOf(ModelBudget, { longest: 256, form: 'write a `modelName` of the instance' })
+    modelMaxBudget: mapOf(ModelBudget, { names: modelNames })
       .optional()
       .describe(
         'Budgets for single models, by `modelName`, beside `maxBudget`: a request spends from both. Windows begin as those of `maxBudget` do.',
@@ -119,7 +90,7 @@ export const VirtualKeySpec = ruled(
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
     tags: z.array(FreeText).max(64).meta(asSet).optional().describe('Words for reports of spend.'),
-    metadata: mapOf(text(1024), { longest: 256, form: 'write 1 to 256 characters' })
+    metadata: mapOf(text(1024), { names: metadataNames })
       .optional()
       .describe('Free entries for reports and logs; never secret.'),
     budgetWindow: z
@@ -137,17 +108,7 @@ export const VirtualKeySpec = ruled(
         'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
       ),
   }),
-  [
-    {
-      id: 'SoftBudgetAboveMaxBudget',
-      cel:
-        `!has(self.softBudget) || !${isMoneyInCel('self.softBudget')} || !${isMoneyInCel('self.maxBudget')} || ` +
-        `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
-      message: 'softBudget is above maxBudget; lower softBudget or raise maxBudget',
-      at: 'softBudget',
-      holds: (self) => self.softBudget === undefined || nanoOf(self.softBudget) <= nanoOf(self.maxBudget),
-    },
-  ],
+  [softBudgetBelowMax],
 );
 export type VirtualKeySpec = z.output<typeof VirtualKeySpec>;
 

@@ -3,7 +3,8 @@ import * as z from 'zod';
 import { Name, SecretEntry, text } from './fragments.ts';
 import { mapBy } from './list-type.ts';
 import { Annotations, Labels, mapOf } from './map-of.ts';
-import { ruled } from './rule.ts';
+import { ruled } from './ruled.ts';
+import { externalNeedsUrl, oneValue, oneValueSource, resourceNames, scaleInOrder } from './rules.ts';
 
 const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#][^\p{Z}\p{C}?#]*$/u;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/u;
@@ -26,31 +27,16 @@ const EnvVar = ruled(
       .max(256)
       .describe('Name of the variable.'),
     value: text(32_768).optional().describe('Its value.'),
-    valueFrom: ruled(z.object({ secretKeyRef: keyOf('Secret'), configMapKeyRef: keyOf('ConfigMap') }), [
-      {
-        id: 'OneValueSource',
-        cel: 'has(self.secretKeyRef) != has(self.configMapKeyRef)',
-        message: 'there is not exactly one source; set one of secretKeyRef and configMapKeyRef',
-        holds: (self) => (self.secretKeyRef === undefined) !== (self.configMapKeyRef === undefined),
-      },
-    ])
+    valueFrom: ruled(z.object({ secretKeyRef: keyOf('Secret'), configMapKeyRef: keyOf('ConfigMap') }), [oneValueSource])
       .optional()
       .describe('Where the value comes from; in place of `value`.'),
   }),
-  [
-    {
-      id: 'OneValue',
-      cel: '!(has(self.value) && has(self.valueFrom))',
-      message: 'value and valueFrom are both set; remove one of them',
-      at: 'valueFrom',
-      holds: (self) => self.value === undefined || self.valueFrom === undefined,
-    },
-  ],
+  [oneValue],
 );
 
 const Quantities = mapOf(
   z.string().regex(QUANTITY, 'is not a quantity; write it like "100m", "0.5" or "256Mi"').max(32),
-  { max: 16, longest: 253, form: 'write e.g. `cpu` or `memory`' },
+  { max: 16, names: resourceNames },
 );
 
 const Scale = ruled(
@@ -70,15 +56,7 @@ const Scale = ruled(
         'At most so many replicas. Default: on Knative what it decides, else `min`. Above `min` the load decides.',
       ),
   }),
-  [
-    {
-      id: 'ScaleMinAboveMax',
-      cel: '!has(self.min) || !has(self.max) || self.min <= self.max',
-      message: 'min is above max; lower min or raise max',
-      at: 'min',
-      holds: (self) => self.min === undefined || self.max === undefined || self.min <= self.max,
-    },
-  ],
+  [scaleInOrder],
 );
 
 export const Workload = ruled(
@@ -121,14 +99,6 @@ export const Workload = ruled(
       'The service account that the pods run as; its token is not mounted. Default: `default` of the namespace.',
     ),
   }),
-  [
-    {
-      id: 'ExternalNeedsUrl',
-      cel: "self.type != 'External' || has(self.url)",
-      message: 'type is External; add url, the address of the gateway, or choose another type',
-      at: 'url',
-      holds: (self) => self.type !== 'External' || self.url !== undefined,
-    },
-  ],
+  [externalNeedsUrl],
 );
 export type Workload = z.output<typeof Workload>;

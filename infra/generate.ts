@@ -1,7 +1,8 @@
-// Writes what is generated: CRD manifests, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies, who may do what, the price table.
+// Writes what is generated: CRD manifests, the code that tells good specs, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies, who may do what, the price table.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
+import { toAcceptor } from '#crds/acceptor.ts';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toNotYetActedOn } from '#crds/not-yet-acted-on.ts';
@@ -12,12 +13,13 @@ import { toPriceTable } from './price-table.ts';
 import { IN_CLUSTER, webhookConfigurations } from './webhooks.ts';
 
 const MANIFESTS = 'crds/manifests';
+const ACCEPTED = 'crds/accepted.ts';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
 const POLICY = 'infra/kubernetes/policy.yaml';
 const ACCESS = 'infra/kubernetes/access.yaml';
 const PRICES = 'functions/core/price-table.ts';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}, ${ACCESS}, ${PRICES}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, ${ACCEPTED}, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}, ${ACCESS}, ${PRICES}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -31,6 +33,7 @@ export function generated(): ReadonlyMap<string, string> {
   );
   return new Map([
     ...manifests,
+    [ACCEPTED, toAcceptor()],
     ['docs/reference.md', toReference()],
     ['docs/not-yet-acted-on.md', toNotYetActedOn()],
     [WEBHOOKS, toYaml('infra/webhooks.ts', webhookConfigurations(IN_CLUSTER))],

@@ -1,5 +1,6 @@
 // How does one function run as a Node process: start, serve, stop at SIGTERM?
 
+import { createLines } from '#adapters/lines.ts';
 import { createLog, type LogLevel } from '#adapters/log.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { type Served, type ServeOptions, serve } from './serve.ts';
@@ -8,7 +9,9 @@ import { type Served, type ServeOptions, serve } from './serve.ts';
 const GRACE = 20_000;
 
 export function processLog(name: string, level: LogLevel): Log {
-  return createLog({ write: (line) => process.stdout.write(line), fields: { function: name }, level });
+  const lines = createLines((text) => process.stdout.write(text));
+  process.on('exit', lines.flush);
+  return createLog({ write: lines.add, fields: { function: name }, level });
 }
 
 export interface Run {

@@ -1,7 +1,7 @@
 // Is it an API server that asks? Its token says so, where API servers send one (KEP-6060).
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { TokenProblem, TokenVerifier } from '#core/ports/token.ts';
-import { isMap } from './json-patch.ts';
+import { isMap } from '#crds/shapes.ts';
 
 export interface CallerDeps {
   readonly verifier: TokenVerifier;

@@ -1,5 +1,5 @@
 // Which rules are there, and in which order are their findings told? The most important first.
-import type { KindName } from '#crds/kinds.ts';
+import type { KindName } from '#crds/resources.ts';
 import type { AloneCheck, Check } from './check.ts';
 import { annotations } from './checks/annotations.ts';
 import { credentialNames } from './checks/credential-names.ts';

@@ -1,6 +1,6 @@
 // How long may an answer take?
 import { expect, test } from 'vitest';
-import { startCountdown, toTimeout } from './deadline.ts';
+import { createCountdown, toTimeout } from './deadline.ts';
 
 test.each([
   ['5s', 5000],
@@ -24,11 +24,16 @@ test.each([
   [100, 50],
 ])('of %i milliseconds judging may take %i: the answer has to arrive too', async (timeout, millis) => {
   const asked: number[] = [];
-  const countdown = startCountdown((after, callback) => {
-    asked.push(after);
-    callback();
-    return () => {};
-  }, timeout);
-  expect(await countdown.late).toBe('late');
+  const countdown = createCountdown(
+    (after, callback) => {
+      asked.push(after);
+      callback();
+      return () => {};
+    },
+    () => timeout,
+  );
+  expect(asked).toEqual([]);
+  await countdown.late();
+  await countdown.late();
   expect(asked).toEqual([millis]);
 });

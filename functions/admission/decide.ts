@@ -1,8 +1,9 @@
 // Is the object let in, with which warnings, or refused, and why?
 
 import type { Finding } from '#core/finding.ts';
-import type { AloneCheck, Check } from './check.ts';
+import type { Check, Found } from './check.ts';
 import { ALONE, TOGETHER } from './checks.ts';
+import type { Countdown } from './deadline.ts';
 import type { Lookup } from './lookup.ts';
 import { identityOf } from './place.ts';
 import type { Draft, Subject } from './subject.ts';
@@ -13,13 +14,12 @@ export interface Decision {
 }
 
 /** /mutate: what the object shows alone. Its warnings are told by /validate, which judges again. */
-export function decideAlone(subject: Subject): Decision {
-  const { refused } = weigh(alone(subject), subject, () => (subject.old ? alone(asStored(subject, subject.old)) : []));
-  return { refused, warned: [] };
+export async function decideAlone(subject: Subject): Promise<Decision> {
+  const found = await alone(subject);
+  const { old } = subject;
+  const stored = old && found.length > 0 ? await alone(asStored(subject, old)) : [];
+  return { refused: weigh(found, subject, stored).refused, warned: [] };
 }
-
-/** Resolves when there is no more time: then what was found so far decides, if it refuses. */
-export type Deadline = Promise<'late'>;
 
 /** Judging was not possible: the cluster did not answer, or not in time. Our fault, not the object's. */
 export class Undecided extends Error {
@@ -27,15 +27,16 @@ export class Undecided extends Error {
 }
 
 /** /validate: everything, with what the object refers to. Throws `Undecided` when what could be found out does not refuse. */
-export async function decide(subject: Subject, lookup: Lookup, deadline: Deadline): Promise<Decision> {
-  const own = alone(subject);
-  const together = await run(TOGETHER[subject.kind.kind], subject, lookup, deadline);
+export async function decide(subject: Subject, lookup: Lookup, countdown: Countdown): Promise<Decision> {
+  const own = await alone(subject);
+  const together = await run(TOGETHER[subject.kind.kind], subject, lookup, countdown);
   const found = [...own, ...together.findings];
   const mayBeOld = subject.old !== undefined && found.some((finding) => finding.effect !== 'warn');
   const before = mayBeOld && subject.old ? asStored(subject, subject.old) : undefined;
-  const stored = before && (await run(TOGETHER[subject.kind.kind], before, lookup, deadline));
+  const stored = before && (await run(TOGETHER[subject.kind.kind], before, lookup, countdown));
 
-  const decision = weigh(found, subject, () => (before ? [...alone(before), ...(stored?.findings ?? [])] : []));
+  const known = before ? [...(await alone(before)), ...(stored?.findings ?? [])] : [];
+  const decision = weigh(found, subject, known);
   const problem = stored?.problem ?? (decision.refused.length === 0 ? together.problem : undefined);
   if (problem !== undefined) throw problem;
   return decision;
@@ -45,37 +46,78 @@ export async function decide(subject: Subject, lookup: Lookup, deadline: Deadlin
 function weigh(
   found: ReadonlyArray<Finding>,
   { object, old, dryRun }: Subject,
-  stored: () => ReadonlyArray<Finding>,
+  stored: ReadonlyArray<Finding>,
 ): Decision {
   const refuses = ({ effect }: Finding) => effect === 'refuse' || (effect === 'refuse-unless-dry-run' && !dryRun);
   const candidates = found.filter(refuses);
   if (candidates.length === 0) return { refused: [], warned: found };
-  const known = new Set(stored().map((finding) => identityOf(finding, old?.spec)));
+  const known = new Set(stored.map((finding) => identityOf(finding, old?.spec)));
   const refused = new Set(candidates.filter((finding) => !known.has(identityOf(finding, object.spec))));
   return { refused: [...refused], warned: found.filter((finding) => !refused.has(finding)) };
 }
 
-function alone(subject: Subject): ReadonlyArray<Finding> {
-  return ALONE[subject.kind.kind].flatMap((check: AloneCheck) => check(subject));
+async function alone(subject: Subject): Promise<ReadonlyArray<Finding>> {
+  const found = ALONE[subject.kind.kind].map((check) => check(subject));
+  return (found.some(isPending) ? await Promise.all(found) : (found as ReadonlyArray<Finding>[])).flat();
 }
 
 /** The stored object as if it were applied now: what is found then was there before. */
 const asStored = (subject: Subject, old: Draft): Subject => ({ ...subject, object: old, old: undefined });
 
-/** All at once, told in the order of the chain; a check that fails or is late leaves a problem instead of findings. */
-async function run(checks: ReadonlyArray<Check>, subject: Subject, lookup: Lookup, deadline: Deadline) {
-  const outcomes = await Promise.all(
-    checks.map((check) =>
-      Promise.race([check(subject, lookup), deadline]).catch(
-        (cause: unknown) => new Undecided(whyOf(cause), { cause }),
-      ),
-    ),
-  );
-  const findings = outcomes.flatMap((outcome) => (Array.isArray(outcome) ? (outcome as Finding[]) : []));
-  const failed = outcomes.find((outcome) => outcome instanceof Undecided);
-  const late = outcomes.includes('late') ? new Undecided('the cluster did not answer in time') : undefined;
-  return { findings, problem: failed ?? late };
+interface Outcome {
+  readonly findings: ReadonlyArray<Finding>;
+  readonly problem: Undecided | undefined;
 }
 
-const whyOf = (cause: unknown): string =>
-  `what the object refers to could not be looked up: ${cause instanceof Error ? cause.message : String(cause)}`;
+/** All at once, told in the order of the chain; a check that fails or is late leaves a problem instead of findings. */
+async function run(
+  checks: ReadonlyArray<Check>,
+  subject: Subject,
+  lookup: Lookup,
+  countdown: Countdown,
+): Promise<Outcome> {
+  const found = checks.map((check) => attempt(check, subject, lookup));
+  // Only who asks somebody can be late.
+  const answers = found.some(isPending) ? await inTime(found, countdown) : (found as ReadonlyArray<Answer>);
+  const failed = answers.find((answer) => answer instanceof Undecided);
+  const late = answers.includes(undefined) ? new Undecided('the cluster did not answer in time') : undefined;
+  return { findings: answers.flatMap((answer) => (Array.isArray(answer) ? answer : [])), problem: failed ?? late };
+}
+
+/** Undefined: not answered in time. */
+type Answer = ReadonlyArray<Finding> | Undecided | undefined;
+
+/** Every answer, or those that came before it was late. */
+function inTime(found: ReadonlyArray<Found | Undecided>, countdown: Countdown): Promise<ReadonlyArray<Answer>> {
+  return new Promise((resolve) => {
+    const answers = found.map((one): Answer => (isPending(one) ? undefined : one));
+    let waiting = 0;
+    for (const [place, one] of found.entries()) {
+      if (!isPending(one)) continue;
+      waiting += 1;
+      const settle = (answer: Answer) => {
+        answers[place] = answer;
+        waiting -= 1;
+        if (waiting === 0) resolve(answers);
+      };
+      one.then(settle, (cause) => settle(undecided(cause)));
+    }
+    countdown.late().then(() => resolve([...answers]));
+  });
+}
+
+function attempt(check: Check, subject: Subject, lookup: Lookup): Found | Undecided {
+  try {
+    return check(subject, lookup);
+  } catch (cause) {
+    return undecided(cause);
+  }
+}
+
+const isPending = (found: Found | Undecided): found is Promise<ReadonlyArray<Finding>> => found instanceof Promise;
+
+const undecided = (cause: unknown): Undecided =>
+  new Undecided(
+    `what the object refers to could not be looked up: ${cause instanceof Error ? cause.message : String(cause)}`,
+    { cause },
+  );

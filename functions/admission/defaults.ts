@@ -2,8 +2,8 @@
 
 import { defaultOverlap } from '#core/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
-import { isMap } from './json-patch.ts';
-import type { Draft, Subject } from './subject.ts';
+import { isMap } from '#crds/shapes.ts';
+import { annotationOf, type Draft, type Subject } from './subject.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 type Default = (object: Json, subject: Subject) => Json;
@@ -35,7 +35,7 @@ function userRequestedBy(object: Json, { old, user }: Subject): Json {
   return withRequestedBy(object, old !== undefined && wantsKey(old.spec) ? requestedBy(old) : user.username);
 }
 
-const requestedBy = (draft: Draft): string | undefined => draft.metadata.annotations.get(REQUESTED_BY_ANNOTATION);
+const requestedBy = (draft: Draft): string | undefined => annotationOf(draft, REQUESTED_BY_ANNOTATION);
 
 function withRequestedBy(object: Json, username: string | undefined): Json {
   const metadata = isMap(object.metadata) ? object.metadata : {};

@@ -4,7 +4,7 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Timer } from '#core/ports/platform.ts';
 import { LARGEST_BODY, readBody } from './body.ts';
 import type { Caller } from './caller.ts';
-import { startCountdown, toTimeout } from './deadline.ts';
+import { createCountdown, toTimeout } from './deadline.ts';
 import { type Decision, decide, decideAlone } from './decide.ts';
 import { withDefaults } from './defaults.ts';
 import { toPatch } from './json-patch.ts';
@@ -34,6 +34,12 @@ export interface HandleDeps {
   readonly caller?: Caller;
 }
 
+/** What the API server says that it waits. */
+function timeoutOf({ url }: Request): number {
+  const query = url.indexOf('?');
+  return toTimeout(query === -1 ? null : new URLSearchParams(url.slice(query)).get('timeout'));
+}
+
 export type Verb = 'mutate' | 'validate';
 
 export interface Handled {
@@ -61,15 +67,16 @@ interface Judged {
 export function createHandle(deps: HandleDeps) {
   const own = new Set(deps.own ?? []);
   const { clock, log, metrics } = deps;
+  const labels = createLabels();
 
-  async function judge(verb: Verb, request: ReviewRequest, timeout: number): Promise<Judged> {
+  async function judge(verb: Verb, request: ReviewRequest, timeout: () => number): Promise<Judged> {
     const read = readSubject(request, own);
     if (read.outcome === 'pass') return { answer: LET_IN };
     if (read.outcome === 'malformed') return { answer: { allowed: false, warnings: [], message: read.problem } };
     if (verb === 'mutate') return mutate(read.subject);
-    const countdown = startCountdown(deps.timer, timeout);
+    const countdown = createCountdown(deps.timer, timeout);
     try {
-      const decision = await decide(read.subject, createLookup(deps, read.subject.user), countdown.late);
+      const decision = await decide(read.subject, createLookup(deps, read.subject.user), countdown);
       return { decision, ...toHint(read.subject, decision), answer: toAnswer(read.subject, decision, []) };
     } finally {
       countdown.stop();
@@ -84,7 +91,7 @@ export function createHandle(deps: HandleDeps) {
     if (body === undefined) return problem(413, `the body is larger than ${LARGEST_BODY} bytes`);
     const review = readReview(body);
     if (!review.ok) {
-      metrics.add('gateway_operator_admission_reviews_total', { verb, kind: '', result: 'malformed' });
+      metrics.add('gateway_operator_admission_reviews_total', labels(verb, '', 'malformed'));
       return problem(400, review.problem);
     }
     const { uid, kind, namespace, name, operation, dryRun, userInfo } = review.request;
@@ -92,12 +99,11 @@ export function createHandle(deps: HandleDeps) {
     const user = userInfo?.username;
     const line = { verb, uid, kind: kind.kind, namespace, name, operation, user, dryRun: dryRun === true };
     const ended = (result: string, ofOurs: string) => {
-      metrics.add('gateway_operator_admission_reviews_total', { verb, kind: ofOurs, result });
-      metrics.observe('gateway_operator_admission_seconds', (clock.now() - startedAt) / 1000, { verb });
+      metrics.add('gateway_operator_admission_reviews_total', labels(verb, ofOurs, result));
+      metrics.observe('gateway_operator_admission_seconds', (clock.now() - startedAt) / 1000, VERBS[verb]);
     };
     try {
-      const timeout = toTimeout(new URL(request.url).searchParams.get('timeout'));
-      const { answer, decision, hint } = await judge(verb, review.request, timeout);
+      const { answer, decision, hint } = await judge(verb, review.request, () => timeoutOf(request));
       const rules = [...new Set((decision?.refused ?? []).map(({ rule }) => rule))];
       for (const rule of rules) metrics.add('gateway_operator_admission_refusals_total', { rule });
       ended(answer.allowed ? 'allowed' : 'refused', decision === undefined ? 'other' : kind.kind);
@@ -113,12 +119,25 @@ export function createHandle(deps: HandleDeps) {
   };
 }
 
+const VERBS = { mutate: { verb: 'mutate' }, validate: { verb: 'validate' } } as const;
+
+/** The same object for the same labels, of which there are few: kinds of others count as `other`. */
+function createLabels() {
+  const known = new Map<string, Readonly<Record<string, string>>>();
+  return (verb: Verb, kind: string, result: string) => {
+    const name = `${verb} ${kind} ${result}`;
+    const labels = known.get(name) ?? { verb, kind, result };
+    known.set(name, labels);
+    return labels;
+  };
+}
+
 const LET_IN: Answer = { allowed: true, warnings: [], patch: [] };
 
 /** Defaults first: what is filled in is judged too. */
-function mutate(subject: Subject): Judged {
+async function mutate(subject: Subject): Promise<Judged> {
   const json = withDefaults(subject);
-  const decision = decideAlone(withObject(subject, json));
+  const decision = await decideAlone(withObject(subject, json));
   return { decision, answer: toAnswer(subject, decision, toPatch(subject.object.json, json)) };
 }
 

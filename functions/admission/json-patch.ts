@@ -1,13 +1,13 @@
 // How is a change of an object written as a JSON patch (RFC 6902)?
+import { isMap, type Json } from '#crds/shapes.ts';
 
 export type Operation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-type Json = Readonly<Record<string, unknown>>;
-
 /** The few operations that turn `before` into `after`. Lists are replaced as a whole. */
 export function toPatch(before: Json, after: Json, path = ''): Operation[] {
+  if (before === after) return [];
   const members = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return members.flatMap((member): Operation[] => {
     const here = `${path}/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
@@ -20,6 +20,3 @@ export function toPatch(before: Json, after: Json, path = ''): Operation[] {
     return JSON.stringify(old) === JSON.stringify(value) ? [] : [{ op: 'replace', path: here, value }];
   });
 }
-
-export const isMap = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -5,8 +5,8 @@ import { type Cluster, type KubeObject, RESOURCES, type Requester, type Resource
 import type { Hash } from '#core/ports/platform.ts';
 import { toFieldSelector } from '#core/selector.ts';
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
-import { isMap } from './json-patch.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/resources.ts';
+import { isMap } from '#crds/shapes.ts';
 
 /** No list of ours may cost more than one page. */
 export const MOST_KEYS = 500;
@@ -37,43 +37,48 @@ export interface LookupDeps {
 /** For one request and one user: what was asked once is not asked again. */
 export function createLookup({ cluster, hash }: LookupDeps, requester: Requester): Lookup {
   const answers = new Map<string, Promise<unknown>>();
-  function once<T>(question: ReadonlyArray<unknown>, ask: () => Promise<T>): Promise<T> {
-    const key = JSON.stringify(question);
-    const known = answers.get(key) as Promise<T> | undefined;
-    const answer = known ?? ask();
-    answers.set(key, answer);
+  function once<T>(question: string, ask: () => Promise<T>): Promise<T> {
+    const known = answers.get(question) as Promise<T> | undefined;
+    if (known !== undefined) return known;
+    const answer = ask();
+    answers.set(question, answer);
     return answer;
   }
   const get = (resource: Resource, namespace: string | undefined, name: string) =>
-    once(['get', resource.plural, namespace, name], () => cluster.get(resource, namespace, name));
+    once(toQuestion(`get ${resource.plural}`, namespace, name), () => cluster.get(resource, namespace, name));
 
   return {
-    secret: async (namespace, name) => {
-      const question = ['may', namespace, name];
-      const may = await once(question, () => cluster.may(requester, 'get', RESOURCES.secrets, namespace, name));
-      return may ? get(RESOURCES.secrets, namespace, name) : undefined;
-    },
-    instance: async (namespace, name, from) => {
-      const instance = await get(gatewayInstances, namespace, name);
-      if (instance === undefined) return undefined;
-      const allowed = allowedNamespaces(instance);
-      const home = needsLabels(allowed) ? await get(RESOURCES.namespaces, undefined, from) : undefined;
-      const asking = { name: from, labels: home?.metadata.labels ?? {} };
-      return admitsNamespace(allowed, namespace, asking) ? instance : undefined;
-    },
+    secret: (namespace, name) =>
+      once(toQuestion('secret', namespace, name), async () => {
+        const may = await cluster.may(requester, 'get', RESOURCES.secrets, namespace, name);
+        return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
+      }),
+    instance: (namespace, name, from) =>
+      once(toQuestion(`instance for ${from.length} ${from}`, namespace, name), async () => {
+        const instance = await cluster.get(gatewayInstances, namespace, name);
+        if (instance === undefined) return undefined;
+        const allowed = allowedNamespaces(instance);
+        const home = needsLabels(allowed) ? await get(RESOURCES.namespaces, undefined, from) : undefined;
+        const asking = { name: from, labels: home?.metadata.labels ?? {} };
+        return admitsNamespace(allowed, namespace, asking) ? instance : undefined;
+      }),
     virtualKey: (namespace, name) => get(virtualKeys, namespace, name),
     user: (namespace, name) => get(users, namespace, name),
     team: (namespace, name) => get(teams, namespace, name),
     keySecretName: (key, template) => keySecretName(key, template, hash),
     select: async (resource, fields, limit = MOST_KEYS) => {
       const fieldSelector = toFieldSelector(fields);
-      const found = await once(['list', resource.plural, fieldSelector, limit], () =>
+      const found = await once(toQuestion(`list ${limit} ${resource.plural}`, '', fieldSelector), () =>
         cluster.list(resource, { fieldSelector, limit }),
       );
       return found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
     },
   };
 }
+
+/** The same text for the same question only: the length tells where a namespace ends, whatever stands in it. */
+const toQuestion = (verb: string, namespace: string | undefined, name: string): string =>
+  `${verb} ${namespace === undefined ? '' : namespace.length} ${namespace ?? ''} ${name}`;
 
 /** A stored instance was judged by the schema, so what stands there has its shape. */
 function allowedNamespaces({ spec }: KubeObject): GatewayInstanceSpec['allowedNamespaces'] | undefined {

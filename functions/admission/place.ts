@@ -1,6 +1,6 @@
 // Is this the same mistake in the same place as before, even when the list around it was reordered?
 import type { Finding } from '#core/finding.ts';
-import { isMap } from './json-patch.ts';
+import { isMap } from '#crds/shapes.ts';
 
 /** Rule, value and place in one text, with list entries named by their key. */
 export function identityOf({ rule, path, value }: Finding, spec: unknown): string {

@@ -1,38 +1,61 @@
 // What is a review of admission.k8s.io/v1, as it comes and as it is answered?
-import * as z from 'zod';
+// Read by hand: the envelope is small, every review has one, and a schema library would be most of a cold start.
+import { isMap, type Json } from '#crds/shapes.ts';
 import type { Operation } from './json-patch.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const LONGEST_WARNING = 256;
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** null and absent say the same in this API. */
-const optional = <S extends z.ZodType>(schema: S) => schema.nullish().transform((value) => value ?? undefined);
+const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 
-const UserInfo = z.object({
-  username: z.string().default(''),
-  uid: optional(z.string()),
-  groups: optional(z.array(z.string())),
-  extra: optional(z.record(z.string(), z.array(z.string()))),
-});
+/** As much of a request as we read. null and absent say the same in this API. */
+export interface ReviewRequest {
+  readonly uid: string;
+  readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
+  readonly operation: (typeof OPERATIONS)[number];
+  readonly subResource?: string | null;
+  readonly name?: string | null;
+  readonly namespace?: string | null;
+  readonly dryRun?: boolean | null;
+  readonly userInfo?: UserInfo | null;
+  readonly object?: unknown;
+  readonly oldObject?: unknown;
+}
 
-export const Review = z.object({
-  apiVersion: z.literal(API_VERSION),
-  kind: z.literal('AdmissionReview'),
-  request: z.object({
-    uid: z.string().min(1).max(256),
-    kind: z.object({ group: z.string(), version: z.string(), kind: z.string() }),
-    subResource: optional(z.string()),
-    name: optional(z.string()),
-    namespace: optional(z.string()),
-    operation: z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT']),
-    userInfo: optional(UserInfo),
-    object: z.unknown().default(null),
-    oldObject: z.unknown().default(null),
-    dryRun: optional(z.boolean()),
-  }),
-});
-export type ReviewRequest = z.output<typeof Review>['request'];
+interface UserInfo {
+  readonly username?: string | null;
+  readonly uid?: string | null;
+  readonly groups?: ReadonlyArray<string> | null;
+  readonly extra?: Readonly<Record<string, ReadonlyArray<string>>> | null;
+}
+
+const isText = (value: unknown): boolean => typeof value === 'string';
+const areTexts = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
+
+type Member = readonly [path: string, is: (value: unknown) => boolean, what: string];
+
+const REQUIRED: ReadonlyArray<Member> = [
+  ['uid', (uid) => typeof uid === 'string' && uid.length >= 1 && uid.length <= 256, 'a text of 1 to 256 characters'],
+  ['kind', (kind) => isMap(kind) && [kind.group, kind.version, kind.kind].every(isText), 'a group, version and kind'],
+  ['operation', (operation) => OPERATIONS.some((one) => one === operation), `one of ${OPERATIONS.join(', ')}`],
+];
+
+const OPTIONAL: ReadonlyArray<Member> = [
+  ['subResource', isText, 'a text'],
+  ['name', isText, 'a text'],
+  ['namespace', isText, 'a text'],
+  ['dryRun', (dryRun) => typeof dryRun === 'boolean', 'true or false'],
+  ['userInfo', isMap, 'a map'],
+];
+
+const OF_USER: ReadonlyArray<Member> = [
+  ['username', isText, 'a text'],
+  ['uid', isText, 'a text'],
+  ['groups', areTexts, 'a list of texts'],
+  ['extra', (extra) => isMap(extra) && Object.values(extra).every(areTexts), 'a map of lists of texts'],
+];
 
 export type ReadReview =
   | { readonly ok: true; readonly request: ReviewRequest }
@@ -47,12 +70,29 @@ export function readReview(body: Uint8Array): ReadReview {
     const why = error instanceof SyntaxError ? 'is not JSON' : 'is not UTF-8';
     return { ok: false, problem: body.length === 0 ? 'the body is empty' : `the body ${why}` };
   }
-  const parsed = Review.safeParse(json);
-  if (parsed.success) return { ok: true, request: parsed.data.request };
-  const issues = parsed.error.issues
-    .slice(0, 5)
-    .map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`);
-  return { ok: false, problem: `the body is not an AdmissionReview of ${API_VERSION}: ${issues.join('; ')}` };
+  const problems: string[] = [];
+  if (isReview(json, problems)) return { ok: true, request: json.request };
+  return { ok: false, problem: `the body is not an AdmissionReview of ${API_VERSION}: ${problems.join('; ')}` };
+}
+
+/** Adds what is wrong. */
+function isReview(json: unknown, problems: string[]): json is { readonly request: ReviewRequest } {
+  if (!isMap(json)) problems.push('the body: is not a map');
+  else if (json.apiVersion !== API_VERSION) problems.push(`apiVersion: is not ${API_VERSION}`);
+  else if (json.kind !== 'AdmissionReview') problems.push('kind: is not AdmissionReview');
+  else if (!isMap(json.request)) problems.push('request: is not a map');
+  else {
+    const { request } = json;
+    for (const [name, is, what] of REQUIRED) if (!is(request[name])) problems.push(`request.${name}: is not ${what}`);
+    addWrong(OPTIONAL, request, 'request', problems);
+    if (isMap(request.userInfo)) addWrong(OF_USER, request.userInfo, 'request.userInfo', problems);
+  }
+  return problems.length === 0;
+}
+
+function addWrong(members: ReadonlyArray<Member>, map: Json, path: string, problems: string[]): void {
+  for (const [name, is, what] of members)
+    if (!isAbsent(map[name]) && !is(map[name])) problems.push(`${path}.${name}: is not ${what}`);
 }
 
 export type Answer =
@@ -93,6 +133,7 @@ function toBase64(text: string): string {
 
 /** One line each and at most 256 characters, as the API asks for: a longer one goes on in the next, at a blank. */
 function toWarnings(text: string): string[] {
+  if (text.length <= LONGEST_WARNING && !/[\r\n]/.test(text)) return text.trim() === '' ? [] : [text.trim()];
   return text.split(/[\r\n]+/).flatMap((line) => {
     const lines: string[] = [];
     let rest = [...line.trim()];

@@ -1,88 +1,144 @@
 // What do the checks read of a spec, however broken the rest of it is?
 // An update may leave an old mistake where it was, so a check meets specs that the schema refuses: what has the wrong shape reads as absent.
-import * as z from 'zod';
+// Read by hand: every check of every review does it, and a schema library takes thirty times as long.
+import { isMap, type Json } from '#crds/shapes.ts';
 
-const maybe = <S extends z.ZodType>(schema: S) => schema.optional().catch(undefined);
-const text = maybe(z.string());
-const flag = maybe(z.boolean());
-const entries = z.record(z.string(), z.string()).catch({});
-const listOf = <S extends z.ZodType>(item: S) => z.array(item).catch([]);
-const ref = maybe(z.object({ name: text }));
-const refs = listOf(z.object({ name: text }).catch({ name: undefined }));
-const names = listOf(z.string().optional().catch(undefined));
-const secretRef = maybe(z.object({ nameRef: text, keys: entries }));
-const instanceRef = maybe(z.object({ name: text, namespace: text }));
-const connectionRef = maybe(z.object({ instanceRef }));
+export interface SecretRefView {
+  readonly nameRef: string | undefined;
+  readonly keys: Readonly<Record<string, string>>;
+}
 
-const ModelEntryView = z.object({
-  modelName: text,
-  identifier: text,
-  requiresAuth: flag,
-  modelCredentials: secretRef,
-  gatewayParams: maybe(
-    z.object({
-      model: text,
-      customLLMProvider: text,
-      apiBase: text,
-      inputCostPerMillionTokens: text,
-      outputCostPerMillionTokens: text,
-      cachedInputCostPerMillionTokens: text,
-      cacheWriteCostPerMillionTokens: text,
-    }),
-  ),
-});
+export interface ModelEntryView {
+  readonly modelName?: string | undefined;
+  readonly identifier?: string | undefined;
+  readonly modelCredentials?: SecretRefView | undefined;
+  readonly gatewayParams?:
+    | {
+        readonly model?: string | undefined;
+        readonly customLLMProvider?: string | undefined;
+        readonly apiBase?: string | undefined;
+        readonly inputCostPerMillionTokens?: string | undefined;
+        readonly outputCostPerMillionTokens?: string | undefined;
+        readonly cachedInputCostPerMillionTokens?: string | undefined;
+        readonly cacheWriteCostPerMillionTokens?: string | undefined;
+      }
+    | undefined;
+}
 
-export const InstanceView = z.object({
-  databaseSecretRef: secretRef,
-  redisSecretRef: secretRef,
-  models: listOf(ModelEntryView.catch({} as z.output<typeof ModelEntryView>)),
-});
-export type InstanceView = z.output<typeof InstanceView>;
-export type ModelEntryView = z.output<typeof ModelEntryView>;
-
-export const KeyView = z.object({
-  keyAlias: text,
-  models: names,
-  modelMaxBudget: z.record(z.string(), z.object({ maxBudget: text }).catch({ maxBudget: undefined })).catch({}),
-  maxBudget: text,
-  connectionRef,
-  userRef: ref,
-  teamRef: ref,
-  secretTemplate: maybe(z.object({ name: text })),
-});
-export type KeyView = z.output<typeof KeyView>;
-
-export const UserView = z.object({
-  connectionRef,
-  userEmail: text,
-  autoCreateKey: flag,
-  keyAlias: text,
-  models: names,
-  maxBudget: text,
-  teamRefs: refs,
-});
-export type UserView = z.output<typeof UserView>;
-
-export const TeamView = z.object({
-  connectionRef,
-  teamAlias: text,
-  models: names,
-  maxBudget: text,
-  members: refs,
-});
-export type TeamView = z.output<typeof TeamView>;
+interface NamedView {
+  readonly name: string | undefined;
+}
 
 /** What keys, users and teams have in common. */
-export type MemberView = Pick<KeyView, 'connectionRef' | 'models' | 'maxBudget'>;
+export interface MemberView {
+  readonly connectionRef:
+    | {
+        readonly instanceRef: { readonly name: string | undefined; readonly namespace: string | undefined } | undefined;
+      }
+    | undefined;
+  readonly models: ReadonlyArray<string | undefined>;
+  readonly maxBudget: string | undefined;
+}
 
-/** What was read of a spec, for as long as the spec lives: every check of a chain asks again, and nothing changes a spec in place. */
-const known = new WeakMap<object, Map<z.ZodObject, unknown>>();
+/** How a kind of spec is read, and what was read of a spec for as long as the spec lives: every check of a chain asks again, and nothing changes a spec in place. */
+export interface View<T> {
+  readonly read: (spec: Json) => T;
+  readonly known: WeakMap<object, T>;
+}
+
+const view = <T>(read: (spec: Json) => T): View<T> => ({ read, known: new WeakMap() });
+
+export const InstanceView = view((spec) => ({
+  databaseSecretRef: secretRef(spec.databaseSecretRef),
+  redisSecretRef: secretRef(spec.redisSecretRef),
+  models: listOf(spec.models, modelEntry),
+}));
+
+export const KeyView = view((spec) => ({
+  ...member(spec),
+  keyAlias: text(spec.keyAlias),
+  modelMaxBudget: isMap(spec.modelMaxBudget) ? mapOf(spec.modelMaxBudget, budget) : {},
+  userRef: isMap(spec.userRef) ? named(spec.userRef) : undefined,
+  teamRef: isMap(spec.teamRef) ? named(spec.teamRef) : undefined,
+  secretTemplate: isMap(spec.secretTemplate) ? named(spec.secretTemplate) : undefined,
+}));
+
+export const UserView = view((spec) => ({
+  ...member(spec),
+  userEmail: text(spec.userEmail),
+  autoCreateKey: spec.autoCreateKey === true,
+  keyAlias: text(spec.keyAlias),
+  teamRefs: listOf(spec.teamRefs, named),
+}));
+
+export const TeamView = view((spec) => ({
+  ...member(spec),
+  teamAlias: text(spec.teamAlias),
+  members: listOf(spec.members, named),
+}));
 
 /** Any JSON as a view: never fails. */
-export function toView<S extends z.ZodObject>(view: S, spec: unknown): z.output<S> {
-  if (typeof spec !== 'object' || spec === null || Array.isArray(spec)) return view.parse({});
-  const views = known.get(spec) ?? new Map<z.ZodObject, unknown>();
-  if (!views.has(view)) views.set(view, view.parse(spec));
-  known.set(spec, views);
-  return views.get(view) as z.output<S>; // Put there by this very view.
+export function toView<T>({ read, known }: View<T>, spec: unknown): T {
+  if (!isMap(spec)) return read({});
+  const before = known.get(spec);
+  if (before !== undefined) return before;
+  const made = read(spec);
+  known.set(spec, made);
+  return made;
 }
+
+function member({ connectionRef, models, maxBudget }: Json): MemberView {
+  const instance = isMap(connectionRef) ? connectionRef.instanceRef : undefined;
+  return {
+    connectionRef: isMap(connectionRef)
+      ? {
+          instanceRef: isMap(instance) ? { name: text(instance.name), namespace: text(instance.namespace) } : undefined,
+        }
+      : undefined,
+    models: listOf(models, text),
+    maxBudget: text(maxBudget),
+  };
+}
+
+function modelEntry(entry: unknown): ModelEntryView {
+  if (!isMap(entry)) return {};
+  const { gatewayParams: params } = entry;
+  return {
+    modelName: text(entry.modelName),
+    identifier: text(entry.identifier),
+    modelCredentials: secretRef(entry.modelCredentials),
+    gatewayParams: isMap(params)
+      ? {
+          model: text(params.model),
+          customLLMProvider: text(params.customLLMProvider),
+          apiBase: text(params.apiBase),
+          inputCostPerMillionTokens: text(params.inputCostPerMillionTokens),
+          outputCostPerMillionTokens: text(params.outputCostPerMillionTokens),
+          cachedInputCostPerMillionTokens: text(params.cachedInputCostPerMillionTokens),
+          cacheWriteCostPerMillionTokens: text(params.cacheWriteCostPerMillionTokens),
+        }
+      : undefined,
+  };
+}
+
+function secretRef(ref: unknown): SecretRefView | undefined {
+  return isMap(ref) ? { nameRef: text(ref.nameRef), keys: isTexts(ref.keys) ? ref.keys : {} } : undefined;
+}
+
+function isTexts(map: unknown): map is Readonly<Record<string, string>> {
+  if (!isMap(map)) return false;
+  for (const name in map) if (typeof map[name] !== 'string') return false;
+  return true;
+}
+
+const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
+
+const named = (ref: unknown): NamedView => ({ name: isMap(ref) ? text(ref.name) : undefined });
+
+const listOf = <T>(list: unknown, read: (entry: unknown) => T): ReadonlyArray<T> =>
+  Array.isArray(list) ? list.map((entry) => read(entry)) : [];
+
+const mapOf = <T>(map: Json, read: (value: unknown) => T): Readonly<Record<string, T>> =>
+  Object.fromEntries(Object.entries(map).map(([name, value]) => [name, read(value)]));
+
+const budget = (value: unknown) => ({ maxBudget: isMap(value) ? text(value.maxBudget) : undefined });

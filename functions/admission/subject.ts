@@ -1,12 +1,10 @@
 // What is judged: an object of one of our kinds, out of a review whose inside may be anything.
 import { toText } from '#core/finding.ts';
 import type { Requester } from '#core/ports/cluster.ts';
-import { judge } from '#crds/judge.ts';
-import { type Kind, kinds } from '#crds/kinds.ts';
-import { isMap } from './json-patch.ts';
+import { type KindResource, resources } from '#crds/resources.ts';
+import { toFinding } from '#crds/schema-words.ts';
+import { isMap, type Json } from '#crds/shapes.ts';
 import type { ReviewRequest } from './review.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** As much of an object as is sure: members of the right type or absent. `json` is all of it, as it came. */
 export interface Draft {
@@ -17,12 +15,13 @@ export interface Draft {
     readonly name?: string | undefined;
     readonly namespace: string;
     readonly uid?: string | undefined;
-    readonly annotations: ReadonlyMap<string, string>;
+    /** As they came; ask `annotationOf`. */
+    readonly annotations: Json;
   };
 }
 
 export interface Subject {
-  readonly kind: Kind;
+  readonly kind: KindResource;
   readonly object: Draft;
   /** What is stored, on update. */
   readonly old?: Draft | undefined;
@@ -42,7 +41,7 @@ const DEEPEST = 64;
 /** `own` are the users whose writes are ours: reconcile never has to ask admission. */
 export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): ReadSubject {
   const { group, version, kind: name } = request.kind;
-  const kind = kinds.find((one) => one.group === group && one.version === version && one.kind === name);
+  const kind = resources.find((one) => one.group === group && one.version === version && one.kind === name);
   const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
   if (kind === undefined || !isWrite || (request.subResource ?? '') !== '') return { outcome: 'pass' };
   if (own.has(request.userInfo?.username ?? '')) return { outcome: 'pass' };
@@ -69,9 +68,8 @@ export function withObject(subject: Subject, json: Json): Subject {
   return { ...subject, object: toDraft(json, { name, namespace }) };
 }
 
-function toDraft(json: Json, request: { name?: string | undefined; namespace?: string | undefined }): Draft {
+function toDraft(json: Json, request: { name?: string | null | undefined; namespace?: string | null }): Draft {
   const metadata = isMap(json.metadata) ? json.metadata : {};
-  const annotations = isMap(metadata.annotations) ? Object.entries(metadata.annotations) : [];
   return {
     json,
     spec: json.spec,
@@ -79,14 +77,20 @@ function toDraft(json: Json, request: { name?: string | undefined; namespace?: s
       name: text(metadata.name) ?? text(request.name),
       namespace: text(metadata.namespace) ?? request.namespace ?? '',
       uid: text(metadata.uid),
-      annotations: new Map(annotations.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
+      annotations: isMap(metadata.annotations) ? metadata.annotations : {},
     },
   };
 }
 
+/** What is no text reads as absent. */
+export function annotationOf({ metadata: { annotations } }: Draft, name: string): string | undefined {
+  const value = Object.hasOwn(annotations, name) ? annotations[name] : undefined;
+  return typeof value === 'string' ? value : undefined;
+}
+
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
 
-function wrongShape(object: Json, kind: Kind): string | undefined {
+function wrongShape(object: Json, kind: KindResource): string | undefined {
   if (object.kind !== kind.kind)
     return `kind: ${JSON.stringify(object.kind)}: the review is about a ${kind.kind}; write that`;
   if (object.apiVersion !== kind.apiVersion) {
@@ -97,27 +101,38 @@ function wrongShape(object: Json, kind: Kind): string | undefined {
   if (annotations !== undefined && annotations !== null && !isMap(annotations))
     return 'metadata.annotations: is no map; write them below it, indented, as `name: value`';
   // Of a spec that is none nothing else can be said.
-  return isMap(object.spec) ? undefined : toText(judge(kind, { spec: object.spec ?? undefined }));
+  return isMap(object.spec) ? undefined : toText([noMap(object.spec ?? undefined)]);
 }
 
+/** What the schema says of a spec that is none. */
+const noMap = (spec: unknown) => toFinding({ code: 'invalid_type', expected: 'object', path: [], message: '' }, spec);
+
 function toRequester(userInfo: ReviewRequest['userInfo']): Requester {
-  const { username = '', uid, groups, extra } = userInfo ?? {};
+  const { username, uid, groups, extra } = userInfo ?? {};
   return {
-    username,
-    ...(uid === undefined ? {} : { uid }),
-    ...(groups === undefined ? {} : { groups }),
-    ...(extra === undefined ? {} : { extra }),
+    username: username ?? '',
+    ...(uid && { uid }),
+    ...(groups && { groups }),
+    ...(extra && { extra }),
   };
 }
 
 /** Of what is read here; `managedFields` and `status` are the largest part of many objects, and nothing reads them. */
 function isTooDeep(object: unknown): boolean {
   if (!isMap(object)) return false;
-  const { metadata, status: _unread, ...rest } = object;
-  if (isDeeperThan(rest, DEEPEST)) return true;
-  if (!isMap(metadata)) return isDeeperThan(metadata, DEEPEST - 1);
-  const { managedFields: _fields, ...read } = metadata;
-  return isDeeperThan(read, DEEPEST - 1);
+  for (const name in object) {
+    if (name === 'status') continue;
+    const member = object[name];
+    const tooDeep =
+      name === 'metadata' && isMap(member) ? isMetadataTooDeep(member) : isDeeperThan(member, DEEPEST - 1);
+    if (tooDeep) return true;
+  }
+  return false;
+}
+
+function isMetadataTooDeep(metadata: Json): boolean {
+  for (const name in metadata) if (name !== 'managedFields' && isDeeperThan(metadata[name], DEEPEST - 2)) return true;
+  return false;
 }
 
 /** This is what protects everything that recurses, so it goes no deeper itself. */

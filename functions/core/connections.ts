@@ -75,9 +75,14 @@ function toUpstash(entry: string, text: string, token: string): Result<StoreConn
 
 /** UTF-8 text of a base64 entry. A trailing newline, which `echo` leaves, is not part of it. */
 function read(data: SecretData, entry: string): string {
-  const bytes = Uint8Array.from(atob(data[entry] ?? ''), (character) => character.charCodeAt(0));
-  return new TextDecoder().decode(bytes).replace(/\r?\n$/, '');
+  const bytes = atob(data[entry] ?? '');
+  return (isAscii(bytes) ? bytes : fromUtf8(bytes)).replace(/\r?\n$/, '');
 }
+
+const isAscii = (bytes: string): boolean => /^[\x00-\x7f]*$/.test(bytes);
+
+const fromUtf8 = (bytes: string): string =>
+  new TextDecoder().decode(Uint8Array.from(bytes, (character) => character.charCodeAt(0)));
 
 function toPort(text: string): number | undefined {
   const port = Number(text);

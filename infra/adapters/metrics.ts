@@ -84,7 +84,18 @@ function toNumber(value: number): string {
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
 }
 
+/** Rendered labels by the object that they came in: who counts often keeps one, and changes none. */
+const keys = new WeakMap<Labels, string>();
+
 function toKey(labels: Labels): string {
+  const known = keys.get(labels);
+  if (known !== undefined) return known;
+  const key = render(labels);
+  keys.set(labels, key);
+  return key;
+}
+
+function render(labels: Labels): string {
   const names = Object.keys(labels);
   if (names.length > 1) names.sort();
   return names.map((name) => `${toLabelName(name)}="${escapeValue(labels[name] ?? '')}"`).join(',');

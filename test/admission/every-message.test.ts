@@ -27,8 +27,9 @@ async function saidOf(world: World, object: KubeObject, more: Record<string, unk
   if (subject.outcome !== 'judge') throw new Error(JSON.stringify(subject));
   const lookup = createLookup(depsOf(world.cluster), ADA);
   const { kind } = subject.subject.kind;
+  const alone = await Promise.all(ALONE[kind].map((check) => check(subject.subject)));
   const together = await Promise.all(TOGETHER[kind].map((check) => check(subject.subject, lookup)));
-  return [...ALONE[kind].flatMap((check) => check(subject.subject)), ...together.flat()];
+  return [...alone.flat(), ...together.flat()];
 }
 
 const key = (change: object, metadata = {}) => objectOf('VirtualKey', { ...GOOD.VirtualKey, ...change }, metadata);

@@ -2,6 +2,8 @@
 import type { Finding } from '#core/finding.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { aliasTaken } from '#core/rules/alias-taken.ts';
+import type { InstanceName } from '#core/rules/instance-found.ts';
+import type { Found } from '../check.ts';
 import type { Lookup } from '../lookup.ts';
 import type { Draft } from '../subject.ts';
 import { sameInstance, toReference } from './instance-of.ts';
@@ -17,10 +19,20 @@ export interface AliasClaim {
   readonly owner?: string | undefined;
 }
 
-export async function findAliasTaken(claim: AliasClaim, lookup: Lookup): Promise<Finding[]> {
+export function findAliasTaken(claim: AliasClaim, lookup: Lookup): Found {
+  const instance = toReference(claim.object.spec);
+  const { alias } = claim;
+  return alias === undefined || alias === '' || instance === undefined
+    ? []
+    : ask({ ...claim, alias }, instance, lookup);
+}
+
+async function ask(
+  claim: AliasClaim & { readonly alias: string },
+  instance: InstanceName,
+  lookup: Lookup,
+): Promise<Finding[]> {
   const { object, resource, field, alias, owner = object.metadata.name } = claim;
-  const instance = toReference(object.spec);
-  if (alias === undefined || alias === '' || instance === undefined) return [];
   const { namespace } = object.metadata;
   const isOwner = ({ metadata }: KubeObject) => metadata.namespace === namespace && metadata.name === owner;
   const same = await lookup.select(resource, { [field]: alias, [INSTANCE_FIELD]: instance.name });

@@ -8,7 +8,7 @@ import { toMember } from '#core/rules/secret-entries.ts';
 import type { Check } from '../check.ts';
 import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
-export const credentialNames: Check = async ({ object }) =>
+export const credentialNames: Check = ({ object }) =>
   toView(InstanceView, object.spec).models.flatMap((entry, index) =>
     Object.keys(entry.modelCredentials?.keys ?? {}).flatMap((name) =>
       judge(entry, name, `spec.models[${index}].modelCredentials.keys${toMember(name)}`),

@@ -1,5 +1,5 @@
 // Has another key of the instance this alias?
-import { virtualKeys } from '#crds/kinds.ts';
+import { virtualKeys } from '#crds/resources.ts';
 import type { Check } from '../check.ts';
 import { KeyView, toView } from '../spec-views.ts';
 import { findAliasTaken } from './alias-taken.ts';

@@ -3,7 +3,7 @@ import type { Check } from '../check.ts';
 import { toView, UserView } from '../spec-views.ts';
 import { sameInstance } from './instance-of.ts';
 
-export const keyReplaced: Check = async ({ object, old }) => {
+export const keyReplaced: Check = ({ object, old }) => {
   const before = toView(UserView, old?.spec);
   const after = toView(UserView, object.spec);
   if (old === undefined || before.autoCreateKey !== true || after.autoCreateKey !== true) return [];

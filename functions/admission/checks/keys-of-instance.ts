@@ -1,6 +1,6 @@
 // Which keys belong to an instance? At most one page of them: an apply costs the same however many there are.
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { virtualKeys } from '#crds/kinds.ts';
+import { virtualKeys } from '#crds/resources.ts';
 import type { Lookup } from '../lookup.ts';
 import { KeyView, toView } from '../spec-views.ts';
 import type { Draft } from '../subject.ts';

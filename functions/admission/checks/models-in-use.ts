@@ -1,16 +1,22 @@
 // Does this update take a model away that keys are restricted to?
+import type { Finding } from '#core/finding.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Check } from '../check.ts';
-import { MOST_KEYS } from '../lookup.ts';
+import { type Lookup, MOST_KEYS } from '../lookup.ts';
 import { InstanceView, KeyView, toView } from '../spec-views.ts';
+import type { Draft } from '../subject.ts';
 import { keysOfInstance } from './keys-of-instance.ts';
 
 const MOST_NAMED = 5;
 
-export const modelsInUse: Check = async ({ object, old }, lookup) => {
+export const modelsInUse: Check = ({ object, old }, lookup) => {
+  if (old === undefined) return [];
   const left = namesOf(object.spec);
-  const gone = [...namesOf(old?.spec)].filter((name) => !left.has(name));
-  if (gone.length === 0) return [];
+  const gone = [...namesOf(old.spec)].filter((name) => !left.has(name));
+  return gone.length === 0 ? [] : usersOf(gone, object, lookup);
+};
+
+async function usersOf(gone: readonly string[], object: Draft, lookup: Lookup): Promise<Finding[]> {
   const keys = await keysOfInstance(object, lookup);
   return gone.flatMap((model) => {
     const users = keys.filter(({ spec }) => toView(KeyView, spec).models.includes(model));
@@ -19,7 +25,7 @@ export const modelsInUse: Check = async ({ object, old }, lookup) => {
     const message = `${JSON.stringify(model)} is no longer served, and ${atLeast}${users.length} of the keys are restricted to it: ${listOf(users)}; change their spec.models, or keep an entry of this name`;
     return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' as const }];
   });
-};
+}
 
 const namesOf = (spec: unknown): ReadonlySet<string> =>
   new Set(toView(InstanceView, spec).models.flatMap(({ modelName }) => (modelName === undefined ? [] : [modelName])));

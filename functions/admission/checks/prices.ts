@@ -3,7 +3,7 @@ import { entryPrice, namesPrice } from '#core/entry-price.ts';
 import type { Check } from '../check.ts';
 import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
-export const prices: Check = async ({ object }) =>
+export const prices: Check = ({ object }) =>
   toView(InstanceView, object.spec).models.flatMap((entry, index) => {
     const params = entry.gatewayParams ?? {};
     if (entryPrice(params).price !== undefined) return [];

@@ -7,7 +7,7 @@ import { KNOWN_PROVIDERS, knowsProvider, providerOf } from '#core/providers.ts';
 import type { Check } from '../check.ts';
 import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
-export const providers: Check = async ({ object }) =>
+export const providers: Check = ({ object }) =>
   toView(InstanceView, object.spec).models.flatMap((entry, index) =>
     judgeEntry(entry, `spec.models[${index}].gatewayParams`),
   );

@@ -1,6 +1,6 @@
 // What does a Secret hold, for whoever asks?
 import type { ReadSecret, SecretData } from '#core/rules/secret-entries.ts';
-import { isMap } from '../json-patch.ts';
+import { isMap } from '#crds/shapes.ts';
 import type { Lookup } from '../lookup.ts';
 
 /** Undefined where it is missing, or not theirs to read. Who may read it may be told the names of its entries. */

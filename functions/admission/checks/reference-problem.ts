@@ -1,6 +1,7 @@
 // Is a User or Team that an object refers to there, and of the same instance?
 import type { Effect, Finding } from '#core/finding.ts';
 import { referenceFound } from '#core/rules/reference-found.ts';
+import type { Found } from '../check.ts';
 import type { Lookup } from '../lookup.ts';
 import type { Draft } from '../subject.ts';
 import { instanceOf, toReference } from './instance-of.ts';
@@ -14,9 +15,13 @@ export interface Reference {
   readonly effect?: Effect;
 }
 
-export async function referenceProblem(reference: Reference, lookup: Lookup): Promise<Finding[]> {
+export function referenceProblem(reference: Reference, lookup: Lookup): Found {
+  const { name } = reference;
+  return name === undefined ? [] : ask({ ...reference, name }, lookup);
+}
+
+async function ask(reference: Reference & { readonly name: string }, lookup: Lookup): Promise<Finding[]> {
   const { object, kind, path, name, effect } = reference;
-  if (name === undefined) return [];
   const { namespace } = object.metadata;
   const found = await (kind === 'User' ? lookup.user(namespace, name) : lookup.team(namespace, name));
   const own = await instanceOf(object, lookup);

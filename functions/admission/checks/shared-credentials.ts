@@ -3,9 +3,7 @@ import { sharedCredentials as judgeCredentials } from '#core/rules/shared-creden
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { AloneCheck } from '../check.ts';
 import { InstanceView, toView } from '../spec-views.ts';
+import { annotationOf } from '../subject.ts';
 
 export const sharedCredentials: AloneCheck = ({ object }) =>
-  judgeCredentials(
-    toView(InstanceView, object.spec).models,
-    object.metadata.annotations.get(SHARED_CREDENTIALS_ANNOTATION),
-  );
+  judgeCredentials(toView(InstanceView, object.spec).models, annotationOf(object, SHARED_CREDENTIALS_ANNOTATION));

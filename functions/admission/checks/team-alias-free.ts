@@ -1,5 +1,5 @@
 // Has another team of the instance this alias?
-import { teams } from '#crds/kinds.ts';
+import { teams } from '#crds/resources.ts';
 import type { Check } from '../check.ts';
 import { TeamView, toView } from '../spec-views.ts';
 import { findAliasTaken } from './alias-taken.ts';

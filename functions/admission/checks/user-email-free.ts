@@ -1,5 +1,5 @@
 // Has another user of the instance this e-mail address?
-import { users } from '#crds/kinds.ts';
+import { users } from '#crds/resources.ts';
 import type { Check } from '../check.ts';
 import { toView, UserView } from '../spec-views.ts';
 import { findAliasTaken } from './alias-taken.ts';

@@ -9,7 +9,7 @@ const WHO: Readonly<Record<string, string>> = {
   Team: 'no key of this team ever works',
 };
 
-export const zeroBudget: Check = async ({ kind, object }) => {
+export const zeroBudget: Check = ({ kind, object }) => {
   const { maxBudget } = toView(KeyView, object.spec);
   if (maxBudget === undefined || parseMoney(maxBudget) !== 0n) return [];
   const message = `a budget of nothing is used up from the start: ${WHO[kind.kind]}, for free models neither; raise it to let it work`;

@@ -17,6 +17,8 @@ export function modelsServed(
   instance: InstanceName,
   served: ReadonlySet<string>,
 ): ReadonlyArray<Finding> {
+  const budgets = Object.keys(modelMaxBudget);
+  if ([...models, ...budgets].every((model) => model === undefined || served.has(model))) return [];
   const names = [...served];
   const at = JSON.stringify(toPath(instance));
   const sentence = (model: string, index: number) =>
@@ -26,7 +28,7 @@ export function modelsServed(
       ? []
       : [finding('refuse', `spec.models[${index}]`, model, sentence(model, index))],
   );
-  const warned = Object.keys(modelMaxBudget)
+  const warned = budgets
     .filter((model) => !served.has(model))
     .map((model, index) =>
       finding('warn', `spec.modelMaxBudget[${JSON.stringify(model)}]`, undefined, sentence(model, index)),

@@ -13,6 +13,7 @@ export function sharedCredentials(models: ReadonlyArray<Entry>, allowed: string 
   const entries = models.flatMap(({ identifier = '', modelCredentials }, index) =>
     modelCredentials?.nameRef === undefined ? [] : [{ identifier, index, secret: modelCredentials.nameRef }],
   );
+  if (new Set(entries.map(({ secret }) => secret)).size === entries.length) return [];
   // By identifier, not by position: an old mistake stays the same mistake when the list is reordered.
   entries.sort((left, right) => (left.identifier < right.identifier ? -1 : left.identifier > right.identifier ? 1 : 0));
   const first = new Map<string, string>();

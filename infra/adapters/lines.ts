@@ -1,0 +1,31 @@
+// How do log lines leave a process: one write for all of ten milliseconds, and none is lost when the process ends.
+
+export interface Lines {
+  /** Takes one line, its end included. Written within ten milliseconds; only a `kill -9` can lose it until then. */
+  readonly add: (line: string) => void;
+  /** Writes what is waiting: at exit, where no timer follows. */
+  readonly flush: () => void;
+}
+
+/** Milliseconds that a line may wait for others. */
+const LATEST = 10;
+/** Characters that wait at most. */
+const MOST = 64 * 1024;
+
+/** `write` must have written when it returns, as files, pipes and terminals do here: a write each would cost more than most requests. */
+export function createLines(write: (text: string) => void): Lines {
+  let waiting = '';
+  const flush = () => {
+    const text = waiting;
+    waiting = '';
+    if (text !== '') write(text);
+  };
+  return {
+    add: (line) => {
+      if (waiting === '') setTimeout(flush, LATEST);
+      waiting += line;
+      if (waiting.length > MOST) flush();
+    },
+    flush,
+  };
+}
