@@ -19,8 +19,11 @@ const timer = (millis, callback) => {
   const running = setTimeout(callback, millis);
   return () => clearTimeout(running);
 };
-const models = ['echo', 'chatterbox', 'cut', 'error-500'].map((model) =>
-  entry(model, { model, apiBase: '${upstream}/v1', price: { input: '1', output: '2' } }));
+const price = { input: '1', output: '2' };
+const models = ['echo', 'chatterbox', 'cut', 'error-500', 'compressed'].flatMap((model) => [
+  entry(model, { model, apiBase: '${upstream}/v1', price }),
+  entry('claude-' + model, { model, provider: 'anthropic', apiBase: '${upstream}', price }),
+]);
 const snapshot = snapshotOf(models, { retries: 0 });
 const quiet = () => {};
 let ids = 0;
@@ -112,6 +115,20 @@ test('a client that leaves a stream stops the upstream and is charged', async ()
     .poll(settled)
     .toMatchObject({ held: 0, settled: [{}, {}, { estimated: true, identifier: 'chatterbox' }] });
 });
+
+test.each(['compressed', 'claude-echo', 'claude-compressed'])(
+  '%s is served and charged too, whole and streamed',
+  async (model) => {
+    const before = (await settled()).settled.length;
+    expect(await (await ask({ model, max_tokens: 2 })).json()).toMatchObject({
+      choices: [{ finish_reason: 'length' }],
+    });
+    const text = await (await ask({ model, max_tokens: 2, stream: true })).text();
+    expect(text).toMatch(/"finish_reason":"length".*\[DONE\]\n\n$/s);
+    const counted = { tokens: { output: 2 }, estimated: false };
+    expect((await settled()).settled.slice(before)).toMatchObject([counted, counted]);
+  },
+);
 
 test('failures are told as everywhere', async () => {
   expect((await ask({ model: 'error-500' })).status).toBe(502);
