@@ -95,6 +95,19 @@ describe('an entry that fails', () => {
     expect(asked(world)).toEqual(['first', 'first']);
   });
 
+  test('because of its credential is asked again as soon as that is renewed', async () => {
+    let key = 'wrong';
+    const world = stage({
+      snapshot: snapshotOf([named('only')], { retries: 0, cooldown: { ...COOLDOWN, failures: 1 } }),
+      script: ({ headers }) => (headers.authorization === 'Bearer right' ? OK : status(401)),
+      deps: { credentials: { read: () => key } },
+    });
+    expect((await world.chat(CHAT)).status).toBe(502);
+    expect((await world.chat(CHAT)).status).toBe(503);
+    key = 'right';
+    expect((await world.chat(CHAT)).status).toBe(200);
+  });
+
   test('in the middle of a stream counts too', async () => {
     const broken: WireReply = { headers: SSE, body: [chunk({ content: 'half' })] };
     const world = priority(by({ first: [broken], spare: [{ headers: SSE, body: streamed(['x']) }] }), {

@@ -1,26 +1,31 @@
 // Which model entries failed lately, and how much has each to do? Kept in this process only: every process learns by itself.
-import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Snapshot } from '#core/snapshot.ts';
+import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
+import type { Reachable } from './rank.ts';
 
 type Cooldown = Snapshot['routing']['cooldown'];
 
+/** An entry as it is called now. */
+type Called = Pick<Reachable, 'base' | 'credentials'> & { readonly entry: Pick<SnapshotEntry, 'identifier' | 'model'> };
+
 export interface Health {
-  /** Why the entry gets no requests now; undefined when it may. */
-  resting(identifier: string): Rest | undefined;
+  /** Why the entry gets no requests now; undefined when it may. With another address, model or credential it may at once. */
+  resting(target: Called): Rest | undefined;
   /** Requests that this process has at the entry. */
   inFlight(identifier: string): number;
   /** A request goes to the entry. Call the answer once when it is over. */
   enter(identifier: string): () => void;
   /** So many failures within a while, with no success between them, put the entry aside; a provider's `retry-after` does at once. */
-  failed(identifier: string, failure: AttemptFailure, cooldown: Cooldown): void;
+  failed(target: Called, failure: AttemptFailure, cooldown: Cooldown): void;
   succeeded(identifier: string): void;
 }
 
 export interface Rest {
   readonly until: Millis;
+  /** What failed. */
+  readonly called: string;
   /** The provider asked for it: it is over its rate limit. */
   readonly rateLimited: boolean;
 }
@@ -37,7 +42,7 @@ const LONGEST_REST = 3_600_000;
 export function createHealth({ clock, log, metrics }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>): Health {
   const states = new Map<string, State>();
   return {
-    resting: (identifier) => restOf(states.get(identifier), clock),
+    resting: (target) => restOf(states.get(target.entry.identifier), target),
     inFlight: (identifier) => states.get(identifier)?.inFlight ?? 0,
     enter: (identifier) => {
       const state = stateOf(identifier);
@@ -46,12 +51,12 @@ export function createHealth({ clock, log, metrics }: Pick<GatewayDeps, 'clock' 
         state.inFlight -= 1;
       };
     },
-    failed: (identifier, { retryAfter, failure }, { failures, within, duration }) => {
-      const state = stateOf(identifier);
+    failed: (target, { retryAfter, failure }, { failures, within, duration }) => {
+      const state = stateOf(target.entry.identifier);
       const now = clock.now();
       state.failures = [...state.failures.filter((at) => at > now - within), now];
-      if (retryAfter !== undefined) return putAside(identifier, Math.min(retryAfter * 1000, LONGEST_REST), true);
-      if (state.failures.length >= failures) putAside(identifier, duration, failure.code === 'upstream_rate_limited');
+      if (retryAfter !== undefined) return putAside(target, Math.min(retryAfter * 1000, LONGEST_REST), true);
+      if (state.failures.length >= failures) putAside(target, duration, failure.code === 'upstream_rate_limited');
     },
     succeeded: (identifier) => {
       const state = states.get(identifier);
@@ -65,18 +70,25 @@ export function createHealth({ clock, log, metrics }: Pick<GatewayDeps, 'clock' 
     return state;
   }
 
-  function putAside(identifier: string, millis: Millis, rateLimited: boolean): void {
+  function putAside(target: Called, millis: Millis, rateLimited: boolean): void {
+    const { identifier } = target.entry;
     const state = stateOf(identifier);
     const until = clock.now() + millis;
     state.failures = [];
     // Requests that were under way end one by one: the longest rest counts.
-    if ((restOf(state, clock)?.until ?? 0) >= until) return;
-    state.rest = { until, rateLimited };
+    if ((restOf(state, target)?.until ?? 0) >= until) return;
+    state.rest = { until, rateLimited, called: fingerprint(target) };
     metrics.add('gateway_operator_entries_put_aside_total', { identifier });
     log.warn('a model entry is put aside', { identifier, seconds: millis / 1000, rateLimited });
   }
+
+  function restOf(state: State | undefined, target: Called): Rest | undefined {
+    const rest = state?.rest;
+    if (rest === undefined || rest.until <= clock.now()) return undefined;
+    return rest.called === fingerprint(target) ? rest : undefined;
+  }
 }
 
-function restOf(state: State | undefined, clock: Clock): Rest | undefined {
-  return state?.rest !== undefined && state.rest.until > clock.now() ? state.rest : undefined;
+function fingerprint({ entry, base, credentials }: Called): string {
+  return JSON.stringify([entry.model, base, credentials]);
 }

@@ -44,9 +44,9 @@ export function createRank(
       if (!found.ok) line.skipped(candidate.entry.identifier, found.failure);
       return found.ok ? [found.value] : [];
     });
-    const healthy = reachable.filter(({ entry }) => health.resting(entry.identifier) === undefined);
-    for (const { entry } of reachable) {
-      if (health.resting(entry.identifier) !== undefined) line.skipped(entry.identifier, 'put aside: it failed lately');
+    const healthy = reachable.filter((target) => health.resting(target) === undefined);
+    for (const target of reachable) {
+      if (!healthy.includes(target)) line.skipped(target.entry.identifier, 'put aside: it failed lately');
     }
     const { strategy } = grant.routing;
     const order = inOrder(healthy, strategy, { random: deps.random, inFlight: health.inFlight });
@@ -57,7 +57,7 @@ export function createRank(
 
   /** All rest: the first that may be asked again says when, and why. */
   function nobody({ chat: { model } }: Grant, reachable: ReadonlyArray<Reachable>): Failure {
-    const rests = reachable.flatMap(({ entry }) => health.resting(entry.identifier) ?? []);
+    const rests = reachable.flatMap((target) => health.resting(target) ?? []);
     const [soonest] = rests.sort((a, b) => a.until - b.until);
     if (soonest?.rateLimited !== true) return { code: 'no_healthy_target', model };
     return { code: 'upstream_rate_limited', retryAfter: Math.ceil((soonest.until - deps.clock.now()) / 1000) };

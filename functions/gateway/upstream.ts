@@ -74,8 +74,8 @@ export function createCallUpstream(
     return moved.ok;
   }
 
-  function isUp({ entry }: Target): boolean {
-    return health.resting(entry.identifier) === undefined;
+  function isUp(target: Target): boolean {
+    return health.resting(target) === undefined;
   }
 
   async function attempt(
@@ -88,14 +88,14 @@ export function createCallUpstream(
     const leave = health.enter(identifier);
     const over = (end: ReplyEnd) => {
       leave();
-      if (end === 'broken') health.failed(identifier, UNREACHABLE, cooldown);
+      if (end === 'broken') health.failed(target, UNREACHABLE, cooldown);
     };
     const result = await exchange({ reservation, target, deadline, over });
     if (!result.ok || result.value.type === 'plain') leave();
     if (result.ok) health.succeeded(identifier);
     // Whose client has left before the answer has not failed.
     else if (result.failure.blameless !== true && deadline.ended !== 'left') {
-      health.failed(identifier, result.failure, cooldown);
+      health.failed(target, result.failure, cooldown);
     }
     return result;
   }
