@@ -36,6 +36,19 @@ async function startRusher(order: Rush): Promise<Rusher> {
   return { child, next };
 }
 
+/** Two processes at once: how many of their requests were held, and why the others were not. */
+async function rushTwice(order: Rush): Promise<Record<string, number>> {
+  const rushers = await Promise.all([startRusher(order), startRusher(order)]);
+  for (const { child } of rushers) child.stdin?.write('now\n');
+  const sum: Record<string, number> = {};
+  for (const { child, next } of rushers) {
+    const told = JSON.parse(await next()) as Record<string, number>;
+    if (child.exitCode === null) await once(child, 'exit');
+    for (const [outcome, count] of Object.entries(told)) sum[outcome] = (sum[outcome] ?? 0) + count;
+  }
+  return sum;
+}
+
 describe.skipIf(missing !== undefined)(
   `two processes on one Redis${missing === undefined ? '' : ` (${missing})`}`,
   () => {
@@ -44,6 +57,21 @@ describe.skipIf(missing !== undefined)(
       server = await startRedis();
     });
     afterAll(() => server?.stop());
+
+    test.each([50, 500])(
+      '%i requests each against ten a minute, for the key and its team at once: exactly ten are held',
+      async (requests) => {
+        const limits = { rpmLimit: 10 };
+        const scopes = [
+          { ...scopeOf('key', CENT), limits },
+          { ...scopeOf('team', CENT), limits: { rpmLimit: 1000, maxParallelRequests: 1000 } },
+        ];
+        const instanceUid = randomUUID();
+        const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: '1' };
+        const counts = await rushTwice(order);
+        expect(counts).toEqual({ held: 10, limited: 2 * requests - 10 });
+      },
+    );
 
     test.each([
       // The key has a cent left, the team a dollar: each hold is a thousandth of the cent, so 1,000 of 2,000 fit exactly.
@@ -56,18 +84,8 @@ describe.skipIf(missing !== undefined)(
         const instanceUid = randomUUID();
         const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
         const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
-        const rushers = await Promise.all([startRusher(order), startRusher(order)]);
-        for (const { child } of rushers) child.stdin?.write('now\n');
-        const counts = await Promise.all(
-          rushers.map(async ({ child, next }) => {
-            const told = JSON.parse(await next()) as Partial<Record<string, number>>;
-            if (child.exitCode === null) await once(child, 'exit');
-            return told;
-          }),
-        );
-        const sum = (outcome: string) => counts.reduce((total, one) => total + (one[outcome] ?? 0), 0);
         // Nothing is spent yet: who does not fit is told that the budget is held, never that it is spent.
-        expect({ held: sum('held'), busy: sum('busy') }).toEqual({ held: fit, busy: 2 * requests - fit });
+        expect(await rushTwice(order)).toEqual({ held: fit, busy: 2 * requests - fit });
 
         // The store agrees: what is held and a nano-dollar more than the rest does not fit, the rest does.
         const redis = openRedis(server.connection, { log: createMemoryLog() });

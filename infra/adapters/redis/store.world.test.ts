@@ -63,6 +63,26 @@ describe.skipIf(missing !== undefined)(`with a real server${missing === undefine
     });
   });
 
+  test('rates are kept for a minute after their last use, and as long as requests are in flight', async () => {
+    const instanceUid = randomUUID();
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid });
+    await store.begin(1);
+    const note = { charges: [], model: 'small', identifier: 's-1' };
+    const rates = { tokens: 5, limits: [{ id: 'scope key', requests: 10, tokens: 100 }], entries: [] };
+    const sizes = { amount: 0n, least: 0n, counters: [], deadline: Date.now() + 60_000, lease: 60_000 };
+    const nothing: StoreCall = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
+    const lives = async () => {
+      const script = `return tostring(redis.call('PTTL', KEYS[1]))`;
+      return Number(await redis.evaluate(script, `{${instanceUid}}:t:scope key`, ''));
+    };
+    await store.call({ ...nothing, holds: [{ id: 'a', ...sizes, note, rates }] });
+    expect(await lives()).toBeGreaterThan(3_600_000);
+    await store.call({ ...nothing, settles: [{ id: 'a', cost: 0n, tokens: 7 }] });
+    const left = await lives();
+    expect(left).toBeGreaterThan(50_000);
+    expect(left).toBeLessThanOrEqual(62_000);
+  });
+
   test('a call with one wrong amount writes nothing at all', async () => {
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: 'broken' });
     await store.begin(1);

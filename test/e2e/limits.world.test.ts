@@ -1,0 +1,95 @@
+// Do limits hold for people and their clients: set with kubectl, met by the OpenAI client, told in words?
+import OpenAI, { RateLimitError } from 'openai';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually, startTestStack, type TestStack } from '../stack.ts';
+
+let stack: TestStack;
+let openai: OpenAI;
+const messages = [{ role: 'user' as const, content: 'Say hello.' }];
+/** Policies and snapshots are in force within 5 s. */
+const SOON = 5000;
+
+const ok = async (...words: string[]): Promise<string> => {
+  const { code, stdout, stderr } = await stack.kubectl(words);
+  expect(`${code} ${stderr}`).toMatch(/^0 /);
+  return stdout;
+};
+const patch = (spec: object) =>
+  ok('patch', 'virtualkey', 'example-service', '--type=merge', '-p', JSON.stringify({ spec }));
+const ask = async (model = 'sample-small') => {
+  try {
+    const { response } = await openai.chat.completions.create({ model, messages }).withResponse();
+    return { status: response.status, headers: response.headers, code: undefined, message: '' };
+  } catch (error) {
+    if (!(error instanceof RateLimitError)) throw error;
+    return { status: error.status, headers: error.headers, code: error.code, message: error.message };
+  }
+};
+const until = (is: (answer: Awaited<ReturnType<typeof ask>>) => boolean, model?: string) =>
+  eventually(() => ask(model), is, SOON);
+
+beforeAll(async () => {
+  stack = await startTestStack();
+  openai = new OpenAI({
+    apiKey: await ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.keyValue}'),
+    baseURL: `${stack.endpoints.gateway}/default/sample`,
+    maxRetries: 0,
+  });
+});
+afterAll(() => stack?.stop());
+
+test('an edited rpmLimit is in force within five seconds, for what was used before it too, and so is its end', async () => {
+  const free = await ask();
+  expect(free.headers.get('x-ratelimit-limit-requests')).toBeNull();
+  await patch({ rpmLimit: 1000 });
+  const counted = await until(({ headers }) => headers.get('x-ratelimit-limit-requests') === '1000');
+  const used = 1000 - Number(counted.headers.get('x-ratelimit-remaining-requests'));
+  await patch({ rpmLimit: used + 2 });
+  const refused = await until(({ status }) => status === 429);
+  expect(refused.code).toBe('rate_limit_exceeded');
+  expect(refused.message).toMatch(
+    /The rate limit of key "example-service" is reached: \d+ requests? per minute\. Try again in \d+ s\./,
+  );
+  const seconds = Number(refused.headers.get('retry-after'));
+  expect(seconds).toBeGreaterThan(0);
+  expect(seconds).toBeLessThanOrEqual(61);
+  expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('0');
+  await patch({ rpmLimit: null });
+  const again = await until(({ status }) => status === 200);
+  expect(again.headers.get('x-ratelimit-limit-requests')).toBeNull();
+});
+
+test('of a hundred requests at once no more run than maxParallelRequests lets', async () => {
+  await patch({ maxParallelRequests: 3, tpmLimit: 1_000_000 });
+  await until(({ headers }) => headers.get('x-ratelimit-limit-tokens') === '1000000');
+  const answers = await Promise.all(Array.from({ length: 100 }, () => ask()));
+  const codes = new Set(answers.map(({ status, code }) => `${status} ${code ?? ''}`));
+  expect([...codes].sort()).toEqual(['200 ', '429 rate_limit_exceeded']);
+  await patch({ maxParallelRequests: null, tpmLimit: null });
+  await until(({ headers }) => headers.get('x-ratelimit-limit-tokens') === null);
+});
+
+test('a model whose own budget is used up is refused by name, told in the status, and others go on', async () => {
+  await patch({ modelMaxBudget: { 'sample-small': { maxBudget: '0', budgetDuration: '1d' } } });
+  const refused = await until(({ status }) => status === 429);
+  expect(refused.code).toBe('budget_exceeded');
+  expect(refused.message).toContain('The budget of model "sample-small" of key "example-service" is exceeded');
+  expect((await ask('sample-failover')).status).toBe(200);
+  const path = '{.status.conditions[?(@.type=="ModelsReady")].message} {.status.isActive}';
+  const status = () => ok('get', 'virtualkey', 'example-service', '-o', `jsonpath=${path}`);
+  await eventually(status, (seen) => /it has spent 0 of 0 dollars on "sample-small".* true$/.test(seen), SOON);
+  await patch({ modelMaxBudget: null });
+  await until(({ status }) => status === 200);
+});
+
+test('an entry that is full is passed over for another of its name; when all are, the client is told when to come back', async () => {
+  const at = (index: number, name: string, value: unknown) => ({
+    ...{ op: 'add', path: `/spec/models/${index}/gatewayParams/${name}`, value },
+  });
+  const edits = [at(1, 'model', 'openai/sample-small'), at(1, 'rpm', 1), at(2, 'rpm', 1)];
+  await ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(edits));
+  const refused = await until(({ status }) => status === 429, 'sample-failover');
+  expect(refused.code).toBe('rate_limit_exceeded');
+  expect(refused.message).toContain('Nothing that serves the model "sample-failover" takes more now');
+  expect((await ask()).status).toBe(200);
+});
