@@ -13,6 +13,7 @@ import {
   users,
   virtualKeys,
 } from '../../test/reconcile/bed.ts';
+import { PARTS } from './workload/parts.ts';
 
 const file = () => [
   ...makeSecrets(),
@@ -134,6 +135,33 @@ const cases: ReadonlyArray<readonly [string, (bed: Bed) => Promise<unknown>]> = 
       await bed.apply(makeKey({ keyAlias: 'far' }, 'far', 'team-a'));
       await bed.sweep();
       await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    },
+  ],
+  [
+    'gateway-is-to-be-deployed',
+    async (bed) => {
+      bed.servedAt = 'nobody';
+      await bed.apply(...makeSecrets(), makeInstance());
+    },
+  ],
+  [
+    'gateway-was-edited-by-hand',
+    async (bed) => {
+      bed.servedAt = 'nobody';
+      await bed.apply(...makeSecrets(), makeInstance());
+      await bed.sweep();
+      await bed.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+      await bed.remove(PARTS.Service, 'main-gateway');
+    },
+  ],
+  [
+    'gateway-moves-elsewhere',
+    async (bed) => {
+      bed.servedAt = 'nobody';
+      await bed.apply(...makeSecrets(), makeInstance());
+      await bed.sweep();
+      const workload = { type: 'External', url: 'https://llm.example.com' };
+      await bed.edit(gatewayInstances, 'main', { spec: { workload } });
     },
   ],
 ];

@@ -38,6 +38,7 @@ import {
   users,
   virtualKeys,
 } from './bed.ts';
+import { KNATIVE_SERVICES } from './knative-crd.ts';
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 /** The roles of reconcile: where each stands, and what it grants. */
@@ -75,29 +76,6 @@ const without = (grants: readonly Grant[], gone: { grant: Grant; resource: strin
       })),
     )
     .filter(({ verbs }) => verbs.length > 0);
-
-/** As much of Knative as rights are about. */
-const KNATIVE_SERVICES = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: {
-    name: 'services.serving.knative.dev',
-    annotations: { 'api-approved.kubernetes.io': 'unapproved, for tests' },
-  },
-  spec: {
-    group: PARTS.KnativeService.group,
-    scope: 'Namespaced',
-    names: { kind: 'Service', plural: 'services', singular: 'service', listKind: 'ServiceList' },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-};
 
 const skip = whyNoControlPlane();
 describe.skipIf(skip !== undefined)(

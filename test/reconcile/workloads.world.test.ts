@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
-import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
+import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
 import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { applyKinds, startWorld, type TestWorld } from '../platforms/world.ts';
@@ -21,6 +21,7 @@ import {
   makeSecrets,
   RESOURCES,
 } from './bed.ts';
+import { KNATIVE_SERVICES } from './knative-crd.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const ASSETS = process.env.KUBEBUILDER_ASSETS ?? '';
@@ -28,6 +29,13 @@ const whyNot =
   whyNoControlPlane() ??
   (existsSync(join(KIT, 'start-nodes.sh')) ? undefined : 'GATEWAY_OPERATOR_ENVTEST_KIT has no start-nodes.sh') ??
   (existsSync(join(ASSETS, 'nodes')) ? undefined : `no nodes in ${ASSETS} (KUBEBUILDER_ASSETS)`);
+
+const CRDS: Resource = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  plural: 'customresourcedefinitions',
+  kind: 'CustomResourceDefinition',
+};
 
 const workload = { type: 'Deployment', scale: { min: 2, max: 2 }, resources: { requests: { cpu: '0.5' } } };
 const redis = makeSecret('store', { host: 'redis', port: '6379', password: '' });
@@ -148,6 +156,33 @@ describe('on the embedded cluster', () => {
   });
   afterAll(() => world?.stop());
   describeParts(() => world);
+
+  test('with Knative Auto is a Knative Service, written once for each change, and everything goes with its instance', async () => {
+    const { cluster } = world;
+    await cluster.create(CRDS, KNATIVE_SERVICES as unknown as KubeObject);
+    await eventually(() => cluster.serves(PARTS.KnativeService), Boolean);
+    const bed = createBed({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
+    bed.servedAt = 'nobody';
+    await bed.apply(makeInstance({}, 'second'));
+    const sweep = async () => (await bed.sweep()).actions.ApplyWorkload ?? 0;
+    const live = () => bed.get(PARTS.KnativeService, 'second-serving');
+    await sweep();
+    expect(await bed.status(gatewayInstances, 'second')).toMatchObject({ workloadType: 'Knative' });
+    const before = JSON.stringify((await live())?.spec);
+    for (const env of [[{ name: 'LOG_LEVEL', value: 'warn' }], null]) {
+      await bed.edit(gatewayInstances, 'second', { spec: { workload: { env } } });
+      expect([await sweep(), await sweep()]).toEqual([1, 0]);
+    }
+    expect(JSON.stringify((await live())?.spec)).toBe(before);
+
+    for (const name of ['main', 'second']) await bed.remove(gatewayInstances, name);
+    await bed.sweep();
+    const left = async () => {
+      const lists = await Promise.all(Object.values(PARTS).map((part) => cluster.list(part, { namespace: 'default' })));
+      return lists.flat().map(({ metadata }) => metadata.name);
+    };
+    expect(await eventually(left, (names) => names.length === 0)).toEqual([]);
+  });
 });
 
 describe.skipIf(whyNot !== undefined)(`on Kubernetes${whyNot === undefined ? '' : ` (skipped: ${whyNot})`}`, () => {
@@ -171,7 +206,7 @@ describe.skipIf(whyNot !== undefined)(`on Kubernetes${whyNot === undefined ? '' 
   describe('with controllers and nodes', () => {
     describeParts(() => ({ cluster }));
 
-    test('the instance turns Ready when its Pods do, and what it made goes with it', async () => {
+    test('the instance turns Ready when its Pods do, and owns what it made', async () => {
       const bed = createBed({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
       bed.servedAt = 'nobody';
       await bed.edit(gatewayInstances, 'main', { spec: { workload: { serviceAccountName: null } } });
@@ -183,18 +218,14 @@ describe.skipIf(whyNot !== undefined)(`on Kubernetes${whyNot === undefined ? '' 
       const status = await bed.status(gatewayInstances, 'main');
       expect(status).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Deployment' });
       expect(await cluster.get(RESOURCES.configMaps, 'default', `main-${status.snapshotHash}`)).toBeDefined();
-      await bed.remove(gatewayInstances, 'main');
-      await bed.sweep();
-      const left = async () => {
-        const found = await Promise.all(
-          (['Deployment', 'Service', 'PodDisruptionBudget'] as const).map((part) =>
-            cluster.get(PARTS[part], 'default', partName(part, 'main')),
-          ),
-        );
-        return found.filter((object) => object !== undefined).length;
-      };
-      // Its collector learns of new kinds every half minute.
-      expect(await eventually(left, (count) => count === 0, 45_000)).toBe(0);
+      const owned = await Promise.all(
+        (['Deployment', 'Service', 'PodDisruptionBudget'] as const).map(async (part) => {
+          const found = await cluster.get(PARTS[part], 'default', partName(part, 'main'));
+          return found?.metadata.ownerReferences?.map(({ uid, controller }) => [uid, controller]);
+        }),
+      );
+      const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid;
+      expect(owned).toEqual([[[uid, true]], [[uid, true]], [[uid, true]]]);
     });
   });
 });
