@@ -1,7 +1,10 @@
-// What does the kubelet mount for a gateway? The same files, made from a cluster, in a folder.
+// What does the kubelet make of the Pods that reconcile asks for? The same files, from a cluster, in a folder; and the same environment.
+import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { type GatewayInstance, GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import { wantedParts } from '../../functions/reconcile/workload/wanted.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
 
 export interface Mounts {
@@ -12,33 +15,73 @@ export interface Mounts {
   readonly OUTBOX_DIR: string;
 }
 
-/** ConfigMap, credentials, database and an empty outbox of the sample's gateway; answers the environment that names them. */
+interface Items {
+  readonly items?: ReadonlyArray<{ readonly key: string; readonly path: string }>;
+  readonly optional?: boolean;
+}
+interface Volume {
+  readonly name: string;
+  readonly configMap?: Items & { readonly name: string };
+  readonly secret?: Items & { readonly secretName: string };
+  readonly projected?: { readonly sources: ReadonlyArray<{ readonly secret: Items & { readonly name: string } }> };
+  readonly emptyDir?: object;
+}
+interface Pod {
+  readonly volumes: readonly Volume[];
+  readonly containers: ReadonlyArray<{
+    readonly env: ReadonlyArray<{ readonly name: string; readonly value: string }>;
+    readonly volumeMounts: ReadonlyArray<{ readonly name: string; readonly mountPath: string }>;
+  }>;
+}
+
+/** Mounts what the Pods of the sample's gateway ask for, below `folder`; answers the environment of its container, moved there. */
 export async function mountSample(cluster: Cluster, folder: string): Promise<Mounts> {
-  const at = (...names: string[]) => join(folder, ...names);
+  const { volumes, containers } = await podOf(cluster);
+  const [container] = containers;
+  if (container === undefined) throw new Error('the Pod has no container');
+  for (const { name, mountPath } of container.volumeMounts) {
+    const volume = volumes.find((one) => one.name === name);
+    if (volume === undefined) throw new Error(`there is no volume ${name}`);
+    await mount(cluster, volume, join(folder, mountPath));
+  }
+  const environment = Object.fromEntries(container.env.map(({ name, value }) => [name, join(folder, value)]));
+  return environment as unknown as Mounts;
+}
+
+async function podOf(cluster: Cluster): Promise<Pod> {
+  const found = await cluster.get(resourceOf('GatewayInstance'), 'default', 'sample');
+  if (found === undefined) throw new Error('there is no instance');
+  const instance = { ...found, spec: GatewayInstanceSpec.parse(found.spec) } as GatewayInstance;
+  const hash = instance.status?.snapshotHash ?? '';
+  const snapshot = { hash, name: `sample-${hash}` };
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+  const [made] = wantedParts('Deployment', { instance, snapshot, store: 'memory', image: 'gateway' }, sha256);
+  if (made === undefined) throw new Error('nothing would be made for it');
+  return (made.object.spec as { readonly template: { readonly spec: Pod } }).template.spec;
+}
+
+async function mount(cluster: Cluster, { name, configMap, secret, projected }: Volume, at: string): Promise<void> {
+  mkdirSync(at, { recursive: true });
+  const data = async (kind: 'configMaps' | 'secrets', object: string) =>
+    (await cluster.get(RESOURCES[kind], 'default', object))?.data as Record<string, string> | undefined;
   const put = (path: string, content: string | Buffer) => {
-    mkdirSync(join(path, '..'), { recursive: true });
-    writeFileSync(path, content);
+    mkdirSync(join(at, path, '..'), { recursive: true });
+    writeFileSync(join(at, path), content);
   };
-  const instance = await cluster.get(resourceOf('GatewayInstance'), 'default', 'sample');
-  const { snapshotHash } = (instance?.status ?? {}) as { snapshotHash?: string };
-  const map = await cluster.get(RESOURCES.configMaps, 'default', `sample-${snapshotHash}`);
-  const { 'snapshot.json': snapshot = '' } = (map?.data ?? {}) as Record<string, string>;
-  put(at('snapshot/snapshot.json'), snapshot);
-  const secret = async (name: string, to: string) => {
-    const found = await cluster.get(RESOURCES.secrets, 'default', name);
-    for (const [entry, value] of Object.entries((found?.data ?? {}) as Record<string, string>))
-      put(at(to, entry), Buffer.from(value, 'base64'));
-  };
-  for (const name of ['small', 'flaky', 'spare'])
-    await secret(`sample-model-${name}`, `credentials/sample-model-${name}`);
-  await secret('sample-database', 'database');
-  await secret('sample-store', 'store');
-  mkdirSync(at('outbox'), { recursive: true });
-  return {
-    SNAPSHOT_FILE: at('snapshot/snapshot.json'),
-    CREDENTIALS_DIR: at('credentials'),
-    DATABASE_DIR: at('database'),
-    STORE_DIR: at('store'),
-    OUTBOX_DIR: at('outbox'),
-  };
+  if (configMap !== undefined) {
+    for (const [entry, text] of Object.entries((await data('configMaps', configMap.name)) ?? {})) put(entry, text);
+  }
+  const sources =
+    secret === undefined
+      ? (projected?.sources ?? []).map((one) => one.secret)
+      : [{ ...secret, name: secret.secretName }];
+  for (const { name: from, items = [], optional } of sources) {
+    const found = await data('secrets', from);
+    for (const { key, path } of items) {
+      const value = found?.[key];
+      if (value !== undefined) put(path, Buffer.from(value, 'base64'));
+      else if (optional !== true)
+        throw new Error(`volume ${name}: Secret ${from} has no ${key}: the Pod would not start`);
+    }
+  }
 }
