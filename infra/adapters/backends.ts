@@ -3,11 +3,15 @@ import type { Backends, DatabaseConnection, StoreConnection, StoreHealth } from 
 import type { Books } from '#core/ports/books.ts';
 import type { Registry } from '#core/ports/registry.ts';
 
-export interface BackendsDependencies {
+type Openable = Registry & Books & { close(): Promise<void> };
+
+export interface BackendsDependencies<D extends Openable> {
   /** Opens a pool; nothing is dialled until it is asked. */
-  readonly openDatabase: (connection: DatabaseConnection) => Registry & Books & { close(): Promise<void> };
-  /** Books what this process has settled for the instance; nothing where the platform's gateways book for themselves. */
-  readonly flush: (instanceUid: string) => Promise<void>;
+  readonly openDatabase: (connection: DatabaseConnection) => D;
+  /** Books what the instance has settled and audits its store; nothing where this platform dials no store. */
+  readonly flush: (instanceUid: string, store: StoreConnection, database: D) => Promise<void>;
+  /** Absent where this platform dials no store. */
+  readonly clear?: (instanceUid: string, store: StoreConnection) => Promise<void>;
   /** Asks a store that processes share; absent where this platform dials none. */
   readonly probeShared?: (
     connection: Exclude<StoreConnection, { type: 'memory' }>,
@@ -16,18 +20,22 @@ export interface BackendsDependencies {
 }
 
 /** Databases are opened once per connection and kept; `close` ends them all. */
-export function createBackends(deps: BackendsDependencies): Backends & { close(): Promise<void> } {
-  const open = new Map<string, ReturnType<BackendsDependencies['openDatabase']>>();
+export function createBackends<D extends Openable>(
+  deps: BackendsDependencies<D>,
+): Backends & { close(): Promise<void> } {
+  const open = new Map<string, D>();
+  const database = (connection: DatabaseConnection): D => {
+    const { host, port, username, password, dbname } = connection;
+    const id = JSON.stringify([host, port, username, password, dbname]);
+    const known = open.get(id) ?? deps.openDatabase(connection);
+    open.set(id, known);
+    return known;
+  };
   return {
-    database(connection) {
-      const { host, port, username, password, dbname } = connection;
-      const id = JSON.stringify([host, port, username, password, dbname]);
-      const known = open.get(id) ?? deps.openDatabase(connection);
-      open.set(id, known);
-      return known;
-    },
+    database,
     probeStore: (connection, instanceUid) => probe(deps, connection, instanceUid),
-    flush: (instanceUid) => deps.flush(instanceUid),
+    flush: (instanceUid, store, connection) => deps.flush(instanceUid, store, database(connection)),
+    clearStore: async (instanceUid, store) => deps.clear?.(instanceUid, store),
     close: async () => {
       await Promise.allSettled([...open.values()].map((database) => database.close()));
       open.clear();
@@ -36,7 +44,7 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
 }
 
 async function probe(
-  { probeShared }: BackendsDependencies,
+  { probeShared }: Pick<BackendsDependencies<Openable>, 'probeShared'>,
   connection: StoreConnection,
   instanceUid: string,
 ): Promise<StoreHealth> {

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
 import { createMetrics } from '#adapters/metrics.ts';
-import { createDatabase } from '#adapters/postgres/database.ts';
+import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
@@ -12,19 +12,20 @@ import { tellWrites } from '../changes.ts';
 import { ReconcileEnvironment, readEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
+import { createTending } from '../tending.ts';
 import { type Listening, type Swept, startListening } from './listen.ts';
 
 main(async () => {
   const environment = readEnvironment(ReconcileEnvironment, process.env);
   const log = processLog('reconcile', environment.LOG_LEVEL);
   const api = await openApi(environment);
-  const backends = createBackends({
+  const node = nodeDependencies();
+  const metrics = createMetrics();
+  const backends = createBackends<Database>({
     openDatabase: (connection) => createDatabase(connection, { log }),
-    // Gateways in Pods of their own book for themselves, within a second.
-    flush: async () => undefined,
+    ...createTending({ ...node, log, metrics }),
     probeShared,
   });
-  const node = nodeDependencies();
   let listening: Listening | undefined;
   const platform = {
     servedAt: () => undefined,
@@ -37,7 +38,7 @@ main(async () => {
     backends,
     platform,
     log,
-    metrics: createMetrics(),
+    metrics,
     ...certificatesOf(environment),
   });
   const close = async () => {

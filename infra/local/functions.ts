@@ -12,6 +12,7 @@ import { createReconcile } from '../../functions/reconcile/app.ts';
 import { nodeDependencies } from '../node.ts';
 import { RELEASE_IMAGE } from '../release.ts';
 import { type Served, serve } from '../serve.ts';
+import { createTending } from '../tending.ts';
 import type { Certificates } from './certificates.ts';
 import { createGateways, type Gateways } from './gateways.ts';
 import { portOf } from './ports.ts';
@@ -50,7 +51,8 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
   const gateways = createGateways({ ...node, cluster, openDatabase, folder, upstream, log, metrics });
   const gateway = await listen(gatewayServer(gateways, metrics), deps.gatewayPort);
 
-  const backends = createBackends({ openDatabase, flush: gateways.flush, probeShared });
+  const { clear } = createTending({ ...node, log, metrics });
+  const backends = createBackends({ openDatabase, flush: gateways.flush, clear, probeShared });
   const platform = {
     servedAt: ({ metadata }: { metadata: { namespace?: string; name: string } }) =>
       `${gateway.url}/${metadata.namespace}/${metadata.name}`,

@@ -202,7 +202,12 @@ async function sweepOver({ cluster }: Bed): Promise<unknown> {
   const app = createReconcile({
     ...node,
     cluster,
-    backends: { database: () => database, probeStore: async () => ({ ok: true }), flush: async () => undefined },
+    backends: {
+      database: () => database,
+      probeStore: async () => ({ ok: true }),
+      flush: async () => undefined,
+      clearStore: async () => undefined,
+    },
     platform: {
       servedAt: ({ metadata }) => `http://gateway.test/${metadata.namespace}/${metadata.name}`,
       gatewayImage: 'gateway',

@@ -122,6 +122,7 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
     database: ({ dbname }) => guarded(dbname),
     probeStore: async () => bed.store,
     flush: async () => undefined,
+    clearStore: async () => undefined,
   };
   let seed = 0;
   const makeApp = () =>

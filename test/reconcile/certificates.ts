@@ -92,7 +92,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     ids,
     log,
     metrics,
-    backends: { database: nobody, probeStore: nobody, flush: nobody },
+    backends: { database: nobody, probeStore: nobody, flush: nobody, clearStore: nobody },
     platform: { servedAt: () => undefined, gatewayImage: 'gateway', manyProcesses: false },
     hash: (text) => text,
     random: (count) => new Uint8Array(count),

@@ -36,8 +36,13 @@ export interface Backends {
   database(connection: DatabaseConnection): Registry & Books;
   /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
-  /** Books what this platform's store and process have settled and not booked, so that sums are true. */
-  flush(instanceUid: string, connection: StoreConnection): Promise<void>;
+  /**
+   * Books what was settled and is not booked yet, by whomever, so that sums are true; then compares every counter of the
+   * store with its sum.
+   */
+  flush(instanceUid: string, store: StoreConnection, database: DatabaseConnection): Promise<void>;
+  /** The instance is gone: none of its keys stays in the store. */
+  clearStore(instanceUid: string, store: StoreConnection): Promise<void>;
 }
 
 /** The database refused or kept silent. `message` says which and what to check, never a password. */

@@ -56,8 +56,21 @@ const closeInstance: Performer<'CloseInstance'> = (action, hands) =>
     // A database that was never migrated holds nothing of it.
     if (view?.database.ok === true && (view.database.opened || view.claims.size > 0)) await registry.closeInstance(uid);
     hands.memory.databases.delete(uid);
+    await clearStore(uid, hands);
     return done({ fact: 'closed', instance: action.instance });
   });
+
+/** Its counters are in PostgreSQL: a store that is away keeps some keys that nobody reads any more. */
+async function clearStore(uid: string, { deps, memory }: Hands): Promise<void> {
+  const store = memory.stores.get(uid);
+  memory.stores.delete(uid);
+  if (store === undefined) return;
+  await deps.backends
+    .clearStore(uid, store)
+    .catch((error) =>
+      deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: `${error}` }),
+    );
+}
 
 const ledgerOf = (instance: string, { world }: Hands): string | undefined => {
   const object = world.instances.get(instance)?.object;

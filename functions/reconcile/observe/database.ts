@@ -55,9 +55,11 @@ export async function reachDatabase(
     const claims = await readClaims(registry, metadata.uid);
     const { now: time, adopted } = await registry.instance(metadata.uid);
     // What is settled is booked before it is summed up; a database that is away was found so already.
-    if (acts && store !== undefined && memory.opened.has(key)) await flush(look, metadata.uid, store);
+    const places = 'reason' in found || store === undefined ? undefined : { store, connection: found.connection };
+    if (acts && places !== undefined && claims.size > 0) await flush(look, metadata.uid, places);
     const sums = await readSums(registry, members, claims, { now, hash: deps.hash });
     memory.databases.set(metadata.uid, { registry, where });
+    if (store !== undefined) memory.stores.set(metadata.uid, store);
     const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
     return { database, time, ...(adopted === undefined ? {} : { adopted }), claims, sums, link };
   } catch (error) {
@@ -78,12 +80,12 @@ function findDatabase(
   { deps }: Look,
   { metadata, spec }: Pick<GatewayInstance, 'metadata' | 'spec'>,
   secrets: ReadonlyMap<string, Read>,
-): Problem | { readonly registry: Registry & Books; readonly where: string } {
+): Problem | { readonly registry: Registry & Books; readonly connection: DatabaseConnection; readonly where: string } {
   const connection = databaseConnection({ metadata, spec }, secrets);
   if ('reason' in connection) return connection;
   const { host, port, dbname } = connection;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
-  return { registry: deps.backends.database(connection), where };
+  return { registry: deps.backends.database(connection), connection, where };
 }
 
 /** What the Secret says, or what is wrong with it. */
@@ -106,10 +108,15 @@ export async function readClaims(registry: Registry, instanceUid: string): Promi
   return new Map(claims.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
 }
 
+interface Places {
+  readonly store: StoreConnection;
+  readonly connection: DatabaseConnection;
+}
+
 /** What cannot be booked now is booked later: only the spend in status is older for it. */
-async function flush({ deps }: Look, uid: string, store: StoreConnection): Promise<void> {
+async function flush({ deps }: Look, uid: string, { store, connection }: Places): Promise<void> {
   try {
-    await deps.backends.flush(uid, store);
+    await deps.backends.flush(uid, store, connection);
   } catch (error) {
     deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonOf(error) });
   }

@@ -1,4 +1,5 @@
 // How does a run talk to each instance's database? The connections, which hold passwords, stay out of the world.
+import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import type { Path } from '../world.ts';
@@ -21,9 +22,11 @@ export interface Memory {
   /** What names the cluster; undefined until it was asked. */
   cluster?: string | undefined;
   readonly databases: Map<string, { readonly registry: Registry & Books; readonly where: string }>;
+  /** The same of its store, whose keys go with it. */
+  readonly stores: Map<string, StoreConnection>;
 }
 
-export const createMemory = (): Memory => ({ opened: new Set(), databases: new Map() });
+export const createMemory = (): Memory => ({ opened: new Set(), databases: new Map(), stores: new Map() });
 
 /** An instance that names another ledger is opened anew. */
 export const openedKey = (uid: string, where: string, ledger: string | undefined): string =>
