@@ -1,6 +1,6 @@
 // Where do tests get a real Redis of their own, which they may kill, freeze and start again?
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +15,8 @@ export interface TestRedis {
   freeze(): () => void;
   /** Starts on the same folder and port again. */
   start(): Promise<void>;
+  /** What it has on disk is gone. To be called while it does not run. */
+  lose(): void;
   /** Ends the server and removes its folder. */
   stop(): Promise<void>;
 }
@@ -62,6 +64,9 @@ export async function startRedis(more: ReadonlyArray<string> = [], password = ''
       return () => child?.kill('SIGCONT');
     },
     start,
+    lose() {
+      for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
+    },
     async stop() {
       await kill();
       rmSync(folder, { recursive: true, force: true });

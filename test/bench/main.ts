@@ -4,6 +4,7 @@ import { benchApply } from './admission/apply.ts';
 import { benchLookups } from './admission/lookups.ts';
 import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
+import { benchFaults } from './faults.ts';
 import { benchGateway } from './gateway.ts';
 import { benchHostile } from './hostile.ts';
 import { benchSweep } from './sweep.ts';
@@ -16,6 +17,8 @@ npm run bench -- hostile       ten thousand hostile bodies to the admission func
 npm run bench -- gateway       requests per second and CPU per request with everything on, against a bare Hono and undici pass-through
 npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, a thousand have spent, a thousand are new; about ten minutes;
                                only when asked for (BENCH_KEYS=10000 for less)
+npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it; about eight minutes;
+                               only when asked for (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
 npm run bench -- --help        this text
 
 Rounds alternate between what is compared, and medians are told: on a machine that does other things too, look at the ratios.
@@ -23,6 +26,7 @@ Rounds alternate between what is compared, and medians are told: on a machine th
 
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
+  ['faults', [benchFaults]],
   ['gateway', [benchGateway]],
   ['hostile', [benchHostile]],
   ['sweep', [benchSweep]],

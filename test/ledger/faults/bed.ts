@@ -1,0 +1,173 @@
+// Where are gateways killed? Real Node processes, a real Redis, a real PostgreSQL, and a provider that says what it delivered.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createMemoryLog } from '#adapters/memory/log.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisStore } from '#adapters/redis/store.ts';
+import { openRedis } from '#adapters/redis/tcp.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
+import type { Store } from '#core/ports/store.ts';
+import type { Snapshot } from '#core/snapshot.ts';
+import { startPostgres, type TestPostgres } from '../../postgres.ts';
+import { startRedis, type TestRedis } from '../../redis.ts';
+import { type FaultUpstream, startUpstream } from './upstream.ts';
+
+/** Nano-dollars a token: a dollar and two dollars a million. */
+export const PRICE = { input: 1000n, output: 2000n };
+
+export interface Gateway {
+  readonly url: string;
+  start(): Promise<void>;
+  /** SIGKILL; returns when it is gone. */
+  kill(): Promise<void>;
+  isUp(): boolean;
+}
+
+export interface Key {
+  readonly value: string;
+  readonly scopeId: string;
+  readonly limit: bigint;
+}
+
+export interface Bed {
+  readonly postgres: TestPostgres;
+  readonly connection: DatabaseConnection;
+  readonly database: ReturnType<typeof createDatabase>;
+  readonly redis: TestRedis;
+  readonly upstream: FaultUpstream;
+  readonly gateways: ReadonlyArray<Gateway>;
+  readonly keys: ReadonlyArray<Key>;
+  readonly instanceUid: string;
+  /** The store as somebody sees it who is no gateway. */
+  readonly store: Store;
+  stop(): Promise<void>;
+}
+
+/** One instance, keys with these limits, so many gateways that share the store. */
+export async function makeBed(gateways: number, limits: ReadonlyArray<bigint>): Promise<Bed> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-faults-'));
+  const [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startUpstream()]);
+  const connection = await postgres.createDatabase();
+  const database = createDatabase(connection, { log: createMemoryLog() });
+  const instanceUid = randomUUID();
+  await database.migrate();
+  await database.openInstance({ uid: instanceUid, namespace: 'default', name: 'faults' });
+  const keys: Key[] = [];
+  for (const limit of limits) keys.push(await makeKey(database, instanceUid, keys.length, limit));
+  const mounts = mount(folder, instanceUid, upstream.url, connection, redis);
+  const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `outbox-${at}`)));
+  await Promise.all(made.map((gateway) => gateway.start()));
+  const client = openRedis(redis.connection, { log: createMemoryLog() });
+  return {
+    ...{ postgres, connection, database, redis, upstream, gateways: made, keys, instanceUid },
+    store: createRedisStore({ evaluate: client.evaluate, instanceUid }),
+    async stop() {
+      await Promise.all(made.map((gateway) => gateway.kill()));
+      upstream.close();
+      await client.close();
+      await database.close();
+      await redis.stop();
+      await postgres.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function makeKey(database: Bed['database'], uid: string, at: number, limit: bigint): Promise<Key> {
+  const value = `sk-faults-${at}-${randomUUID()}`;
+  const holder = { uid: randomUUID(), namespace: 'default', name: `key-${at}` };
+  const outcome = await database.claim(uid, 'key', `key-${at}`, holder);
+  if (!outcome.won) throw new Error('the alias was taken');
+  const { scopeId, anchor } = outcome.claim;
+  await database.addValue(scopeId, createHash('sha256').update(value).digest('hex'));
+  const policy: KeyPolicy = {
+    ...{ scopeId, kind: 'key', name: `key-${at}`, blocked: false, models: [], anchor, charges: [] },
+    ...{ object: holder, budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' } },
+  };
+  await database.writePolicies(uid, [{ policy }]);
+  return { value, scopeId, limit };
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+function mount(
+  folder: string,
+  uid: string,
+  apiBase: string,
+  database: DatabaseConnection,
+  { connection: { host, port } }: TestRedis,
+): Environment {
+  const write = (name: string, entries: Readonly<Record<string, string | number>>): string => {
+    mkdirSync(join(folder, name), { recursive: true });
+    for (const [entry, value] of Object.entries(entries)) writeFileSync(join(folder, name, entry), `${value}`);
+    return join(folder, name);
+  };
+  const snapshot: Snapshot = {
+    version: 1,
+    instance: { uid, namespace: 'default', name: 'faults' },
+    routing: {
+      ...{ strategy: 'Simple', retries: 0 },
+      timeouts: { connect: 5000, firstByte: 20_000, idle: 20_000, total: 60_000 },
+      cooldown: { failures: 1000, within: 1000, duration: 1 },
+    },
+    models: [
+      {
+        ...{ modelName: 'fault', identifier: 'fault', provider: 'openai', model: 'fault', apiBase, credentials: {} },
+        ...{ requiresAuth: false, price: { input: '1', output: '2' }, weight: 1, priority: 0, maxOutputTokens: 40 },
+      },
+    ],
+  };
+  const { username, password, dbname } = database;
+  return {
+    SNAPSHOT_FILE: join(write('snapshot', { 'snapshot.json': JSON.stringify(snapshot) }), 'snapshot.json'),
+    CREDENTIALS_DIR: write('credentials', {}),
+    DATABASE_DIR: write('database', { host: database.host, port: database.port, username, password, dbname }),
+    STORE_DIR: write('store', { host, port, password: '' }),
+  };
+}
+
+const PROGRAM = join(import.meta.dirname, '../../../infra/kubernetes/gateway.ts');
+
+function createGateway(mounts: Environment, outbox: string): Gateway {
+  mkdirSync(outbox, { recursive: true });
+  let child: ChildProcess | undefined;
+  let url = '';
+  let port = '0';
+  return {
+    get url() {
+      return url;
+    },
+    isUp: () => child !== undefined && child.exitCode === null && child.signalCode === null,
+    async start() {
+      const env = { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: port, OUTBOX_DIR: outbox, ...mounts };
+      const started = spawn(process.execPath, [PROGRAM], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+      child = started;
+      let said = '';
+      for (const stream of [started.stdout, started.stderr]) {
+        stream?.on('data', (chunk) => {
+          said = (said + chunk).slice(-20_000);
+        });
+      }
+      process.once('exit', () => started.kill('SIGKILL'));
+      for (const until = Date.now() + 30_000; ; await pause(10)) {
+        const found = /"message":"listening".*"url":"([^"]+)"/.exec(said)?.[1];
+        if (found !== undefined) url = found;
+        if (found !== undefined) break;
+        if (started.exitCode !== null || Date.now() > until) throw new Error(`the gateway did not start:\n${said}`);
+      }
+      // The same address again, as behind a Service.
+      port = new URL(url).port;
+    },
+    async kill() {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      const gone = new Promise((resolve) => child?.once('exit', resolve));
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+}

@@ -1,0 +1,78 @@
+// What do clients see while everything around them is killed? Each request's end, and whether its last byte came.
+import { request as send } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Bed, Key } from './bed.ts';
+
+export interface Seen {
+  readonly key: Key;
+  /** Undefined: nobody answered. */
+  readonly status: number | undefined;
+  readonly code: string | undefined;
+  /** The reply's name, where its end was seen. */
+  readonly completed: string | undefined;
+  /** Whether something may have been held for it. */
+  readonly isDoubtful: boolean;
+  /** Milliseconds to the status. */
+  readonly took: number;
+}
+
+/** So many clients ask again and again until they are told to end; answers everything they saw. */
+export function startLoad({ gateways, keys }: Bed, clients: number): { end(): Promise<ReadonlyArray<Seen>> } {
+  const seen: Seen[] = [];
+  let isOver = false;
+  const live = async (client: number): Promise<void> => {
+    for (let times = client; !isOver; times += 1) {
+      const gateway = gateways[times % gateways.length];
+      const key = keys[times % 5 === 0 ? keys.length - 1 : 0];
+      if (gateway === undefined || key === undefined) return;
+      const one = await ask(gateway.url, key, times % 3 !== 0);
+      seen.push(one);
+      if (one.status !== 200) await pause(40);
+    }
+  };
+  const all = Promise.all(Array.from({ length: clients }, (_, client) => live(client)));
+  return {
+    async end() {
+      isOver = true;
+      await all;
+      return seen;
+    },
+  };
+}
+
+export function ask(url: string, key: Key, isStream: boolean): Promise<Seen> {
+  const began = performance.now();
+  const body = JSON.stringify({
+    ...{ model: 'fault', messages: [{ role: 'user', content: 'Say words.' }], max_tokens: 40 },
+    ...(isStream ? { stream: true, stream_options: { include_usage: true } } : {}),
+  });
+  const nothing = { key, code: undefined, completed: undefined };
+  return new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${key.value}`, 'content-type': 'application/json' };
+    const request = send(`${url}/chat/completions`, { method: 'POST', headers, agent: false, timeout: 30_000 });
+    // It may have been killed between the hold and its first byte.
+    const fail = (): void =>
+      resolve({ ...nothing, status: undefined, isDoubtful: true, took: performance.now() - began });
+    request.on('error', fail);
+    request.on('timeout', () => request.destroy(new Error('no answer')));
+    request.on('response', (response) => {
+      const took = performance.now() - began;
+      const { statusCode: status } = response;
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk) => {
+        text += chunk;
+      });
+      response.on('close', () => {
+        if (status !== 200) return resolve({ ...nothing, status, code: codeIn(text), isDoubtful: false, took });
+        const isWhole = response.complete && (!isStream || text.includes('data: [DONE]'));
+        const completed = isWhole ? /"id":"(reply-\d+)"/.exec(text)?.[1] : undefined;
+        resolve({ key, status, code: undefined, completed, isDoubtful: !isWhole, took });
+      });
+      response.on('error', () => undefined);
+    });
+    request.end(body);
+  });
+}
+
+const codeIn = (text: string): string | undefined => /"code":"([^"]+)"/.exec(text)?.[1];

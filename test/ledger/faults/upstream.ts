@@ -1,0 +1,71 @@
+// What does a provider report? A completion of its own size each time, word by word, and a record of what it would bill for each.
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface Delivered {
+  readonly input: number;
+  readonly output: number;
+}
+
+export interface FaultUpstream {
+  readonly url: string;
+  /** By the name that stands in the reply. */
+  readonly reported: ReadonlyMap<string, Delivered>;
+  close(): void;
+}
+
+const FRAME = { created: 0, model: 'fault' };
+
+export async function startUpstream(): Promise<FaultUpstream> {
+  const reported = new Map<string, Delivered>();
+  let made = 0;
+  const server = createServer(async (request, response) => {
+    const { stream } = JSON.parse(await text(request)) as { stream?: boolean };
+    made += 1;
+    const id = `reply-${made}`;
+    const size = { input: 5 + (made % 7), output: 2 + ((made * 7) % 19) };
+    response.on('error', () => undefined);
+    reported.set(id, size);
+    if (stream === true) await streamTo(response, id, size);
+    else await answerTo(response, id, size);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    reported,
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+const usageOf = ({ input, output }: Delivered) => ({
+  prompt_tokens: input,
+  completion_tokens: output,
+  total_tokens: input + output,
+});
+
+async function answerTo(response: ServerResponse, id: string, size: Delivered): Promise<void> {
+  await pause(10 + size.output * 4);
+  const message = { role: 'assistant', content: 'word '.repeat(size.output) };
+  response.setHeader('content-type', 'application/json');
+  response.end(
+    JSON.stringify({ id, ...FRAME, choices: [{ index: 0, message, finish_reason: 'stop' }], usage: usageOf(size) }),
+  );
+}
+
+async function streamTo(response: ServerResponse, id: string, size: Delivered): Promise<void> {
+  response.setHeader('content-type', 'text/event-stream');
+  const say = (data: object): unknown => response.write(`data: ${JSON.stringify({ id, ...FRAME, ...data })}\n\n`);
+  for (let word = 0; word < size.output; word += 1) {
+    if (response.destroyed) return;
+    say({ choices: [{ index: 0, delta: { content: 'word ' }, finish_reason: null }] });
+    await pause(8);
+  }
+  say({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
+  say({ choices: [], usage: usageOf(size) });
+  response.end('data: [DONE]\n\n');
+}
