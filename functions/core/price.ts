@@ -47,14 +47,14 @@ function inputCost(usage: Usage, rates: Rates): bigint {
   const audio = part((usage.inputAudio ?? 0) - cachedAudio, fresh);
   const image = part((usage.inputImage ?? 0) - cachedImage, fresh - audio);
   return (
-    BigInt(fresh - audio - image) * rates.input +
-    BigInt(audio) * rates.inputAudio +
-    BigInt(image) * rates.inputImage +
-    BigInt(cached - cachedAudio - cachedImage) * rates.cachedInput +
-    BigInt(cachedAudio) * rates.cachedAudio +
-    BigInt(cachedImage) * rates.cachedImage +
-    BigInt(written - writtenLong) * rates.cacheWrite +
-    BigInt(writtenLong) * rates.cacheWriteLong
+    times(fresh - audio - image, rates.input) +
+    times(audio, rates.inputAudio) +
+    times(image, rates.inputImage) +
+    times(cached - cachedAudio - cachedImage, rates.cachedInput) +
+    times(cachedAudio, rates.cachedAudio) +
+    times(cachedImage, rates.cachedImage) +
+    times(written - writtenLong, rates.cacheWrite) +
+    times(writtenLong, rates.cacheWriteLong)
   );
 }
 
@@ -63,11 +63,16 @@ function outputCost(usage: Usage, rates: Rates): bigint {
   const audio = part(usage.outputAudio, usage.output - reasoning);
   const image = part(usage.outputImage, usage.output - reasoning - audio);
   return (
-    BigInt(usage.output - reasoning - audio - image) * rates.output +
-    BigInt(reasoning) * rates.reasoning +
-    BigInt(audio) * rates.outputAudio +
-    BigInt(image) * rates.outputImage
+    times(usage.output - reasoning - audio - image, rates.output) +
+    times(reasoning, rates.reasoning) +
+    times(audio, rates.outputAudio) +
+    times(image, rates.outputImage)
   );
+}
+
+/** Most kinds are absent from most replies, and this is asked at every piece of a stream. */
+function times(count: number, rate: bigint): bigint {
+  return count === 0 ? 0n : BigInt(count) * rate;
 }
 
 /** A part is never more than the whole, whatever the provider says of it, and never less than nothing. */

@@ -222,3 +222,13 @@ describe('hostile bodies', () => {
     expect(fake.requests).toHaveLength(1);
   });
 });
+
+test('a request with tools sets aside what providers add to a prompt that has them', async () => {
+  const { chat, ledger } = stage();
+  const held = async (tools: string) => {
+    await chat(bodyOf(`,"max_tokens":1,"tools":${tools}`));
+    return ledger.asked.at(-1)?.amount ?? 0n;
+  };
+  // A thousand tokens at a dollar a million, and a thousand nano-dollars for each byte more.
+  expect((await held('[{}]')) - (await held('[]'))).toBe(1_000_000n + 2n * 1000n);
+});

@@ -59,7 +59,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     includeUsage: isRecord(options) && options.include_usage === true,
     n: isCount(n, 1) ? n : 1,
     limits: limitsOf(body),
-    input: measure(bytes.length, messages),
+    input: measure(bytes.length, messages, body.tools),
     lookalikes: new Set(object.members.map(({ name }) => name).filter(isLookalike)),
   });
 }

@@ -10,6 +10,8 @@ export interface Measure {
 }
 
 const MOST_PER_PART = 100_000;
+/** What providers add to a prompt with tools so that the model knows how to call them: Anthropic some 300 to 700 tokens. */
+const MOST_FOR_TOOLS = 1_000;
 const ESTIMATE_PER_PART = 1_000;
 const BYTES_PER_TOKEN = 3;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
@@ -17,7 +19,7 @@ const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
 
 /** Measures a body of so many bytes with these messages. The text of media (base64, addresses) does not count as text. */
-export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>): Measure {
+export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
   let parts = 0;
   let mediaBytes = 0;
   for (const part of messages.flatMap(contentOf)) {
@@ -29,7 +31,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>): Me
   // UTF-16 units are never more than bytes, so what is left is never less than the text.
   const text = Math.max(0, bodyBytes - mediaBytes);
   return {
-    most: BigInt(text) + BigInt(parts) * BigInt(MOST_PER_PART),
+    most: BigInt(text + parts * MOST_PER_PART + (hasSome(tools) ? MOST_FOR_TOOLS : 0)),
     textOnly: parts === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
   };
@@ -38,6 +40,10 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>): Me
 /** About how many tokens so much text of a reply is. */
 export function estimateOutput(characters: number): number {
   return Math.ceil(characters / BYTES_PER_TOKEN);
+}
+
+function hasSome(list: unknown): boolean {
+  return Array.isArray(list) && list.length > 0;
 }
 
 function contentOf(message: unknown): ReadonlyArray<unknown> {

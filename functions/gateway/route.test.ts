@@ -182,7 +182,7 @@ describe('entries that share a name', () => {
   });
 
   test('stand in for a stream that fails before its first event, never after it', async () => {
-    const { chat, fake } = stage({
+    const { chat, fake, ledger } = stage({
       snapshot: snapshotOf(three),
       script: (_, call) => {
         if (call === 1) return { headers: SSE, body: [] };
@@ -193,6 +193,7 @@ describe('entries that share a name', () => {
     const response = await chat({ ...CHAT, stream: true });
     expect(await response.text()).toContain('[DONE]');
     expect(fake.requests).toHaveLength(3);
+    expect([ledger.asked.length, ledger.settled.length, ledger.held()]).toEqual([1, 1, 0]);
   });
 });
 
