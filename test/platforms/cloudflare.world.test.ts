@@ -113,12 +113,12 @@ describe('Cloudflare Workers', () => {
     expect(response.status.message).toContain('"sample-small"');
   });
 
-  test('an unknown path, a path without the segment and another method are not found', async () => {
+  test('an unknown path and a path without the segment are not found; another method is not allowed', async () => {
     const good = keyNamed('by-worker', ['sample-small']);
     for (const path of ['validate', 'wrong-unguessable-one/validate', `${SEGMENT}/`, 'elsewhere']) {
       expect((await review(good, path)).status, path).toBe(404);
     }
-    expect((await fetch(`${workers.url}/${SEGMENT}/validate`)).status).toBe(404);
+    expect((await fetch(`${workers.url}/${SEGMENT}/validate`)).status).toBe(405);
   });
 
   test('an admitted object is reconciled by the hint, without waiting for the schedule', async () => {
