@@ -110,7 +110,9 @@ test('so many streams run at once, each until its last byte', async () => {
   });
   const { chat } = stageWith({ maxParallelRequests: 1 }, { script });
   const first = await chat({ ...CHAT, stream: true });
-  const refused = await chat({ ...CHAT, stream: true });
+  const asked = chat({ ...CHAT, stream: true });
+  await scene.time.advance(150);
+  const refused = await asked;
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
   expect(await refused.json()).toMatchObject({
     error: { message: expect.stringContaining('1 request at the same time') },

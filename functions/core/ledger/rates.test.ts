@@ -76,9 +76,27 @@ describe('rate limits', () => {
     const key = limited('key', { maxParallelRequests: 1 });
     for (let turn = 0; turn < 20; turn += 1) await settle(ask(key), 1, 1);
     const hold = heldOf(await ledger.hold(ask(key)));
-    expect(await ledger.hold(ask(key))).toMatchObject({ failure: { reason: 'limited', rate: 'parallel', limit: 1 } });
+    const refused = ledger.hold(ask(key));
+    await scene.time.advance(150);
+    expect(await refused).toMatchObject({ failure: { reason: 'limited', rate: 'parallel', limit: 1 } });
     await ledger.release(hold, { called: true });
     heldOf(await ledger.hold(ask(key)));
+  });
+
+  test('one request at a time, also from process to process: the next waits for an ending that is on its way', async () => {
+    const key = limited('key', { maxParallelRequests: 1 });
+    const other = scene.process();
+    await other.start();
+    for (let turn = 0; turn < 20; turn += 1) {
+      const [one, two] = turn % 2 === 0 ? [ledger, other] : [other, ledger];
+      const held = two.hold(ask(key));
+      await scene.time.advance(150);
+      await two.settle(heldOf(await held), settlementOf(0n));
+      const next = one.hold(ask(key));
+      await scene.time.advance(150);
+      await one.release(heldOf(await next), { called: true });
+      await scene.time.advance(10);
+    }
   });
 
   test('a request that nobody was called for does not count; one that failed at the provider does', async () => {

@@ -44,6 +44,10 @@ export interface TakeDependencies {
 const BUSY: Millis = 1000;
 /** Another process may have freed something without our knowing. */
 const LOOK_AGAIN: Millis = 100;
+/** For so long a request waits for one in flight that a rate counts: its ending may ride in another process. */
+const IN_FLIGHT: Millis = 100;
+/** Most endings have arrived by then. */
+const ON_ITS_WAY: Millis = 20;
 /** 60 s, renewed every 15 s (DESIGN 10). */
 export const LEASE: Millis = 60_000;
 
@@ -57,6 +61,7 @@ export function createTake(deps: TakeDependencies): Take {
   const tryUntilKnown = async (attempt: Attempt, place: Place): Promise<Result<Taken, HoldRefusal>> => {
     const rates = ratesOf(attempt.request);
     let busyUntil: Millis | undefined;
+    let limitedUntil: Millis | undefined;
     while (!attempt.over) {
       const charges = chargesOf(attempt.request.scopes, storeClock.now());
       const operation = toOperation(attempt, charges, rates, deps);
@@ -68,7 +73,14 @@ export function createTake(deps: TakeDependencies): Take {
         return ok({ amount: answer.amount, operation, at, ...told, ...entryOf(answer) });
       }
       if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...told });
-      if (answer.outcome === 'limited') return err(limited(answer, rates));
+      if (answer.outcome === 'limited') {
+        const now = clock.now();
+        limitedUntil ??= now + IN_FLIGHT;
+        const scope = isInFlight(answer) ? rates?.scopes[answer.limit] : undefined;
+        if (scope === undefined || now >= limitedUntil) return err(limited(answer, rates));
+        const left = limitedUntil - now;
+        await waiting.wait(place, scope.scopeId, left === IN_FLIGHT ? ON_ITS_WAY : left);
+      }
       if (answer.outcome === 'absent') {
         const absent = operation.counters.filter((_, index) => answer.counters.includes(index));
         // A store that is rebuilt meanwhile is asked again.
@@ -132,6 +144,10 @@ function toldOf(asked: RatesAsked | undefined, answer: HoldAnswer): { readonly r
 function entryOf({ rates }: Extract<HoldAnswer, { outcome: 'held' }>): { readonly entry?: number } {
   return rates?.entry === undefined ? {} : { entry: rates.entry };
 }
+
+/** Only requests in flight are in the way, or nothing for longer than they might take. */
+const isInFlight = ({ rate, retryIn }: Extract<HoldAnswer, { outcome: 'limited' }>): boolean =>
+  rate !== 'requests' && retryIn <= 1000;
 
 function limited(answer: Extract<HoldAnswer, { outcome: 'limited' }>, asked: RatesAsked | undefined): HoldRefusal {
   if (asked === undefined) throw new Error('the store refused for a limit nobody named');

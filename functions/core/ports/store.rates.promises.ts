@@ -229,6 +229,16 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await takeMany(2, { ...rates, tokens: 1 })).toEqual(['held', 'limited']);
     });
 
+    test('a store that begins anew starts with all of them whole', async () => {
+      const limit = { id: 'key', requests: 1, tokens: 10, parallel: 1 };
+      await take(operation(rated([limit])));
+      expect(await take(operation(rated([limit])))).toMatchObject({ outcome: 'limited' });
+      const epoch = await under.store.begin(under.epoch + 1);
+      const nothing = { settles: [], releases: [], renewals: [], loads: [] };
+      const reply = await under.store.call({ epoch, ...nothing, holds: [operation(rated([limit]))] });
+      expect(reply).toMatchObject({ holds: [{ outcome: 'held', rates: { left: [{ requests: { remaining: 0 } }] } }] });
+    });
+
     describe('of model entries', () => {
       const [first, second] = [
         { id: 'entry one', requests: 1 },

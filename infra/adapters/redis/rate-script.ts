@@ -167,11 +167,13 @@ function rates.leftOf(limit, what)
   if limit[what] == '' then return ':' end
   local id, reserved, newest = limit[1], 0, nil
   if what == 3 then reserved = rates.of(id).r end
-  for _, slot in ipairs(rates.of(id).s) do
-    if slot[what] > 0 and slot[1] + rates.MINUTE >= rates.second then newest = slot[1] end
-  end
+  local slots = rates.of(id).s
   -- What is in flight counts from its end on: at the earliest from now.
   if reserved > 0 then newest = rates.second end
+  for i = #slots, 1, -1 do
+    if newest or slots[i][1] + rates.MINUTE < rates.second then break end
+    if slots[i][what] > 0 then newest = slots[i][1] end
+  end
   local remaining = math.max(0, tonumber(limit[what]) - rates.used(id, what) - reserved)
   return string.format('%.0f:%.0f', remaining, newest and (newest + rates.MINUTE + 1) * 1000 - now or 0)
 end
