@@ -91,9 +91,12 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url
   const shape = { ...shapeOf(key, secret.name, url), owners: [] };
   const isOwned = ownersAfter(secret.owners, shape).length !== secret.owners.length;
   const release: Action[] = isOwned ? [{ action: 'UpdateSecret', ...on, shape, value: 'same' }] : [];
-  const write = { policy: { ...policy, retained: secret.name } };
+  // Blocked because its user went just before it: the key is to go on working.
+  const write = { policy: { ...policy, blocked: key.spec.blocked, retained: secret.name } };
   const remember: Action[] =
-    policy.retained === secret.name ? [] : [{ action: 'WritePolicy', ...on, claim: aliasOf(key).key, write }];
+    policy.retained === secret.name && policy.blocked === key.spec.blocked
+      ? []
+      : [{ action: 'WritePolicy', ...on, claim: aliasOf(key).key, write }];
   return release.length + remember.length > 0 ? [...release, ...remember] : [removeFinalizer(key)];
 }
 

@@ -7,6 +7,7 @@ import { aliasOf, hashesOf, idOf, instancePathOf, type KeyView, type Member } fr
 import { about } from './about.ts';
 import { planClaim } from './claims.ts';
 import { hasFinalizer, isDeleted, planKeyDeletion, planScopeDeletion } from './deletion.ts';
+import { planFarewell } from './farewell.ts';
 import { planKeyValue } from './key-value.ts';
 import type { Outlook } from './outlook.ts';
 import { planOwnedKey, planOwnedKeyDeletion } from './owned-key.ts';
@@ -17,12 +18,15 @@ export function planKey(view: KeyView, outlook: Outlook): Action[] {
 }
 
 export function planUser(user: User, outlook: Outlook): Action[] {
-  if (isDeleted(user)) return planScopeDeletion(user, outlook, planOwnedKeyDeletion(user, outlook));
+  if (isDeleted(user)) {
+    const first = [...planFarewell(user, outlook), ...planOwnedKeyDeletion(user, outlook)];
+    return planScopeDeletion(user, outlook, first);
+  }
   return [...planMember(user, outlook), ...planOwnedKey(user, outlook)];
 }
 
 export function planTeam(team: Team, outlook: Outlook): Action[] {
-  return isDeleted(team) ? planScopeDeletion(team, outlook) : planMember(team, outlook);
+  return isDeleted(team) ? planScopeDeletion(team, outlook, planFarewell(team, outlook)) : planMember(team, outlook);
 }
 
 /** The steps that can be taken now, in order; those that wait for an outcome come with the next pass. */
@@ -41,8 +45,16 @@ function planMember(member: Member, outlook: Outlook, view?: KeyView): Action[] 
   const { claim } = state;
   const value =
     view === undefined ? [] : planKeyValue({ view, claim, url: standing.judgement.workload.url, time: instance.time });
-  return [...finalizer, ...planPolicy(member, claim, outlook), ...value];
+  // A key that goes with its user is not blocked for it first: it may be one that is retained.
+  const policy = view !== undefined && isLeaving(view, outlook) ? [] : planPolicy(member, claim, outlook);
+  return [...finalizer, ...policy, ...value];
 }
+
+const isLeaving = ({ object: { metadata } }: KeyView, { world }: Outlook): boolean =>
+  metadata.ownerReferences?.some(({ kind, name, uid }) => {
+    const user = kind === 'User' ? world.users.get(`${metadata.namespace}/${name}`) : undefined;
+    return user?.metadata.uid === uid && isDeleted(user);
+  }) === true;
 
 /** A key of a namespace that is not admitted any more does not work: its values are retired, its claim and its Secret stay. */
 function silence({ object }: KeyView, outlook: Outlook): Action[] {

@@ -1,0 +1,97 @@
+// What becomes of keys when their user or team is deleted, and is that said?
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  RESOURCES,
+  sha256,
+  teams,
+  users,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance(), makeTeam(), makeUser());
+  await bed.sweep();
+});
+
+const said = (name: string, reason: string) =>
+  bed.cluster
+    .objects(RESOURCES.events)
+    .filter((event) => (event.involvedObject as { name: string }).name === name && event.reason === reason)
+    .map(({ message }) => message);
+
+describe('a user that is deleted', () => {
+  test('takes its own key along, by the deletionPolicy of that key, and says so', async () => {
+    const value = await bed.value('alice-key');
+    await bed.remove(users, 'alice');
+    await bed.sweep();
+    expect(await bed.works(value)).toBe(false);
+    expect(await bed.get(users, 'alice')).toBeUndefined();
+    expect(said('alice', 'Deleting')).toEqual(['its VirtualKey "alice" is deleted with it and stops working']);
+  });
+
+  test('whose key says Retain leaves that at work until somebody adopts it, and says so', async () => {
+    await bed.edit(virtualKeys, 'alice', { spec: { deletionPolicy: 'Retain' } });
+    await bed.sweep();
+    const value = await bed.value('alice-key');
+    await bed.remove(users, 'alice');
+    await bed.sweep();
+    bed.cluster.collectGarbage();
+    await bed.sweep();
+    expect(await bed.get(virtualKeys, 'alice')).toBeUndefined();
+    const instance = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    const found = await bed
+      .database()
+      .policies(instance)
+      .find(sha256(value ?? ''));
+    // Its user's budget goes on paying for it.
+    expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key false', 'user false']);
+    expect(await bed.value('alice-key')).toBe(value);
+    expect(said('alice', 'Deleting')).toEqual([
+      'its VirtualKey "alice" is deleted with it; its deletionPolicy is Retain: it goes on working until a VirtualKey adopts it',
+    ]);
+  });
+
+  test('stops the keys that name it, counts them, and they work again when it is back', async () => {
+    await bed.apply(makeKey({ userRef: { name: 'alice' } }), makeKey({ userRef: { name: 'alice' } }, 'other'));
+    await bed.edit(users, 'alice', { spec: { autoCreateKey: false } });
+    await bed.sweep();
+    await bed.remove(users, 'alice');
+    await bed.sweep();
+    expect(said('alice', 'Deleting')).toEqual([
+      '2 keys name it and stop working until a User of this name is back: "chat", "other"',
+    ]);
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False UserNotFound');
+    await bed.apply(makeUser({ autoCreateKey: false }));
+    await bed.sweep();
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+});
+
+test('a team that is deleted stops the keys that name it, says so, and no longer pays for its members', async () => {
+  await bed.edit(teams, 'research', { spec: { members: [{ name: 'alice' }] } });
+  await bed.apply(makeKey({ teamRef: { name: 'research' } }));
+  await bed.sweep();
+  await bed.remove(teams, 'research');
+  await bed.sweep();
+  expect(said('research', 'Deleting')).toEqual([
+    '1 key names it and stops working until a Team of this name is back: "chat"',
+  ]);
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
+  expect(await bed.ready(virtualKeys, 'alice')).toBe('True Ready');
+});
+
+test('a user or team without keys goes without a word', async () => {
+  await bed.remove(teams, 'research');
+  await bed.sweep();
+  expect(said('research', 'Deleting')).toEqual([]);
+});
