@@ -30,6 +30,9 @@ export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
 /** On a VirtualKey: the user who asked for it. Admission writes it on create and keeps it ever after. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
 
+/** On a Secret: the name of the VirtualKey of the same namespace that is to begin with the value in it. */
+export const IMPORT_ANNOTATION = 'auth.gateway-operator.dev/import';
+
 /** On a VirtualKey: each new text asks for a new value at once. */
 export const ROTATE_ANNOTATION = 'auth.gateway-operator.dev/rotate';
 

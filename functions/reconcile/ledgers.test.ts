@@ -198,6 +198,16 @@ describe('the annotation is refused, and no ledger begun,', () => {
     await refused(/not closed: delete it first/);
   });
 
+  test('where it names one whose cluster is gone, until it says that this is so', async () => {
+    await bed.database().openInstance({ uid: 'theirs', namespace: 'default', name: 'main', cluster: 'lost' });
+    await bed.apply(heir('theirs'));
+    await refused(/if its whole cluster is gone, write "theirs lost"/);
+    await bed.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: 'theirs lost' } } });
+    await pass(MINUTE);
+    expect(await bed.ready(gatewayInstances, 'main')).toBe('True Ready');
+    expect(await bed.database().openInstances('lost')).toEqual([]);
+  });
+
   test('where it goes on elsewhere already, and says where', async () => {
     const second = { ...heir(old), metadata: { ...heir(old).metadata, name: 'second' } };
     await bed.apply(second);
@@ -272,8 +282,6 @@ describe('an instance that was deleted while its database was away', () => {
   const live = async () => (await bed.database().policies(old).find(sha256(value))) !== undefined;
 
   test('is closed by the next sweep of another instance on the same database, and its keys with it', async () => {
-    // The first run finds its database again, the next one looks who else is there.
-    await pass(MINUTE);
     expect(await live()).toBe(true);
     expect(await bed.dryRun()).toContainEqual(expect.objectContaining({ action: 'CloseStray' }));
     expect((await pass(MINUTE)).actions).toMatchObject({ CloseStray: 1 });
@@ -287,8 +295,18 @@ describe('an instance that was deleted while its database was away', () => {
     expect(await bed.database().openInstances('another')).toHaveLength(1);
   });
 
-  test('can be gone on with, once that sweep has been', async () => {
+  test('and is the only one is closed by the very instance that names it', async () => {
+    await bed.remove(gatewayInstances, 'second');
     await pass(MINUTE);
+    bed.restart();
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    await pass(MINUTE);
+    expect(await bed.ready(gatewayInstances, 'main')).toBe('True Ready');
+    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
+  });
+
+  test('can be gone on with, once that sweep has been', async () => {
     await pass(MINUTE);
     await bed.apply(heir(old));
     await pass(MINUTE);

@@ -72,15 +72,21 @@ export async function observe(look: Look, scope: Scope): Promise<Observation> {
 /** Only where everything was listed: what is not there is then gone, or younger than the list. */
 async function straysOf(
   { deps, memory }: Look,
-  { database }: InstanceDraft,
+  { object, database }: InstanceDraft,
   link: Link | undefined,
   objects: Objects,
 ): Promise<InstanceDraft['strays']> {
-  if (objects.complete !== 'all' || link === undefined || !database.ok || !database.opened) return [];
+  if (objects.complete !== 'all' || link === undefined || !database.ok) return [];
   const cluster = await clusterOf(deps, memory);
   if (cluster === undefined) return [];
   const listed = [...objects.instances.values(), ...objects.malformed.values()].map(({ metadata }) => metadata.uid);
-  return findStrays(deps, link.registry, cluster, new Set(listed));
+  try {
+    return await findStrays(deps, link.registry, cluster, new Set(listed));
+  } catch (error) {
+    // A database that is yet to be migrated.
+    deps.log.info('no instances could be looked for', { instance: pathOf(object.metadata), why: reasonOf(error) });
+    return [];
+  }
 }
 
 const isComplete = ({ complete }: Objects, path: Path): boolean => complete === 'all' || complete === path;

@@ -115,6 +115,25 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         expect(await adopt('late', hash('a'))).toEqual({ won: false, by: holder('heir') });
       });
 
+      test('who proves the value of a retained claim takes it over from another instance, and from another alias', async () => {
+        const { claimed } = await workingKey('billing', hash('a'));
+        const ask = (instance: string, alias: string) =>
+          registry.claim(instance, 'key', alias, holder('heir'), hash('a'));
+        const before = await ask(OTHER.uid, 'elsewhere');
+        expect(before).toMatchObject({ won: true });
+        expect(before.won && before.claim.scopeId).not.toBe(claimed.scopeId);
+        await write(keyPolicy(claimed, { retained: 'billing-key' }));
+        const after = await ask(OTHER.uid, 'brought');
+        expect(after).toMatchObject({ won: true, claim: { scopeId: claimed.scopeId, anchor: claimed.anchor } });
+        expect((await registry.claims(OTHER.uid)).map(({ alias }) => alias).toSorted()).toEqual([
+          'brought',
+          'elsewhere',
+        ]);
+        expect(await registry.claims(INSTANCE.uid)).toEqual([]);
+        expect(await find(hash('a'))).toBeUndefined();
+        expect((await policies(OTHER.uid).find(hash('a')))?.key.scopeId).toBe(claimed.scopeId);
+      });
+
       test('a retired alias is free again, and who claims it next gets a new scope', async () => {
         const before = await claim('billing', 'key', 'first');
         await registry.retire([before.scopeId]);
@@ -345,7 +364,7 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
           await claim('ann@example.org', 'user');
           const before = await registry.claims(INSTANCE.uid);
           await registry.closeInstance(INSTANCE.uid);
-          expect(await registry.openInstance(HEIR, INSTANCE.uid)).toEqual({ ok: true });
+          expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false })).toEqual({ ok: true });
           expect(await registry.claims(INSTANCE.uid)).toEqual([]);
           const after = await registry.claims(HEIR.uid);
           expect(after.map(({ policy: _, ...rest }) => rest)).toEqual(before.map(({ policy: _, ...rest }) => rest));
@@ -361,7 +380,7 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         test('has a retained key work at once: there is no object that would be seen', async () => {
           await workingKey('billing', hash('a'), { retained: 'billing-key' });
           await registry.closeInstance(INSTANCE.uid);
-          await registry.openInstance(HEIR, INSTANCE.uid);
+          await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false });
           expect((await findAsHeir(hash('a')))?.key.blocked).toBe(false);
         });
 
@@ -370,16 +389,16 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
           await registry.retire([gone.scopeId]);
           await workingKey('billing', hash('a'));
           await registry.closeInstance(INSTANCE.uid);
-          await registry.openInstance(HEIR, INSTANCE.uid);
+          await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false });
           const before = await registry.claims(HEIR.uid);
           expect(before.map(({ alias }) => alias)).toEqual(['billing']);
           await registry.retire([before[0]?.scopeId ?? '']);
-          expect(await registry.openInstance(HEIR, INSTANCE.uid)).toEqual({ ok: true });
+          expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false })).toEqual({ ok: true });
           expect(await registry.claims(HEIR.uid)).toEqual([]);
         });
 
         test('is refused where there is none of that name, it is its own, still open, or goes on elsewhere', async () => {
-          const ask = (ledger: string, by = HEIR) => registry.openInstance(by, ledger);
+          const ask = (uid: string, by = HEIR) => registry.openInstance(by, { uid, lost: false });
           expect(await ask('nobody')).toEqual({ ok: false, why: 'absent' });
           expect(await ask(HEIR.uid)).toEqual({ ok: false, why: 'same' });
           expect(await ask(OTHER.uid)).toEqual({ ok: false, why: 'open' });
@@ -390,13 +409,22 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
           expect((await registry.instance(second.uid)).adopted).toBeUndefined();
         });
 
+        test('that is lost, for nobody can close it any more, goes on with it as if it were closed', async () => {
+          const { policy } = await workingKey('billing', hash('a'));
+          expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: true })).toEqual({ ok: true });
+          expect(await registry.claims(INSTANCE.uid)).toEqual([]);
+          await registry.writePolicies(HEIR.uid, [{ policy }]);
+          expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
+          expect(await find(hash('a'))).toBeUndefined();
+        });
+
         test('and has claims of its own keeps those', async () => {
           await workingKey('billing', hash('a'));
           await registry.closeInstance(INSTANCE.uid);
           await registry.openInstance(HEIR);
           await registry.claim(HEIR.uid, 'key', 'billing', holder('billing'));
           const before = await registry.claims(HEIR.uid);
-          expect(await registry.openInstance(HEIR, INSTANCE.uid)).toEqual({ ok: true });
+          expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false })).toEqual({ ok: true });
           expect(await registry.claims(HEIR.uid)).toEqual(before);
         });
 
@@ -404,7 +432,9 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
           await workingKey('billing', hash('a'));
           await registry.closeInstance(INSTANCE.uid);
           const rivals = [HEIR, { ...HEIR, uid: 'instance-4' }];
-          const asked = await Promise.all(rivals.map((rival) => registry.openInstance(rival, INSTANCE.uid)));
+          const asked = await Promise.all(
+            rivals.map((rival) => registry.openInstance(rival, { uid: INSTANCE.uid, lost: false })),
+          );
           expect(asked.filter(({ ok }) => ok)).toHaveLength(1);
           const claims = await Promise.all(rivals.map(({ uid }) => registry.claims(uid)));
           expect(claims.map(({ length }) => length).toSorted()).toEqual([0, 1]);

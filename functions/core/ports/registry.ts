@@ -55,6 +55,12 @@ export type Adoption =
   | { readonly ok: false; readonly why: 'same' | 'absent' | 'open' }
   | { readonly ok: false; readonly why: 'adopted'; readonly by: string };
 
+/** `lost`: nobody can close it any more, for its cluster is gone: it counts as closed from now on. */
+export interface Ledger {
+  readonly uid: string;
+  readonly lost: boolean;
+}
+
 export interface InstanceState {
   /** What the database's clock says: the one that counts for `createdAt` and `notAfter`. */
   readonly now: Millis;
@@ -71,18 +77,19 @@ export interface Registry {
   /** Brings the schema to this version under an advisory lock, and answers it. A newer schema is left alone. */
   migrate(): Promise<{ readonly from: number; readonly to: number }>;
   /**
-   * Records the instance (and reopens a row that was closed). With `ledger`, the uid of a closed instance of this database, it goes on with
+   * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, it goes on with
    * what lived there until then: claims, values, sums. Their keys work again when their policies are written (a retained
    * key at once). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
    */
-  openInstance(instance: InstanceRow, ledger?: string): Promise<Adoption>;
+  openInstance(instance: InstanceRow, ledger?: Ledger): Promise<Adoption>;
   /** Retires the instance's claims and values; the ledger stays. */
   closeInstance(uid: string): Promise<void>;
   /** All unretired claims of the instance, with values and policies, in a constant number of statements. */
   claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
   /**
    * First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. `proof` is the hash of a
-   * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10).
+   * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10). Where
+   * nobody has the alias, a retained claim with that value is taken over from wherever it is in this database, and gets the alias.
    */
   claim(instanceUid: string, kind: ClaimKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
   /** Of an instance that is not recorded the clock alone. */

@@ -25,9 +25,9 @@ const rotate: Asking = {
 
 const adoptLedger: Asking = {
   annotation: ADOPT_LEDGER_ANNOTATION,
-  isUnderstood: (text) => /^[-0-9A-Za-z]{1,64}$/.test(text),
+  isUnderstood: (text) => /^[-0-9A-Za-z]{1,64}( lost)?$/.test(text),
   message:
-    'is not the uid of an instance; write metadata.uid of the deleted instance whose keys and spend this one goes on with',
+    'is not the uid of an instance; write metadata.uid of the deleted instance whose keys and spend this one goes on with (and " lost" after it if its whole cluster is gone)',
 };
 
 const deletionShare: Asking = {

@@ -1,5 +1,6 @@
 // How are claims, values and policies written to an instance's database?
 
+import type { Ledger } from '#core/ports/registry.ts';
 import type { ActionName, ActionOf } from '../action.ts';
 import { readClaims } from '../observe/database.ts';
 import { each } from '../observe/each.ts';
@@ -37,7 +38,7 @@ const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
     const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
     const adoption = await registry.openInstance(row, ledger);
     if (!adoption.ok) {
-      const problem = refusalOf(adoption, ledger ?? '');
+      const problem = refusalOf(adoption, ledger?.uid ?? '');
       return { ended: 'failed', why: problem.message, facts: [{ fact: 'unreachable', instance, ...problem }] };
     }
     const { now: time, adopted } = await registry.instance(uid);
@@ -72,7 +73,7 @@ async function clearStore(uid: string, { deps, memory }: Hands): Promise<void> {
     );
 }
 
-const ledgerOf = (instance: string, { world }: Hands): string | undefined => {
+const ledgerOf = (instance: string, { world }: Hands): Ledger | undefined => {
   const object = world.instances.get(instance)?.object;
   return object === undefined ? undefined : ledgerAskedFor(object);
 };

@@ -1,7 +1,7 @@
 // How does a run talk to each instance's database? The connections, which hold passwords, stay out of the world.
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
-import type { Registry } from '#core/ports/registry.ts';
+import type { Ledger, Registry } from '#core/ports/registry.ts';
 import type { Path } from '../world.ts';
 
 export interface Link {
@@ -29,5 +29,5 @@ export interface Memory {
 export const createMemory = (): Memory => ({ opened: new Set(), databases: new Map(), stores: new Map() });
 
 /** An instance that names another ledger is opened anew. */
-export const openedKey = (uid: string, where: string, ledger: string | undefined): string =>
-  `${uid} ${where} ${ledger ?? ''}`;
+export const openedKey = (uid: string, where: string, ledger: Ledger | undefined): string =>
+  `${uid} ${where} ${ledger?.uid ?? ''}`;

@@ -12,7 +12,7 @@ import {
   pathOf,
 } from '../world.ts';
 import { about } from './about.ts';
-import { isOurs, present } from './key-secret.ts';
+import { isLabelled, isOurs, present } from './key-secret.ts';
 import { mayStillArrive } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
 
@@ -23,7 +23,8 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
   const on = { ...about(member, ''), instance: instancePathOf(member), scope, alias };
   if (state.state === 'open') {
     const rivals = olderRivals(member, outlook);
-    return rivals ? [] : [{ action: 'ClaimAlias', ...on, why: `nobody has the ${scope} alias "${alias}" yet` }];
+    const why = `nobody has the ${scope} alias "${alias}" yet`;
+    return rivals ? [] : [{ action: 'ClaimAlias', ...on, why, ...broughtBy(view) }];
   }
   if (state.state !== 'orphaned') return [];
   const proof = view === undefined ? undefined : proofOf(view, state.claim);
@@ -42,6 +43,12 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
       scopeId: state.claim.scopeId,
     },
   ];
+}
+
+/** A value that a retained claim elsewhere may have. */
+function broughtBy(view: KeyView | undefined): { readonly proof?: string } {
+  const secret = present(view?.secret);
+  return secret?.hash !== undefined && isLabelled(secret) ? { proof: secret.hash } : {};
 }
 
 /** The hash of the value in the Secret that the member brings along, if it is one of the claim's. */

@@ -35,7 +35,7 @@ export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
 function whyOpen({ object, adopted }: InstanceView, where: string): string {
   const ledger = ledgerAskedFor(object);
   const adopts = ledger !== undefined && adopted === undefined;
-  const on = adopts ? `, and it goes on with the keys and the spend of instance ${ledger} if that is closed` : '';
+  const on = adopts ? `, and it goes on with the keys and the spend of instance ${ledger.uid} if that is closed` : '';
   return `${where} was not opened by this process yet: it is migrated where it is due${on}`;
 }
 

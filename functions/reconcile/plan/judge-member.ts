@@ -111,6 +111,10 @@ function whyNotSecret(view: KeyView, claim: Claim, outlook: Outlook): Problem | 
   const conflict = toProblem(secretMistakes(view, outlook));
   if (conflict !== undefined) return conflict;
   if (secret.hash !== undefined && hashesOf(claim).includes(secret.hash)) return undefined;
+  if (view.refusedHash !== undefined && view.refusedHash === secret.hash) {
+    const message = `Secret "${secret.name}" holds a value that another key has: delete it, or put in another value`;
+    return { reason: 'SecretConflict', message };
+  }
   return { reason: 'Pending', message: 'the value in its Secret does not work yet' };
 }
 

@@ -1,6 +1,6 @@
 // What should a key's Secret look like, is the one that is there ours, and does it look like that?
 import * as z from 'zod';
-import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { IMPORT_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { SecretShape } from '../action.ts';
@@ -85,12 +85,22 @@ export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, s
 
 /**
  * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the hashes
- * of values that live in the key's claim. Anything else is never written and never deleted.
+ * of values that live in the key's claim, or with our label and made by a person for the key to begin with. Anything else is
+ * never written and never deleted.
  */
 export function isOurs(secret: PresentSecret, key: VirtualKey, proven: ReadonlyArray<string>): boolean {
-  const { uid } = key.metadata;
-  if (secret.owners.some((owner) => owner.uid === uid) || secret.annotations[KEY_UID_ANNOTATION] === uid) return true;
-  return isLabelled(secret) && secret.hash !== undefined && proven.includes(secret.hash);
+  if (isMadeFor(secret, key)) return true;
+  if (!isLabelled(secret) || secret.hash === undefined) return false;
+  return proven.includes(secret.hash) || isImport(secret, key);
+}
+
+export const isMadeFor = ({ owners, annotations }: PresentSecret, { metadata: { uid } }: VirtualKey): boolean =>
+  owners.some((owner) => owner.uid === uid) || annotations[KEY_UID_ANNOTATION] === uid;
+
+/** Before the key ever had a value. As long as ours at least half are: what can be guessed is no key. */
+function isImport({ annotations, data }: PresentSecret, { metadata, status }: VirtualKey): boolean {
+  const isMeant = annotations[IMPORT_ANNOTATION] === metadata.name && status?.keyID === undefined;
+  return isMeant && /^\S{24,512}$/.test(data.get('key') ?? '');
 }
 
 /** What is ours is deleted only while it has our label too (DESIGN 6, law 4). */

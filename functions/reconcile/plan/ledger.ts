@@ -1,7 +1,7 @@
 // Whose ledger does an instance go on with, and which instances that are gone left their keys open in its database?
 import { type Judgement, toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Adoption } from '#core/ports/registry.ts';
+import type { Adoption, Ledger } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
 import type { Action } from '../action.ts';
@@ -11,8 +11,13 @@ import { about } from './about.ts';
 /** So long after an adoption claims wait for their objects: a restore brings the instance first and its keys one by one. */
 const ARRIVAL: Millis = 3_600_000;
 
-export const ledgerAskedFor = ({ metadata }: Pick<GatewayInstance, 'metadata'>): string | undefined =>
-  metadata.annotations?.[ADOPT_LEDGER_ANNOTATION];
+/** `<uid>`, or `<uid> lost` where nobody can close that instance any more. */
+export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>): Ledger | undefined {
+  const text = metadata.annotations?.[ADOPT_LEDGER_ANNOTATION];
+  if (text === undefined) return undefined;
+  const [uid = '', word] = text.trim().split(/\s+/);
+  return { uid, lost: word === 'lost' };
+}
 
 export const mayStillArrive = ({ adopted, time }: InstanceView): boolean =>
   adopted !== undefined && time < adopted.at + ARRIVAL;
@@ -23,7 +28,7 @@ export function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, l
   const why = {
     same: `is this instance's own uid: write that of the instance before it`,
     absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,
-    open: `is an instance that is not closed: delete it first, and wait until a sweep has seen that`,
+    open: `is an instance that is not closed: delete it first; if its whole cluster is gone, write "${ledger} lost"`,
     adopted: `goes on already with the instance ${'by' in adoption ? adoption.by : ''}: if that is gone too, write its uid`,
   }[adoption.why];
   const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${uid} ${why}; or take the annotation away for a new ledger`;
@@ -35,8 +40,8 @@ export function judgeLedger({ object, adopted, database }: InstanceView): Readon
   const asked = ledgerAskedFor(object);
   if (asked === undefined || !database.ok || !database.opened) return [];
   const type = 'LedgerAdopted';
-  if (adopted?.from === asked) {
-    const message = `goes on with the ledger of instance ${asked} since ${toTimestamp(adopted.at)}`;
+  if (adopted?.from === asked.uid) {
+    const message = `goes on with the ledger of instance ${asked.uid} since ${toTimestamp(adopted.at)}`;
     return [{ type, status: 'True', reason: 'Adopted', message }];
   }
   const message =

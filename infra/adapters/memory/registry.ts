@@ -2,7 +2,7 @@
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
-import type { Adoption, Claim, InstanceRow, LiveValue, PolicyWrite, Registry } from '#core/ports/registry.ts';
+import type { Adoption, Claim, InstanceRow, Ledger, LiveValue, PolicyWrite, Registry } from '#core/ports/registry.ts';
 
 interface Deps {
   readonly clock: Clock;
@@ -11,7 +11,8 @@ interface Deps {
   readonly recount?: (scopeId: ScopeId, window: Window) => void | Promise<void>;
 }
 
-interface Row extends Omit<Claim, 'values' | 'policy' | 'holder'> {
+interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
+  alias: string;
   instanceUid: string;
   holder: Claim['holder'];
   readonly values: Map<string, LiveValue>;
@@ -51,18 +52,13 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       const adoption = ledger === undefined || hasOwn ? { ok: true as const } : judgeLedger(uid, ledger);
       if (!adoption.ok) return adoption;
       instances.set(uid, { ...before, ...instance, open: true, closedWith: [] });
-      if (ledger !== undefined && !hasOwn) adopt(uid, ledger);
+      if (ledger !== undefined && !hasOwn) {
+        close(ledger.uid);
+        adopt(uid, ledger.uid);
+      }
       return adoption;
     },
-    closeInstance: async (uid) => {
-      const instance = instances.get(uid);
-      const closing = live(uid);
-      if (instance?.open === true) {
-        instance.open = false;
-        instance.closedWith = closing.map((row) => ({ row, values: [...row.values.values()] }));
-      }
-      closing.forEach(retire);
-    },
+    closeInstance: async (uid) => close(uid),
     claims: async (instanceUid) => live(instanceUid).map(toClaim),
     claim: async (instanceUid, kind, alias, holder, proof) => {
       const found = live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
@@ -73,6 +69,9 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
         found.holder = holder;
       }
       if (found !== undefined) return { won: true, claim: toClaim(found) };
+      const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
+      if (moved !== undefined)
+        return { won: true, claim: toClaim(Object.assign(moved, { instanceUid, alias, holder })) };
       const scopeId = ids.next();
       const row = {
         scopeId,
@@ -124,12 +123,30 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     policies: (instanceUid) => ({ find: async (hash) => find(instanceUid, hash) }),
   };
 
-  function judgeLedger(uid: string, ledger: string): Adoption {
-    const old = instances.get(ledger);
-    if (uid === ledger) return { ok: false, why: 'same' };
+  function close(uid: string): void {
+    const instance = instances.get(uid);
+    const closing = live(uid);
+    if (instance?.open === true) {
+      instance.open = false;
+      instance.closedWith = closing.map((row) => ({ row, values: [...row.values.values()] }));
+    }
+    closing.forEach(retire);
+  }
+
+  function retained(proof: string): Row | undefined {
+    return [...rows.values()].find((row) => {
+      const value = row.values.get(proof);
+      const lives = value !== undefined && (value.notAfter === undefined || value.notAfter > clock.now());
+      return lives && !row.retired && row.policy !== undefined && 'retained' in row.policy;
+    });
+  }
+
+  function judgeLedger(uid: string, ledger: Ledger): Adoption {
+    const old = instances.get(ledger.uid);
+    if (uid === ledger.uid) return { ok: false, why: 'same' };
     if (old === undefined) return { ok: false, why: 'absent' };
     if (old.adoptedBy !== undefined) return { ok: false, why: 'adopted', by: old.adoptedBy };
-    return old.open ? { ok: false, why: 'open' } : { ok: true };
+    return old.open && !ledger.lost ? { ok: false, why: 'open' } : { ok: true };
   }
 
   function adopt(uid: string, ledger: string): void {

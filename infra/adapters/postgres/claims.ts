@@ -83,6 +83,8 @@ async function claim(query: Query, { instanceUid, kind, alias, holder, proof }: 
       if (proof !== undefined && (await adopt(query, found, holder, proof))) continue;
       return { won: false, by: found.holder };
     }
+    if (kind === 'key' && proof !== undefined && (await moveRetained(query, { instanceUid, alias, holder, proof })))
+      continue;
     await query(
       `insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name)
        values ($1, $2, $3, $4, $5, $6)
@@ -103,4 +105,20 @@ async function adopt(query: Query, { scopeId, holder: from }: Claim, to: Holder,
     [scopeId, from.uid, to.uid, to.namespace, to.name, proof],
   );
   return adopted.length > 0;
+}
+
+/** From wherever it is in this database: a key that works on without an object goes to whoever has its value. */
+async function moveRetained(
+  query: Query,
+  { instanceUid, alias, holder, proof }: Pick<Asked, 'instanceUid' | 'alias' | 'holder'> & { readonly proof: string },
+): Promise<boolean> {
+  const moved = await query(
+    `update gateway_operator.claim c set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5
+     where c.kind = 'key' and c.retired_at is null and c.policy ? 'retained' and c.scope_id in (
+       select v.scope_id from gateway_operator.key_value v where v.hash = $6 and v.retired_at is null
+         and (v.not_after is null or v.not_after > clock_timestamp()))
+     returning 1`,
+    [instanceUid, alias, holder.uid, holder.namespace, holder.name, proof],
+  );
+  return moved.length > 0;
 }

@@ -1,5 +1,5 @@
 // Which instances keep their keys in this database, which are over, and whose ledger goes on with whom?
-import type { Adoption, InstanceRow, InstanceState, Registry } from '#core/ports/registry.ts';
+import type { Adoption, InstanceRow, InstanceState, Ledger, Registry } from '#core/ports/registry.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import { retire } from './retire.ts';
 import type { Query, Session } from './session.ts';
@@ -13,7 +13,11 @@ export function createInstances(session: Session): Instances {
   return {
     openInstance: async (instance, ledger) => {
       const adoption = await session.transaction(LIMIT, (query) => open(query, instance, ledger));
-      // Where an earlier call was cut short it goes on here, however many claims there are.
+      if (!adoption.ok) return adoption;
+      // Where an earlier call was cut short it goes on here, however many claims there are. One that was lost still has live ones.
+      const { adopted } = await session.run(LIMIT, (query) => stateOf(query, instance.uid));
+      if (adopted !== undefined)
+        while ((await session.transaction(LIMIT, (query) => retireSome(query, adopted.from))) === PORTION);
       while ((await session.transaction(LIMIT, (query) => moveSome(query, instance.uid))) === PORTION);
       return adoption;
     },
@@ -59,11 +63,11 @@ interface OpenRow {
 async function open(
   query: Query,
   { uid, namespace, name, cluster }: InstanceRow,
-  ledger: string | undefined,
+  ledger: Ledger | undefined,
 ): Promise<Adoption> {
   const rows = await query<OpenRow>(
     `select uid, closed_at, adopted_from, adopted_by from gateway_operator.instance where uid = any($1) order by uid for update`,
-    [[uid, ...(ledger === undefined ? [] : [ledger])]],
+    [[uid, ...(ledger === undefined ? [] : [ledger.uid])]],
   );
   const own = rows.find((row) => row.uid === uid);
   const adoption = ledger === undefined ? { ok: true as const } : await judge(query, { uid, ledger, rows, own });
@@ -75,17 +79,20 @@ async function open(
     [uid, namespace, name, cluster ?? null],
   );
   if (adoption.adopts !== true || ledger === undefined) return { ok: true };
-  await query('update gateway_operator.instance set adopted_by = $1 where uid = $2', [uid, ledger]);
+  await query(
+    'update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2',
+    [uid, ledger.uid],
+  );
   await query(
     "update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1",
-    [uid, ledger],
+    [uid, ledger.uid],
   );
   return { ok: true };
 }
 
 interface Judged {
   readonly uid: string;
-  readonly ledger: string;
+  readonly ledger: Ledger;
   readonly rows: ReadonlyArray<OpenRow>;
   readonly own: OpenRow | undefined;
 }
@@ -94,18 +101,18 @@ async function judge(
   query: Query,
   { uid, ledger, rows, own }: Judged,
 ): Promise<Adoption & { readonly adopts?: boolean }> {
-  if (own?.adopted_from === ledger) return { ok: true };
+  if (own?.adopted_from === ledger.uid) return { ok: true };
   const [claim] = await query(
     'select 1 from gateway_operator.claim where instance_uid = $1 and retired_at is null limit 1',
     [uid],
   );
   // It has a ledger already, and goes on with it.
   if (claim !== undefined || (own?.adopted_from ?? null) !== null) return { ok: true };
-  if (uid === ledger) return { ok: false, why: 'same' };
-  const old = rows.find((row) => row.uid === ledger);
+  if (uid === ledger.uid) return { ok: false, why: 'same' };
+  const old = rows.find((row) => row.uid === ledger.uid);
   if (old === undefined) return { ok: false, why: 'absent' };
   if (old.adopted_by !== null) return { ok: false, why: 'adopted', by: old.adopted_by };
-  return old.closed_at === null ? { ok: false, why: 'open' } : { ok: true, adopts: true };
+  return old.closed_at === null && !ledger.lost ? { ok: false, why: 'open' } : { ok: true, adopts: true };
 }
 
 /**
