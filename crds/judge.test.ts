@@ -50,6 +50,15 @@ test('a finding says the value, what is wrong and what to do', () => {
   `);
 });
 
+test('a rule about two fields is asked whatever is wrong with the others, and not of fields that are malformed', () => {
+  const found = (kind: string, spec: object) =>
+    judge(kindOf(kind), { metadata: { name: 'x' }, spec }).map(({ path }) => path);
+  const user = { ...good.User.spec, userEmail: 'nobody', autoCreateKey: true, maxBudget: 'ten' };
+  expect(found('User', user)).toEqual(['spec.userEmail', 'spec.maxBudget', 'spec.keyAlias', 'spec.budgetDuration']);
+  const key = { ...good.VirtualKey.spec, keyAlias: ' ', softBudget: '11', rotation: { every: '1d', overlap: '2x' } };
+  expect(found('VirtualKey', key)).toEqual(['spec.keyAlias', 'spec.rotation.overlap', 'spec.softBudget']);
+});
+
 test('any JSON can be judged', () => {
   const odd = [undefined, null, 1, 'spec', [], [1], { models: {} }, { models: [null, [], 1] }, { connectionRef: 'x' }];
   for (const kind of kinds) {

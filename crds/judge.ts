@@ -1,8 +1,9 @@
 // What is wrong with an object, as far as it can prove that by itself?
 // The same as what the CRD's schema and CEL say (a test proves that they agree), in words that name the field and what to do.
+import type * as z from 'zod';
 import type { Kind } from './kinds.ts';
 import { type Plan, planOf } from './plan.ts';
-import { changes } from './rule.ts';
+import { changes, type Rule } from './rule.ts';
 import { toFinding } from './schema-words.ts';
 
 /** One mistake: `path` is where (`spec.models[0].identifier`), `message` is `what is wrong; what to do`. */
@@ -65,15 +66,24 @@ function judgeNode(plan: Plan, place: Place, found: Finding[]): void {
 /** A rule is asked only about what the schema accepts: one mistake, one finding. Answers the value as the schema reads it. */
 function judgeRules({ schema, rules, compares }: Plan, { value, data, old, path }: Place, found: Finding[]): unknown {
   const now = data ?? schema.safeParse(value).data;
-  if (now === undefined) return undefined;
   const before = compares ? schema.safeParse(old).data : undefined;
   for (const rule of rules) {
-    if ((compares && before === undefined && changes(rule)) || rule.holds(now, before)) continue;
+    const self = now ?? readFor(rule, schema, value);
+    if (self === undefined || (compares && before === undefined && changes(rule)) || rule.holds(self, before)) continue;
     const { id, at, message } = rule;
     const where = at === undefined ? path : `${path}.${at}`;
     found.push({ rule: id, path: where, value: at === undefined ? value : member(value, at), message });
   }
   return now;
+}
+
+/** The members that a rule looks at; undefined where one of them is malformed, which the schema says. */
+function readFor({ reads }: Rule<unknown>, schema: z.ZodType, value: unknown): unknown {
+  if (reads === undefined || !isObject(value)) return undefined;
+  const { shape } = schema as z.ZodObject;
+  const read = reads.map((name) => [name, shape[name]?.safeParse(member(value, name))] as const);
+  if (read.some(([, parsed]) => parsed?.success !== true)) return undefined;
+  return Object.fromEntries(read.map(([name, parsed]) => [name, parsed?.data]));
 }
 
 function judgeList(list: readonly unknown[], path: string, { keys = [], repeated }: Plan, found: Finding[]): void {

@@ -10,6 +10,8 @@ export interface Rule<T> {
   readonly message: string;
   /** The member below `self` that a finding points at, e.g. `overlap`; without it `self`. */
   readonly at?: string;
+  /** The members that `holds` looks at: it is asked where these are well-formed, whatever the others are. Default: all. */
+  readonly reads?: readonly string[];
   /** Whether the rule holds; `old` is the value before an update, absent on create. */
   readonly holds: (self: T, old?: T) => boolean;
 }

@@ -52,6 +52,7 @@ export const softBudgetBelowMax: Rule<{ readonly softBudget?: string | undefined
     `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
   message: 'softBudget is above maxBudget; lower softBudget or raise maxBudget',
   at: 'softBudget',
+  reads: ['softBudget', 'maxBudget'],
   holds: (self) => self.softBudget === undefined || nanoOf(self.softBudget) <= nanoOf(self.maxBudget),
 };
 
@@ -62,6 +63,7 @@ export const overlapBelowPeriod: Rule<{ readonly every: string; readonly overlap
     `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
   message: 'overlap must be shorter than every; shorten overlap or lengthen every',
   at: 'overlap',
+  reads: ['overlap', 'every'],
   holds: (self) => self.overlap === undefined || secondsOf(self.overlap) < secondsOf(self.every),
 };
 
@@ -82,6 +84,7 @@ const keyNeeds = (field: Needed): Rule<NeedsOfKey> => ({
   cel: `!self.autoCreateKey || has(self.${field})`,
   message: `autoCreateKey is true; add ${field}, which the key takes from the user`,
   at: field,
+  reads: ['autoCreateKey', field],
   holds: (self) => self.autoCreateKey !== true || self[field] !== undefined,
 });
 export const keyNeedsAlias = keyNeeds('keyAlias');
@@ -101,6 +104,7 @@ export const credentialsRequired: Rule<Entry> = {
   message:
     'requiresAuth is true; add modelCredentials with the name of the Secret and its keys, or set requiresAuth to false',
   at: 'modelCredentials',
+  reads: ['requiresAuth', 'modelCredentials'],
   holds: (self) => !self.requiresAuth || self.modelCredentials !== undefined,
 };
 
@@ -109,6 +113,7 @@ export const credentialsUnused: Rule<Entry> = {
   cel: 'self.requiresAuth || !has(self.modelCredentials)',
   message: 'requiresAuth is false; remove modelCredentials, or set requiresAuth to true',
   at: 'modelCredentials',
+  reads: ['requiresAuth', 'modelCredentials'],
   holds: (self) => self.requiresAuth || self.modelCredentials === undefined,
 };
 
@@ -128,6 +133,7 @@ export const selectorRequired: Rule<{ readonly from?: string; readonly selector?
   cel: "self.from != 'Selector' || has(self.selector)",
   message: 'from is Selector; add selector with matchLabels or matchExpressions, or choose All or Same',
   at: 'selector',
+  reads: ['from', 'selector'],
   holds: (self) => self.from !== 'Selector' || self.selector !== undefined,
 };
 
@@ -136,6 +142,7 @@ export const externalNeedsUrl: Rule<{ readonly type?: string; readonly url?: unk
   cel: "self.type != 'External' || has(self.url)",
   message: 'type is External; add url, the address of the gateway, or choose another type',
   at: 'url',
+  reads: ['type', 'url'],
   holds: (self) => self.type !== 'External' || self.url !== undefined,
 };
 
@@ -144,6 +151,7 @@ export const scaleInOrder: Rule<{ readonly min?: number | undefined; readonly ma
   cel: '!has(self.min) || !has(self.max) || self.min <= self.max',
   message: 'min is above max; lower min or raise max',
   at: 'min',
+  reads: ['min', 'max'],
   holds: (self) => self.min === undefined || self.max === undefined || self.min <= self.max,
 };
 

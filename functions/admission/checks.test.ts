@@ -189,14 +189,14 @@ describe('an instance', () => {
     };
     expect(await warnings('bedrock/openai.gpt-oss-120b-1:0', 'awsAccessKeyId')).toEqual([
       'spec.models[0].gatewayParams.model: "bedrock/openai.gpt-oss-120b-1:0": the address of provider "bedrock" is made of awsRegion; add that to modelCredentials.keys, or an apiBase',
-      'spec.models[0].modelCredentials.keys.awsAccessKeyId: requests to "bedrock" do not carry it; the gateway signs no requests: give an API key of Bedrock\'s as apiKey',
+      'spec.models[0].modelCredentials.keys.awsAccessKeyId: requests to "bedrock" do not carry it; give an API key of Bedrock\'s as apiKey: the gateway signs no requests',
     ]);
     expect(await warnings('bedrock/openai.gpt-oss-120b-1:0', 'awsRegion')).toEqual([]);
     expect((await warnings('vertex_ai/google/gemini-2.5-pro', 'vertexCredentials')).at(-1)).toContain(
       'keep an access token in the Secret as apiKey',
     );
     expect(await warnings('anthropic/claude', 'organization')).toEqual([
-      'spec.models[0].modelCredentials.keys.organization: requests to "anthropic" do not carry it; they carry apiKey, apiBase, apiVersion',
+      'spec.models[0].modelCredentials.keys.organization: requests to "anthropic" do not carry it; remove it: they carry apiKey, apiBase, apiVersion',
     ]);
     expect(await warnings('openai/gpt-4o', 'organization')).toEqual([]);
   });
@@ -320,6 +320,12 @@ describe('a key', () => {
       'VirtualKey "billing" has 2 mistakes:',
       '- spec.models[0]: "gpt-4O": instance "platform/main" serves no model of exactly this name; did you mean "gpt-4o"?',
       '- spec.models[2]: "llama": instance "platform/main" serves no model of exactly this name; add an entry to the instance, or choose among what it serves: "gpt-4o", "claude"',
+    ]);
+  });
+
+  test('that names all models as other gateways do is told how to', async () => {
+    expect((await key({ models: ['*'] })).refused).toEqual([
+      'spec.models[0]: "*": instance "platform/main" serves no model of exactly this name; remove it: an empty list means every model of the instance',
     ]);
   });
 

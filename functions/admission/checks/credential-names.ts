@@ -26,14 +26,14 @@ function judge({ gatewayParams = {} }: ModelEntryView, name: string, path: strin
   const { provider } = modelOf(gatewayParams);
   const read = credentialsReadBy(providerOf(provider));
   if (read.includes(name)) return [];
-  const message = `requests to ${JSON.stringify(provider)} do not carry it; ${ADVICE.get(name) ?? `they carry ${read.join(', ')}`}`;
+  const message = `requests to ${JSON.stringify(provider)} do not carry it; ${ADVICE.get(name) ?? `remove it: they carry ${read.join(', ')}`}`;
   return [{ rule: 'CredentialNotRead', message, ...found }];
 }
 
-const NO_SIGNING = "the gateway signs no requests: give an API key of Bedrock's as apiKey";
+const NO_SIGNING = "give an API key of Bedrock's as apiKey: the gateway signs no requests";
 
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['awsAccessKeyId', NO_SIGNING],
   ['awsSecretAccessKey', NO_SIGNING],
-  ['vertexCredentials', 'the gateway fetches no tokens: keep an access token in the Secret as apiKey'],
+  ['vertexCredentials', 'keep an access token in the Secret as apiKey: the gateway fetches none'],
 ]);

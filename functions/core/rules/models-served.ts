@@ -44,9 +44,13 @@ const finding = (effect: 'refuse' | 'warn', path: string, value: string | undefi
   effect,
 });
 
+/** What other gateways write for all models. */
+const ALL: ReadonlySet<string> = new Set(['*', 'all', 'any', 'all-models', 'all-proxy-models', 'all-team-models']);
+
 /** Comparing hundreds of names with hundreds of others takes seconds, and nobody reads that far. */
 function remedy(model: string, index: number, served: ReadonlyArray<string>): string {
   if (index >= MOST_COMPARED) return '; correct the name, or add an entry to the instance';
+  if (ALL.has(model)) return '; remove it: an empty list means every model of the instance';
   const meant = didYouMean(model, served);
   if (meant !== '') return meant;
   if (served.length === 0) return '; add an entry to the instance, which serves none yet';
