@@ -2,7 +2,7 @@
 import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
-import type { Hash, Platform, Random } from '#core/ports/platform.ts';
+import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
 import type { CertificateDeps } from './certificates/view.ts';
 
 export interface ReconcileDeps {
@@ -13,6 +13,7 @@ export interface ReconcileDeps {
   readonly ids: Ids;
   readonly hash: Hash;
   readonly random: Random;
+  readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Absent: the certificate of admission is somebody else's. */

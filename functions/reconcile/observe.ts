@@ -1,5 +1,6 @@
 // What is there? Scope in, World out: everything that a run reads before it plans is read from here.
 import { toText } from '#core/finding.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { each } from './observe/each.ts';
 import { findGone } from './observe/gone.ts';
@@ -7,9 +8,9 @@ import { observeInstance } from './observe/instance.ts';
 import { observeKey, type Reading } from './observe/key-secrets.ts';
 import type { Link, Links } from './observe/links.ts';
 import { type Look, reasonOf } from './observe/look.ts';
-import { loadObjects, namespaceLabels, type Objects } from './observe/objects.ts';
+import { namespaceLabels, type Objects } from './observe/objects.ts';
 import { clusterOf, findStrays } from './observe/strays.ts';
-import type { Scope } from './scope.ts';
+import { within } from './observe/within.ts';
 import {
   aliasOf,
   type Draft,
@@ -28,10 +29,11 @@ export interface Observation {
 
 const INSTANCES = 16;
 const SECRETS = 32;
+/** Every adapter gives up long before: whatever hangs all the same does not hang the run. */
+const LONGEST: Millis = 20_000;
 
-/** Throws only when the API server cannot list our kinds: then nothing is known, and nothing is planned. */
-export async function observe(look: Look, scope: Scope): Promise<Observation> {
-  const objects = await loadObjects(look.deps.cluster, scope);
+/** One of the parts of all that the scope holds. Throws only when the API server does not say: then nothing is known, and nothing is planned. */
+export async function observe(look: Look, objects: Objects, all: Objects): Promise<Observation> {
   const members: ReadonlyArray<Member> = [
     ...objects.keys.values(),
     ...objects.users.values(),
@@ -40,21 +42,22 @@ export async function observe(look: Look, scope: Scope): Promise<Observation> {
   const byInstance = Map.groupBy(members, instancePathOf);
   const instances = new Map<Path, InstanceDraft>();
   const links = new Map<Path, Link>();
-  const malformed = [...objects.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
+  const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
   const unobserved = new Map(malformed.map(({ metadata, mistakes }) => [pathOf(metadata), toText(mistakes)]));
   await each(objects.instances, INSTANCES, async ([path, object]) => {
     const own = byInstance.get(path) ?? [];
     try {
-      const { view, link } = await observeInstance(look, object, own, isComplete(objects, path));
+      const looking = observeInstance(look, object, own, isComplete(objects, path));
+      const { view, link } = await within(look.deps.timer, LONGEST, looking);
       const gone = await findGone(look.deps, view, own);
-      instances.set(path, { ...view, gone, strays: await straysOf(look, view, link, objects) });
+      instances.set(path, { ...view, gone, strays: await straysOf(look, view, link, all) });
       if (link !== undefined) links.set(path, link);
     } catch (error) {
       look.deps.log.error('an instance could not be looked at', { instance: path, why: reasonOf(error) });
       unobserved.set(path, reasonOf(error));
     }
   });
-  const reading = { ...look, sweep: scope.look === 'everywhere', count: objects.keys.size };
+  const reading = { ...look, sweep: all.complete === 'all', count: all.keys.size };
   const world: Draft = {
     instances,
     keys: await observeKeys(reading, objects.keys, instances),

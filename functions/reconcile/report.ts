@@ -4,8 +4,9 @@ import type { Deed } from './act.ts';
 import { type Action, type ActionName, SIGNS } from './action.ts';
 import type { CertificateReport } from './certificates/keep.ts';
 import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.ts';
+import type { Objects } from './observe/objects.ts';
 import type { Held } from './plan/hold.ts';
-import type { OwnKind, World } from './world.ts';
+import type { OwnKind } from './world.ts';
 
 export interface Report {
   /** Objects by kind. */
@@ -15,6 +16,8 @@ export interface Report {
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
   /** Removals that were too many to be plausible. Absent: none. */
   readonly held?: ReadonlyArray<Held>;
+  /** Databases that did not answer, how often in a row, and until when only sweeps ask them. Absent: none. */
+  readonly away?: ReadonlyArray<AwayRow>;
   /** Steps in the life of admission's certificate. Absent: none. */
   readonly certificate?: CertificateReport;
 }
@@ -29,28 +32,39 @@ export interface PlannedRow {
   readonly why: string;
 }
 
-export function toReport(
-  world: World,
-  seen: Report['observed'],
-  deeds: ReadonlyArray<Deed>,
-  held: ReadonlyArray<Held>,
-): Report {
+/** What came of one part of a run. */
+export interface PartOutcome {
+  readonly deeds: ReadonlyArray<Deed>;
+  readonly held: ReadonlyArray<Held>;
+  /** Instances that could not be looked at. A spec that is none is told in its status: that is no failure of the run. */
+  readonly unobserved: number;
+  readonly away: ReadonlyArray<AwayRow>;
+}
+
+interface AwayRow {
+  readonly instance: string;
+  readonly failures: number;
+  /** RFC 3339. */
+  readonly until: string;
+}
+
+export function toReport(observed: Report['observed'], parts: ReadonlyArray<PartOutcome>): Report {
+  const deeds = parts.flatMap((part) => part.deeds);
+  const held = parts.flatMap((part) => part.held);
   const failed = count(deeds.filter(({ ended }) => ended === 'failed').map(({ action }) => action.action));
-  // A spec that is none is told in its status: that is no failure of the run.
-  const unobserved = [...world.unobserved.keys()].filter(
-    (path) => !world.malformed.has(`GatewayInstance/${path}`),
-  ).length;
+  const away = parts.flatMap((part) => part.away);
+  const unobserved = parts.reduce((sum, part) => sum + part.unobserved, 0);
   return {
-    observed: seen,
+    observed,
     actions: count(deeds.filter(({ ended }) => ended === 'done').map(({ action }) => action.action)),
     failed: { ...failed, ...(unobserved === 0 ? {} : { Observe: unobserved }) },
     ...(held.length === 0 ? {} : { held }),
+    ...(away.length === 0 ? {} : { away }),
   };
 }
 
 /** Kinds of which there is none are left out. */
-export function countObserved(world: World): Report['observed'] {
-  const { instances, keys, users, teams, malformed } = world;
+export function countObserved({ instances, keys, users, teams, malformed }: Objects): Report['observed'] {
   const strays = [...malformed.values()].map(({ kind }) => kind);
   const all = { GatewayInstance: instances.size, VirtualKey: keys.size, User: users.size, Team: teams.size };
   return Object.fromEntries(

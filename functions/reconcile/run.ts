@@ -1,20 +1,28 @@
-// How does one run go? Observe once, then plan and act until nothing is left to do: each plan knows what the acts before it changed.
+// How does one run go? In parts that never wait for each other: observe once, then plan and act until nothing is left to do.
 
+import { toTimestamp } from '#core/conditions.ts';
 import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { foresee } from './foresee.ts';
 import { learn } from './learn.ts';
+import { each } from './observe/each.ts';
 import type { Memory } from './observe/links.ts';
+import type { Look } from './observe/look.ts';
+import { loadObjects, type Objects } from './observe/objects.ts';
+import { partition } from './observe/parts.ts';
 import { observe } from './observe.ts';
 import type { Held } from './plan/hold.ts';
 import { plan } from './plan.ts';
-import { countObserved, type PlannedRow, type Report, toReport, toRow } from './report.ts';
+import { countObserved, type PartOutcome, type PlannedRow, type Report, toReport, toRow } from './report.ts';
 import type { Scope } from './scope.ts';
+import type { World } from './world.ts';
 
 /** Longer than any chain of steps; a plan that never ends is a bug that must not run for ever. */
 const MOST_PASSES = 24;
+/** Beyond this many that are slow, the others wait. */
+const PARTS = 64;
 /** So often the same action is tried when somebody else was faster. */
 const MOST_TRIES = 3;
 
@@ -25,35 +33,74 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   const { certificates } = deps;
   const isDue = certificates !== undefined && scope.look === 'everywhere';
   const certificate = isDue ? await keepCertificate(deps, certificates) : undefined;
-  const { world, links } = await observe({ deps, memory, now: started, acts: true, discovered: {} }, scope);
-  const seen = countObserved(world);
+  const all = await loadObjects(deps.cluster, scope);
+  const observed = countObserved(all);
+  const look: Look = { deps, memory, now: started, sweeps: scope.look === 'everywhere', acts: true, discovered: {} };
+  const ended = await Promise.allSettled(await inParts(all, (part) => runPart(look, part, all)));
+  const outcomes = ended.map((part) => {
+    if (part.status === 'rejected') throw part.reason;
+    return part.value;
+  });
+  const told = certificate !== undefined && (certificate.actions.length > 0 || certificate.failed !== undefined);
+  const report = { ...toReport(observed, outcomes), ...(told ? { certificate } : {}) };
+  tell(deps, report, deps.clock.now() - started);
+  return report;
+}
+
+/** Settled, each of them, before this resolves: nothing goes on behind an answer. */
+async function inParts<T>(all: Objects, visit: (part: Objects) => Promise<T>): Promise<ReadonlyArray<Promise<T>>> {
+  return each(partition(all), PARTS, async (part) => {
+    const visited = visit(part);
+    await visited.catch(() => undefined);
+    // As a promise: who asked decides what a rejection means.
+    return [visited] as const;
+  }).then((parts) => parts.map(([visited]) => visited));
+}
+
+async function runPart(look: Look, part: Objects, all: Objects): Promise<PartOutcome> {
+  const { deps, memory, now } = look;
+  const { world, links } = await observe(look, part, all);
   const tries = new Map<string, number>();
   const deeds: Deed[] = [];
   let held: ReadonlyArray<Held> = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const planned = plan(world, started, deps.hash);
+    const planned = plan(world, now, deps.hash);
     held = planned.held;
     const todo = planned.actions.filter((action) => isWorthTrying(action, tries));
     if (todo.length === 0) break;
-    const done = await act(todo, { deps, memory, now: started, world, links });
+    const done = await act(todo, { deps, memory, now, world, links });
     // What succeeded may be due once more (a status after another step); what failed waits for the next run.
     for (const { action, ended } of done) if (ended === 'failed') tries.set(identify(action), MOST_TRIES);
     deeds.push(...done);
   }
-  const told = certificate !== undefined && (certificate.actions.length > 0 || certificate.failed !== undefined);
-  const report = { ...toReport(world, seen, deeds, held), ...(told ? { certificate } : {}) };
-  tell(deps, report, deps.clock.now() - started);
-  return report;
+  const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path));
+  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory) };
 }
 
 /** The same, but acts are only foreseen. */
 export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
   const now = deps.clock.now();
-  const { world } = await observe({ deps, memory, now, acts: false, discovered: {} }, scope);
-  const tries = new Map<string, number>();
   const { certificates } = deps;
   const isDue = certificates !== undefined && scope.look === 'everywhere';
-  const rows: PlannedRow[] = isDue ? [...(await foreseeCertificate(deps, certificates))] : [];
+  const first = isDue ? await foreseeCertificate(deps, certificates) : [];
+  const all = await loadObjects(deps.cluster, scope);
+  const look: Look = { deps, memory, now, sweeps: scope.look === 'everywhere', acts: false, discovered: {} };
+  const rows = await Promise.all(await inParts(all, (part) => foreseePart(look, part, all)));
+  return [...first, ...rows.flat()];
+}
+
+function awayIn({ instances }: World, { away }: Memory): PartOutcome['away'] {
+  return [...instances].flatMap(([instance, { object }]) => {
+    const found = away.get(object.metadata.uid);
+    return found === undefined ? [] : [{ instance, failures: found.failures, until: toTimestamp(found.until) }];
+  });
+}
+
+async function foreseePart(look: Look, part: Objects, all: Objects): Promise<ReadonlyArray<PlannedRow>> {
+  const { deps, now } = look;
+  const { world } = await observe(look, part, all);
+  const tries = new Map<string, number>();
+  const rows: PlannedRow[] = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
     const todo = plan(world, now, deps.hash).actions.filter((action) => isWorthTrying(action, tries));
     if (todo.length === 0) break;

@@ -8,6 +8,7 @@ import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { type Backends, DatabaseUnreachable, type StoreHealth } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import type { Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
@@ -24,6 +25,8 @@ export type Database = Registry & Books & { policies(instanceUid: string): Polic
 export interface BedOptions {
   /** Real databases in place of those in memory. */
   readonly openDatabase?: (dbname: string) => Database;
+  /** In place of real time. */
+  readonly timer?: Timer;
   /** When the clock begins. */
   readonly start?: number;
   /** A real cluster in place of the one in memory: as whoever prepares a test, and as reconcile. */
@@ -84,7 +87,7 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed({ openDatabase, start = START, clusters }: BedOptions = {}): Bed {
+export function createBed({ openDatabase, start = START, clusters, timer }: BedOptions = {}): Bed {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
@@ -146,6 +149,7 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
         seed += 1;
         return new Uint8Array(createHash('sha512').update(`${seed}`).digest().subarray(0, count));
       },
+      timer: timer ?? realTimer,
       log,
       metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '# metrics\n' },
     });
@@ -271,6 +275,11 @@ export function createBed({ openDatabase, start = START, clusters }: BedOptions 
   };
   return bed;
 }
+
+const realTimer: Timer = (millis, callback) => {
+  const timer = setTimeout(callback, millis);
+  return () => clearTimeout(timer);
+};
 
 function counter() {
   let next = 0;

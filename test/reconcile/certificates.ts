@@ -95,6 +95,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     backends: { database: nobody, probeStore: nobody, flush: nobody, clearStore: nobody },
     platform: { servedAt: () => undefined, gatewayImage: 'gateway', manyProcesses: false },
     hash: (text) => text,
+    timer: () => () => undefined,
     random: (count) => new Uint8Array(count),
     certificates: terms,
   });

@@ -15,7 +15,7 @@ import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ledgerAskedFor } from '../plan/ledger.ts';
 import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem } from '../world.ts';
 import { type Read, toReadSecret } from './instance-secrets.ts';
-import { type Link, openedKey } from './links.ts';
+import { type Link, openedKey, stayAway } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { readSums } from './sums.ts';
 
@@ -51,6 +51,9 @@ export async function reachDatabase(
   const { registry, where } = 'reason' in found ? (last as NonNullable<typeof last>) : found;
   const key = openedKey(metadata.uid, where, ledgerAskedFor({ metadata }));
   const link = { uid: metadata.uid, registry };
+  const away = memory.away.get(metadata.uid);
+  if (!look.sweeps && away !== undefined && now < away.until)
+    return unreached({ reason: 'DatabaseUnreachable', message: away.message }, now);
   try {
     const claims = await readClaims(registry, metadata.uid);
     const { now: time, adopted } = await registry.instance(metadata.uid);
@@ -60,12 +63,16 @@ export async function reachDatabase(
     const sums = await readSums(registry, members, claims, { now, hash: deps.hash });
     memory.databases.set(metadata.uid, { registry, where });
     if (store !== undefined) memory.stores.set(metadata.uid, store);
+    memory.away.delete(metadata.uid);
     const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
     return { database, time, ...(adopted === undefined ? {} : { adopted }), claims, sums, link };
   } catch (error) {
     memory.opened.delete(key);
     const isAway = error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing);
-    if (isAway) return unreached({ reason: 'DatabaseUnreachable', message: error.message }, now);
+    if (isAway) {
+      memory.away.set(metadata.uid, stayAway(away, error.message, now, deps.random));
+      return unreached({ reason: 'DatabaseUnreachable', message: error.message }, now);
+    }
     // It answers, but not in our schema: a new database, or one that a later version migrates.
     deps.log.info('a database is to be migrated', {
       instance: `${metadata.namespace}/${metadata.name}`,

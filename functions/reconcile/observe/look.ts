@@ -7,6 +7,8 @@ export interface Look {
   readonly deps: ReconcileDeps;
   readonly memory: Memory;
   readonly now: Millis;
+  /** Whether it looks everywhere: then at databases too that were away a moment ago. */
+  readonly sweeps: boolean;
   /** False on a dry run: then nothing is booked on the way. */
   readonly acts: boolean;
   /** What this run has found out of the cluster. */

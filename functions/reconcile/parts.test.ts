@@ -1,0 +1,210 @@
+// Does a slow or dead instance delay nobody but its own keys?
+import { beforeEach, expect, test } from 'vitest';
+import { createMemoryBooks } from '#adapters/memory/books.ts';
+import { createMemoryRegistry } from '#adapters/memory/registry.ts';
+import {
+  createBed,
+  type Database,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  START,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+import type { Objects } from './observe/objects.ts';
+import { toOwn } from './observe/own.ts';
+import { partition } from './observe/parts.ts';
+
+const INSTANCES = 50;
+const instanceRef = (name: string) => ({ connectionRef: { instanceRef: { name, namespace: 'default' } } });
+const onDatabase = (name: string) => ({
+  databaseSecretRef: { ...(makeInstance().spec as { databaseSecretRef: object }).databaseSecretRef, nameRef: name },
+});
+
+/** The database of `dead` answers when `answers` is called; it is counted how often any is asked. */
+function createDeadDatabase() {
+  const silence = Promise.withResolvers<void>();
+  const clock = { now: () => START };
+  const asked = { count: 0 };
+  const openDatabase = (dbname: string): Database => {
+    const books = createMemoryBooks();
+    const database = {
+      ...books,
+      ...createMemoryRegistry({ clock, ids: { next: () => crypto.randomUUID() }, recount: books.recount }),
+    };
+    if (dbname !== 'dead') return database;
+    return {
+      ...database,
+      claims: async (uid: string) => {
+        asked.count += 1;
+        await silence.promise;
+        return database.claims(uid);
+      },
+    };
+  };
+  return { openDatabase, asked, answers: () => silence.resolve() };
+}
+
+async function fill(bed: ReturnType<typeof createBed>) {
+  await bed.apply(...makeSecrets());
+  for (let index = 0; index < INSTANCES; index += 1) {
+    const name = `i${index}`;
+    const dbname = index === 7 ? 'dead' : name;
+    await bed.apply(
+      makeSecret(`db-${name}`, { host: 'db', username: 'u', password: 'p', dbname }),
+      makeInstance(onDatabase(`db-${name}`), name),
+      makeKey(instanceRef(name), name),
+    );
+  }
+}
+
+let dead: ReturnType<typeof createDeadDatabase>;
+let bed: ReturnType<typeof createBed>;
+beforeEach(async () => {
+  dead = createDeadDatabase();
+  bed = createBed({ openDatabase: dead.openDatabase });
+  await fill(bed);
+});
+const readyKeys = async () => {
+  const all = await Promise.all(Array.from({ length: INSTANCES }, (_, index) => bed.ready(virtualKeys, `i${index}`)));
+  return all.filter((said) => said === 'True Ready').length;
+};
+/** Until as many keys work, while nothing else is waited for. */
+const until = async (count: number) => {
+  while ((await readyKeys()) < count) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test('one dead instance among fifty delays the others not at all', async () => {
+  let ended = false;
+  const sweep = bed.sweep().then((report) => {
+    ended = true;
+    return report;
+  });
+  await until(INSTANCES - 1);
+  expect(ended).toBe(false);
+  expect(await bed.ready(virtualKeys, 'i7')).not.toBe('True Ready');
+  dead.answers();
+  expect((await sweep).failed).toEqual({});
+  expect(await readyKeys()).toBe(INSTANCES);
+});
+
+test('a hint about a key waits for no instance but its own, even where a team of the namespace is on a dead one', async () => {
+  await bed.apply(makeTeam(instanceRef('i7'), 'elsewhere'));
+  const hint = bed.hint('VirtualKey', 'i3');
+  await until(1);
+  expect(await bed.ready(virtualKeys, 'i3')).toBe('True Ready');
+  dead.answers();
+  await hint;
+});
+
+test('an instance that hangs for ever ends with its time, and is told as one that could not be looked at', async () => {
+  const late: Array<() => void> = [];
+  bed = createBed({
+    openDatabase: dead.openDatabase,
+    timer: (_, callback) => {
+      late.push(callback);
+      return () => late.splice(late.indexOf(callback), 1);
+    },
+  });
+  await fill(bed);
+  const sweep = bed.sweep();
+  await until(INSTANCES - 1);
+  expect(late).toHaveLength(1);
+  late[0]?.();
+  expect((await sweep).failed).toEqual({ Observe: 1 });
+});
+
+test('a database that does not answer is left alone for a while by hints, by sweeps never, and the report says until when', async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance(), makeKey());
+  await bed.sweep();
+  let dialled = 0;
+  bed.onDatabase = () => {
+    dialled += 1;
+  };
+  bed.refuse(true);
+  const report = await bed.sweep();
+  expect(report.away).toEqual([
+    { instance: 'default/main', failures: 1, until: expect.stringMatching(/^2026-11-21T12:00:0/) },
+  ]);
+  expect((await bed.hint('VirtualKey', 'chat')).away).toEqual(report.away);
+  bed.refuse(false);
+  await bed.hint('VirtualKey', 'chat');
+  expect(dialled).toBe(0);
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
+  expect((await bed.sweep()).away).toBeUndefined();
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+});
+
+test('a database that stays away is asked ever less often by hints, and at least twice a minute', async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance(), makeKey());
+  await bed.sweep();
+  bed.refuse(true);
+  const pauses: number[] = [];
+  for (let round = 0; round < 10; round += 1) {
+    const [away] = (await bed.sweep()).away ?? [];
+    pauses.push(Date.parse(away?.until ?? '') - bed.clock.now());
+    bed.clock.pass(60_000);
+  }
+  for (const [round, pause] of pauses.entries()) {
+    const longest = Math.min(1000 * 2 ** round, 30_000);
+    expect(pause).toBeGreaterThanOrEqual(longest / 2 - 1000);
+    expect(pause).toBeLessThanOrEqual(longest);
+  }
+});
+
+test('what refers to each other is planned together, each object once', () => {
+  const objects = collect(
+    makeInstance({}, 'a'),
+    makeInstance({}, 'b'),
+    makeInstance({}, 'c'),
+    makeInstance({}, 'd'),
+    makeKey({ ...instanceRef('a'), userRef: { name: 'alice' } }, 'one'),
+    makeUser({ ...instanceRef('b'), teamRefs: [{ name: 'red' }] }, 'alice'),
+    makeTeam({ ...instanceRef('c') }, 'red'),
+    makeTeam({ ...instanceRef('d'), members: [{ name: 'bob' }] }, 'blue'),
+    makeKey(instanceRef('nowhere'), 'lost'),
+  );
+  const parts = partition(objects).map(({ instances, keys, users, teams }) =>
+    [...instances.keys(), ...keys.keys(), ...users.keys(), ...teams.keys()].map((path) => path.split('/')[1]).join(' '),
+  );
+  expect(parts).toEqual(['a b c one alice red', 'd blue', 'lost']);
+});
+
+test('a user and the key that is called like it are planned together, also when the user moves to another instance', () => {
+  const objects = collect(
+    makeInstance({}, 'a'),
+    makeInstance({}, 'b'),
+    makeUser(instanceRef('b'), 'alice'),
+    makeKey(instanceRef('a'), 'alice'),
+  );
+  expect(partition(objects)).toHaveLength(1);
+});
+
+function collect(...all: ReturnType<typeof makeKey>[]): Objects {
+  const none = () => new Map<string, never>();
+  const objects = {
+    instances: none(),
+    keys: none(),
+    users: none(),
+    teams: none(),
+    malformed: none(),
+    mistakes: none(),
+    complete: 'all' as const,
+  };
+  const folders: Record<string, Map<string, unknown>> = {
+    GatewayInstance: objects.instances,
+    VirtualKey: objects.keys,
+    User: objects.users,
+    Team: objects.teams,
+  };
+  for (const made of all) {
+    const object = toOwn({ ...made, metadata: { ...made.metadata, uid: made.metadata.name } })?.object;
+    folders[made.kind]?.set(`${made.metadata.namespace}/${made.metadata.name}`, object);
+  }
+  return objects;
+}
