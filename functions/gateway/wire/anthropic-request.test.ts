@@ -74,6 +74,16 @@ describe('turns', () => {
     });
   });
 
+  test('an answer that was a refusal is said again as one', () => {
+    const messages = [
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: null, refusal: 'No.' },
+    ];
+    expect(translated({ messages })).toMatchObject({
+      messages: [HI, { role: 'assistant', content: [{ type: 'text', text: 'No.' }] }],
+    });
+  });
+
   test('texts, pictures and files are blocks; empty texts are left out', () => {
     expect(
       parts(
@@ -152,6 +162,7 @@ describe('what cannot be said there is refused with its place, never left out in
   test.each([
     ['messages[0].role', { messages: [{ role: 'function', content: 'x' }] }],
     ['messages[0].role', { messages: ['hello'] }],
+    ['messages[0].function_call', { messages: [{ role: 'assistant', function_call: { name: 'f', arguments: '{}' } }] }],
     ['messages[0].content', { messages: [{ role: 'user', content: 7 }] }],
     [
       'messages[0].content[0].type',

@@ -26,8 +26,7 @@ export function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse): Turns
     const role = member(message, 'role');
     if (role === 'system' || role === 'developer') system.push(...toBlocks(message, at, refuse));
     else if (role === 'user') add('user', toBlocks(message, at, refuse));
-    else if (role === 'assistant')
-      add('assistant', [...toBlocks(message, at, refuse), ...toCalls(message, at, refuse)]);
+    else if (role === 'assistant') add('assistant', toAnswer(message, at, refuse));
     else if (role === 'tool') add('user', [toResult(message, at, refuse)]);
     else refuse(`${at}.role`, 'must be system, developer, user, assistant or tool for this model.');
   }
@@ -38,6 +37,17 @@ export function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse): Turns
     if (last?.role === role) turns.splice(-1, 1, { role, content: [...last.content, ...content] });
     else turns.push({ role, content });
   }
+}
+
+function toAnswer(message: unknown, at: string, refuse: Refuse): Blocks {
+  if (present(member(message, 'function_call'))) refuse(`${at}.function_call`, 'must be tool_calls for this model.');
+  const refusal = textOf(member(message, 'refusal')) ?? '';
+  const refused = refusal === '' ? [] : [{ type: 'text', text: refusal }];
+  return [...toBlocks(message, at, refuse), ...refused, ...toCalls(message, at, refuse)];
+}
+
+function present(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {

@@ -1,6 +1,7 @@
 // What does the gateway rely on, whichever library speaks HTTP? Stated as tests against real servers.
+import { randomBytes } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { gzipSync } from 'node:zlib';
+import { constants, createGzip, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 
@@ -94,6 +95,32 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
         response.end(gzipSync('hello'));
       });
       expect(await text((await ask(url)).body)).toBe('hello');
+    });
+
+    test('that compresses a stream is read piece by piece all the same', async () => {
+      let speak: () => void = () => {};
+      const url = await serve((_, response) => {
+        response.writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'text/event-stream' });
+        const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
+        gzip.pipe(response);
+        gzip.write('data: grüß\n\n');
+        speak = () => gzip.end('data: [DONE]\n\n');
+      });
+      const iterator = (await ask(url)).body[Symbol.asyncIterator]();
+      expect(Buffer.from((await iterator.next()).value).toString()).toBe('data: grüß\n\n');
+      speak();
+      expect(Buffer.from((await iterator.next()).value).toString()).toBe('data: [DONE]\n\n');
+      expect((await iterator.next()).done).toBe(true);
+    });
+
+    test('that compresses and breaks in the middle is told from one that ends', async () => {
+      const whole = gzipSync(randomBytes(100_000).toString('hex'));
+      const url = await serve((_, response) => {
+        response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': whole.length });
+        response.write(whole.subarray(0, 50_000));
+        setImmediate(() => response.socket?.end());
+      });
+      expect((await failure(text((await ask(url)).body))).how).toBe('broken');
     });
 
     test('that redirects is not followed: our key goes nowhere else', async () => {
