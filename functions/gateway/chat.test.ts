@@ -136,6 +136,7 @@ describe('the hold', () => {
     ['once for every answer', { max_tokens: 100, n: 3 }, {}, 300n],
     ['what the model can say at most', {}, { maxOutputTokens: 4096 }, 4096n],
     ['16,384 tokens where nobody knows', {}, {}, 16_384n],
+    ['a quarter of a small context window', {}, { maxInputTokens: 8192 }, 2048n],
   ])('covers the prompt at a token a byte, and %s', async (_, body, more, output) => {
     const held = await holdOf({ ...chat, ...body }, [entry('gpt', more)]);
     expect(held.amount).toBe(held.prompt + output * 2_000n);

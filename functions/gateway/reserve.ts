@@ -128,7 +128,12 @@ function inputMost({ input }: Chat, { entry }: Candidate): PromptBound {
 
 /** Tokens of one answer, at most. */
 function outputMost(chat: Chat, { entry }: Candidate): number {
-  return clientLimit(chat) ?? entry.maxOutputTokens ?? DEFAULT_OUTPUT;
+  return clientLimit(chat) ?? entry.maxOutputTokens ?? Math.min(DEFAULT_OUTPUT, shareOf(entry.maxInputTokens));
+}
+
+/** A small model would refuse a limit that leaves no room for the prompt: its answers may fill a quarter of its window. */
+function shareOf(window: number | undefined): number {
+  return window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
 }
 
 function clientLimit(chat: Chat): number | undefined {
