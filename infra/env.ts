@@ -165,13 +165,52 @@ export const AdmissionBindings = z
   .refine(hasAudience, NO_AUDIENCE);
 export const ReconcileBindings = z.object({ ...WorkerApi, GATEWAY_PROCESSES: Processes, GATEWAY_IMAGE: Image });
 
+/** Secret name to entry to value. */
+const Credentials = z
+  .string()
+  .transform((text, context): unknown => {
+    try {
+      return JSON.parse(text);
+    } catch {
+      context.addIssue({ code: 'custom', message: 'is not JSON' });
+      return z.NEVER;
+    }
+  })
+  .pipe(z.record(z.string(), z.record(z.string(), z.string()), 'is not an object of Secrets with entries'));
+interface KeyValueNamespace {
+  get(key: string): Promise<string | null>;
+}
+export const GatewayBindings = z.object({
+  HYPERDRIVE: z
+    .object({ host: z.string(), port: z.number(), user: z.string(), password: z.string(), database: z.string() })
+    .describe('The database of the instance.'),
+  SNAPSHOTS: z
+    .custom<KeyValueNamespace>((value) => typeof value === 'object' && value !== null, 'is not a KV namespace')
+    .describe('A KV namespace with the compiled instance as `snapshot.json`.'),
+  UPSTASH_REDIS_REST_URL: z
+    .string()
+    .regex(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost)[:/])/, 'is not an https:// address')
+    .describe('The store of the instance.'),
+  UPSTASH_REDIS_REST_TOKEN: z.string().min(1).describe('It must be allowed to write.'),
+  CREDENTIALS: Credentials.prefault('{}').describe(
+    'Credential Secrets as JSON: name of the Secret to its entries, `{"openai":{"apiKey":"…"}}`.',
+  ),
+});
+
 export type AdmissionEnvironment = z.infer<typeof AdmissionEnvironment>;
 export type AdmissionBindings = z.infer<typeof AdmissionBindings>;
 export type ReconcileEnvironment = z.infer<typeof ReconcileEnvironment>;
 export type GatewayEnvironment = z.infer<typeof GatewayEnvironment>;
+export type GatewayBindings = z.infer<typeof GatewayBindings>;
 
 /** Their values are never printed. */
-const SECRET: ReadonlySet<string> = new Set(['PATH_SECRETS', 'API_TOKEN']);
+const SECRET: ReadonlySet<string> = new Set([
+  'PATH_SECRETS',
+  'API_TOKEN',
+  'UPSTASH_REDIS_REST_TOKEN',
+  'CREDENTIALS',
+  'HYPERDRIVE',
+]);
 
 /** The environment as the schema reads it, or one error that lists everything that is wrong with it. Empty means absent. */
 export function readEnvironment<Schema extends z.ZodType>(

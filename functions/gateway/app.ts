@@ -6,15 +6,17 @@ import type { Result } from '#core/result.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
 import type { Background, GatewayDeps } from './deps.ts';
 import { createHandle } from './handle.ts';
+import { createMemory } from './memory.ts';
 import { createListModels } from './models.ts';
 import { createOwnKey } from './own-key.ts';
 import { createPolicyCache } from './policy-cache.ts';
 import { nameHeaders, namesOf, toJson, toRefusal } from './respond.ts';
 import { dialects } from './wire/dialects.ts';
 
-export function createGateway(deps: GatewayDeps): Hono {
-  const authenticate = createAuthenticate(deps, createPolicyCache(deps));
-  const handle = createHandle(deps, authenticate, dialects);
+/** Where each request has I/O of its own (Workers), an app is made for each, and they share the memory. */
+export function createGateway(deps: GatewayDeps, { policies, health } = createMemory(deps)): Hono {
+  const authenticate = createAuthenticate(deps, createPolicyCache(deps, policies));
+  const handle = createHandle(deps, authenticate, dialects, health);
   const listModels = createListModels(deps);
   const ownKey = createOwnKey(deps);
   const keep = createKeep();

@@ -7,7 +7,7 @@ import { authorize } from './authorize.ts';
 import { readBody } from './body.ts';
 import { toChat } from './chat.ts';
 import type { Background, GatewayDeps } from './deps.ts';
-import { createHealth } from './health.ts';
+import type { Health } from './health.ts';
 import { createRank } from './rank.ts';
 import { type Line, openLine } from './record.ts';
 import { createReserve } from './reserve.ts';
@@ -24,8 +24,8 @@ export function createHandle(
   deps: GatewayDeps,
   authenticate: Authenticate,
   dialects: ReadonlyMap<DialectName, Dialect>,
+  health: Health,
 ): Handle {
-  const health = createHealth(deps);
   const rank = createRank(deps, health, dialects);
   const reserve = createReserve(deps, rank);
   const route = createRoute(rank);

@@ -22,6 +22,14 @@ interface Answer {
   readonly askedAt: Millis;
 }
 
+/** What was answered, by hash. */
+export interface PolicyMemory {
+  readonly records: Map<string, Answer>;
+  readonly misses: Map<string, Answer>;
+}
+
+export const createPolicyMemory = (): PolicyMemory => ({ records: new Map(), misses: new Map() });
+
 export interface PolicyCacheDeps {
   readonly policies: Policies;
   readonly clock: Clock;
@@ -31,9 +39,10 @@ export interface PolicyCacheDeps {
 /** Finds records by hash. `err`: nobody knows (the database is away and nothing fresh is cached), and why. */
 export type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
 
-export function createPolicyCache({ policies, clock, timer }: PolicyCacheDeps): FindPolicy {
-  const records = new Map<string, Answer>();
-  const misses = new Map<string, Answer>();
+export function createPolicyCache(
+  { policies, clock, timer }: PolicyCacheDeps,
+  { records, misses } = createPolicyMemory(),
+): FindPolicy {
   const flights = new Map<string, Promise<Result<Answer, string>>>();
 
   return async function findPolicy(hash) {

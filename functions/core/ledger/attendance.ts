@@ -3,7 +3,7 @@ import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Expired } from '../ports/store.ts';
 import { type JoinDependencies, join, type Standing } from './join.ts';
-import type { OpenableMembership } from './membership.ts';
+import type { OpenableMembership, StoreMemory } from './membership.ts';
 import { within } from './within.ts';
 
 export interface AttendanceDependencies extends Omit<JoinDependencies, 'epochs' | 'membership'> {
@@ -16,6 +16,8 @@ export interface AttendanceDependencies extends Omit<JoinDependencies, 'epochs' 
   readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
   /** Every two seconds, while it is open. */
   readonly onBeat: () => void;
+  /** Absent: a process that stays. Else it comes under the epoch that earlier visits knew, and beats for nobody. */
+  readonly visits: StoreMemory | undefined;
 }
 
 export interface Attendance {
@@ -32,9 +34,10 @@ const TRY_AGAIN: Millis = 200;
 const SILENCE: Millis = 2000;
 
 export function createAttendance(deps: AttendanceDependencies): Attendance {
-  const { membership, epochs, store, timer, log, lives } = deps;
+  const { membership, epochs, store, timer, log, lives, visits } = deps;
   const standing: Standing = { joined: 0, said: 0 };
   let closed = false;
+  let hasBeaten = false;
   let joining: Promise<void> | undefined;
   let cancel = (): void => undefined;
   let beats = 0;
@@ -46,6 +49,7 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
     return joining;
   };
   const attempt = async (): Promise<void> => {
+    hasBeaten = true;
     try {
       await join(deps, standing);
       if (!closed) deps.onOpen();
@@ -60,7 +64,7 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
   };
 
   const schedule = (): void => {
-    if (closed || !membership.isOpen()) return;
+    if (closed || !membership.isOpen() || visits !== undefined) return;
     cancel();
     cancel = timer(BEAT, () => void beat().then(schedule));
   };
@@ -92,6 +96,8 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
 
   return {
     async start() {
+      // The first call finds out whether it is still the epoch.
+      if (visits !== undefined && visits.epoch > 0) return membership.open(visits.epoch);
       await joinUntilIn();
       schedule();
     },
@@ -102,7 +108,7 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
     async close() {
       closed = true;
       cancel();
-      await within(timer, SILENCE, 'PostgreSQL', epochs.leave(deps.process)).catch(() => undefined);
+      if (hasBeaten) await within(timer, SILENCE, 'PostgreSQL', epochs.leave(deps.process)).catch(() => undefined);
     },
   };
 }

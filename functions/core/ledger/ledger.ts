@@ -11,6 +11,7 @@ import { err } from '../result.ts';
 import { auditAll } from './audit.ts';
 import { drain } from './drain.ts';
 import { keepLeases } from './lease.ts';
+import type { StoreMemory } from './membership.ts';
 import { createParts } from './parts.ts';
 import { recover } from './recover.ts';
 import { within } from './within.ts';
@@ -29,6 +30,8 @@ export interface LedgerDependencies {
   readonly timer: Timer;
   /** Calls back when the requests that are here now have been read: they share a store call. Default: after this turn's promises. */
   readonly tick?: (callback: () => void) => void;
+  /** Given where a ledger lives for one request only (Workers): what it learns of the store is for the next ones. */
+  readonly visits?: StoreMemory | undefined;
 }
 
 /** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */

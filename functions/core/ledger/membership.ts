@@ -42,16 +42,29 @@ export interface OpenableMembership extends Membership {
   count(epoch: number): NonNullable<StoreCall['from']>;
 }
 
-export function createMembership(process: string, onLeave: (said: number) => void): OpenableMembership {
+/** What a process knows of its store, as plain data: on Workers requests that share no I/O share it (LEDGER 7). */
+export interface StoreMemory {
+  /** Who calls; many may call by one name, each with the highest count that it was answered. */
+  readonly process: string;
+  /** The epoch that was open last. 0: none yet. */
+  epoch: number;
+  counted: { readonly epoch: number; readonly acknowledged: number };
+}
+
+export const createStoreMemory = (process: string): StoreMemory => ({
+  ...{ process, epoch: 0 },
+  counted: { epoch: 0, acknowledged: 0 },
+});
+
+export function createMembership(memory: StoreMemory, onLeave: (said: number) => void): OpenableMembership {
   let epoch = 0;
   let isOpen = false;
   let why: unknown;
-  let counted = { epoch: 0, acknowledged: 0 };
   let waiting = Promise.withResolvers<void>();
 
   const count = (of: number) => {
-    if (counted.epoch !== of) counted = { epoch: of, acknowledged: 0 };
-    return { process, acknowledged: counted.acknowledged };
+    if (memory.counted.epoch !== of) memory.counted = { epoch: of, acknowledged: 0 };
+    return { process: memory.process, acknowledged: memory.counted.acknowledged };
   };
 
   return {
@@ -61,7 +74,9 @@ export function createMembership(process: string, onLeave: (said: number) => voi
     from: () => count(epoch),
     count,
     answered(of, calls) {
-      if (of === counted.epoch) counted.acknowledged = Math.max(counted.acknowledged, calls);
+      const { counted } = memory;
+      if (of !== counted.epoch || calls <= counted.acknowledged) return;
+      memory.counted = { epoch: of, acknowledged: calls };
     },
     leave(of, said) {
       if (!isOpen || of !== epoch) return;
@@ -73,6 +88,7 @@ export function createMembership(process: string, onLeave: (said: number) => voi
     opened: () => waiting.promise,
     open(of) {
       epoch = of;
+      memory.epoch = of;
       isOpen = true;
       why = undefined;
       waiting.resolve();

@@ -11,7 +11,7 @@ import { createHold } from './hold.ts';
 import type { LedgerDependencies } from './ledger.ts';
 import type { Lives } from './lives.ts';
 import { createLoads } from './loads.ts';
-import { createFixedMembership, createMembership } from './membership.ts';
+import { createFixedMembership, createMembership, createStoreMemory } from './membership.ts';
 import { createMove } from './move.ts';
 import { createSpend } from './spend.ts';
 import { createStoreClock } from './store-clock.ts';
@@ -23,10 +23,10 @@ export function createParts(deps: LedgerDependencies) {
   const lives: Lives = new Map();
   const storeClock = createStoreClock(deps.clock);
   const onExpired = (expired: ReadonlyArray<Expired>): void => ending.expired(expired);
-  const process = deps.ids.next();
   const { epochs } = deps;
+  const memory = deps.visits ?? createStoreMemory(deps.ids.next());
   const onLeave = (said: number): void => attendance?.left(said);
-  const openable = epochs === undefined ? undefined : createMembership(process, onLeave);
+  const openable = epochs === undefined ? undefined : createMembership(memory, onLeave);
   const membership = openable ?? createFixedMembership(1);
   const batch = createBatch({ ...deps, membership, storeClock, tick, onExpired });
   const doubts = createDoubts(deps, membership.epoch);
@@ -51,8 +51,8 @@ export function createParts(deps: LedgerDependencies) {
     epochs === undefined || openable === undefined
       ? undefined
       : createAttendance({
-          ...{ ...deps, epochs, membership: openable, process, booking, lives },
-          ...{ onOpen, onAway: batch.refuse, onExpired, onBeat },
+          ...{ ...deps, epochs, membership: openable, process: memory.process, booking, lives },
+          ...{ onOpen, onAway: batch.refuse, onExpired, onBeat, visits: deps.visits },
         });
   return { lives, storeClock, membership, batch, booking, ending, hold, move, spend, attendance };
 }

@@ -205,5 +205,7 @@ function isStatementError(error: unknown): boolean {
 }
 
 function isLocal(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.') || host.startsWith('/');
+  // Hyperdrive is inside the isolate: what leaves it is encrypted.
+  const isHere = host === 'localhost' || host === '::1' || host.endsWith('.hyperdrive.local');
+  return isHere || host.startsWith('127.') || host.startsWith('/');
 }

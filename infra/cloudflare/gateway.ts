@@ -1,0 +1,118 @@
+// The gateway of one instance as a Worker: a request has its own database connection and ledger, and leaves only plain data behind (LEDGER 7).
+import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
+import { createMetrics } from '#adapters/metrics.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisStore } from '#adapters/redis/store.ts';
+import { openUpstash } from '#adapters/redis/upstash.ts';
+import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import { createStoreMemory } from '#core/ledger/membership.ts';
+import type { Ledger } from '#core/ports/ledger.ts';
+import { Snapshot } from '#core/snapshot.ts';
+import { createGateway } from '../../functions/gateway/app.ts';
+import { createMemory } from '../../functions/gateway/memory.ts';
+import { GatewayBindings, readEnvironment } from '../env.ts';
+import { createMountedText } from './mounted-text.ts';
+import { untilEnded } from './until-ended.ts';
+import { orFail, workerDependencies, workerLog } from './worker.ts';
+
+interface Execution {
+  waitUntil(work: Promise<unknown>): void;
+}
+
+const SNAPSHOT = 'snapshot.json';
+/** Every isolate calls the store by this name: what one was answered, the store has counted for all. */
+const CALLER = 'workers';
+
+const log = workerLog('gateway');
+const metrics = createMetrics();
+const node = workerDependencies();
+const memory = createMemory({ clock: node.clock, log, metrics });
+const storeMemory = createStoreMemory(CALLER);
+const snapshots = createMountedText(node.clock, (text) => Snapshot.safeParse(JSON.parse(text)).data);
+
+export default {
+  fetch: (request: Request, bindings: Readonly<Record<string, unknown>>, execution: Execution) =>
+    orFail('gateway', () => answer(request, bindings, execution)),
+};
+
+async function answer(
+  request: Request,
+  bindings: Readonly<Record<string, unknown>>,
+  execution: Execution,
+): Promise<Response> {
+  const environment = readEnvironment(GatewayBindings, bindings);
+  const snapshot = await snapshots.read(() => environment.SNAPSHOTS.get(SNAPSHOT));
+  if (snapshot === undefined) log.warn(`SNAPSHOTS has no ${SNAPSHOT} that this version reads`);
+  const { host, port, user, password, database: dbname } = environment.HYPERDRIVE;
+  const database = createDatabase({ host, port, username: user, password, dbname }, { log });
+  const instanceUid = snapshot?.instance.uid ?? 'none';
+  const ledger = createVisit(environment, database, instanceUid);
+  const works: Promise<unknown>[] = [];
+  const app = createGateway(
+    {
+      ...node,
+      snapshots: { current: () => snapshot },
+      credentials: { read: (secret, entry) => environment.CREDENTIALS[secret]?.[entry] },
+      policies: database.policies(instanceUid),
+      ledger,
+      upstream: createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer }),
+      log,
+      metrics,
+    },
+    memory,
+  );
+  const context = {
+    waitUntil: (work: Promise<unknown>) => {
+      works.push(work.catch(() => undefined));
+      execution.waitUntil(work);
+    },
+    passThroughOnException: () => undefined,
+    props: {},
+  };
+  const response = await app.fetch(request, bindings, context);
+  const { body, ended } = untilEnded(response.body, request.signal);
+  const over = async (): Promise<void> => {
+    await ended;
+    // Work may begin further work.
+    for (let done = 0; done < works.length; done += 1) await works[done];
+    await ledger.close();
+    await database.close();
+  };
+  execution.waitUntil(over());
+  return new Response(body, response);
+}
+
+type Parts = ReturnType<typeof createDatabase>;
+
+/** A ledger that starts when money is asked about, so that whoever has no key costs nothing. */
+function createVisit(environment: GatewayBindings, database: Parts, instanceUid: string): Ledger {
+  const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = environment;
+  const { evaluate } = openUpstash({ type: 'upstash', url, token });
+  const ledger = createLedger({
+    ...node,
+    ...{ instanceUid, log, metrics, visits: storeMemory, books: database, epochs: database.epochs(instanceUid) },
+    store: createRedisStore({ evaluate, instanceUid }),
+    // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
+    outbox: createMemoryOutbox(),
+  });
+  let starting: Promise<void> | undefined;
+  const started = (): Promise<void> => {
+    starting ??= ledger.start();
+    return starting;
+  };
+  return {
+    ...ledger,
+    hold: async (request) => {
+      await started();
+      return ledger.hold(request);
+    },
+    spend: async (scopes) => {
+      await started();
+      return ledger.spend(scopes);
+    },
+    close: async () => {
+      if (starting !== undefined) await ledger.close();
+    },
+  };
+}

@@ -1,0 +1,28 @@
+// What stands under a name in a KV namespace, a little while ago at most? The last good one is kept, as with a mounted file.
+import type { Clock } from '#core/ports/clock.ts';
+
+/** How long it is trusted without looking: KV itself takes up to a minute to tell every place. */
+const LOOK_AGAIN_AFTER = 5_000;
+
+/** `parse` throws, or answers undefined, for what it cannot read. */
+export function createMountedText<T>(clock: Clock, parse: (text: string) => T | undefined) {
+  let text: string | undefined;
+  let value: T | undefined;
+  let at = Number.NEGATIVE_INFINITY;
+  return {
+    /** Where it cannot be read now, what was read before; undefined before the first good one. */
+    async read(get: () => Promise<string | null>): Promise<T | undefined> {
+      if (value !== undefined && clock.now() - at < LOOK_AGAIN_AFTER) return value;
+      try {
+        const found = await get();
+        at = clock.now();
+        if (found === null || found === text) return value;
+        text = found;
+        value = parse(found) ?? value;
+      } catch {
+        // Kept as it was.
+      }
+      return value;
+    },
+  };
+}
