@@ -12,8 +12,8 @@ export interface BackendsDependencies<D extends Openable> {
   readonly flush: (instanceUid: string, store: StoreConnection, database: D) => Promise<void>;
   /** Absent where this platform dials no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection) => Promise<void>;
-  /** Asks a store that processes share; absent where this platform dials none. */
-  readonly probeShared?: (
+  /** Asks a store that processes share. */
+  readonly probeShared: (
     connection: Exclude<StoreConnection, { type: 'memory' }>,
     instanceUid: string,
   ) => Promise<StoreHealth>;
@@ -33,7 +33,8 @@ export function createBackends<D extends Openable>(
   };
   return {
     database,
-    probeStore: (connection, instanceUid) => probe(deps, connection, instanceUid),
+    probeStore: async (connection, instanceUid) =>
+      connection.type === 'memory' ? { ok: true } : deps.probeShared(connection, instanceUid),
     flush: (instanceUid, store, connection) => deps.flush(instanceUid, store, database(connection)),
     clearStore: async (instanceUid, store) => deps.clear?.(instanceUid, store),
     close: async () => {
@@ -41,16 +42,4 @@ export function createBackends<D extends Openable>(
       open.clear();
     },
   };
-}
-
-async function probe(
-  { probeShared }: Pick<BackendsDependencies<Openable>, 'probeShared'>,
-  connection: StoreConnection,
-  instanceUid: string,
-): Promise<StoreHealth> {
-  if (connection.type === 'memory') return { ok: true };
-  if (probeShared !== undefined) return probeShared(connection, instanceUid);
-  const what = connection.type === 'redis' ? `Redis at ${connection.host}:${connection.port}` : connection.url;
-  const message = `${what} cannot be asked from where reconcile runs: run reconcile as a Node process`;
-  return { ok: false, reason: 'StoreUnreachable', message };
 }

@@ -1,9 +1,15 @@
 // The reconcile function as a Worker: a cron trigger every minute, and hints from admission.
 import { createBackends } from '#adapters/backends.ts';
 import { createMetrics } from '#adapters/metrics.ts';
-import { createDatabase } from '#adapters/postgres/database.ts';
+import { createDatabase, type Database } from '#adapters/postgres/database.ts';
+import type { OpenedStore, OpenStoreDependencies } from '#adapters/open-store.ts';
+import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
+import { createRedisStore } from '#adapters/redis/store.ts';
+import { openUpstash } from '#adapters/redis/upstash.ts';
+import type { StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { ReconcileBindings, readEnvironment } from '../env.ts';
+import { createTending } from '../tending.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 
 type Bindings = Readonly<Record<string, unknown>>;
@@ -23,14 +29,18 @@ export default {
 async function run(bindings: Bindings, request: Request): Promise<Response> {
   const environment = readEnvironment(ReconcileBindings, bindings);
   const log = workerLog('reconcile');
-  const backends = createBackends({
+  const dependencies = workerDependencies();
+  const backends = createBackends<Database>({
     openDatabase: (connection) => createDatabase(connection, { log }),
-    // Gateways run elsewhere and book for themselves.
-    flush: async () => undefined,
+    ...createTending({ ...dependencies, open: openShared, log, metrics }),
+    probeShared: async (connection, instanceUid) =>
+      connection.type === 'upstash'
+        ? probeUpstash(connection, instanceUid)
+        : { ok: false, reason: 'StoreUnreachable', message: notFromHere(connection) },
   });
   try {
     const app = createReconcile({
-      ...workerDependencies(),
+      ...dependencies,
       cluster: workerCluster(environment),
       backends,
       platform: {
@@ -46,3 +56,14 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
     await backends.close();
   }
 }
+
+type Shared = Exclude<StoreConnection, { type: 'memory' }>;
+
+function openShared(connection: Shared, { instanceUid }: OpenStoreDependencies): OpenedStore {
+  if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
+  const { evaluate, close } = openUpstash(connection);
+  return { store: createRedisStore({ evaluate, instanceUid }), isShared: true, close };
+}
+
+const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>
+  `Redis at ${host}:${port} cannot be asked from a Worker: use Upstash (https://), or run reconcile as a Node process`;

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
 import { createMetrics } from '#adapters/metrics.ts';
+import { openStore } from '#adapters/open-store.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
@@ -23,7 +24,7 @@ main(async () => {
   const metrics = createMetrics();
   const backends = createBackends<Database>({
     openDatabase: (connection) => createDatabase(connection, { log }),
-    ...createTending({ ...node, log, metrics }),
+    ...createTending({ open: openStore, ...node, log, metrics }),
     probeShared,
   });
   let listening: Listening | undefined;

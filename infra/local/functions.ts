@@ -1,6 +1,7 @@
 // How do the three functions run in the stack's one process, with which adapters?
 import { createBackends } from '#adapters/backends.ts';
 import { createMetrics } from '#adapters/metrics.ts';
+import { openStore } from '#adapters/open-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
@@ -51,7 +52,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
   const gateways = createGateways({ ...node, cluster, openDatabase, folder, upstream, log, metrics });
   const gateway = await listen(gatewayServer(gateways, metrics), deps.gatewayPort);
 
-  const { clear } = createTending({ ...node, log, metrics });
+  const { clear } = createTending({ open: openStore, ...node, log, metrics });
   const backends = createBackends({ openDatabase, flush: gateways.flush, clear, probeShared });
   const platform = {
     servedAt: ({ metadata }: { metadata: { namespace?: string; name: string } }) =>

@@ -17,11 +17,14 @@ const miniflare = new Miniflare({
   port,
   ...(tls !== undefined && { https: true, httpsCert: tls.cert, httpsKey: tls.key }),
   log: new Quiet(LogLevel.WARN),
-  workers: workers.map(({ name, scriptPath, bindings, services }) => ({
+  workers: workers.map(({ name, scriptPath, bindings, services, hyperdrives = {}, namespaces = {} }) => ({
     name,
     modules: [{ type: 'ESModule', path: basename(scriptPath), contents: readFileSync(scriptPath, 'utf8') }],
     compatibilityDate: '2026-07-01',
-    compatibilityFlags: ['nodejs_compat'],
+    // As in infra/cloudflare/wrangler.*.jsonc.
+    compatibilityFlags: ['nodejs_compat', ...(name === 'gateway' ? ['enable_request_signal'] : [])],
+    hyperdrives: { ...hyperdrives },
+    kvNamespaces: Object.keys(namespaces),
     bindings,
     serviceBindings: services,
   })),
@@ -49,7 +52,23 @@ async function carryOut(order: HostOrder): Promise<void> {
   say({ outcome });
 }
 
-miniflare.ready.then(
+fill().then(
   (url) => say({ url: url.origin }),
   (error: unknown) => say({ error: error instanceof Error ? error.message : String(error) }),
 );
+
+interface Namespace {
+  put(key: string, value: string): Promise<void>;
+}
+
+async function fill(): Promise<URL> {
+  const url = await miniflare.ready;
+  for (const { name, namespaces = {} } of workers) {
+    for (const [binding, entries] of Object.entries(namespaces)) {
+      // Its types come from a package that we do not have.
+      const namespace = (await miniflare.getKVNamespace(binding, name)) as unknown as Namespace;
+      for (const [key, value] of Object.entries(entries)) await namespace.put(key, value);
+    }
+  }
+  return url;
+}

@@ -10,6 +10,10 @@ export interface WorkerOfTest {
   readonly bindings: Readonly<Record<string, string>>;
   /** Binding to the name of another of these Workers. */
   readonly services: Readonly<Record<string, string>>;
+  /** Binding to `postgres://…`. */
+  readonly hyperdrives?: Readonly<Record<string, string>>;
+  /** KV namespaces, by binding, and what stands in them. */
+  readonly namespaces?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 export type HostOrder = { readonly order: 'scheduled'; readonly worker: string } | { readonly order: 'stop' };

@@ -1,10 +1,8 @@
 // Can this Redis be trusted with counters? It is asked for what the ledger needs: to answer, to run scripts, to write, to evict nothing.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import { optionsOf, type RedisAddress, readLibrary, toReason } from './tcp.ts';
-import { openUpstash } from './upstash.ts';
-
-const PATIENCE = 1800;
-const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
+import { PATIENCE, probeUpstash, WRITE, within } from './probe-upstash.ts';
+import { toReason } from './reason.ts';
+import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
 /** Answers within 2 s, over a connection of its own. */
 export function probeShared(
@@ -12,21 +10,6 @@ export function probeShared(
   instanceUid: string,
 ): Promise<StoreHealth> {
   return connection.type === 'redis' ? probeRedis(connection, instanceUid) : probeUpstash(connection, instanceUid);
-}
-
-/** It evicts only where somebody switched that on, and does not say so. */
-async function probeUpstash(
-  connection: Extract<StoreConnection, { type: 'upstash' }>,
-  instanceUid: string,
-): Promise<StoreHealth> {
-  try {
-    const { evaluate } = openUpstash(connection);
-    await within(PATIENCE, () => evaluate(WRITE, `{${instanceUid}}:probe`, ''));
-    return { ok: true };
-  } catch (error) {
-    const message = `${connection.url}: ${toReason(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;
-    return { ok: false, reason: 'StoreUnreachable', message };
-  }
 }
 
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
@@ -79,13 +62,4 @@ function toAdvice(reason: string): string {
     return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
   }
   return `${reason}: check the host and port entries of the store Secret, whether it speaks TLS (\`rediss://name\`), and that nothing stands between`;
-}
-
-function within<T>(millis: number, work: () => Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timeout = setTimeout(() => reject(new Error(`no answer within ${millis} ms`)), millis);
-    work()
-      .then(resolve, reject)
-      .finally(() => clearTimeout(timeout));
-  });
 }

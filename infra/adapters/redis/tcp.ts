@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
+import { toReason } from './reason.ts';
 import type { Evaluate } from './store.ts';
 
 export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
@@ -107,7 +108,3 @@ export function optionsOf({ host, port, password, tls }: RedisAddress): Options 
 }
 
 /** An error in words; several attempts at one name come as one error without a message of its own. */
-export function toReason(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(toReason).join('; ');
-  return error instanceof Error ? error.message : String(error);
-}

@@ -1,50 +1,27 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { describeStore } from '#core/ports/store.promises.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { startUpstash, type TestUpstash, TOKEN } from '../../../test/upstash.ts';
 import { probeShared } from './probe.ts';
 import { createRedisStore, type Evaluate } from './store.ts';
 import { openUpstash } from './upstash.ts';
 
 const missing = whyNoRedis();
-const TOKEN = 'token';
-
-/** What Upstash's REST API does with one command: a JSON array in, `result` or `error` out (upstash.com/docs/redis/features/restapi). */
-function createFront(redis: Redis): Server {
-  return createServer(async (request, response) => {
-    const answer = (status: number, body: unknown) => response.writeHead(status).end(JSON.stringify(body));
-    if (request.headers.authorization !== `Bearer ${TOKEN}`) return answer(401, { error: 'Unauthorized' });
-    const words = JSON.parse(await text(request)) as [string, ...string[]];
-    await redis.call(...words).then(
-      (result) => answer(200, { result }),
-      (error: Error) => answer(400, { error: error.message }),
-    );
-  });
-}
-
 describe.skipIf(missing !== undefined)(`over a REST front${missing === undefined ? '' : ` (${missing})`}`, () => {
   let server: TestRedis;
-  let redis: Redis;
-  let front: Server;
+  let front: TestUpstash;
   let url: string;
   let evaluate: Evaluate;
 
   beforeAll(async () => {
     server = await startRedis();
-    redis = new Redis({ host: server.connection.host, port: server.connection.port, protocol: 2 });
-    front = createFront(redis);
-    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
+    front = await startUpstash(server);
+    url = front.url;
     evaluate = openUpstash({ type: 'upstash', url, token: TOKEN }).evaluate;
   });
   afterAll(async () => {
-    front?.closeAllConnections();
-    front?.close();
-    redis?.disconnect();
+    front?.stop();
     await server?.stop();
   });
 

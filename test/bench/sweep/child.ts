@@ -6,6 +6,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
+import { probeShared } from '#adapters/redis/probe.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import type { Report } from '../../../functions/reconcile/report.ts';
 import { nodeDependencies } from '../../../infra/node.ts';
@@ -38,6 +39,7 @@ const transport = createServiceAccountTransport({ address, folder });
 const backends = createBackends({
   openDatabase: (connection) => createDatabase(connection, { log }),
   flush: async () => undefined,
+  probeShared,
 });
 const app = createReconcile({
   ...nodeDependencies(),

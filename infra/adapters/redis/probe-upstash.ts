@@ -1,0 +1,31 @@
+// Can this Upstash database be trusted with counters? It must answer, run scripts, and write.
+import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
+import { toReason } from './reason.ts';
+import { openUpstash } from './upstash.ts';
+
+export const PATIENCE = 1800;
+export const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
+
+/** It evicts only where somebody switched that on, and does not say so. */
+export async function probeUpstash(
+  connection: Extract<StoreConnection, { type: 'upstash' }>,
+  instanceUid: string,
+): Promise<StoreHealth> {
+  try {
+    const { evaluate } = openUpstash(connection);
+    await within(PATIENCE, () => evaluate(WRITE, `{${instanceUid}}:probe`, ''));
+    return { ok: true };
+  } catch (error) {
+    const message = `${connection.url}: ${toReason(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;
+    return { ok: false, reason: 'StoreUnreachable', message };
+  }
+}
+
+export function within<T>(millis: number, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timeout = setTimeout(() => reject(new Error(`no answer within ${millis} ms`)), millis);
+    work()
+      .then(resolve, reject)
+      .finally(() => clearTimeout(timeout));
+  });
+}

@@ -1,0 +1,195 @@
+// Does the gateway run in real workerd, with Upstash and a PostgreSQL, and does money stay what it is there?
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
+import { resourceOf } from '../../infra/local/manifests.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
+import { eventually } from '../stack.ts';
+import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
+import { type RunningWorkers, startWorkers } from './miniflare.ts';
+import { startWorld, type TestWorld } from './world.ts';
+
+const missing = whyNoRedis();
+const MODELS = ['small', 'flaky', 'spare'];
+
+describe.skipIf(missing !== undefined)(`the gateway as a Worker${missing === undefined ? '' : ` (${missing})`}`, () => {
+  let world: TestWorld;
+  let redis: TestRedis;
+  let upstash: TestUpstash;
+  let reconcile: RunningWorkers;
+  let gateway: RunningWorkers;
+  let value: string;
+
+  beforeAll(async () => {
+    [world, redis] = await Promise.all([startWorld(), startRedis()]);
+    upstash = await startUpstash(redis);
+    await writeBundles(
+      world.folder,
+      DEPLOYABLES.filter(({ platform }) => platform === 'workerd'),
+    );
+    const ca = join(world.folder, 'ca.pem');
+    writeFileSync(ca, world.certificates.ca);
+    const store = { host: base64(upstash.url), port: base64('443'), password: base64(TOKEN) };
+    await world.apply(
+      world.sample().map((object) => (object.metadata.name === 'sample-store' ? { ...object, data: store } : object)),
+    );
+    const scriptPath = (name: string) => join(world.folder, `cloudflare/${name}.mjs`);
+    const bindings = { API_SERVER: world.url, API_TOKEN: world.token };
+    const worker = { name: 'reconcile', scriptPath: scriptPath('reconcile'), bindings, services: {} };
+    reconcile = await startWorkers([worker], ca);
+    await sweep();
+    value = String((await statusOf('VirtualKey', 'example-service'))?.keyValue);
+    gateway = await startWorkers(
+      [
+        {
+          ...{ name: 'gateway', scriptPath: scriptPath('gateway'), services: {} },
+          bindings: {
+            UPSTASH_REDIS_REST_URL: upstash.url,
+            UPSTASH_REDIS_REST_TOKEN: TOKEN,
+            CREDENTIALS: JSON.stringify(await credentials()),
+          },
+          hyperdrives: { HYPERDRIVE: addressOf(world.database) },
+          namespaces: { SNAPSHOTS: { 'snapshot.json': await snapshot() } },
+        },
+      ],
+      ca,
+    );
+  });
+  afterAll(async () => {
+    await gateway?.stop();
+    await reconcile?.stop();
+    upstash?.stop();
+    await redis?.stop();
+    await world?.stop();
+  });
+
+  const sweep = async () => expect(await reconcile.scheduled('reconcile'), reconcile.printed()).toBe('ok');
+  const statusOf = async (kind: string, name: string) =>
+    (await world.cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
+  const snapshot = async () => {
+    const hash = (await statusOf('GatewayInstance', 'sample'))?.snapshotHash;
+    const map = await world.cluster.get(RESOURCES.configMaps, 'default', `sample-${hash}`);
+    return (map?.data as Record<string, string> | undefined)?.['snapshot.json'] ?? '';
+  };
+  const credentials = async () => {
+    const secrets = MODELS.map(async (name) => {
+      const secret = await world.cluster.get(RESOURCES.secrets, 'default', `sample-model-${name}`);
+      const entries = Object.entries((secret?.data ?? {}) as Record<string, string>);
+      return [`sample-model-${name}`, Object.fromEntries(entries.map(([entry, text]) => [entry, atob(text)]))];
+    });
+    return Object.fromEntries(await Promise.all(secrets));
+  };
+  const client = (apiKey = value) => new OpenAI({ apiKey, baseURL: gateway.url, maxRetries: 0 });
+  const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
+  const booked = async () => {
+    const rows = await world.postgres.query<{ count: string; cost: string }>(
+      world.database,
+      'select count(*), coalesce(sum(cost), 0) as cost from gateway_operator.entry',
+    );
+    return { count: Number(rows[0]?.count), cost: BigInt(rows[0]?.cost ?? 0) };
+  };
+  const ownKey = async () => {
+    const answer = await fetch(`${gateway.url}/key`, { headers: { authorization: `Bearer ${value}` } });
+    return (await answer.json()) as { currentSpend: string; maxBudget: string };
+  };
+
+  test('a completion is paid, plain and streamed, and booked when its reply has ended', async () => {
+    const reply = await client().chat.completions.create(ask);
+    expect(reply.choices[0]?.message.content).toMatch(/\S/);
+    const stream = await client().chat.completions.create({ ...ask, stream: true });
+    let finish: string | null | undefined;
+    for await (const { choices } of stream) finish = choices[0]?.finish_reason ?? finish;
+    expect(finish).toBe('stop');
+    const { cost } = await eventually(booked, ({ count }) => count === 2);
+    expect(cost).toBeGreaterThan(0n);
+    expect(nano((await ownKey()).currentSpend)).toBe(cost);
+  });
+
+  test('many at once are each answered and each booked once', async () => {
+    const before = await booked();
+    const replies = await Promise.all(Array.from({ length: 25 }, () => client().chat.completions.create(ask)));
+    expect(replies.every(({ choices }) => choices.length === 1)).toBe(true);
+    const after = await eventually(booked, ({ count }) => count === before.count + 25);
+    expect(nano((await ownKey()).currentSpend)).toBe(after.cost);
+  });
+
+  test('a key that nobody made is refused, and the store is not asked about it', async () => {
+    await expect(client('sk-unknown').models.list()).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' });
+    expect((await client().models.list()).data.map(({ id }) => id)).toContain('sample-small');
+  });
+
+  test('a client that leaves a stream stops its upstream and is charged for what was streamed', async () => {
+    const before = await booked();
+    const leaving = new AbortController();
+    const stream = await client().chat.completions.create(
+      { ...ask, messages: [{ role: 'user', content: 'word '.repeat(200) }], stream: true },
+      { signal: leaving.signal },
+    );
+    for await (const _ of stream) break;
+    leaving.abort();
+    const after = await eventually(booked, ({ count }) => count === before.count + 1);
+    expect(after.cost).toBeGreaterThan(before.cost);
+  });
+
+  test('a store that was emptied is rebuilt by the next request, and nothing that was spent is forgotten', async () => {
+    const { cost } = await booked();
+    await redis.kill();
+    await expect(client().chat.completions.create(ask)).rejects.toMatchObject({
+      status: 503,
+      code: 'ledger_unavailable',
+    });
+    await redis.start();
+    await eventually(
+      () =>
+        client()
+          .chat.completions.create(ask)
+          .then(
+            () => 'paid',
+            ({ status }) => status,
+          ),
+      (said) => said === 'paid',
+    );
+    const after = await eventually(booked, (now) => now.cost > cost);
+    await eventually(ownKey, ({ currentSpend }) => nano(currentSpend) === after.cost);
+  });
+
+  test('on the last cent no more is admitted than the budget has', async () => {
+    const before = await booked();
+    const spent = nano((await ownKey()).currentSpend);
+    const limit = spent + 2_000_000n;
+    const put = (maxBudget: string) =>
+      world.cluster.patch(resourceOf('VirtualKey'), 'default', 'example-service', { spec: { maxBudget } });
+    await put(dollars(limit));
+    onTestFinished(async () => {
+      await put('100');
+    });
+    await sweep();
+    await eventually(ownKey, ({ maxBudget }) => nano(maxBudget) === limit);
+    const ending = () =>
+      client()
+        .chat.completions.create(ask)
+        .then(
+          () => 'paid',
+          ({ code }) => String(code),
+        );
+    const endings = await Promise.all(Array.from({ length: 40 }, ending));
+    expect(new Set(endings).isSubsetOf(new Set(['paid', 'budget_exceeded', 'budget_held']))).toBe(true);
+    const paid = endings.filter((ending) => ending === 'paid').length;
+    const { cost } = await eventually(booked, ({ count }) => count === before.count + paid);
+    expect(paid).toBeGreaterThan(0);
+    expect(paid).toBeLessThan(40);
+    expect(cost).toBeLessThanOrEqual(limit);
+  });
+});
+
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const addressOf = ({ host, port, username, password, dbname }: TestWorld['database']) =>
+  `postgres://${username}:${encodeURIComponent(password)}@${host}:${port}/${dbname}`;
+function nano(text: string): bigint {
+  const [whole = '0', fraction = ''] = text.split('.');
+  return BigInt(whole + fraction.padEnd(9, '0'));
+}
+const dollars = (amount: bigint) => `${amount / 1_000_000_000n}.${`${amount % 1_000_000_000n}`.padStart(9, '0')}`;

@@ -1,0 +1,38 @@
+// What stands in for Upstash in tests? Its REST interface before a real Redis.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { Redis } from 'ioredis';
+import type { TestRedis } from './redis.ts';
+
+export const TOKEN = 'token';
+
+export interface TestUpstash {
+  readonly url: string;
+  stop(): void;
+}
+
+/** What Upstash's REST API does with one command: a JSON array in, `result` or `error` out (upstash.com/docs/redis/features/restapi). */
+export async function startUpstash({ connection }: TestRedis): Promise<TestUpstash> {
+  const redis = new Redis({ host: connection.host, port: connection.port, protocol: 2 });
+  // It may be killed: the next command says so.
+  redis.on('error', () => undefined);
+  const server = createServer(async (request, response) => {
+    const answer = (status: number, body: unknown) => response.writeHead(status).end(JSON.stringify(body));
+    if (request.headers.authorization !== `Bearer ${TOKEN}`) return answer(401, { error: 'Unauthorized' });
+    const words = JSON.parse(await text(request)) as [string, ...string[]];
+    await redis.call(...words).then(
+      (result) => answer(200, { result }),
+      (error: Error) => answer(400, { error: error.message }),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop() {
+      server.closeAllConnections();
+      server.close();
+      redis.disconnect();
+    },
+  };
+}
