@@ -1,8 +1,8 @@
 // The reconcile function as a Worker: a cron trigger every minute, and hints from admission.
 import { createBackends } from '#adapters/backends.ts';
 import { createMetrics } from '#adapters/metrics.ts';
-import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import type { OpenedStore, OpenStoreDependencies } from '#adapters/open-store.ts';
+import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
