@@ -91,11 +91,9 @@ export function sampleFor(database: DatabaseConnection, upstream: string): Reado
     upstreamKey: UPSTREAM_KEY,
     upstreamBase: `${upstream}/v1`,
   });
-  // An entry that failed is tried again before a test gives up.
-  const routing = { cooldown: { duration: '1s' } };
   return documents(text).map((object) =>
     object.kind === 'GatewayInstance'
-      ? { ...object, spec: { ...(object.spec as object), workload: { type: 'External', url: GATEWAY_URL }, routing } }
+      ? { ...object, spec: { ...(object.spec as object), workload: { type: 'External', url: GATEWAY_URL } } }
       : object,
   );
 }

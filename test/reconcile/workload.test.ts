@@ -106,3 +106,43 @@ test('the credentials of a model named "gpt" and of one named "gpt-4o" are mount
     sources: ['gpt', 'gpt-4o'].map((name) => ({ secret: { name, optional: true, items: items(name) } })),
   });
 });
+
+type PodSpec = {
+  template: {
+    spec: { automountServiceAccountToken: boolean; volumes: Array<{ name: string; secret?: { items: object[] } }> };
+  };
+};
+const podOf = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') =>
+  (build(type, spec, store)[0]?.object.spec as PodSpec).template.spec;
+
+test.each(['Deployment', 'Knative'] as const)(
+  'no Pod of a %s gets a token of the API server, whatever account it runs as',
+  (type) => {
+    expect(podOf(type).automountServiceAccountToken).toBe(false);
+    expect(podOf(type, { workload: { type, serviceAccountName: 'gateway' } }).automountServiceAccountToken).toBe(false);
+    const kinds = build(type, { workload: { type, ...everything } }).map(({ object }) => object.kind);
+    expect(kinds.filter((kind) => /Role|Account|Secret/.test(kind))).toEqual([]);
+  },
+);
+
+describe('a connection whose entries have names of their own', () => {
+  const keys = (names: readonly string[]) => Object.fromEntries(names.map((name) => [`${name}Secret`, `MY_${name}`]));
+  const database = ['host', 'port', 'username', 'password', 'dbname'];
+  const spec = {
+    databaseSecretRef: { nameRef: 'db', keys: keys(database) },
+    redisSecretRef: { nameRef: 'store', keys: keys(['host', 'port', 'password']) },
+  };
+  const items = (volume: string, store: StoreConnection['type']) =>
+    podOf('Deployment', spec, store).volumes.find(({ name }) => name === volume)?.secret?.items;
+  const mounted = (names: readonly string[]) => names.map((name) => ({ key: `MY_${name}`, path: name }));
+
+  test('is mounted under the names that the gateway knows', () => {
+    expect(items('database', 'redis')).toEqual(mounted(database));
+    expect(items('store', 'redis')).toEqual(mounted(['host', 'port', 'password']));
+  });
+
+  test('needs no entry that this kind of store does not have', () => {
+    expect(items('store', 'memory')).toEqual(mounted(['host']));
+    expect(items('store', 'upstash')).toEqual(mounted(['host', 'password']));
+  });
+});
