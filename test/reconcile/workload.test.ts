@@ -112,8 +112,11 @@ type PodSpec = {
     spec: { automountServiceAccountToken: boolean; volumes: Array<{ name: string; secret?: { items: object[] } }> };
   };
 };
-const podOf = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') =>
-  (build(type, spec, store)[0]?.object.spec as PodSpec).template.spec;
+const podOf = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') => {
+  const [made] = build(type, spec, store);
+  if (made === undefined) throw new Error('nothing is made');
+  return (made.object.spec as PodSpec).template.spec;
+};
 
 test.each(['Deployment', 'Knative'] as const)(
   'no Pod of a %s gets a token of the API server, whatever account it runs as',
