@@ -27,6 +27,9 @@ export const APPLIED_ANNOTATION = 'gateway-operator.dev/applied';
 /** On the Pods of a gateway: hash of the snapshot that they serve. */
 export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
 
+/** On the Pods of a gateway: versions of the Secrets of its database and store, so that it starts anew when they change. */
+export const CONNECTIONS_ANNOTATION = 'gateway-operator.dev/connections';
+
 /** On a VirtualKey: the user who asked for it. Admission writes it on create and keeps it ever after. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
 

@@ -295,6 +295,23 @@ describe('a Secret that is missing', () => {
   });
 });
 
+describe('a Secret that changes', () => {
+  test('of a model is used by the Pods that run: nothing is rolled', async () => {
+    await running();
+    await bed.edit(RESOURCES.secrets, 'openai', { data: { apiKey: btoa('sk-another') } });
+    expect(await sweeps()).toEqual([]);
+  });
+
+  test.each(['db', 'store'])('of the %s is read at start only: the Pods are rolled, once', async (name) => {
+    await redis();
+    await running();
+    await bed.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
+    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(await sweeps()).toEqual([]);
+    expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
+  });
+});
+
 describe('scale', () => {
   const spec = () => part('Deployment')?.spec as { replicas?: number; strategy: object };
 

@@ -55,7 +55,8 @@ async function podOf(cluster: Cluster): Promise<Pod> {
   const hash = instance.status?.snapshotHash ?? '';
   const snapshot = { hash, name: `sample-${hash}` };
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
-  const [made] = wantedParts('Deployment', { instance, snapshot, store: 'memory', image: 'gateway' }, sha256);
+  const order = { instance, snapshot, store: 'memory', connections: '', image: 'gateway' } as const;
+  const [made] = wantedParts('Deployment', order, sha256);
   if (made === undefined) throw new Error('nothing would be made for it');
   return (made.object.spec as { readonly template: { readonly spec: Pod } }).template.spec;
 }

@@ -21,7 +21,13 @@ function instanceOf(spec: object): GatewayInstance {
 const build = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') =>
   wantedParts(
     type,
-    { instance: instanceOf(spec), snapshot: { hash: 'abc', name: 'main-abc' }, store, image: IMAGE },
+    {
+      instance: instanceOf(spec),
+      snapshot: { hash: 'abc', name: 'main-abc' },
+      store,
+      connections: '7.8',
+      image: IMAGE,
+    },
     sha256,
   );
 
@@ -78,7 +84,7 @@ test('another snapshot is another template, so Pods are rolled', () => {
   const instance = instanceOf({});
   const next = wantedParts(
     'Deployment',
-    { instance, snapshot: { hash: 'def', name: 'main-def' }, store: 'redis', image: IMAGE },
+    { instance, snapshot: { hash: 'def', name: 'main-def' }, store: 'redis', connections: '7.8', image: IMAGE },
     sha256,
   );
   expect(next.map(({ part, hash }) => [part, hash === first.find((one) => one.part === part)?.hash])).toEqual([

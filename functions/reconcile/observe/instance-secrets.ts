@@ -7,8 +7,8 @@ import { each } from './each.ts';
 import { type Look, reasonOf } from './look.ts';
 import { dataOf } from './secrets.ts';
 
-/** A Secret's data, `undefined` for one that is not there, or why it could not be read. */
-export type Read = { readonly data: SecretData | undefined } | { readonly unread: string };
+/** A Secret's data and which version of it, `undefined` for one that is not there, or why it could not be read. */
+export type Read = { readonly data: SecretData | undefined; readonly version?: string } | { readonly unread: string };
 
 const WIDTH = 8;
 
@@ -26,7 +26,8 @@ export async function readSecrets(
   const read = await each(names, WIDTH, async (name): Promise<[string, Read]> => {
     try {
       const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
-      return [name, { data: secret === undefined ? undefined : dataOf(secret) }];
+      if (secret === undefined) return [name, { data: undefined }];
+      return [name, { data: dataOf(secret), version: secret.metadata.resourceVersion ?? '' }];
     } catch (error) {
       return [name, { unread: reasonOf(error) }];
     }
@@ -40,3 +41,12 @@ export function toReadSecret(name: string, read: Read | undefined): { readonly s
     return { reason: 'SecretUnreadable', message: `Secret "${name}" could not be read: ${read.unread}` };
   return { secret: read?.data && { data: read.data, listed: false } };
 }
+
+/** Changes when one of these Secrets does, and tells nothing of what is in it. */
+export const versionsOf = (names: readonly string[], secrets: ReadonlyMap<string, Read>): string =>
+  names
+    .map((name) => {
+      const read = secrets.get(name);
+      return read !== undefined && 'data' in read ? (read.version ?? '') : '';
+    })
+    .join('.');

@@ -12,7 +12,7 @@ import { scaleOf } from '../workload/deployment.ts';
 import type { WorkloadType } from '../workload/parts.ts';
 import type { InstanceDraft, Member, Problem } from '../world.ts';
 import { databaseConnection, reachDatabase } from './database.ts';
-import { type Read, readSecrets, toReadSecret } from './instance-secrets.ts';
+import { type Read, readSecrets, toReadSecret, versionsOf } from './instance-secrets.ts';
 import type { Link } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { observeSnapshot } from './published.ts';
@@ -40,6 +40,7 @@ export async function observeInstance(
     store: 'ok' in store ? store : store.type,
     storeHealth: health,
     database: 'reason' in database ? database : undefined,
+    connections: versionsOf([object.spec.databaseSecretRef.nameRef, object.spec.redisSecretRef.nameRef], secrets),
   });
   const view: InstanceDraft = {
     object,

@@ -17,6 +17,8 @@ export interface Found {
   readonly storeHealth: Reached;
   /** What is wrong with the database's Secret. */
   readonly database: Problem | undefined;
+  /** Of the Secrets of database and store. */
+  readonly connections: string;
 }
 
 export async function observeWorkload(look: Look, object: GatewayInstance, found: Found): Promise<WorkloadView> {
@@ -58,10 +60,11 @@ function wantedFor(
   type: WorkloadType,
   { deps }: Look,
   instance: GatewayInstance,
-  { snapshot, store }: Found,
+  { snapshot, store, connections }: Found,
 ): WantedPart[] {
   if (typeof store !== 'string') return [];
-  return wantedParts(type, { instance, snapshot, store, image: deps.platform.gatewayImage }, deps.hash);
+  const image = deps.platform.gatewayImage;
+  return wantedParts(type, { instance, snapshot, store, connections, image }, deps.hash);
 }
 
 async function readParts(

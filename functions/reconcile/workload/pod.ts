@@ -1,12 +1,14 @@
 // What does a gateway's container need? Its snapshot, credentials, database, store and outbox as files, and no access to the API server.
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { SNAPSHOT_ANNOTATION } from '#crds/group.ts';
+import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/group.ts';
 
 export interface Order {
   readonly instance: GatewayInstance;
   readonly snapshot: { readonly hash: string; readonly name: string };
   readonly store: StoreConnection['type'];
+  /** Versions of the Secrets of database and store, which a Pod reads when it starts. */
+  readonly connections: string;
   /** Where the instance names no image. */
   readonly image: string;
 }
@@ -30,11 +32,11 @@ const RESERVED: ReadonlySet<string> = new Set([
 const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
 
 /** Labels and annotations of its Pods; `own`, by which they are selected, stay as they are. */
-export function podMetadata({ instance, snapshot }: Order, own: Readonly<Record<string, string>>) {
+export function podMetadata({ instance, snapshot, connections }: Order, own: Readonly<Record<string, string>>) {
   const { podLabels, podAnnotations } = instance.spec.workload;
   return {
     labels: { ...podLabels, ...own },
-    annotations: { ...podAnnotations, [SNAPSHOT_ANNOTATION]: snapshot.hash },
+    annotations: { ...podAnnotations, [SNAPSHOT_ANNOTATION]: snapshot.hash, [CONNECTIONS_ANNOTATION]: connections },
   };
 }
 
