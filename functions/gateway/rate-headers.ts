@@ -17,7 +17,7 @@ function headersOf(what: string, rate: RateView['requests']): Readonly<Record<st
   };
 }
 
-/** `1m1s`, `59s`, `350ms`, `0s`: never earlier than it is true. */
+/** `1m0s`, `59s`, `350ms`, `0s`: never earlier than it is true. */
 export function toSpan(millis: Millis): string {
   if (millis > 0 && millis < 1000) return `${Math.ceil(millis)}ms`;
   const seconds = Math.ceil(millis / 1000);

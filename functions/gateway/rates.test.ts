@@ -37,10 +37,10 @@ test('every answer says what is left, in the words of OpenAI', async () => {
   expect(ratesIn(response)).toEqual({
     'x-ratelimit-limit-requests': '3',
     'x-ratelimit-remaining-requests': '2',
-    'x-ratelimit-reset-requests': '1m1s',
+    'x-ratelimit-reset-requests': '1m0s',
     'x-ratelimit-limit-tokens': '10000',
     'x-ratelimit-remaining-tokens': String(10_000 - 1000 - estimate),
-    'x-ratelimit-reset-tokens': '1m1s',
+    'x-ratelimit-reset-tokens': '1m0s',
   });
   await scene.time.advance(2000);
   const next = await chat({ ...CHAT, max_completion_tokens: 1000 });
@@ -56,21 +56,21 @@ test('a request too many is refused with the scope, the limit and a true retry-a
   await chat(CHAT);
   await scene.time.advance(20_000);
   const refused = await chat(CHAT);
-  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '41']);
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '40']);
   expect(ratesIn(refused)).toMatchObject({
     'x-ratelimit-remaining-requests': '0',
-    'x-ratelimit-reset-requests': '41s',
+    'x-ratelimit-reset-requests': '40s',
   });
   expect(await refused.json()).toMatchObject({
     error: {
       code: 'rate_limit_exceeded',
       type: 'rate_limit_error',
-      message: 'The rate limit of key "billing" is reached: 1 request per minute. Try again in 41 s.',
+      message: 'The rate limit of key "billing" is reached: 1 request per minute. Try again in 40 s.',
     },
   });
   expect(fake.requests).toHaveLength(1);
   expect(lines.at(-1)?.fields).toMatchObject({ code: 'rate_limit_exceeded', scope: 'key/billing', rate: 'requests' });
-  await scene.time.advance(40_999);
+  await scene.time.advance(39_999);
   expect((await chat(CHAT)).status).toBe(429);
   await scene.time.advance(1);
   expect((await chat(CHAT)).status).toBe(200);
@@ -167,11 +167,11 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     for (let turn = 0; turn < 3; turn += 1) expect((await world.chat(CHAT)).status).toBe(200);
     await scene.time.advance(10_000);
     const refused = await world.chat(CHAT);
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '51']);
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '50']);
     expect(await refused.json()).toMatchObject({
       error: {
         code: 'rate_limit_exceeded',
-        message: 'Nothing that serves the model "gpt" takes more now. Try again in 51 s.',
+        message: 'Nothing that serves the model "gpt" takes more now. Try again in 50 s.',
       },
     });
     expect(asked(world)).toEqual(['one', 'two', 'two']);
@@ -179,7 +179,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
       identifier: 'two',
       skipped: ['one: full: its requests or tokens per minute are used up'],
     });
-    await scene.time.advance(51_000);
+    await scene.time.advance(50_000);
     await world.chat(CHAT);
     expect(asked(world).at(-1)).toBe('one');
   });

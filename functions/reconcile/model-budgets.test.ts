@@ -80,6 +80,11 @@ test('one that is used up is told in ModelsReady, with what to do; the key goes 
   expect(await modelsReady()).toMatch('True Ready');
 });
 
+test('one of a model that the key may not use is not worth a word', async () => {
+  await apply({ large: { maxBudget: '0', budgetDuration: '1d' } }, { models: ['small'] });
+  expect(await modelsReady()).toMatch('True Ready');
+});
+
 test('a key all of whose models have used up their own budgets does not work', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { models: ['small'] });
   await bed.spend('chat', '1', 'small');

@@ -52,7 +52,7 @@ test('an edited rpmLimit is in force within five seconds, for what was used befo
   );
   const seconds = Number(refused.headers.get('retry-after'));
   expect(seconds).toBeGreaterThan(0);
-  expect(seconds).toBeLessThanOrEqual(61);
+  expect(seconds).toBeLessThanOrEqual(60);
   expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('0');
   await patch({ rpmLimit: null });
   const again = await until(({ status }) => status === 200);

@@ -4,6 +4,12 @@ import type { Millis } from './money.ts';
 import type { RateLimit } from './rates.ts';
 import type { StoreCall } from './store.ts';
 
+/** What one limit counts was touched then. */
+interface Touch {
+  readonly limit: number;
+  readonly at: Millis;
+}
+
 /** One step of a random life: time passes, then one thing happens to some hold. */
 export interface RateEvent {
   readonly advance: Millis;
@@ -48,17 +54,19 @@ const second = (at: Millis): number => Math.floor(at / 1000);
 
 export function modelRates(lease: Millis) {
   const uses: ModelUse[] = [];
+  const touches: Touch[] = [];
   let made = 0;
 
   const of = (limit: number) => uses.filter(({ limits }) => limits.includes(limit));
-  /** Of a limit, within sixty full seconds before this one. */
-  const isRecent = (at: Millis, now: Millis): boolean => second(now) - second(at) <= 60;
+  /** Until a minute after the last use of the same second. */
+  const isRecent = (limit: number, at: Millis, now: Millis): boolean =>
+    touches.some((touch) => touch.limit === limit && second(touch.at) === second(at) && touch.at + 60_000 > now);
   const requestsOf = (limit: number, now: Millis): number =>
-    of(limit).filter(({ counted, at }) => counted && isRecent(at, now)).length;
+    of(limit).filter(({ counted, at }) => counted && isRecent(limit, at, now)).length;
   const reserveOf = ({ tokens }: ModelUse, limit: number): number => Math.min(tokens, LIMITS[limit]?.tokens ?? 0);
   const tokensOf = (limit: number, now: Millis): number =>
     of(limit)
-      .filter(({ usedAt }) => isRecent(usedAt, now))
+      .filter(({ usedAt }) => isRecent(limit, usedAt, now))
       .reduce((sum, use) => sum + (use.untold ? reserveOf(use, limit) : use.used), 0);
   const liveOf = (limit: number): ModelUse[] => of(limit).filter(({ live }) => live);
 
@@ -72,8 +80,14 @@ export function modelRates(lease: Millis) {
     );
   };
 
+  const touch = ({ limits }: ModelUse, at: Millis): void => {
+    for (const limit of limits) if (LIMITS[limit]?.tokens !== undefined) touches.push({ limit, at });
+  };
+
   const end = (use: ModelUse | undefined, used: number, counted: boolean, now: Millis): void => {
-    if (use?.live === true) Object.assign(use, { live: false, used, usedAt: now, counted: use.counted && counted });
+    if (use?.live !== true) return;
+    Object.assign(use, { live: false, used, usedAt: now, counted: use.counted && counted });
+    if (used > 0) touch(use, now);
   };
 
   return {
@@ -100,6 +114,7 @@ export function modelRates(lease: Millis) {
       for (const use of uses.filter(({ live, ends }) => live && ends <= now)) {
         end(use, 0, true, now);
         use.untold = true;
+        if (use.tokens > 0) touch(use, now);
       }
       const answers = holds.map(({ id, rates }) => {
         const limits = (rates?.limits ?? []).map((limit) => LIMITS.indexOf(limit));
@@ -109,6 +124,7 @@ export function modelRates(lease: Millis) {
           ...{ id, at: now, ends: now + lease, limits, tokens },
           ...{ counted: true, live: true, used: 0, untold: false, usedAt: now },
         });
+        for (const limit of limits) if (LIMITS[limit]?.requests !== undefined) touches.push({ limit, at: now });
         const left = limits.map((limit) => {
           const requests = LIMITS[limit]?.requests;
           return requests === undefined ? {} : { requests: { remaining: requests - requestsOf(limit, now) } };

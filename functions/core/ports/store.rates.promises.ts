@@ -59,13 +59,11 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
     });
 
     test('who is refused is told which limit it is and when it is free again, and that is true', async () => {
-      const start = under.now();
-      await under.advance(1000 - (start % 1000));
       await takeMany(10, rated([key]));
       await under.advance(2500);
       const refused = await take(operation(rated([{ id: 'team', requests: 1000 }, key])));
-      expect(refused).toMatchObject({ outcome: 'limited', limit: 1, rate: 'requests', retryIn: 58_500 });
-      await under.advance(58_499);
+      expect(refused).toMatchObject({ outcome: 'limited', limit: 1, rate: 'requests', retryIn: 57_500 });
+      await under.advance(57_499);
       expect(await take(operation(rated([key])))).toMatchObject({ outcome: 'limited', retryIn: 1 });
       await under.advance(1);
       expect(await takeMany(11, rated([key]))).toEqual([...Array(10).fill('held'), 'limited']);
@@ -83,16 +81,27 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       const first = operation(both);
       expect(await take(first)).toMatchObject({
         rates: {
-          left: [{ requests: { remaining: 9, resetIn: 61_000 }, tokens: { remaining: 70, resetIn: 61_000 } }, {}],
+          left: [{ requests: { remaining: 9, resetIn: 60_000 }, tokens: { remaining: 70, resetIn: 60_000 } }, {}],
         },
       });
       await under.advance(1500);
       await settle(first.id, 12);
       await under.advance(1500);
-      const left = [{ requests: { remaining: 9, resetIn: 58_000 }, tokens: { remaining: 88, resetIn: 59_000 } }, {}];
+      const left = [{ requests: { remaining: 9, resetIn: 57_000 }, tokens: { remaining: 88, resetIn: 58_500 } }, {}];
       const more = { counters: [counter('spent', 0n)] };
       await call({ loads: [{ ...counter('spent', 0n), spent: 5n }] });
       expect(await take(operation(both, more))).toMatchObject({ outcome: 'exceeded', rates: { left } });
+    });
+
+    test('what is used within one second counts until a minute after the last of it', async () => {
+      await under.advance(1000 - (under.now() % 1000));
+      await takeMany(9, rated([key]));
+      await under.advance(999);
+      await takeMany(1, rated([key]));
+      await under.advance(MINUTE - 1);
+      expect(await take(operation(rated([key])))).toMatchObject({ outcome: 'limited', retryIn: 1 });
+      await under.advance(1);
+      expect(await takeMany(11, rated([key]))).toEqual([...Array(10).fill('held'), 'limited']);
     });
 
     test('a request takes from all of its limits or from none', async () => {
@@ -190,7 +199,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       const first = operation(rates);
       await take(first);
       await settle(first.id, 250);
-      expect(await take(operation(rates))).toMatchObject({ outcome: 'limited', rate: 'tokens', retryIn: 61_000 });
+      expect(await take(operation(rates))).toMatchObject({ outcome: 'limited', rate: 'tokens', retryIn: 60_000 });
     });
 
     test('a request larger than the limit has the whole of a minute to itself', async () => {
@@ -265,7 +274,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
         await under.advance(5000);
         await takeMany(2, rated([], { entries: [second] }));
         const refused = await take(operation(rated([], { entries: [second, first] })));
-        expect(refused).toMatchObject({ outcome: 'limited', limit: 1, retryIn: 56_000 });
+        expect(refused).toMatchObject({ outcome: 'limited', limit: 1, retryIn: 55_000 });
         const taken = await take(operation(rated([], { entries: [first, second, undefined] })));
         expect(taken).toMatchObject({ outcome: 'held', rates: { entry: 2, left: [] } });
       });

@@ -33,7 +33,7 @@ export function modelScopesOf(member: Member, claim: Claim, hash: Hash): Readonl
     });
 }
 
-/** Models whose own budget is used up, in one sentence each. */
+/** Models that the key may use and whose own budget is used up, in one sentence each. */
 export function spentModels(
   key: VirtualKey,
   claim: Claim,
@@ -43,7 +43,8 @@ export function spentModels(
   return modelScopesOf(key, claim, hash).flatMap(({ scopeId, name: model, budget }) => {
     const window = windowOf(budget, claim.anchor, now);
     const spent = instance.sums.get(sumKey(scopeId, window)) ?? 0n;
-    if (spent < BigInt(budget.limit)) return [];
+    const { models } = key.spec;
+    if (spent < BigInt(budget.limit) || (models.length > 0 && !models.includes(model))) return [];
     const path = `spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`;
     const message = `it has spent ${formatMoney(spent)} of ${formatMoney(BigInt(budget.limit))} dollars on ${JSON.stringify(model)}: raise ${path}, or wait until ${toTimestamp(window.end)}`;
     return [{ model, problem: { reason: 'BudgetExceeded', message } }];

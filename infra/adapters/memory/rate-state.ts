@@ -11,7 +11,8 @@ export interface RateState {
 }
 
 interface Slot {
-  readonly second: number;
+  /** When the last of it was used. */
+  at: Millis;
   requests: number;
   tokens: number;
 }
@@ -22,19 +23,19 @@ export interface Wait {
   readonly retryIn: Millis;
 }
 
-/** For so many seconds what was used counts. */
-const MINUTE = 60;
+const MINUTE: Millis = 60_000;
 /** What is in flight may end at any time. */
 const SOON: Millis = 1000;
 
 export const secondOf = (now: Millis): number => Math.floor(now / 1000);
 
+/** Where something is used now. */
 export function slotAt(state: RateState, now: Millis): Slot {
   const second = secondOf(now);
-  const known = state.slots.findLast((slot) => slot.second === second);
-  if (known !== undefined) return known;
-  const slot = { second, requests: 0, tokens: 0 };
-  state.slots.push(slot);
+  const known = state.slots.findLast(({ at }) => secondOf(at) === second);
+  const slot = known ?? { at: now, requests: 0, tokens: 0 };
+  if (known === undefined) state.slots.push(slot);
+  slot.at = Math.max(slot.at, now);
   return slot;
 }
 
@@ -71,21 +72,21 @@ export function leftOf({ requests, tokens }: RateLimit, state: RateState, now: M
 
 type Countable = 'requests' | 'tokens';
 
-/** A second counts until so many more are over: then no stretch of that length ever holds more than the limit. */
-const counts = ({ second }: Slot, now: Millis): boolean => second + MINUTE >= secondOf(now);
-const freeIn = (second: number, now: Millis): Millis => (second + MINUTE + 1) * 1000 - now;
+/** What was used in a second counts until a minute after the last of it: no minute ever holds more than the limit. */
+const counts = ({ at }: Slot, now: Millis): boolean => at + MINUTE > now;
+const freeIn = (at: Millis, now: Millis): Millis => at + MINUTE - now;
 
 function usedOf({ slots }: RateState, what: Countable, now: Millis): number {
   return slots.reduce((sum, slot) => (counts(slot, now) ? sum + slot[what] : sum), 0);
 }
 
-/** Until so many seconds have passed out of the count that no more than `most` is used; undefined: it is not more. */
+/** Until so much has passed out of the count that no more than `most` is used; undefined: it is not more. */
 function untilUsed(state: RateState, what: Countable, most: number, now: Millis): Millis | undefined {
   let used = usedOf(state, what, now);
   if (used <= most) return undefined;
   for (const slot of state.slots) {
     if (counts(slot, now)) used -= slot[what];
-    if (used <= most) return freeIn(slot.second, now);
+    if (used <= most) return freeIn(slot.at, now);
   }
   return undefined;
 }
@@ -94,9 +95,9 @@ function leftBelow(limit: number, state: RateState, what: Countable, now: Millis
   const reserved = what === 'tokens' ? state.reserved : 0;
   const remaining = Math.max(0, limit - usedOf(state, what, now) - reserved);
   // What is in flight counts from its end on: at the earliest from now.
-  const newest = reserved > 0 ? secondOf(now) : newestOf(state, what, now);
+  const newest = reserved > 0 ? now : newestOf(state, what, now);
   return { remaining, resetIn: newest === undefined ? 0 : freeIn(newest, now) };
 }
 
-const newestOf = ({ slots }: RateState, what: Countable, now: Millis): number | undefined =>
-  slots.findLast((slot) => slot[what] > 0 && counts(slot, now))?.second;
+const newestOf = ({ slots }: RateState, what: Countable, now: Millis): Millis | undefined =>
+  slots.findLast((slot) => slot[what] > 0 && counts(slot, now))?.at;

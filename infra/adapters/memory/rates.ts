@@ -68,7 +68,7 @@ export function createRates(): Rates {
     state.reserved = Math.max(0, state.reserved - (reserved ?? 0));
     if (used > 0) slotAt(state, now).tokens += used;
     if (uncounted !== true || at === undefined) return;
-    const slot = state.slots.find(({ second }) => second === secondOf(at));
+    const slot = state.slots.find((one) => secondOf(one.at) === secondOf(at));
     if (slot !== undefined) slot.requests = Math.max(0, slot.requests - 1);
   };
 
@@ -134,7 +134,7 @@ export function createRates(): Rates {
       if (now < nextSweep) return;
       nextSweep = now + KEEP;
       for (const [id, state] of states) {
-        state.slots = state.slots.filter(({ second }) => second * 1000 + KEEP > now);
+        state.slots = state.slots.filter(({ at }) => at + KEEP > now);
         if (state.live === 0 && state.slots.length === 0) states.delete(id);
       }
     },

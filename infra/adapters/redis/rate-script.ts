@@ -6,13 +6,14 @@
  *
  * | key | what |
  * |---|---|
- * | `t:<id>` | JSON: `s` lists second, requests, tokens; `n` live holds; `r` tokens they reserve. Goes a minute after its last use, two hours after it where holds live |
+ * | `t:<id>` | JSON: `s` lists, of each second with any use, when the last was, requests, tokens; `n` live holds; `r` tokens they reserve. Goes a minute after its last use, two hours after it where holds live |
  *
  * A limit is told as `id, requests, tokens, parallel`, empty where there is none. Integers here are below 10^13: exact as
  * Lua numbers, and in what cjson writes.
  */
 export const RATES = `
-local rates = { states = {}, sums = {}, changed = {}, second = math.floor(now / 1000), MINUTE = 60, SOON = 1000 }
+local rates = { states = {}, sums = {}, changed = {}, MINUTE = 60000, SOON = 1000 }
+local function secondOf(at) return math.floor(at / 1000) end
 
 function rates.of(id)
   if rates.states[id] == nil then
@@ -22,13 +23,13 @@ function rates.of(id)
   return rates.states[id]
 end
 
--- A second counts until so many more are over: then no stretch of that length ever holds more than the limit.
+-- What was used in a second counts until a minute after the last of it: no minute ever holds more than the limit.
 function rates.used(id, what)
   local sums = rates.sums[id]
   if sums == nil then
     sums = { 0, 0, 0 }
     for _, slot in ipairs(rates.of(id).s) do
-      if slot[1] + rates.MINUTE >= rates.second then sums[2], sums[3] = sums[2] + slot[2], sums[3] + slot[3] end
+      if slot[1] + rates.MINUTE > now then sums[2], sums[3] = sums[2] + slot[2], sums[3] + slot[3] end
     end
     rates.sums[id] = sums
   end
@@ -38,17 +39,17 @@ end
 function rates.count(id, what, amount)
   local slots = rates.of(id).s
   local last = slots[#slots]
-  if last == nil or last[1] ~= rates.second then
-    last = { rates.second, 0, 0 }
+  if last == nil or secondOf(last[1]) ~= secondOf(now) then
+    last = { now, 0, 0 }
     slots[#slots + 1] = last
   end
-  last[what] = last[what] + amount
+  last[1], last[what] = math.max(last[1], now), last[what] + amount
   if rates.sums[id] ~= nil then rates.sums[id][what] = rates.sums[id][what] + amount end
 end
 
 function rates.uncount(id, second)
   for _, slot in ipairs(rates.of(id).s) do
-    if slot[1] == second and slot[2] > 0 then
+    if secondOf(slot[1]) == second and slot[2] > 0 then
       slot[2] = slot[2] - 1
       rates.sums[id] = nil
       return
@@ -56,13 +57,13 @@ function rates.uncount(id, second)
   end
 end
 
--- Until so many seconds have passed out of the count that no more than 'most' is used.
+-- Until so much has passed out of the count that no more than 'most' is used.
 function rates.untilUsed(id, what, most)
   local left = rates.used(id, what)
   if left <= most then return nil end
   for _, slot in ipairs(rates.of(id).s) do
-    if slot[1] + rates.MINUTE >= rates.second then left = left - slot[what] end
-    if left <= most then return (slot[1] + rates.MINUTE + 1) * 1000 - now end
+    if slot[1] + rates.MINUTE > now then left = left - slot[what] end
+    if left <= most then return slot[1] + rates.MINUTE - now end
   end
 end
 
@@ -119,7 +120,7 @@ function rates.takeOne(limit, tokens)
   state.n = state.n + 1
   if limit[2] ~= '' then
     rates.count(id, 2, 1)
-    share[2] = string.format('%.0f', rates.second)
+    share[2] = string.format('%.0f', secondOf(now))
   end
   if limit[3] ~= '' then
     local reserved = math.min(tokens, tonumber(limit[3]))
@@ -169,13 +170,13 @@ function rates.leftOf(limit, what)
   if what == 3 then reserved = rates.of(id).r end
   local slots = rates.of(id).s
   -- What is in flight counts from its end on: at the earliest from now.
-  if reserved > 0 then newest = rates.second end
+  if reserved > 0 then newest = now end
   for i = #slots, 1, -1 do
-    if newest or slots[i][1] + rates.MINUTE < rates.second then break end
+    if newest or slots[i][1] + rates.MINUTE <= now then break end
     if slots[i][what] > 0 then newest = slots[i][1] end
   end
   local remaining = math.max(0, tonumber(limit[what]) - rates.used(id, what) - reserved)
-  return string.format('%.0f:%.0f', remaining, newest and (newest + rates.MINUTE + 1) * 1000 - now or 0)
+  return string.format('%.0f:%.0f', remaining, newest and newest + rates.MINUTE - now or 0)
 end
 
 -- The alternative that was taken, and what is left of each limit.
@@ -200,10 +201,10 @@ function rates.flush()
   for id in pairs(rates.changed) do
     local state, kept = rates.of(id), {}
     for _, slot in ipairs(state.s) do
-      if slot[1] + rates.MINUTE >= rates.second and (slot[2] > 0 or slot[3] > 0) then kept[#kept + 1] = slot end
+      if slot[1] + rates.MINUTE > now and (slot[2] > 0 or slot[3] > 0) then kept[#kept + 1] = slot end
     end
     state.s = kept
-    local lives = state.n > 0 and '7200000' or tostring((rates.MINUTE + 2) * 1000)
+    local lives = state.n > 0 and '7200000' or tostring(rates.MINUTE + 2000)
     redis.call('SET', prefix .. 't:' .. id, cjson.encode(state), 'PX', lives)
   end
 end
