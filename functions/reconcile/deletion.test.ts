@@ -11,6 +11,8 @@ import {
   makeTeam,
   makeUser,
   RESOURCES,
+  teams,
+  users,
   virtualKeys,
 } from '../../test/reconcile/bed.ts';
 
@@ -119,6 +121,46 @@ describe('a deleted key', () => {
     bed.cluster.collectGarbage();
     expect(bed.cluster.objects(virtualKeys)).toEqual([]);
     expect(await bed.works(value)).toBe(false);
+  });
+});
+
+describe('a finalizer that is left alone', () => {
+  test('of a key whose claim, value and Secret are gone holds nobody up', async () => {
+    await working();
+    const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    const [claim] = await bed.database().claims(uid);
+    await bed.database().retire([claim?.scopeId ?? '']);
+    await bed.remove(RESOURCES.secrets, 'chat-key');
+    await bed.remove(virtualKeys, 'chat');
+    expect((await bed.sweep()).actions).toMatchObject({ RemoveFinalizer: 1 });
+    expect(await gone()).toBe(true);
+  });
+
+  test.each([
+    ['User', users, makeUser({ autoCreateKey: false })],
+    ['Team', teams, makeTeam()],
+    ['VirtualKey', virtualKeys, makeKey()],
+  ])('of a %s that no run ever saw, of an instance that never was, holds nobody up', async (_, kind, object) => {
+    await bed.remove(gatewayInstances, 'main');
+    const { name } = object.metadata;
+    await bed.apply({ ...object, metadata: { ...object.metadata, finalizers: ['gateway-operator.dev/cleanup'] } });
+    await bed.remove(kind, name);
+    await bed.sweep();
+    expect(await bed.get(kind, name)).toBeUndefined();
+  });
+
+  test('of an instance whose Secrets are gone and that this process never saw is let go after 20 seconds', async () => {
+    await working();
+    bed.restart();
+    for (const name of ['db', 'store', 'openai']) await bed.remove(RESOURCES.secrets, name);
+    await bed.remove(gatewayInstances, 'main');
+    await bed.sweep();
+    expect(await bed.get(gatewayInstances, 'main')).toBeDefined();
+    bed.clock.pass(20_000);
+    await bed.sweep();
+    expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(bed.log.lines.some(({ message }) => message === 'let go')).toBe(true);
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
   });
 });
 
