@@ -11,6 +11,7 @@ import {
   makeUser,
   RESOURCES,
   sha256,
+  teams,
   users,
   virtualKeys,
 } from '../../test/reconcile/bed.ts';
@@ -146,6 +147,24 @@ describe('keys that are restored from a backup after their instance', () => {
       currentSpend: '2.5',
       isActive: true,
     });
+  });
+
+  test('find their users and teams with what these have spent, if they come back under their names', async () => {
+    for (const [kind, name] of [
+      [users, 'alice'],
+      [teams, 'research'],
+    ] as const) {
+      await bed.remove(kind, name);
+      await pass(MINUTE);
+      expect(await bed.get(kind, name)).toBeUndefined();
+    }
+    await bed.apply(heir(old));
+    await pass(MINUTE);
+    await bed.apply(makeTeam({ members: [{ name: 'alice' }] }), makeUser({ autoCreateKey: false }));
+    await pass(MINUTE);
+    expect(await bed.status(users, 'alice')).toMatchObject({ currentSpend: '4' });
+    expect(await bed.ready(teams, 'research')).toBe('True Ready');
+    expect((await pass(MINUTE)).actions).toEqual({});
   });
 
   test('without their Secrets get new values at once, whole budgets, and the alias', async () => {

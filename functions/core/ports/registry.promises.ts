@@ -1,7 +1,7 @@
 // What does every registry promise, in memory or in PostgreSQL?
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { KeyPolicy, Policies, ScopePolicy } from './policy.ts';
-import type { Claim, Holder, Registry } from './registry.ts';
+import { type Claim, type Holder, type Registry, SAME_PLACE } from './registry.ts';
 
 export interface RegistryUnderTest {
   readonly registry: Registry;
@@ -132,6 +132,17 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         expect(await registry.claims(INSTANCE.uid)).toEqual([]);
         expect(await find(hash('a'))).toBeUndefined();
         expect((await policies(OTHER.uid).find(hash('a')))?.key.scopeId).toBe(claimed.scopeId);
+      });
+
+      test('a user or team is taken over by what stands in its place, and by nothing else; a key never so', async () => {
+        const { scopeId } = await claim('ann@example.org', 'user', 'ann');
+        await claim('billing', 'key', 'billing');
+        const ask = (kind: 'key' | 'user', alias: string, by: Partial<Holder>) =>
+          registry.claim(INSTANCE.uid, kind, alias, { ...holder('ann'), uid: 'another', ...by }, SAME_PLACE);
+        expect(await ask('user', 'ann@example.org', { name: 'eve' })).toMatchObject({ won: false });
+        expect(await ask('user', 'ann@example.org', { namespace: 'elsewhere' })).toMatchObject({ won: false });
+        expect(await ask('key', 'billing', { name: 'billing' })).toMatchObject({ won: false });
+        expect(await ask('user', 'ann@example.org', {})).toMatchObject({ won: true, claim: { scopeId } });
       });
 
       test('a retired alias is free again, and who claims it next gets a new scope', async () => {

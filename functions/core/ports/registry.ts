@@ -33,6 +33,9 @@ export interface Claim {
   readonly policy?: ScopePolicy | KeyPolicy;
 }
 
+/** What a user or team that has no value can show: it is called and stands as the holder did. Reconcile decides when that is enough. */
+export const SAME_PLACE = 'same place';
+
 export type ClaimOutcome = { readonly won: true; readonly claim: Claim } | { readonly won: false; readonly by: Holder };
 
 /** A policy to write. `recounts`: the windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 4). */
@@ -90,6 +93,7 @@ export interface Registry {
    * First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. `proof` is the hash of a
    * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10). Where
    * nobody has the alias, a retained claim with that value is taken over from wherever it is in this database, and gets the alias.
+   * A user or team is taken over with `SAME_PLACE` by an object of the holder's namespace and name.
    */
   claim(instanceUid: string, kind: ClaimKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
   /** Of an instance that is not recorded the clock alone. */

@@ -1,5 +1,5 @@
 // Does a member have its alias to itself, and whose claims are left over?
-import type { Claim } from '#core/ports/registry.ts';
+import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
 import type { Action } from '../action.ts';
 import {
   aliasOf,
@@ -30,6 +30,12 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
   const proof = view === undefined ? undefined : proofOf(view, state.claim);
   if (proof !== undefined) {
     return [{ action: 'ClaimAlias', ...on, why: 'its Secret holds the key of the claim: it is adopted', proof }];
+  }
+  const { holder } = state.claim;
+  const isBack = holder.namespace === member.metadata.namespace && holder.name === member.metadata.name;
+  if (scope !== 'key' && isBack && mayStillArrive(instance)) {
+    const why = 'it is back where it was under the ledger that was adopted';
+    return [{ action: 'ClaimAlias', ...on, why, proof: SAME_PLACE }];
   }
   if (state.retained !== undefined && !instance.gone.has(state.claim.scopeId)) return [];
   if (instance.complete && !mayStillArrive(instance)) return [];

@@ -2,7 +2,16 @@
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
-import type { Adoption, Claim, InstanceRow, Ledger, LiveValue, PolicyWrite, Registry } from '#core/ports/registry.ts';
+import {
+  type Adoption,
+  type Claim,
+  type InstanceRow,
+  type Ledger,
+  type LiveValue,
+  type PolicyWrite,
+  type Registry,
+  SAME_PLACE,
+} from '#core/ports/registry.ts';
 
 interface Deps {
   readonly clock: Clock;
@@ -63,9 +72,9 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     claim: async (instanceUid, kind, alias, holder, proof) => {
       const found = live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
       if (found !== undefined && found.holder.uid !== holder.uid) {
-        const proven = proof === undefined ? undefined : found.values.get(proof);
-        const ended = proven?.notAfter !== undefined && proven.notAfter <= clock.now();
-        if (proven === undefined || ended) return { won: false, by: found.holder };
+        const { namespace, name } = found.holder;
+        const isInPlace = proof === SAME_PLACE && namespace === holder.namespace && name === holder.name;
+        if (!(kind === 'key' ? isLive(found, proof) : isInPlace)) return { won: false, by: found.holder };
         found.holder = holder;
       }
       if (found !== undefined) return { won: true, claim: toClaim(found) };
@@ -133,11 +142,14 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     closing.forEach(retire);
   }
 
+  function isLive({ values }: Row, proof: string | undefined): boolean {
+    const value = proof === undefined ? undefined : values.get(proof);
+    return value !== undefined && (value.notAfter === undefined || value.notAfter > clock.now());
+  }
+
   function retained(proof: string): Row | undefined {
     return [...rows.values()].find((row) => {
-      const value = row.values.get(proof);
-      const lives = value !== undefined && (value.notAfter === undefined || value.notAfter > clock.now());
-      return lives && !row.retired && row.policy !== undefined && 'retained' in row.policy;
+      return isLive(row, proof) && !row.retired && row.policy !== undefined && 'retained' in row.policy;
     });
   }
 

@@ -1,6 +1,6 @@
 // Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
-import type { Claim, ClaimOutcome, Holder, Registry } from '#core/ports/registry.ts';
+import { type Claim, type ClaimOutcome, type Holder, type Registry, SAME_PLACE } from '#core/ports/registry.ts';
 import { createSharing } from '#core/ports/sharing.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import { retire } from './retire.ts';
@@ -95,7 +95,13 @@ async function claim(query: Query, { instanceUid, kind, alias, holder, proof }: 
 }
 
 /** Of two that prove the same value the first takes the claim over: the other finds a holder that it did not expect. */
-async function adopt(query: Query, { scopeId, holder: from }: Claim, to: Holder, proof: string): Promise<boolean> {
+async function adopt(
+  query: Query,
+  { scopeId, kind, holder: from }: Claim,
+  to: Holder,
+  proof: string,
+): Promise<boolean> {
+  if (kind !== 'key') return proof === SAME_PLACE && adoptInPlace(query, scopeId, from, to);
   const adopted = await query(
     `update gateway_operator.claim c set holder_uid = $3, holder_namespace = $4, holder_name = $5
      where c.scope_id = $1 and c.holder_uid = $2 and c.retired_at is null and exists (
@@ -103,6 +109,16 @@ async function adopt(query: Query, { scopeId, holder: from }: Claim, to: Holder,
          and (v.not_after is null or v.not_after > clock_timestamp()))
      returning 1`,
     [scopeId, from.uid, to.uid, to.namespace, to.name, proof],
+  );
+  return adopted.length > 0;
+}
+
+async function adoptInPlace(query: Query, scopeId: ScopeId, from: Holder, to: Holder): Promise<boolean> {
+  const adopted = await query(
+    `update gateway_operator.claim set holder_uid = $3 where scope_id = $1 and holder_uid = $2 and retired_at is null
+       and holder_namespace = $4 and holder_name = $5
+     returning 1`,
+    [scopeId, from.uid, to.uid, to.namespace, to.name],
   );
   return adopted.length > 0;
 }
