@@ -90,6 +90,26 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   expect(await bed.ready(virtualKeys, 'alice')).toBe('True Ready');
 });
 
+test.each([
+  ['somebody else keeps by a finalizer', async () => bed.edit(users, 'alice', { metadata: { finalizers: ['a/b'] } })],
+  ['waits for a database that is away', async () => bed.refuse(true)],
+])('a user who is deleted and %s stops nobody from being told how they are', async (_, prepare) => {
+  await bed.apply(makeKey({ userRef: { name: 'alice' } }), makeTeam({ teamAlias: 'Other' }, 'other'));
+  await bed.sweep();
+  await prepare();
+  await bed.remove(users, 'alice');
+  await bed.edit(virtualKeys, 'chat', { spec: { blocked: true } });
+  await bed.edit(teams, 'other', { spec: { blocked: true } });
+  for (let run = 0; run < 2; run += 1) expect((await bed.sweep()).failed).toEqual({});
+  for (const [kind, name] of [
+    [virtualKeys, 'chat'],
+    [teams, 'other'],
+  ] as const) {
+    const { observedGeneration } = await bed.status(kind, name);
+    expect(observedGeneration).toBe((await bed.get(kind, name))?.metadata.generation);
+  }
+});
+
 test('a user or team without keys goes without a word', async () => {
   await bed.remove(teams, 'research');
   await bed.sweep();
