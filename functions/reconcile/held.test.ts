@@ -138,10 +138,14 @@ test('keys that users would lose at once are held too: a share of an instance, w
   expect((await bed.sweep()).held).toMatchObject([{ count: 11, of: 12 }]);
 });
 
-test('a dry run lists what would be removed once it is let go, and nothing of it before', async () => {
+test('a dry run says what is held and how to let it go, and lists it once it is let go', async () => {
   await many(30);
   await lose(0, 11);
-  expect((await bed.dryRun()).filter(({ action }) => action === 'RetireClaim')).toEqual([]);
+  const rows = await bed.dryRun();
+  expect(rows.filter(({ action }) => action === 'RetireClaim')).toEqual([]);
+  expect(rows.filter(({ action }) => action === 'Held')).toMatchObject([
+    { name: 'main', why: expect.stringContaining('release-deletions=') },
+  ]);
   await annotate('release-deletions', await heldName());
   expect((await bed.dryRun()).filter(({ action }) => action === 'RetireClaim')).toHaveLength(11);
 });

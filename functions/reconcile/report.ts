@@ -5,7 +5,7 @@ import { type Action, type ActionName, SIGNS } from './action.ts';
 import type { CertificateReport } from './certificates/keep.ts';
 import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.ts';
 import type { Objects } from './observe/objects.ts';
-import type { Held } from './plan/hold.ts';
+import { type Held, toHeldMessage } from './plan/hold.ts';
 import type { OwnKind } from './world.ts';
 
 export interface Report {
@@ -23,7 +23,8 @@ export interface Report {
 }
 
 export interface PlannedRow {
-  readonly action: ActionName | CertificateAction['action'];
+  /** `Held`: nothing is done, for it would remove too much. */
+  readonly action: ActionName | CertificateAction['action'] | 'Held';
   /** One of ours, or what holds a certificate. */
   readonly kind: string;
   /** Empty: of the whole cluster. */
@@ -84,9 +85,14 @@ export function toRow({ action, kind, namespace, name, why }: Action): PlannedRo
   return { action, kind, namespace, name, why };
 }
 
-const ALL_SIGNS = { ...SIGNS, ...CERTIFICATE_SIGNS };
+export function toHeldRow(held: Held): PlannedRow {
+  const [namespace = '', name = ''] = held.instance.split('/');
+  return { action: 'Held', kind: 'GatewayInstance', namespace, name, why: toHeldMessage(held) };
+}
 
-/** One line per action: `+` something comes, `~` changes, `-` goes. */
+const ALL_SIGNS = { ...SIGNS, ...CERTIFICATE_SIGNS, Held: '!' } as const;
+
+/** One line per action: `+` something comes, `~` changes, `-` goes, `!` is held. */
 export function toText(rows: ReadonlyArray<PlannedRow>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
   return rows

@@ -15,7 +15,7 @@ import { partition } from './observe/parts.ts';
 import { observe } from './observe.ts';
 import type { Held } from './plan/hold.ts';
 import { plan } from './plan.ts';
-import { countObserved, type PartOutcome, type PlannedRow, type Report, toReport, toRow } from './report.ts';
+import { countObserved, type PartOutcome, type PlannedRow, type Report, toHeldRow, toReport, toRow } from './report.ts';
 import type { Scope } from './scope.ts';
 import type { World } from './world.ts';
 
@@ -101,13 +101,16 @@ async function foreseePart(look: Look, part: Objects, all: Objects): Promise<Rea
   const { world } = await observe(look, part, all);
   const tries = new Map<string, number>();
   const rows: PlannedRow[] = [];
+  let held: ReadonlyArray<Held> = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const todo = plan(world, now, deps.hash).actions.filter((action) => isWorthTrying(action, tries));
+    const planned = plan(world, now, deps.hash);
+    held = planned.held;
+    const todo = planned.actions.filter((action) => isWorthTrying(action, tries));
     if (todo.length === 0) break;
     rows.push(...todo.map(toRow));
     for (const action of todo) learn(world, foresee(action, world, now));
   }
-  return rows;
+  return [...rows, ...held.map(toHeldRow)];
 }
 
 function isWorthTrying(action: Action, tries: Map<string, number>): boolean {
