@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
-import OpenAI from 'openai';
+import OpenAI, { type APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
@@ -208,7 +208,8 @@ describe('the Node bundles', () => {
 
     const missing = whyNoRedis();
     const why = missing === undefined ? '' : ` (${missing})`;
-    test.skipIf(missing !== undefined)(`two of them on a mounted Redis count as one${why}`, async () => {
+    /** On one Redis of their own. */
+    const startTwo = async (): Promise<readonly [NodeProcess, NodeProcess]> => {
       const redis = await startRedis(['--requirepass', 'secret'], 'secret');
       onTestFinished(redis.stop);
       const { host, port, password } = redis.connection;
@@ -219,7 +220,10 @@ describe('the Node bundles', () => {
           writeFileSync(at('store', file), `${text}`);
         return startNode(bundle('gateway'), { ...mounts, STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') });
       };
-      const both = await Promise.all([start('first'), start('second')]);
+      return Promise.all([start('first'), start('second')]);
+    };
+    test.skipIf(missing !== undefined)(`two of them on a mounted Redis count as one${why}`, async () => {
+      const both = await startTwo();
       const before = await booked();
       const spends = () =>
         Promise.all(
@@ -240,6 +244,40 @@ describe('the Node bundles', () => {
       await eventually(spends, (seen) => seen.every((spent) => nano(spent) === nano(first) + cost));
       expect(await Promise.all(both.map((process) => process.stop()))).toEqual([0, 0]);
     });
+
+    test.skipIf(missing !== undefined)(
+      `of 500 requests to two of them exactly ten run where rpmLimit is 10${why}`,
+      async () => {
+        const both = await startTwo();
+        await world.cluster.patch(resourceOf('VirtualKey'), 'default', 'example-service', { spec: { rpmLimit: 10 } });
+        const { code } = await runNode(bundle('reconcile'), ['--once'], {
+          KUBECONFIG: world.kubeconfig,
+          GATEWAY_PROCESSES: 'one',
+        });
+        expect(code).toBe(0);
+        let ran = 0;
+        const send = async ({ url }: NodeProcess) => {
+          const openai = new OpenAI({ apiKey: value, baseURL: url, maxRetries: 0 });
+          const answer = await openai.chat.completions
+            .create(ask)
+            .withResponse()
+            .catch((error: APIError) => error);
+          const headers = 'response' in answer ? answer.response.headers : answer.headers;
+          const isLimited = headers?.get('x-ratelimit-limit-requests') === '10';
+          if (isLimited && 'response' in answer) ran += 1;
+          return isLimited;
+        };
+        // Both act on the edit within 5 s; what ran before that is not counted.
+        for (const process of both)
+          await eventually(
+            () => send(process),
+            (isLimited) => isLimited,
+          );
+        await Promise.all(Array.from({ length: 500 }, (_, index) => send(both[index % 2 === 0 ? 0 : 1])));
+        expect(ran).toBe(10);
+        await Promise.all(both.map((process) => process.stop()));
+      },
+    );
   });
 
   describe('an environment that is not right is listed whole, with exit code 1:', () => {
