@@ -295,6 +295,21 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
         expect(await spent(scopeWindow(1, day), scopeWindow(1))).toEqual([0n, 5n]);
       });
 
+      test('of several scopes goes with one policy, of such as nobody claims too: a key and its budgets for models', async () => {
+        const { scopeId, anchor, alias } = await claimed();
+        const [day, hours] = [
+          { start: NOON - DAY, end: NOON },
+          { start: NOON - HOUR, end: NOON + HOUR },
+        ];
+        const model = scopeWindow(1, hours);
+        await book(paidAt(scopeId, NOON - HOUR - 1, 1n), paidAt(scopeId, NOON - 1, 20n), paidAt(scopeId, NOON, 300n));
+        const policy = { scopeId, kind: 'team' as const, name: alias, blocked: false, models: [], anchor };
+        await registry.writePolicies(INSTANCE, [{ policy, recounts: [{ scopeId, window: day }, model] }]);
+        expect(await spent({ scopeId, window: day }, model)).toEqual([21n, 320n]);
+        await book(paidAt(scopeId, NOON - 2, 4000n));
+        expect(await spent({ scopeId, window: day }, model)).toEqual([4021n, 4320n]);
+      });
+
       test('in the middle of bookings loses none of them and counts none twice', async () => {
         const { scopeId } = await claimed();
         const [hours, days] = [{ start: NOON - HOUR, end: NOON + HOUR }, WINDOW];
