@@ -41,11 +41,12 @@ function wordsOf(match: MatchLogic): ReadonlyArray<string> {
   return Object.values(match);
 }
 
-/** Names that the list tells apart, and some that only begin or end like them. */
+/** Names that the list tells apart, and for a share of them some that only begin or end alike. */
 function namesOf(list: string): ReadonlyArray<string> {
   const models = findProvider({ providerId: list })?.models ?? [];
   const names = models.flatMap((model) => [model.id, ...wordsOf(model.match)]);
-  return [...new Set(names.flatMap((name) => [name, `${name}-preview`, `x-${name}`, name.toUpperCase()]))];
+  const like = (name: string) => [`${name}-preview`, `x-${name}`, name.toUpperCase()];
+  return [...new Set(names.flatMap((name, index) => (index % 4 === 0 ? [name, ...like(name)] : [name])))];
 }
 
 describe.each(PRICE_LISTS)('the list of %s', (list) => {
