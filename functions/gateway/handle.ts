@@ -9,7 +9,7 @@ import { toChat } from './chat.ts';
 import type { Background, GatewayDeps } from './deps.ts';
 import type { Health } from './health.ts';
 import { createRank } from './rank.ts';
-import { type Line, openLine } from './record.ts';
+import { createOpenLine, type Line } from './record.ts';
 import { createReserve } from './reserve.ts';
 import { namesOf, toRefusal } from './respond.ts';
 import { createRoute } from './route.ts';
@@ -26,6 +26,7 @@ export function createHandle(
   dialects: ReadonlyMap<DialectName, Dialect>,
   health: Health,
 ): Handle {
+  const openLine = createOpenLine(deps);
   const rank = createRank(deps, health, dialects);
   const reserve = createReserve(deps, rank);
   const route = createRoute(rank);
@@ -33,7 +34,7 @@ export function createHandle(
   const settle = createSettle(deps);
 
   return async function handle(request, background) {
-    const line = openLine(deps, namesOf(request, deps.ids), 'chat');
+    const line = openLine(namesOf(request, deps.ids), 'chat');
     const caller = await authenticate(request);
     if (!caller.ok) return refuse(caller.failure, line);
     line.caller(caller.value);

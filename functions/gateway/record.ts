@@ -38,63 +38,86 @@ export interface RequestNames {
   readonly clientRequestId: string | undefined;
 }
 
-export function openLine({ clock, log, metrics }: LineDeps, names: RequestNames, route: string): Line {
-  const began = clock.now();
-  const fields: Record<string, unknown> = { requestId: names.requestId, route };
-  if (names.clientRequestId !== undefined) fields.clientRequestId = names.clientRequestId;
-  let labels: Readonly<Record<string, string>> = { route, model: '' };
-  let attempts = 0;
-  const skipped: string[] = [];
+type Labels = Readonly<Record<string, string>>;
 
-  return {
-    names,
-    caller: ({ key, scopes }) => {
-      fields.alias = key.name;
-      fields.key = `${key.object.namespace}/${key.object.name}`;
-      Object.assign(fields, wordsOf({ key, scopes }));
-    },
-    model: (name, stream) => {
-      Object.assign(fields, { model: name, stream });
-      labels = { route, model: name };
-    },
-    skipped: (identifier, why) => {
-      skipped.push(`${identifier}: ${why}`);
-      fields.skipped = skipped;
-      metrics.add('gateway_operator_upstream_attempts_total', { identifier, outcome: 'skipped' });
-    },
-    attempt: (target, failed) => {
-      attempts += 1;
-      const { identifier } = target.entry;
-      Object.assign(fields, { identifier, attempts });
-      if (failed?.status !== undefined) fields.upstreamStatus = failed.status;
-      if (failed?.upstreamCode !== undefined) fields.upstreamCode = failed.upstreamCode;
-      const outcome = failed?.failure.code ?? 'answered';
-      metrics.add('gateway_operator_upstream_attempts_total', { identifier, outcome });
-    },
-    settled: ({ hold }, { cost, tokens, identifier, estimated }) => {
-      Object.assign(fields, { identifier, tokens, cost: formatMoney(cost), estimated });
-      metrics.add('gateway_operator_tokens_total', { ...labels, kind: 'input' }, tokens.input);
-      metrics.add('gateway_operator_tokens_total', { ...labels, kind: 'output' }, tokens.output);
-      metrics.add('gateway_operator_cost_dollars_total', labels, Number(cost) / 1e9);
-      if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels);
-      if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels);
-    },
-    refused: (failure, { status, level }) => {
-      Object.assign(fields, { status, code: failure.code, ...aside(failure) });
-      write(level, status, failure.code);
-    },
-    answered: (status, end) => {
-      Object.assign(fields, { status, end });
-      write(end === 'broken' || end === 'timeout' ? 'warn' : 'info', status, end);
-    },
+/** The same object for the same words: metrics know it again, and need not read it. The words are few. */
+function keep(toLabels: (...words: string[]) => Labels): (...words: string[]) => Labels {
+  const known = new Map<string, Labels>();
+  return (...words) => {
+    const key = words.join('\n');
+    const labels = known.get(key) ?? toLabels(...words);
+    known.set(key, labels);
+    return labels;
   };
+}
 
-  function write(level: FailureReply['level'], status: number, code: string): void {
-    const ms = clock.now() - began;
-    log[level]('request', { ...fields, ms });
-    metrics.add('gateway_operator_requests_total', { ...labels, status: String(status), code });
-    metrics.observe('gateway_operator_request_seconds', ms / 1000, labels);
-  }
+export type OpenLine = (names: RequestNames, route: string) => Line;
+
+export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
+  const labelsOf = keep((route = '', model = '') => ({ route, model }));
+  const tokenLabels = keep((route = '', model = '', kind = '') => ({ route, model, kind }));
+  const requestLabels = keep((route = '', model = '', status = '', code = '') => ({ route, model, status, code }));
+  const attemptLabels = keep((identifier = '', outcome = '') => ({ identifier, outcome }));
+
+  return function openLine(names, route) {
+    const began = clock.now();
+    const fields: Record<string, unknown> = { requestId: names.requestId, route };
+    if (names.clientRequestId !== undefined) fields.clientRequestId = names.clientRequestId;
+    let model = '';
+    let attempts = 0;
+    const skipped: string[] = [];
+
+    return {
+      names,
+      caller: ({ key, scopes }) => {
+        fields.alias = key.name;
+        fields.key = `${key.object.namespace}/${key.object.name}`;
+        Object.assign(fields, wordsOf({ key, scopes }));
+      },
+      model: (name, stream) => {
+        Object.assign(fields, { model: name, stream });
+        model = name;
+      },
+      skipped: (identifier, why) => {
+        skipped.push(`${identifier}: ${why}`);
+        fields.skipped = skipped;
+        metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, 'skipped'));
+      },
+      attempt: (target, failed) => {
+        attempts += 1;
+        const { identifier } = target.entry;
+        Object.assign(fields, { identifier, attempts });
+        if (failed?.status !== undefined) fields.upstreamStatus = failed.status;
+        if (failed?.upstreamCode !== undefined) fields.upstreamCode = failed.upstreamCode;
+        const outcome = failed?.failure.code ?? 'answered';
+        metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, outcome));
+      },
+      settled: ({ hold }, { cost, tokens, identifier, estimated }) => {
+        const labels = labelsOf(route, model);
+        Object.assign(fields, { identifier, tokens, cost: formatMoney(cost), estimated });
+        metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'input'), tokens.input);
+        metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'output'), tokens.output);
+        metrics.add('gateway_operator_cost_dollars_total', labels, Number(cost) / 1e9);
+        if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels);
+        if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels);
+      },
+      refused: (failure, { status, level }) => {
+        Object.assign(fields, { status, code: failure.code, ...aside(failure) });
+        write(level, status, failure.code);
+      },
+      answered: (status, end) => {
+        Object.assign(fields, { status, end });
+        write(end === 'broken' || end === 'timeout' ? 'warn' : 'info', status, end);
+      },
+    };
+
+    function write(level: FailureReply['level'], status: number, code: string): void {
+      const ms = clock.now() - began;
+      log[level]('request', { ...fields, ms });
+      metrics.add('gateway_operator_requests_total', requestLabels(route, model, String(status), code));
+      metrics.observe('gateway_operator_request_seconds', ms / 1000, labelsOf(route, model));
+    }
+  };
 }
 
 /** What people wrote on the key and its user, for whoever counts lines by it. */

@@ -7,8 +7,9 @@ import {
   truncateSync,
   utimesSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
-import { cp, mkdtemp, open } from 'node:fs/promises';
+import { cp, mkdtemp } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -218,22 +219,156 @@ describe('what is done', () => {
 });
 
 test('all records of a tick are one write', async () => {
-  await outbox.append(holdRecord('first'));
-  const [name = ''] = logsIn(folder);
-  const handle = await open(join(folder, name));
-  const prototype = Object.getPrototypeOf(handle);
-  await handle.close();
-  const { appendFile } = prototype;
+  await outbox.close();
   let writes = 0;
-  prototype.appendFile = function (this: unknown, ...args: unknown[]) {
+  const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
     writes += 1;
-    return appendFile.apply(this, args);
+    return writeSync(descriptor, bytes, from);
   };
-  try {
-    await Promise.all(Array.from({ length: 200 }, (_, index) => outbox.append(holdRecord(`id-${index}`))));
-  } finally {
-    prototype.appendFile = appendFile;
+  outbox = createOutbox({ folder, write });
+  await Promise.all(Array.from({ length: 200 }, (_, index) => outbox.append(holdRecord(`id-${index}`))));
+  expect(writes).toBe(1);
+});
+
+test('an append after the close is refused, not lost', async () => {
+  await outbox.close();
+  await expect(outbox.append(holdRecord('a'))).rejects.toThrow('closed');
+});
+
+test('an append that the disk refuses is refused, and the next one is whole', async () => {
+  await outbox.close();
+  let isFull = false;
+  const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
+    if (isFull && from > 0) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    return writeSync(descriptor, isFull ? bytes.subarray(0, 30) : bytes, from);
+  };
+  outbox = createOutbox({ folder, write });
+  await outbox.append(holdRecord('a'));
+  isFull = true;
+  await expect(outbox.append(holdRecord('b'))).rejects.toThrow(`writing the outbox in ${folder}`);
+  isFull = false;
+  await outbox.append(holdRecord('c'));
+  const corpse = await corpseOf(folder);
+  expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
+});
+
+test('any single damaged byte costs at most its own line and the one it ran into, and is reported', async () => {
+  const ids = ['a', 'b', 'c'];
+  for (const id of ids) await outbox.append({ type: 'release', id });
+  const corpse = await corpseOf(folder);
+  const [name = ''] = logsIn(corpse);
+  const whole = readFileSync(join(corpse, name));
+  for (let at = 0; at < whole.length; at += 1) {
+    const damaged = Buffer.from(whole);
+    damaged[at] = (damaged[at] ?? 0) ^ 0x15;
+    writeFileSync(join(corpse, name), damaged);
+    const { records } = await recoverFrom(corpse);
+    expect(records.length, `byte ${at}`).toBeGreaterThanOrEqual(1);
+    for (const record of records) expect(ids).toContain(idOf(record));
   }
+});
+
+describe('a folder', () => {
+  test('belongs to one process: a second one is told who has it', () => {
+    expect(() => createOutbox({ folder })).toThrow(FolderInUse);
+    expect(() => createOutbox({ folder })).toThrow(`process ${process.pid} on ${hostname()}`);
+  });
+
+  test('is free again after a clean stop', async () => {
+    await outbox.close();
+    const next = createOutbox({ folder });
+    expect(await next.recover()).toEqual([]);
+    await next.close();
+  });
+
+  const owner = { pid: 2 ** 22 + 1, host: hostname(), start: '1', nonce: 'n' };
+  test.each([
+    ['a process that is gone', JSON.stringify(owner)],
+    ['a restarted container’s same pid', JSON.stringify({ ...owner, pid: process.pid })],
+    ['a crash in the middle of writing it', '{"pid":'],
+    ['nobody (an empty file)', ''],
+  ])('whose lock was left by %s is taken over', async (_, lock) => {
+    const left = await mkdtemp(join(root, 'lock-'));
+    writeFileSync(join(left, 'lock'), lock);
+    await createOutbox({ folder: left }).close();
+    expect(readdirSync(left)).toEqual([]);
+  });
+
+  test('of another machine is taken over when its owner has been silent for 15 s, not before', async () => {
+    const left = await mkdtemp(join(root, 'lock-'));
+    const lock = join(left, 'lock');
+    writeFileSync(lock, JSON.stringify({ ...owner, host: 'another' }));
+    expect(() => createOutbox({ folder: left })).toThrow('on another');
+    const silent = new Date(Date.now() - 16_000);
+    utimesSync(lock, silent, silent);
+    await createOutbox({ folder: left }).close();
+  });
+
+  test('is made when it is missing', async () => {
+    const deep = join(root, 'not', 'there', 'yet');
+    await createOutbox({ folder: deep }).close();
+    expect(readdirSync(deep)).toEqual([]);
+  });
+});
+
+describe('what is done', () => {
+  const work = async (box: Outbox, from: number, to: number): Promise<void> => {
+    for (let at = from; at < to; at += 50) {
+      const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
+      await Promise.all(ids.flatMap((id) => [box.append(holdRecord(id)), box.append(entryRecord('settle', id))]));
+      box.done(ids);
+    }
+  };
+
+  test('is cut away: an outbox that works for ever stays small, and keeps what is open', async () => {
+    await outbox.close();
+    const slack = 20_000;
+    const box = createOutbox({ folder, slack });
+    await box.recover();
+    await box.append(holdRecord('open'));
+    await work(box, 0, 5000);
+    // Some 5 MB went through it; the cutting goes on beside the writing.
+    await vi.waitFor(async () => {
+      await work(box, 5000, 5050);
+      expect(bytesIn(folder)).toBeLessThan(100_000);
+    }, 10_000);
+    await box.close();
+    expect((await recoverFrom(folder)).records.map(idOf)).toContain('open');
+  });
+
+  test('is cut away from the segments of many earlier processes too', async () => {
+    let corpse = folder;
+    await outbox.append(holdRecord('open'));
+    for (let life = 0; life < 12; life += 1) {
+      corpse = await corpseOf(corpse);
+      const next = createOutbox({ folder: corpse });
+      await next.recover();
+      await next.append(holdRecord(`life-${life}`));
+      next.done([`life-${life}`]);
+      await next.close();
+    }
+    expect(logsIn(corpse).length).toBeLessThanOrEqual(9);
+    expect((await recoverFrom(corpse)).records.map(idOf)).toContain('open');
+  });
+
+  test('leaves a half-written draft of the cutting unread', async () => {
+    await outbox.append(holdRecord('a'));
+    const corpse = await corpseOf(folder);
+    writeFileSync(join(corpse, 'outbox-000000002.log.part'), 'half');
+    expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a']);
+    expect(readdirSync(corpse).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+});
+
+test('all records of a tick are one write', async () => {
+  await outbox.close();
+  let writes = 0;
+  const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
+    writes += 1;
+    return writeSync(descriptor, bytes, from);
+  };
+  outbox = createOutbox({ folder, write });
+  await Promise.all(Array.from({ length: 200 }, (_, index) => outbox.append(holdRecord(`id-${index}`))));
   expect(writes).toBe(1);
 });
 
