@@ -1,12 +1,11 @@
 // Which pieces do several kinds share: names, texts, references, limits, conditions?
 import * as z from 'zod';
 import { asSet, mapBy } from './list-type.ts';
-import { isWithin } from './within.ts';
+import { FREE_TEXT, isWithin, LONGEST_FREE_TEXT } from './within.ts';
 
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/u;
 const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/u;
 const SECRET_ENTRY = /^[-._a-zA-Z0-9]+$/u;
-const FREE_TEXT = /^[^\p{Z}\p{C}]([^\p{Cc}\p{Zl}\p{Zp}]*[^\p{Z}\p{C}])?$/u;
 
 /** A string of at most `max` characters as Kubernetes counts them: code points, where JavaScript counts UTF-16 units. */
 export const text = (max: number) =>
@@ -36,7 +35,7 @@ export const SecretEntry = z
   .max(253);
 
 /** Free text of up to 256 characters: blanks inside but not at the ends, no control characters. */
-export const FreeText = text(256).regex(
+export const FreeText = text(LONGEST_FREE_TEXT).regex(
   FREE_TEXT,
   'is empty, begins or ends with a blank, or holds a control character; write 1 to 256 visible characters',
 );

@@ -1,6 +1,6 @@
-// What does reconcile read about certificates, and what does it refuse?
+// What is read from an environment, and what is refused?
 import { expect, test } from 'vitest';
-import { ReconcileEnvironment, readEnvironment } from './env.ts';
+import { AdmissionBindings, AdmissionEnvironment, ReconcileEnvironment, readEnvironment } from './env.ts';
 
 const read = (environment: Readonly<Record<string, string>>) =>
   readEnvironment(ReconcileEnvironment, { KUBECONFIG: '/dev/null', ...environment });
@@ -28,4 +28,44 @@ test.each([
 
 test('a lifetime of an hour is the shortest', () => {
   expect(read({ CERTIFICATE_LIFETIME: '1h' }).CERTIFICATE_LIFETIME).toBe(3_600_000);
+});
+
+test('everything that is wrong is said at once, and no secret with it', () => {
+  const environment = {
+    PORT: '65536',
+    LOG_LEVEL: 'loud',
+    PATH_SECRETS: 'short',
+    RECONCILE_URL: 'reconcile',
+    CALLER_TOKENS: 'report',
+    TLS_CERT_FILE: '/tls.crt',
+  };
+  expect(() => readEnvironment(AdmissionEnvironment, environment)).toThrow(`the environment is not right:
+  PORT="65536": is not a port
+  LOG_LEVEL="loud": is none of info, warn, error
+  PATH_SECRETS needs 16 to 128 letters and digits in each segment
+  RECONCILE_URL="reconcile": is not an http:// or https:// address
+  KUBECONFIG is not set: name a kubeconfig file, or run in a Pod of a cluster
+  CALLER_AUDIENCE is not set: CALLER_TOKENS needs it: name what stands before the path in the address of the webhooks
+  TLS_KEY_FILE is not set: goes together with TLS_CERT_FILE: set both, or none`);
+});
+
+test('what is set is read, what is empty or absent is as written down', () => {
+  const environment = { KUBERNETES_SERVICE_HOST: '10.0.0.1', PORT: '', OWN_USERS: ' a, b,', HOST: '::', OTHER: 'x' };
+  expect(readEnvironment(AdmissionEnvironment, environment)).toEqual({
+    PORT: 8080,
+    HOST: '::',
+    LOG_LEVEL: 'info',
+    KUBERNETES_SERVICE_HOST: '10.0.0.1',
+    KUBERNETES_SERVICE_PORT: 443,
+    OWN_USERS: ['a', 'b'],
+    CALLER_TOKENS: 'off',
+  });
+});
+
+test('a binding that must be there, or is no text, is named', () => {
+  const bindings = { API_SERVER: 'http://api', PATH_SECRETS: {}, CALLER_ISSUER: 'us' };
+  expect(() => readEnvironment(AdmissionBindings, bindings)).toThrow(`the environment is not right:
+  API_SERVER="http://api": is not an https:// address
+  API_TOKEN is not set: it has no default
+  PATH_SECRETS is not a text`);
 });

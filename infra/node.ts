@@ -1,5 +1,4 @@
 // What do functions get from a Node process: time, randomness, hashes, timers?
-import { hash, randomBytes } from 'node:crypto';
 import { createIds } from '#adapters/ids.ts';
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
@@ -12,14 +11,17 @@ export interface NodeDependencies {
   readonly timer: Timer;
 }
 
+/** Loaded when the first hash or id is made: many a cold start makes none before its first answer. */
+const crypto = () => process.getBuiltinModule('node:crypto');
+
 export function nodeDependencies(): NodeDependencies {
   const clock: Clock = { now: () => Date.now() };
-  const random: Random = (count) => randomBytes(count);
+  const random: Random = (count) => crypto().randomBytes(count);
   return {
     clock,
     random,
     ids: createIds({ clock, random }),
-    hash: (text) => hash('sha256', text, 'hex'),
+    hash: (text) => crypto().hash('sha256', text, 'hex'),
     timer: (millis, callback) => {
       const timer = setTimeout(callback, millis);
       return () => clearTimeout(timer);

@@ -1,6 +1,5 @@
 // How does a fetch handler become an HTTP server in Node, and how does it stop without cutting anybody off?
 import { createServer, type Server } from 'node:http';
-import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { createAdaptorServer } from '@hono/node-server';
 
 export interface ServeOptions {
@@ -32,9 +31,13 @@ const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
 export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<Served> {
+  // Behind an ingress nobody speaks TLS here: a cold start does without it.
+  const https = tls === undefined ? undefined : await import('node:https');
   const server = createAdaptorServer({
     fetch,
-    ...(tls === undefined ? { createServer } : { createServer: createTlsServer, serverOptions: tls }),
+    ...(https === undefined || tls === undefined
+      ? { createServer }
+      : { createServer: https.createServer, serverOptions: tls }),
   }) as Server; // HTTP/2 is the third thing it can make, and it is not asked to.
   server.keepAliveTimeout = KEEP_ALIVE;
   await listen(server, port, host);
@@ -45,7 +48,7 @@ export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<S
     url: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${taken}`,
     port: taken,
     renew: (next) => {
-      if (server instanceof TlsServer) server.setSecureContext(next);
+      if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
     },
     close: (graceMs) => {
       closing ??= close(server, graceMs);

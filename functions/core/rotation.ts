@@ -1,6 +1,6 @@
 // When is a key's value replaced, and for how long does the one before it work on?
-import { FreeText } from '#crds/fragments.ts';
 import { ROTATE_ANNOTATION } from '#crds/group.ts';
+import { isFreeText } from '#crds/within.ts';
 import { parseDuration } from './duration.ts';
 import type { Millis } from './ports/money.ts';
 
@@ -13,7 +13,7 @@ export function askedFor(annotations: Readonly<Record<string, string>> | undefin
   return asked !== undefined && isRotateText(asked) ? asked : undefined;
 }
 
-export const isRotateText = (text: string): boolean => FreeText.safeParse(text).success;
+export const isRotateText = (text: string): boolean => isFreeText(text);
 
 /** So long a value works beside the one that replaces it. */
 export function overlapOf(

@@ -1,6 +1,6 @@
 // Is a credential named that nobody would read? Legal, but it does nothing (DESIGN 7).
 import { CREDENTIAL_NAMES, credentialsReadBy } from '#core/credential-names.ts';
-import { modelOf } from '#core/entry-price.ts';
+import { modelOf } from '#core/entry-model.ts';
 import type { Finding } from '#core/finding.ts';
 import { didYouMean } from '#core/nearest.ts';
 import { providerOf } from '#core/providers.ts';

@@ -1,15 +1,26 @@
 // Has every entry a price? Without one its model is closed to keys with a budget, and every key has one.
-import { entryPrice, namesPrice } from '#core/entry-price.ts';
+import { namesPrice, type PricedParams } from '#core/entry-model.ts';
+import type { Finding } from '#core/finding.ts';
 import type { Check } from '../check.ts';
 import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
-export const prices: Check = ({ object }) =>
-  toView(InstanceView, object.spec).models.flatMap((entry, index) => {
-    const params = entry.gatewayParams ?? {};
-    if (entryPrice(params).price !== undefined) return [];
+export const prices: Check = ({ object }) => {
+  const { models } = toView(InstanceView, object.spec);
+  return models.every(({ gatewayParams = {} }) => isPriced(gatewayParams)) ? [] : judge(models);
+};
+
+const isPriced = (params: PricedParams): boolean =>
+  params.inputCostPerMillionTokens !== undefined && params.outputCostPerMillionTokens !== undefined;
+
+/** What providers list is a large table, loaded with the first entry that leaves its price to it. */
+async function judge(models: ReadonlyArray<ModelEntryView>): Promise<Finding[]> {
+  const { entryPrice } = await import('#core/entry-price.ts');
+  return models.flatMap((entry, index) => {
+    if (entryPrice(entry.gatewayParams ?? {}).price !== undefined) return [];
     const path = `spec.models[${index}].gatewayParams`;
     return [{ rule: 'ModelNotPriced', path, value: undefined, message: adviceFor(entry), effect: 'warn' as const }];
   });
+}
 
 function adviceFor({ modelName = '', gatewayParams: params = {} }: ModelEntryView): string {
   const absent = (['inputCostPerMillionTokens', 'outputCostPerMillionTokens'] as const).filter(

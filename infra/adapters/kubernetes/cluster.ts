@@ -1,5 +1,4 @@
 // How is the Cluster port spoken over HTTP? The same for Node and for Workers: only the transport differs.
-import * as z from 'zod';
 import {
   type Cluster,
   ClusterError,
@@ -8,6 +7,7 @@ import {
   type Selection,
   type Written,
 } from '../../../functions/core/ports/cluster.ts';
+import { readAllowed, readOffer, readPage } from './answers.ts';
 import { type Answer, createCall, toError } from './call.ts';
 import { AS_US, collectionPath, isNameable, listQuery, objectPath, versionPath } from './path.ts';
 import { readStatus, toRefusal } from './status.ts';
@@ -23,13 +23,6 @@ const PAGE = 500;
 
 type Visitor = (objects: ReadonlyArray<KubeObject>) => void;
 
-const Page = z.object({
-  metadata: z.object({ continue: z.string().optional() }).optional(),
-  items: z.array(z.record(z.string(), z.unknown())).nullable(),
-});
-const Offer = z.object({ resources: z.array(z.object({ name: z.string() })) });
-const Review = z.object({ status: z.object({ allowed: z.boolean() }) });
-
 /** The Cluster port over HTTP. A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
 export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
   const call = createCall(request, giveUpAfter);
@@ -42,10 +35,10 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
     const path = `${collectionPath(resource, selection.namespace)}?${listQuery(selection, limit, token)}`;
     const answer = await call({ method: 'GET', path });
     if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
-    const { items, metadata } = Page.parse(JSON.parse(answer.text));
+    const { items, next } = readPage(answer.text);
     // Items of core lists come without their type; those of custom resources bring it along.
-    const typed = (items ?? []).map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject);
-    return { objects: typed, next: metadata?.continue ?? '' };
+    const typed = items.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject);
+    return { objects: typed, next };
   }
 
   async function visit(resource: Resource, selection: Selection, told: Visitor): Promise<void> {
@@ -122,7 +115,7 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
       const answer = await call({ method: 'GET', path: versionPath(resource) });
       if (answer.status === 404) return false;
       if (answer.status !== 200) throw toError(`asking whether ${resource.plural} are served`, answer);
-      return Offer.parse(JSON.parse(answer.text)).resources.some(({ name }) => name === resource.plural);
+      return readOffer(answer.text).includes(resource.plural);
     },
 
     may: async (user, verb, { group, version, plural }, namespace, name) => {
@@ -134,7 +127,7 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
         spec: { user: username, uid, groups, extra, resourceAttributes },
       });
       if (answer.status !== 201 && answer.status !== 200) throw toError('asking what a user may do', answer);
-      return Review.parse(JSON.parse(answer.text)).status.allowed;
+      return readAllowed(answer.text);
     },
   };
 }

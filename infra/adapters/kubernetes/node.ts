@@ -1,6 +1,6 @@
 // How does a Node process reach an API server: with a kubeconfig, or as a service account in the cluster?
 import { readFile } from 'node:fs/promises';
-import { Agent, type Dispatcher, ProxyAgent, request as send } from 'undici';
+import { type Connections, openConnections } from './connections.ts';
 import { type KubeTransport, USER_AGENT } from './transport.ts';
 
 export interface NodeTransport {
@@ -67,10 +67,10 @@ export function createServiceAccountTransport({
   }));
 }
 
-/** One dispatcher as long as certificates stay the same, so that TLS connections are kept alive. */
+/** The same connections as long as certificates stay the same, so that TLS is not begun anew for each call. */
 function createTransport(read: () => Promise<Access>): NodeTransport {
   let access: { readonly value: Promise<Access>; readonly readAt: number } | undefined;
-  let pool: { readonly key: string; readonly dispatcher: Dispatcher } | undefined;
+  let pool: { readonly key: string; readonly connections: Promise<Connections> } | undefined;
 
   function current(): Promise<Access> {
     if (access === undefined || Date.now() - access.readAt > FRESH_FOR) {
@@ -83,42 +83,26 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
     return access.value;
   }
 
-  function dispatcherOf({ tls, proxy }: Access): Dispatcher {
-    const key = JSON.stringify([Object.entries(tls).map(([name, value]) => [name, String(value)]), proxy]);
-    if (pool?.key === key) return pool.dispatcher;
-    void pool?.dispatcher.close();
-    const connect = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
-    // Times are the caller's (a watch has none): its signal ends a call.
-    const limits = { bodyTimeout: 0, headersTimeout: 0, connections: 32 };
-    const dispatcher =
-      proxy === undefined
-        ? new Agent({ ...limits, connect: { ...connect, keepAlive: true, keepAliveInitialDelay: 30_000 } })
-        : new ProxyAgent({ ...limits, uri: proxy, requestTls: connect });
-    pool = { key, dispatcher };
-    return dispatcher;
+  function connectionsOf({ address, tls, proxy }: Access): Promise<Connections> {
+    const key = JSON.stringify([Object.entries(tls).map(([name, value]) => [name, String(value)]), address, proxy]);
+    if (pool?.key === key) return pool.connections;
+    pool?.connections.then((old) => old.retire()).catch(() => {});
+    const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
+    const connections = openConnections({ address: address.replace(/\/+$/, ''), tls: given, proxy });
+    pool = { key, connections };
+    return connections;
   }
 
   const attempt: KubeTransport = async ({ method, path, accept = 'application/json', contentType, body, signal }) => {
     const now = await current();
-    const response = await send(`${now.address.replace(/\/+$/, '')}${path}`, {
-      method,
-      signal,
-      dispatcher: dispatcherOf(now),
-      headers: {
-        accept,
-        'user-agent': USER_AGENT,
-        ...now.headers,
-        ...(contentType === undefined ? {} : { 'content-type': contentType }),
-      },
-      ...(body === undefined ? {} : { body }),
-    });
-    const retryAfter = response.headers['retry-after'];
-    return {
-      status: response.statusCode,
-      retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
-      text: () => response.body.text(),
-      stream: () => response.body,
+    const { send } = await connectionsOf(now);
+    const headers = {
+      accept,
+      'user-agent': USER_AGENT,
+      ...now.headers,
+      ...(contentType === undefined ? {} : { 'content-type': contentType }),
     };
+    return send({ method, path, headers, body, signal });
   };
 
   return {
@@ -131,8 +115,9 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
       return attempt(request);
     },
     close: async () => {
-      await pool?.dispatcher.destroy();
+      const open = await pool?.connections.catch(() => undefined);
       pool = undefined;
+      await open?.destroy();
     },
   };
 }

@@ -1,28 +1,37 @@
 // What does a refusal of the API server mean to us?
-import * as z from 'zod';
+import { isMap } from '#crds/shapes.ts';
 import type { WriteRefusal } from '../../../functions/core/ports/cluster.ts';
 
 /** The loose part of a `Status` that we read. */
-const Status = z.object({
-  kind: z.literal('Status'),
-  message: z.string().optional(),
-  reason: z.string().optional(),
-  details: z
-    .object({
-      causes: z.array(z.object({ reason: z.string().optional(), field: z.string().optional() })).optional(),
-    })
-    .optional(),
-});
-export type Status = z.infer<typeof Status>;
+export interface Status {
+  readonly kind: 'Status';
+  readonly message?: string;
+  readonly reason?: string;
+  readonly details?: { readonly causes?: ReadonlyArray<{ readonly reason?: string; readonly field?: string }> };
+}
 
 /** The Status in a reply, or undefined for what is none (a proxy's page, a path that is not served). */
 export function readStatus(text: string): Status | undefined {
   try {
-    return Status.safeParse(JSON.parse(text)).data;
+    const json: unknown = JSON.parse(text);
+    return isStatus(json) ? json : undefined;
   } catch {
     return undefined;
   }
 }
+
+const isStatus = (json: unknown): json is Status =>
+  isMap(json) &&
+  json.kind === 'Status' &&
+  isMaybeText(json.message) &&
+  isMaybeText(json.reason) &&
+  (json.details === undefined || (isMap(json.details) && areCauses(json.details.causes)));
+
+const areCauses = (causes: unknown): boolean =>
+  causes === undefined ||
+  (Array.isArray(causes) && causes.every((one) => isMap(one) && isMaybeText(one.reason) && isMaybeText(one.field)));
+
+const isMaybeText = (value: unknown): boolean => value === undefined || typeof value === 'string';
 
 /**
  * | HTTP | says | refusal |

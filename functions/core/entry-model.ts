@@ -1,0 +1,27 @@
+// Which model of which provider is behind an entry, and does its manifest name a price? Without the price table, which is large.
+
+/** The members of `gatewayParams` that this takes: also as admission meets them, broken or absent. */
+export interface PricedParams {
+  readonly model?: string | undefined;
+  readonly customLLMProvider?: string | undefined;
+  readonly inputCostPerMillionTokens?: string | undefined;
+  readonly outputCostPerMillionTokens?: string | undefined;
+  readonly cachedInputCostPerMillionTokens?: string | undefined;
+  readonly cacheWriteCostPerMillionTokens?: string | undefined;
+  readonly maxInputTokens?: number | undefined;
+}
+
+/** The provider ends at the first slash, the rest may hold more of them; `customLLMProvider` overrides it. */
+export function modelOf({ model = '', customLLMProvider }: PricedParams): { provider: string; model: string } {
+  const slash = model.indexOf('/');
+  return { provider: customLLMProvider ?? model.slice(0, Math.max(0, slash)), model: model.slice(slash + 1) };
+}
+
+export function namesPrice(params: PricedParams): boolean {
+  return [
+    params.inputCostPerMillionTokens,
+    params.outputCostPerMillionTokens,
+    params.cachedInputCostPerMillionTokens,
+    params.cacheWriteCostPerMillionTokens,
+  ].some((price) => price !== undefined);
+}
