@@ -86,17 +86,30 @@ function matchConditions(ownUser: string | undefined) {
   return [living, { name: 'not-our-own', expression: `request.userInfo.username != '${ownUser}'` }];
 }
 
-// `npx node infra/webhooks.ts --url https://HOST/SEGMENT | kubectl apply -f -`: for an admission function on a public address.
+const USAGE =
+  'usage: npx node infra/webhooks.ts (--url https://HOST/SEGMENT | --in-cluster) [--failure-policy Fail|Ignore]';
+
+/** What the command line asks for; a text says how to ask. */
+export function toWebhookOptions(args: ReadonlyArray<string>): WebhookOptions | string {
+  const [where, ...rest] = args;
+  const address = where === '--url' ? rest.shift() : undefined;
+  const isAddress = address !== undefined && URL.canParse(address) && address.startsWith('https://');
+  if (!isAddress && where !== '--in-cluster') return USAGE;
+  const target = isAddress ? ({ type: 'url', base: address.replace(/\/+$/, '') } as const) : IN_CLUSTER.target;
+  const [option, failurePolicy = 'Fail', ...more] = rest;
+  const isPolicy = option === undefined || option === '--failure-policy';
+  if (!isPolicy || more.length > 0 || (failurePolicy !== 'Fail' && failurePolicy !== 'Ignore')) return USAGE;
+  return { ...IN_CLUSTER, target, failurePolicy };
+}
+
+// `npx node infra/webhooks.ts --url https://HOST/SEGMENT | kubectl apply -f -`
 if (import.meta.main) {
-  const [option, address = ''] = process.argv.slice(2);
-  const isAddress = option === '--url' && URL.canParse(address) && address.startsWith('https://');
-  if (isAddress) {
-    const target = { type: 'url', base: address.replace(/\/+$/, '') } as const;
-    const { ownUser = '' } = IN_CLUSTER;
-    const items = webhookConfigurations({ target, ownUser });
-    process.stdout.write(`${JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, null, 2)}\n`);
-  } else {
-    process.stderr.write('usage: npx node infra/webhooks.ts --url https://HOST/SEGMENT\n');
+  const options = toWebhookOptions(process.argv.slice(2));
+  if (typeof options === 'string') {
+    process.stderr.write(`${options}\n`);
     process.exitCode = 2;
+  } else {
+    const list = { apiVersion: 'v1', kind: 'List', items: webhookConfigurations(options) };
+    process.stdout.write(`${JSON.stringify(list, null, 2)}\n`);
   }
 }

@@ -1,11 +1,14 @@
 // Does /mutate judge what one object shows as the CRD does: every case of the shared corpus, with the same verdict?
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { cases } from '#crds/cases/all.ts';
 import { type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import { judge } from '#crds/judge.ts';
 import { type KindName, kinds } from '#crds/kinds.ts';
 import { ask, createWorld, depsOf, requestOf } from '../../test/admission/fixtures.ts';
+import { type Mutant, mutant } from '../../test/crds-mutants.ts';
 
 const { cluster } = await createWorld();
 const annotations = { [SHARED_CREDENTIALS_ANNOTATION]: SHARED_CREDENTIALS_ALLOWED };
@@ -23,5 +26,15 @@ describe('a corpus of objects, good and bad', () => {
     expect(status?.message ?? '').toEqual(allowed ? '' : expect.any(String));
     expect(allowed).toBe(one.findings.length === 0);
     for (const [, path] of one.findings) expect(status?.message).toContain(`${path}: `);
+  });
+
+  test('changed in any one place is refused exactly where the schema and its rules refuse it', async () => {
+    const judged = async ({ kind: name, object }: Mutant) => {
+      const kind = kinds.find((one) => one.kind === name);
+      const found = kind === undefined ? [] : judge(kind, object);
+      const { allowed, status } = await ask(depsOf(cluster), '/mutate', requestOf(full(name, object)));
+      expect(allowed, JSON.stringify({ found, status })).toBe(found.length === 0);
+    };
+    await fc.assert(fc.asyncProperty(mutant, judged), { numRuns: 1000 });
   });
 });
