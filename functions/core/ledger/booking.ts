@@ -1,17 +1,18 @@
 // When does PostgreSQL learn what was charged? In batches within about 100 ms, tried again until it has them (LEDGER 8).
-import type { Books, Entry, Marks } from '../ports/books.ts';
+import type { Booked, Books, Entry, Marks } from '../ports/books.ts';
 import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { EntryName, Store, StoreCall } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
+import { toCorrection } from './entry.ts';
 import type { Membership } from './membership.ts';
 import { within } from './within.ts';
 
 export interface Booking {
   /** Only what the store has counted, under which epoch (ports/store.ts says why). Adding the same entry again changes nothing. */
-  add(entry: Entry, epoch: number): void;
+  add(entry: Entry, epoch: number, isMoved?: boolean): void;
   has(entry: Entry): boolean;
   size(): number;
   /** When the oldest entry that PostgreSQL does not have came here, on our clock. */
@@ -41,9 +42,12 @@ interface Waiting {
   readonly entry: Entry;
   /** Under which the store counted it. */
   readonly epoch: number;
+  /** Its hold went through a rebuild (lives.ts). */
+  readonly isMoved: boolean;
   readonly since: Millis;
 }
 
+const NO_EPOCH = -1;
 const GATHER: Millis = 100;
 const SILENCE: Millis = 5000;
 const MOST = 1000;
@@ -94,13 +98,10 @@ export function createBooking(deps: BookingDependencies): Booking {
   const bookNext = async (): Promise<number> => {
     const batch = firstOf(waiting);
     if (batch.length === 0) return Number.POSITIVE_INFINITY;
-    await bookBatch(
-      deps,
-      batch.map(({ entry }) => entry),
-    );
+    const current = await bookBatch(deps, batch);
     for (const { entry } of batch) waiting.delete(keyOf(entry));
     forget(batch.map(({ entry }) => entry));
-    const straight = batch.filter(({ epoch }) => !deps.membership.isIn(epoch));
+    const straight = batch.filter(({ epoch, isMoved }) => isMoved || epoch !== current);
     if (straight.length > 0) deps.onStraight(straight.map(({ entry }) => entry));
     return batch.length;
   };
@@ -113,9 +114,9 @@ export function createBooking(deps: BookingDependencies): Booking {
   };
 
   return {
-    add(entry, epoch) {
+    add(entry, epoch, isMoved = false) {
       const key = keyOf(entry);
-      if (!waiting.has(key)) waiting.set(key, { entry, epoch, since: clock.now() });
+      if (!waiting.has(key)) waiting.set(key, { entry, epoch, isMoved, since: clock.now() });
       gather();
     },
     has: (entry) => waiting.has(keyOf(entry)),
@@ -133,17 +134,31 @@ export function createBooking(deps: BookingDependencies): Booking {
   };
 }
 
-async function bookBatch(deps: BookingDependencies, entries: ReadonlyArray<Entry>): Promise<void> {
+/** Answers the epoch that held when they were booked: what was counted under another may be missing in counters that were loaded since. */
+async function bookBatch(deps: BookingDependencies, batch: ReadonlyArray<Waiting>): Promise<number> {
   const { instanceUid, books, membership, timer } = deps;
-  const from = membership.isOpen() ? membership.from() : undefined;
+  const from = membership.from();
   const marks = from === undefined ? undefined : toMarks(membership.epoch(), from);
-  const { rejected } = await within(timer, SILENCE, 'PostgreSQL', books.book(instanceUid, entries, marks));
+  const entries = await correctMoved(deps, batch);
+  const { rejected, epoch } = await within(timer, SILENCE, 'PostgreSQL', books.book(instanceUid, entries, marks));
   if (rejected.length > 0) {
     deps.metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
     deps.log.error('PostgreSQL put entries aside in entry_rejected', { ids: rejected });
   }
   const ids = new Set(entries.map(({ id }) => id));
   deps.outbox.done([...ids].filter((id) => !deps.isLive(id)));
+  return epoch ?? (membership.isOpen() ? membership.epoch() : NO_EPOCH);
+}
+
+/** The end of a lease that somebody booked before the hold was registered anew: what follows it is a correction. */
+async function correctMoved({ books, timer }: BookingDependencies, batch: ReadonlyArray<Waiting>): Promise<Entry[]> {
+  const moved = batch.filter(({ isMoved }) => isMoved).map(({ entry }) => entry.id);
+  const booked = moved.length === 0 ? new Map() : await within(timer, SILENCE, 'PostgreSQL', books.bookedOf(moved));
+  return batch.flatMap(({ entry, isMoved }) => {
+    const ended: Booked | undefined = booked.get(entry.id)?.find(({ kind }: Booked) => kind === 'expired');
+    if (isMoved && entry.kind === 'correction') return ended === undefined ? [] : [{ ...entry, cost: -ended.cost }];
+    return ended === undefined || entry.kind !== 'settled' ? [entry] : [toCorrection(entry, ended.cost)];
+  });
 }
 
 const toMarks = (epoch: number, { process, acknowledged }: NonNullable<StoreCall['from']>): Marks => ({

@@ -1,5 +1,5 @@
 // Who books what a process counted that is gone? Anybody, from the store's records, one at a time (LEDGER 8).
-import type { Books } from '../ports/books.ts';
+import type { Books, Entry } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Store } from '../ports/store.ts';
@@ -11,6 +11,8 @@ export interface DrainDependencies {
   readonly store: Store;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** The epoch under which these were counted is over: counters that were loaded since may miss them. */
+  readonly onDoubt?: (entries: ReadonlyArray<Entry>) => void;
 }
 
 /** After so long a process that says nothing counts as gone. */
@@ -30,14 +32,16 @@ export async function drain(deps: DrainDependencies, silence: Millis): Promise<n
 }
 
 async function drainAll(
-  { instanceUid, books, store, log, metrics }: DrainDependencies,
+  { instanceUid, books, store, log, metrics, onDoubt }: DrainDependencies,
   silence: Millis,
 ): Promise<number> {
   let drained = 0;
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const { records, calls, epoch } = await store.unbooked(silence, PAGE);
     if (records.length === 0) break;
-    const { rejected } = await books.book(instanceUid, records.map(fromRecord), { epoch, calls });
+    const entries = records.map(fromRecord);
+    const { rejected, epoch: current = epoch } = await books.book(instanceUid, entries, { epoch, calls });
+    if (current !== epoch) onDoubt?.(entries);
     if (rejected.length > 0) {
       metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
       log.error('PostgreSQL put entries aside in entry_rejected', { ids: rejected });

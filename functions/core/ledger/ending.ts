@@ -79,13 +79,21 @@ export function createEnding(deps: EndingDependencies): Ending {
   const releaseInStore = async (operation: ReleaseOperation, note: HoldNote, written: Promise<void>): Promise<void> => {
     const answer = await batch.release(operation);
     const epoch = membership.epoch();
-    markCounted(lives.get(operation.id));
-    free(note);
     const { id } = operation;
+    const live = lives.get(id);
+    markCounted(live);
+    free(note);
     await written;
     lives.delete(id);
-    if (answer.outcome === 'expired') booking.add(toRefund(id, note, answer.charged, storeClock.now()), epoch);
-    else outbox.done([id]);
+    if (answer.outcome === 'expired') {
+      const now = storeClock.now();
+      // Whoever corrects it books it too: the store may forget it before it tells.
+      booking.add(toExpired(id, note, answer.charged, now), epoch);
+      booking.add(toRefund(id, note, answer.charged, now), epoch);
+    } else if (live?.isMoved === true) {
+      // Somebody may have booked the end of its lease before the store forgot it.
+      booking.add(toRefund(id, note, 0n, storeClock.now()), epoch, true);
+    } else outbox.done([id]);
   };
 
   return {
@@ -97,6 +105,7 @@ export function createEnding(deps: EndingDependencies): Ending {
         metrics.add('gateway_operator_ledger_overruns_total');
         log.warn('a reply cost more than its hold', { id, held: `${live.amount}`, cost: `${settlement.cost}` });
       }
+      live.outcome = settlement.cost;
       live.ending = settleOnce(live, toSettled(id, live.note, settlement, storeClock.now()));
       return live.ending;
     },
@@ -104,6 +113,7 @@ export function createEnding(deps: EndingDependencies): Ending {
     async release(id, how) {
       const live = lives.get(id);
       if (live === undefined || live.ending !== undefined) return live?.ending;
+      live.outcome = 'released';
       live.ending = writeRelease(id);
       const called = how?.called === true ? { called: how.called } : {};
       track(releaseInStore({ id, lease: LEASE, ...called }, live.note, live.ending));
@@ -144,9 +154,11 @@ async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, 
   deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
   await written.catch(() => undefined);
   lives.delete(live.id);
-  if (answer.outcome === 'settled') booking.add(entry, epoch);
-  else if (answer.outcome === 'expired') booking.add(toCorrection(entry, answer.charged), epoch);
-  else {
+  if (answer.outcome === 'settled') booking.add(entry, epoch, live.isMoved);
+  else if (answer.outcome === 'expired') {
+    booking.add(toExpired(live.id, live.note, answer.charged, entry.settledAt), epoch);
+    booking.add(toCorrection(entry, answer.charged), epoch);
+  } else {
     log.error('a released hold was settled', { id: live.id, cost: `${entry.cost}` });
     outbox.done([live.id]);
   }

@@ -1,5 +1,5 @@
 // How does a counter get exactly what was spent? PostgreSQL's sum and what the store has beside it, read while nothing is booked (LEDGER 5).
-import type { Reading } from '../ports/books.ts';
+import type { Booked, Reading } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import type { EntryName, Load, Part, Store } from '../ports/store.ts';
@@ -25,8 +25,10 @@ export async function readExactly(
   if (sums.length !== counters.length) throw new Error('PostgreSQL left a sum out');
   const ids = [...new Set(survey.counters.flatMap(({ parts }) => parts.map(({ id }) => id)))];
   const booked = ids.length === 0 ? new Map() : await reading.bookedOf(ids);
+  // A settlement may have become the correction of a lease's end (booking.ts).
   const isBooked = ({ id, kind }: EntryName): boolean =>
-    booked.get(id)?.some((each: { kind: string }) => each.kind === kind) === true;
+    booked.get(id)?.some((each: Booked) => each.kind === kind || (kind === 'settled' && each.kind === 'correction')) ===
+    true;
   const deadline = survey.now + DEADLINE;
   return sums.map((sum, index) => {
     const { spent: shown, parts } = survey.counters[index] ?? { spent: undefined, parts: [] };

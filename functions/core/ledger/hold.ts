@@ -55,7 +55,14 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
   const { amount, operation, at, rates, entry } = taken.value;
   const { note, counters } = operation;
   const since = deps.clock.now();
-  const unended = { known: undefined, written: undefined, isCounted: false, ending: undefined };
+  const unended = {
+    known: undefined,
+    written: undefined,
+    isCounted: false,
+    isMoved: false,
+    outcome: undefined,
+    ending: undefined,
+  };
   // From here on: should the store forget it, it is registered anew.
   deps.lives.set(id, {
     ...{ id, amount, note, counters, since, at, ...unended },

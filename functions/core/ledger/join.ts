@@ -109,14 +109,17 @@ async function registrationsOf({ books, lives, timer }: JoinDependencies): Promi
   const open = [...lives.values()].filter(({ isCounted }) => !isCounted);
   if (open.length === 0) return [];
   const booked = await within(timer, SILENCE, 'PostgreSQL', books.bookedOf(open.map(({ id }) => id)));
-  return open.map((live) => {
+  return open.flatMap((live) => {
+    live.isMoved = true;
     const charged = booked.get(live.id)?.find(({ kind }) => kind === 'expired')?.cost;
-    return toRegistration(live, charged);
+    // The store may have freed it already, and somebody may have what it left.
+    return live.outcome === 'released' && charged === undefined ? [] : [toRegistration(live, charged)];
   });
 }
 
-const toRegistration = ({ id, amount, at, known, note }: Live, charged: Nano | undefined): Registration => ({
-  ...{ id, amount, at, note, lease: LEASE },
+/** One that has told its cost needs no more than that. */
+const toRegistration = ({ id, amount, outcome, at, known, note }: Live, charged: Nano | undefined): Registration => ({
+  ...{ id, amount: typeof outcome === 'bigint' ? outcome : amount, at, note, lease: LEASE },
   ...(known === undefined ? {} : { known }),
   ...(charged === undefined ? {} : { charged }),
 });

@@ -21,6 +21,10 @@ export interface Live {
   written: Nano | undefined;
   /** The store has its ending: it is not under way any more, though its record may not be written yet. */
   isCounted: boolean;
+  /** What its settlement says that it cost; `released` where nothing was consumed; undefined while it is under way. */
+  outcome: Nano | 'released' | undefined;
+  /** Registered under a later epoch than it was taken in: somebody may have booked the end of its lease meanwhile. */
+  isMoved: boolean;
   /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */
   ending: Promise<void> | undefined;
 }

@@ -45,7 +45,7 @@ export function createParts(deps: LedgerDependencies) {
   };
   const onBeat = (): void => {
     void doubts.settle();
-    void drain(deps, GONE_AFTER).catch(() => undefined);
+    void drain({ ...deps, onDoubt: doubts.add }, GONE_AFTER).catch(() => undefined);
   };
   const attendance: Attendance | undefined =
     epochs === undefined || openable === undefined

@@ -49,12 +49,15 @@ export interface Reading {
 }
 
 export interface Books extends Reading {
-  /** Inserts what is not there yet and adds it to the sums, all in one transaction. Entries PostgreSQL refuses are put aside in `entry_rejected`. */
+  /**
+   * Inserts what is not there yet and adds it to the sums, all in one transaction. Entries PostgreSQL refuses are put aside
+   * in `entry_rejected`. With `marks`, answers the epoch that holds in that transaction.
+   */
   book(
     instanceUid: string,
     entries: ReadonlyArray<Entry>,
     marks?: Marks,
-  ): Promise<{ readonly rejected: ReadonlyArray<string> }>;
+  ): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }>;
   /**
    * Nothing of the instance is booked or recounted by anybody while `work` runs: what it reads here and in the store fits
    * together. When it idles for more than 1.5 s the lock is gone, so what it tells the store carries a deadline of 1 s.

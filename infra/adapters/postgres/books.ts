@@ -49,11 +49,12 @@ export function createBooks({ session, months, log }: Deps): Books {
     instanceUid: string,
     entries: ReadonlyArray<Entry>,
     marks?: Marks,
+    onEpoch: (epoch: number) => void = () => undefined,
   ): Promise<ReadonlyArray<string>> => {
     const attempt = () =>
       session.transaction(BACKGROUND_LIMIT, async (query) => {
         await book(query, instanceUid, entries);
-        if (marks !== undefined) await mark(query, instanceUid, marks);
+        if (marks !== undefined) onEpoch(await mark(query, instanceUid, marks));
       });
     let refusal = await refusalOf(attempt);
     if (refusal?.startsWith(NO_PARTITION)) {
@@ -69,15 +70,20 @@ export function createBooks({ session, months, log }: Deps): Books {
       return [first.id];
     }
     const half = Math.ceil(entries.length / 2);
-    const rejected = await bookBatch(instanceUid, entries.slice(0, half), marks);
-    return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half), marks))];
+    const rejected = await bookBatch(instanceUid, entries.slice(0, half), marks, onEpoch);
+    return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half), marks, onEpoch))];
   };
 
   return {
     book: async (instanceUid, entries, marks) => {
       await months.ensure(entries.map(({ id }) => id));
-      const rejected = await each(inPortions(entries, BATCH), (batch) => bookBatch(instanceUid, batch, marks));
-      return { rejected };
+      let epoch: number | undefined;
+      const onEpoch = (seen: number): void => {
+        epoch = seen;
+      };
+      const book = (batch: ReadonlyArray<Entry>) => bookBatch(instanceUid, batch, marks, onEpoch);
+      const rejected = await each(inPortions(entries, BATCH), book);
+      return epoch === undefined ? { rejected } : { rejected, epoch };
     },
     ...readingBy((work, size) => session.run(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, work)),
     exclusively: async (instanceUid, work) => {
@@ -147,14 +153,16 @@ interface BookedRow {
 
 const toBooked = (kind: EntryKind, cost = '0'): Booked => ({ kind, cost: BigInt(cost) });
 
-/** Only of processes that have joined this epoch. */
-async function mark(query: Query, instanceUid: string, { epoch, calls }: Marks): Promise<void> {
-  await query(
-    `update gateway_operator.gateway_process p set calls = greatest(p.calls, m.calls)
+/** Only of processes that have joined this epoch. Answers the one that holds now. */
+async function mark(query: Query, instanceUid: string, { epoch, calls }: Marks): Promise<number> {
+  const [row] = await query<{ epoch: string }>(
+    `with marked as (update gateway_operator.gateway_process p set calls = greatest(p.calls, m.calls)
      from unnest($2::text[], $3::bigint[]) as m (process, calls)
-     where p.instance_uid = $1 and p.process = m.process and p.epoch = $4 and p.calls < m.calls`,
+     where p.instance_uid = $1 and p.process = m.process and p.epoch = $4 and p.calls < m.calls)
+     select epoch from gateway_operator.store_epoch where instance_uid = $1`,
     [instanceUid, [...calls.keys()], [...calls.values()], epoch],
   );
+  return Number(row?.epoch ?? 0);
 }
 
 /** One after the other: what one portion answers, then what the next does. */
