@@ -135,3 +135,26 @@ test('two runs that meet a key which is due write one value, and nothing that wa
   }
   expect(most, 'runs that had made a value of their own').toBeGreaterThan(1);
 });
+
+test('a value that a dead run recorded and nobody was given is retired after ten minutes, also where rotation was cleared', async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+  const first = await working();
+  bed.clock.pass(HOUR);
+  bed.cluster.inject(({ verb }) => {
+    if (isWrite(verb)) throw new Error('killed');
+    return undefined;
+  });
+  await bed.sweep();
+  bed.cluster.inject(() => undefined);
+  bed.restart();
+  await bed.edit(virtualKeys, 'chat', { spec: { rotation: null } });
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  const values = async () => (await bed.database().claims(uid))[0]?.values.length;
+  await pass(MINUTE);
+  expect({ published: await published(), values: await values() }).toEqual({ published: first, values: 2 });
+  await pass(10 * MINUTE);
+  expect({ published: await published(), values: await values() }).toEqual({ published: first, values: 1 });
+  expect(await bed.works(first)).toBe(true);
+  expect((await pass(MINUTE)).actions).toEqual({});
+});

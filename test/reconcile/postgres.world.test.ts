@@ -102,3 +102,34 @@ test('a retained key is adopted with its spend; a deleted instance leaves no cla
   expect(await bed.database().claims(uid)).toEqual([]);
   expect(await bed.works(value)).toBe(false);
 });
+
+test('a rotation ends with both values at work and one that is current, and its ledger is gone on with, as in memory', async () => {
+  const bed = await make();
+  await bed.sweep();
+  const first = await bed.value('chat-key');
+  await bed.spend('chat', '1.25');
+  const rotate = 'auth.gateway-operator.dev/rotate';
+  await bed.edit(virtualKeys, 'chat', { metadata: { annotations: { [rotate]: 'now' } } });
+  expect((await bed.sweep()).actions).toMatchObject({ RotateSecret: 1, RetireValues: 1 });
+  const second = await bed.value('chat-key');
+  expect(second).not.toBe(first);
+  expect([await bed.works(first), await bed.works(second)]).toEqual([true, true]);
+  bed.restart();
+  expect((await bed.sweep()).actions).toEqual({ OpenDatabase: 1 });
+
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  await bed.remove(gatewayInstances, 'main');
+  await bed.sweep();
+  expect(await bed.works(second)).toBe(false);
+  const instance = makeInstance();
+  const annotations = { 'instance.gateway-operator.dev/adopt-ledger': uid };
+  await bed.apply({ ...instance, metadata: { ...instance.metadata, annotations } });
+  expect((await bed.sweep()).failed).toEqual({});
+  expect(await bed.status(virtualKeys, 'chat')).toMatchObject({
+    keyValue: second,
+    currentSpend: '1.25',
+    isActive: true,
+  });
+  expect([await bed.works(first), await bed.works(second)]).toEqual([true, true]);
+  expect((await bed.sweep()).actions).toEqual({});
+});
