@@ -9,6 +9,7 @@ import {
   makeKey,
   makeSecret,
   makeSecrets,
+  PASSWORD,
   RESOURCES,
   virtualKeys,
 } from '../../test/reconcile/bed.ts';
@@ -218,6 +219,15 @@ describe('a Deployment', () => {
     expect(await ready()).toBe('False WorkloadUnreadable');
     expect(await bed.works(await bed.value('chat-key'))).toBe(true);
   });
+});
+
+test('no value of a Secret stands in what runs a gateway', async () => {
+  await running();
+  const text = JSON.stringify(Object.values(PARTS).flatMap((resource) => bed.cluster.objects(resource)));
+  for (const value of [PASSWORD, 'sk-upstream']) {
+    expect(text).not.toContain(value);
+    expect(text).not.toContain(btoa(value));
+  }
 });
 
 describe('a change of the models', () => {
