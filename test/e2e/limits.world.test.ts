@@ -6,8 +6,8 @@ import { eventually, startTestStack, type TestStack } from '../stack.ts';
 let stack: TestStack;
 let openai: OpenAI;
 const messages = [{ role: 'user' as const, content: 'Say hello.' }];
-/** Policies and snapshots are in force within 5 s. */
-const SOON = 5000;
+/** Policies are in force within 5 s of reconcile's write; a busy machine takes its time for that write. */
+const SOON = 12_000;
 
 const ok = async (...words: string[]): Promise<string> => {
   const { code, stdout, stderr } = await stack.kubectl(words);
@@ -16,6 +16,14 @@ const ok = async (...words: string[]): Promise<string> => {
 };
 const patch = (spec: object) =>
   ok('patch', 'virtualkey', 'example-service', '--type=merge', '-p', JSON.stringify({ spec }));
+const patchEntries = (places: ReadonlyArray<number>, params: object) => {
+  const edits = places.flatMap((place) =>
+    Object.entries(params).map(([name, value]) => ({
+      ...{ op: 'add', path: `/spec/models/${place}/gatewayParams/${name}`, value },
+    })),
+  );
+  return ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(edits));
+};
 const ask = async (model = 'sample-small') => {
   try {
     const { response } = await openai.chat.completions.create({ model, messages }).withResponse();
@@ -38,7 +46,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-test('an edited rpmLimit is in force within five seconds, for what was used before it too, and so is its end', async () => {
+test('an edited rpmLimit is in force soon, for what was used before it too, and so is its end', async () => {
   const free = await ask();
   expect(free.headers.get('x-ratelimit-limit-requests')).toBeNull();
   await patch({ rpmLimit: 1000 });
@@ -59,12 +67,21 @@ test('an edited rpmLimit is in force within five seconds, for what was used befo
   expect(again.headers.get('x-ratelimit-limit-requests')).toBeNull();
 });
 
-test('of a hundred requests at once no more run than maxParallelRequests lets', async () => {
+test('of a crowd of slow requests exactly as many run as maxParallelRequests lets', async () => {
+  await patchEntries([1, 2], { model: 'openai/slow' });
   await patch({ maxParallelRequests: 3, tpmLimit: 1_000_000 });
   await until(({ headers }) => headers.get('x-ratelimit-limit-tokens') === '1000000');
-  const answers = await Promise.all(Array.from({ length: 100 }, () => ask()));
-  const codes = new Set(answers.map(({ status, code }) => `${status} ${code ?? ''}`));
-  expect([...codes].sort()).toEqual(['200 ', '429 rate_limit_exceeded']);
+  // Slow entries begin to answer after a second: then the edit of the instance is in force too.
+  const isSlow = async () => {
+    const start = performance.now();
+    await ask('sample-failover');
+    return performance.now() - start > 900;
+  };
+  await eventually(isSlow, (slow) => slow, SOON);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => ask('sample-failover')));
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
+  expect(answers.filter(({ code }) => code === 'rate_limit_exceeded')).toHaveLength(17);
+  expect(answers.find(({ status }) => status === 429)?.headers.get('retry-after')).toBe('1');
   await patch({ maxParallelRequests: null, tpmLimit: null });
   await until(({ headers }) => headers.get('x-ratelimit-limit-tokens') === null);
 });
@@ -83,11 +100,7 @@ test('a model whose own budget is used up is refused by name, told in the status
 });
 
 test('an entry that is full is passed over for another of its name; when all are, the client is told when to come back', async () => {
-  const at = (index: number, name: string, value: unknown) => ({
-    ...{ op: 'add', path: `/spec/models/${index}/gatewayParams/${name}`, value },
-  });
-  const edits = [at(1, 'model', 'openai/sample-small'), at(1, 'rpm', 1), at(2, 'rpm', 1)];
-  await ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(edits));
+  await patchEntries([1, 2], { model: 'openai/sample-small', rpm: 1 });
   const refused = await until(({ status }) => status === 429, 'sample-failover');
   expect(refused.code).toBe('rate_limit_exceeded');
   expect(refused.message).toContain('Nothing that serves the model "sample-failover" takes more now');

@@ -14,8 +14,9 @@ const known = new WeakMap<ScopePolicy, RateLimit>();
 
 /** Undefined where neither a scope nor an entry is limited. */
 export function ratesOf({ scopes, entries = [], tokens = 0 }: HoldRequest): RatesAsked | undefined {
+  const isFree = !scopes.some(({ limits }) => limits !== undefined) && !entries.some((entry) => entry !== undefined);
+  if (isFree) return undefined;
   const limited = scopes.filter(({ limits }) => limits !== undefined);
-  if (limited.length === 0 && entries.every((entry) => entry === undefined)) return undefined;
   return { request: { tokens, limits: limited.map(limitOf), entries }, scopes: limited };
 }
 
