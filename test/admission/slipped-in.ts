@@ -10,7 +10,7 @@ export interface SlippedIn {
   readonly object: KubeObject;
   /** The rule by which the function refuses it: the reason of the condition too. */
   readonly rule: string;
-  /** The condition, False, in which reconcile says it. */
+  /** The condition, False, in which reconcile says it; `SpecValid`: only CRDs of before let it in. */
   readonly condition: string;
 }
 
@@ -263,5 +263,43 @@ export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
     object: of('GatewayInstance', { models: [entry('one', 'creds-gpt-4o'), entry('two', 'creds-gpt-4o')] }),
     rule: 'SharedCredentials',
     condition: 'ModelsReady',
+  },
+  {
+    what: 'a key whose softBudget is above its maxBudget',
+    object: of('VirtualKey', { softBudget: '11' }),
+    rule: 'SoftBudgetAboveMaxBudget',
+    condition: 'SpecValid',
+  },
+  {
+    what: 'a key with a budget that is none, and two more mistakes',
+    object: of('VirtualKey', { maxBudget: 'ten', duration: '99999999d', metadata: { '': 'x' } }),
+    rule: 'Malformed',
+    condition: 'SpecValid',
+  },
+  {
+    what: 'a user without what a key needs',
+    object: of('User', { autoCreateKey: true, keyAlias: undefined, maxBudget: undefined }),
+    rule: 'AutoCreateKeyNeedsField',
+    condition: 'SpecValid',
+  },
+  {
+    what: 'a team that is called nothing',
+    object: of('Team', { teamAlias: ' ' }),
+    rule: 'Malformed',
+    condition: 'SpecValid',
+  },
+  {
+    what: 'an instance of which one entry lacks the credentials that it requires',
+    object: of('GatewayInstance', {
+      models: [entry('one', 'creds-gpt-4o'), entry('two', '', { modelCredentials: undefined })],
+    }),
+    rule: 'CredentialsRequired',
+    condition: 'SpecValid',
+  },
+  {
+    what: 'an instance with one identifier twice',
+    object: of('GatewayInstance', { models: [entry('one', 'creds-gpt-4o'), entry('one', 'creds-claude')] }),
+    rule: 'Duplicate',
+    condition: 'SpecValid',
   },
 ];
