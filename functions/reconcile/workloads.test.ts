@@ -168,6 +168,16 @@ describe('a Deployment', () => {
     },
   );
 
+  test('that runs behind a Service which is not its own does not count as serving', async () => {
+    await running();
+    await bed.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    await bed.sweep();
+    expect(await ready()).toBe('False WorkloadConflict');
+    await bed.remove(PARTS.Service, 'main-gateway');
+    await bed.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+
   test('made meanwhile by another run is met, not made twice', async () => {
     await bed.apply(makeInstance({ workload: { type: 'Deployment' } }));
     await Promise.all([bed.sweep(), bed.hint('GatewayInstance', 'main'), bed.sweep()]);

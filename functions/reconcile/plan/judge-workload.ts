@@ -54,7 +54,9 @@ export function judgeOwn(view: InstanceView): Workload {
   if (live?.there !== true || !live.ours)
     return { reached: problem === undefined ? notMade(held) : { ok: false, ...problem }, url, type, isCurrent: false };
   const running = type === 'Deployment' ? judgeDeployment(live.object) : judgeKnative(live.object);
-  const reached = problem !== undefined && !running.reached.ok ? { ok: false as const, ...problem } : running.reached;
+  // Without its own Service nobody reaches it, however well it runs.
+  const stops = running.reached.ok ? whyNotOurs(view, ['Service']) : problem;
+  const reached = stops === undefined ? running.reached : { ok: false as const, ...stops };
   const waits = problem ?? held;
   return {
     reached:

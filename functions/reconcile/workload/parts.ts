@@ -4,7 +4,7 @@ import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
 
-/** Whoever watches for changes watches these too, as far as they carry `OWNED_LABEL`; `workload/hint.ts` says which instance is meant. */
+/** Whoever watches for changes may watch these too, as far as they carry `OWNED_LABEL`: their owner is the instance that is meant. */
 export const PARTS = {
   Deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
   Service: { group: '', version: 'v1', plural: 'services', kind: 'Service' },
