@@ -1,56 +1,23 @@
 // What do all stores promise about rates? Requests and tokens in any minute, requests at once; with the money or not at all (decision: rate limits).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Millis, Nano, Window } from './money.ts';
-import type { RateLimit, RateRequest } from './rates.ts';
+import type { Millis } from './money.ts';
+import type { RateLimit } from './rates.ts';
 import type { StoreUnderTest } from './store.promises.ts';
 import { modelRates, type RateEvent, rateEventOf } from './store.rates.model.promises.ts';
-import type { Counter, HoldAnswer, HoldOperation, StoreCall, StoreReply } from './store.ts';
+import { LEASE, rated, rateScene } from './store.rates.scene.promises.ts';
 
-const LEASE: Millis = 400;
-const HOUR: Millis = 3_600_000;
 const MINUTE: Millis = 60_000;
 
 /** `make` as in `describeStore`, which runs this too. */
 export function describeRates(make: () => Promise<StoreUnderTest>): void {
   describe('rates', () => {
     let under: StoreUnderTest;
-    let made = 0;
     beforeEach(async () => {
       under = await make();
     });
 
-    const window = (): Window => ({ start: under.now() - HOUR, end: under.now() + HOUR });
-    const counter = (scopeId: string, limit: Nano): Counter => ({ scopeId, limit, window: window() });
-    const rated = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequest> = {}): RateRequest => ({
-      ...{ tokens: 10, limits, entries: [] },
-      ...more,
-    });
-    const call = async (part: Partial<StoreCall>): Promise<StoreReply> => {
-      const nothing = { settles: [], releases: [], renewals: [], loads: [], holds: [] };
-      const reply = await under.store.call({ epoch: under.epoch, ...nothing, ...part });
-      if (reply.outcome !== 'done') throw new Error('the epoch is stale');
-      return reply;
-    };
-    const operation = (rates: RateRequest, more: Partial<HoldOperation> = {}): HoldOperation => {
-      const counters = more.counters ?? [];
-      const note = {
-        ...{ charges: counters.map(({ scopeId, window }) => ({ scopeId, window })) },
-        ...{ model: 'small', identifier: 's-1' },
-      };
-      const sizes = { amount: 1n, least: 1n, deadline: under.now() + HOUR, lease: LEASE };
-      made += 1;
-      return { id: `rate-${made}`, ...sizes, counters, note, rates, ...more };
-    };
-    const take = async (of: HoldOperation): Promise<HoldAnswer | undefined> => (await call({ holds: [of] })).holds[0];
-    const takeMany = async (count: number, rates: RateRequest) =>
-      (await call({ holds: Array.from({ length: count }, () => operation(rates)) })).holds.map(
-        ({ outcome }) => outcome,
-      );
-    const settle = (id: string, tokens?: number) =>
-      call({ settles: [{ id, cost: 0n, ...(tokens === undefined ? {} : { tokens }) }] });
-    const release = (id: string, called?: true) =>
-      call({ releases: [{ id, lease: LEASE, ...(called === undefined ? {} : { called }) }] });
+    const { counter, call, operation, take, takeMany, settle, release } = rateScene(() => under);
     const key: RateLimit = { id: 'key', requests: 10 };
 
     test('as many requests are taken as a minute allows, and not one more', async () => {
