@@ -148,8 +148,25 @@ const listen = {
   ),
 };
 
+const traces = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+    address(/^https?:$/, 'is not an http:// or https:// address'),
+    'A collector that takes OTLP over HTTP in JSON: what runs do is told there as spans. Absent: nowhere.',
+  ),
+  OTEL_EXPORTER_OTLP_HEADERS: withDefault(text, '', '`name=value`, separated by commas.'),
+  OTEL_SERVICE_NAME: optional(text, 'What spans call the process; absent: the function.'),
+};
+
 export const ReconcileEnvironment = {
-  variables: { ...server, ...api, GATEWAY_PROCESSES: processes, GATEWAY_IMAGE: image, ...certificate, ...listen },
+  variables: {
+    ...server,
+    ...api,
+    GATEWAY_PROCESSES: processes,
+    GATEWAY_IMAGE: image,
+    ...certificate,
+    ...listen,
+    ...traces,
+  },
   agreements: [needsCluster],
 };
 
@@ -246,6 +263,7 @@ export type GatewayBindings = ValuesOf<typeof GatewayBindings>;
 const SECRET: ReadonlySet<string> = new Set([
   'PATH_SECRETS',
   'API_TOKEN',
+  'OTEL_EXPORTER_OTLP_HEADERS',
   'UPSTASH_REDIS_REST_TOKEN',
   'CREDENTIALS',
   'HYPERDRIVE',

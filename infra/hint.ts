@@ -1,18 +1,32 @@
-// How does admission tell reconcile "look here"? A CloudEvent, two seconds after the answer.
+// How does admission tell reconcile "look here"? A CloudEvent, a moment after the answer; another where there was nothing to see yet.
 import type { Hint } from '../functions/admission/app.ts';
 
-/** Milliseconds: the API server stores the object only after our answer. */
-const LOOK_AFTER = 2_000;
+/** Milliseconds, one after the other: the API server stores the object only after our answer, and after that of other webhooks. */
+const PAUSES = [250, 1_750];
 
 type Send = (request: Request) => Promise<Response>;
 
 /** Posts hints to this address; rejects when reconcile does not take one, which costs nothing but time. */
 export function createHint(address: string, send: Send): (hint: Hint) => Promise<void> {
   return async (hint) => {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_AFTER));
-    const answer = await send(toEvent(address, hint));
-    if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${await answer.text()}`);
+    for (const pause of PAUSES) {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      const answer = await send(toEvent(address, hint));
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
+      if (hasActed(text)) return;
+    }
   };
+}
+
+/** A report without an action: nothing was to be done, or nothing was stored yet. */
+function hasActed(report: string): boolean {
+  try {
+    const { actions } = JSON.parse(report) as { readonly actions?: object };
+    return Object.keys(actions ?? {}).length > 0;
+  } catch {
+    return false;
+  }
 }
 
 /** In binary mode, with the data of Knative's ApiServerSource in reference mode. */

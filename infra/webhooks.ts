@@ -22,6 +22,8 @@ export interface WebhookOptions {
   readonly failurePolicy?: 'Fail' | 'Ignore';
   /** Our own reconcile identity, e.g. `system:serviceaccount:gateway-operator:reconcile`: never judged. */
   readonly ownUser?: string;
+  /** Hear of deletions too, where no watch does: they are never judged, and a dead function holds up none. */
+  readonly deletions?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
@@ -44,8 +46,24 @@ export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<Ku
       labels: { 'app.kubernetes.io/part-of': 'gateway-operator' },
       ...(options.annotations === undefined ? {} : { annotations: options.annotations }),
     },
-    webhooks: [{ name: `${verb}.gateway-operator.dev`, ...webhook(options, verb), ...extra }],
+    webhooks: [
+      { name: `${verb}.gateway-operator.dev`, ...webhook(options, verb), ...extra },
+      ...(verb === 'validate' && options.deletions === true ? [deletions(options)] : []),
+    ],
   }));
+}
+
+/** Only for the hint that follows it. */
+function deletions(options: WebhookOptions) {
+  const { rules, matchConditions, ...entry } = webhook(options, 'validate');
+  return {
+    name: 'deleted.gateway-operator.dev',
+    ...entry,
+    rules: rules.map((one) => ({ ...one, operations: ['DELETE'] })),
+    matchConditions: matchConditions.filter(({ name }) => name !== 'not-being-deleted'),
+    failurePolicy: 'Ignore',
+    timeoutSeconds: 1,
+  };
 }
 
 function webhook(options: WebhookOptions, verb: string) {
@@ -99,7 +117,7 @@ export function toWebhookOptions(args: ReadonlyArray<string>): WebhookOptions | 
   const [option, failurePolicy = 'Fail', ...more] = rest;
   const isPolicy = option === undefined || option === '--failure-policy';
   if (!isPolicy || more.length > 0 || (failurePolicy !== 'Fail' && failurePolicy !== 'Ignore')) return USAGE;
-  return { ...IN_CLUSTER, target, failurePolicy };
+  return { ...IN_CLUSTER, target, failurePolicy, ...(isAddress ? { deletions: true } : {}) };
 }
 
 // `npx node infra/webhooks.ts --url https://HOST/SEGMENT | kubectl apply -f -`

@@ -216,6 +216,19 @@ describe('a hint to reconcile', () => {
     expect(await told(requestOf(bad))).toEqual([]);
   });
 
+  test('comes for a deletion, which is never judged: not on dry run, not for our own, not for a whole collection', async () => {
+    const deletion = { operation: 'DELETE', object: null, oldObject: bad };
+    const named = { kind: 'VirtualKey', namespace: 'team-a', name: 'billing' };
+    expect(await told(requestOf(good, deletion))).toEqual([expect.objectContaining(named)]);
+    expect(await told(requestOf(good, { ...deletion, dryRun: true }))).toEqual([]);
+    expect(await told(requestOf(good, { ...deletion, name: '' }))).toEqual([]);
+    expect(await told(requestOf(good, { ...deletion, subResource: 'status' }))).toEqual([]);
+    const kind = { group: '', version: 'v1', kind: 'Pod' };
+    expect(await told(requestOf(good, { ...deletion, kind }))).toEqual([]);
+    const own = { own: ['ada'] };
+    expect(await told(requestOf(good, deletion), '/validate', own)).toEqual([]);
+  });
+
   test('that fails harms nobody', async () => {
     const warnings: string[] = [];
     const log = { ...deps.log, warn: (message: string) => void warnings.push(message) };

@@ -13,7 +13,7 @@ import { type Answer, type ReviewRequest, readReview, toReview } from './review.
 import { readSubject, type Subject, withObject } from './subject.ts';
 import { toMessage, toWarnings } from './words.ts';
 
-/** "Look here in two seconds": what reconcile is told after an object was let in. */
+/** "Look here in a moment": what reconcile is told after an object was let in, or is about to go. */
 export interface Hint {
   readonly apiVersion: string;
   readonly kind: string;
@@ -71,7 +71,8 @@ export function createHandle(deps: HandleDeps) {
 
   async function judge(verb: Verb, request: ReviewRequest, timeout: () => number): Promise<Judged> {
     const read = readSubject(request, own);
-    if (read.outcome === 'pass') return { answer: LET_IN };
+    if (read.outcome === 'pass')
+      return { answer: LET_IN, ...(read.deleted === undefined ? {} : { hint: read.deleted }) };
     if (read.outcome === 'malformed') return { answer: { allowed: false, warnings: [], message: read.problem } };
     if (verb === 'mutate') return mutate(read.subject);
     const countdown = createCountdown(deps.timer, timeout);

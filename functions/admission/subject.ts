@@ -32,8 +32,16 @@ export interface Subject {
 /** `pass`: nothing to judge. `malformed`: a denial in these words. */
 export type ReadSubject =
   | { readonly outcome: 'judge'; readonly subject: Subject }
-  | { readonly outcome: 'pass' }
+  /** `deleted`: an object of ours is about to go. */
+  | { readonly outcome: 'pass'; readonly deleted?: Named }
   | { readonly outcome: 'malformed'; readonly problem: string };
+
+export interface Named {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
 
 /** Deeper than any object of ours with its managed fields; what is deeper could overrun a stack. */
 const DEEPEST = 64;
@@ -43,8 +51,9 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
   const { group, version, kind: name } = request.kind;
   const kind = resources.find((one) => one.group === group && one.version === version && one.kind === name);
   const isWrite = request.operation === 'CREATE' || request.operation === 'UPDATE';
-  if (kind === undefined || !isWrite || (request.subResource ?? '') !== '') return { outcome: 'pass' };
+  if (kind === undefined || (request.subResource ?? '') !== '') return { outcome: 'pass' };
   if (own.has(request.userInfo?.username ?? '')) return { outcome: 'pass' };
+  if (!isWrite) return { outcome: 'pass', ...toDeleted(request, kind) };
 
   if (!isMap(request.object)) return { outcome: 'malformed', problem: `object: is no ${kind.kind}; send it as a map` };
   if (isTooDeep(request.object) || isTooDeep(request.oldObject)) {
@@ -60,6 +69,13 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
     request.operation === 'UPDATE' && isMap(request.oldObject) ? toDraft(request.oldObject, request) : undefined;
   const user = toRequester(request.userInfo);
   return { outcome: 'judge', subject: { kind, object, old, user, dryRun: request.dryRun === true } };
+}
+
+/** Never judged: whatever people delete goes. A collection has no name; its objects are reviewed one by one. */
+function toDeleted(request: ReviewRequest, { apiVersion, kind }: KindResource): { readonly deleted?: Named } {
+  const { operation, dryRun, namespace, name } = request;
+  if (operation !== 'DELETE' || dryRun === true || !namespace || !name) return {};
+  return { deleted: { apiVersion, kind, namespace, name } };
 }
 
 /** The same subject with the object changed, as /mutate does before it judges. */

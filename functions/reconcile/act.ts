@@ -1,5 +1,6 @@
 // How is a plan done? Objects at once, the actions of one object in order; each is caught once, and what it changed is learned.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { noTracer } from '#core/ports/tracer.ts';
 import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
 import { registryPerformers, writePolicies } from './act/registry.ts';
@@ -50,11 +51,21 @@ export async function act(actions: ReadonlyArray<Action>, hands: Actor): Promise
 async function doInOrder(turn: ReadonlyArray<Action>, hands: Actor): Promise<Deed[]> {
   const deeds: Deed[] = [];
   for (const action of turn) {
-    const deed = conclude(action, await attempt(() => perform(action, hands), action), hands);
+    const deed = conclude(action, await traced(action, hands), hands);
     deeds.push(deed);
     if (deed.ended !== 'done') break;
   }
   return deeds;
+}
+
+function traced(action: Action, hands: Actor): Promise<Outcome> {
+  const { kind, namespace, name } = action;
+  return (hands.span ?? noTracer).span(`reconcile ${action.action}`, { kind, namespace, name }, async (span) => {
+    const outcome = await attempt(() => perform(action, hands), action);
+    span.add({ outcome: outcome.ended });
+    if (outcome.ended === 'failed') span.fail(outcome.why);
+    return outcome;
+  });
 }
 
 /** One transaction for all of them: they succeed or fail together, but for those whose object has changed. */

@@ -20,7 +20,7 @@ export function createReconcile(deps: ReconcileDeps): Hono {
     if (dry !== undefined && dry !== 'true' && dry !== 'false') {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
-    if (dry !== 'true') return context.json(await run(deps, memory, scope.value));
+    if (dry !== 'true') return context.json(await run(deps, memory, scope.value, req.header('traceparent')));
     const plan = await dryRun(deps, memory, scope.value);
     return req.header('accept')?.includes('text/plain') === true ? context.text(toText(plan)) : context.json({ plan });
   });

@@ -3,6 +3,7 @@ import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
+import type { Tracer } from '#core/ports/tracer.ts';
 import type { CertificateDeps } from './certificates/view.ts';
 
 export interface ReconcileDeps {
@@ -16,6 +17,8 @@ export interface ReconcileDeps {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Absent: nobody follows. */
+  readonly tracer?: Tracer;
   /** Absent: the certificate of admission is somebody else's. */
   readonly certificates?: CertificateDeps;
 }

@@ -30,7 +30,7 @@ export interface Observation {
 const INSTANCES = 16;
 const SECRETS = 32;
 /** Every adapter gives up long before: whatever hangs all the same does not hang the run. */
-const LONGEST: Millis = 20_000;
+const LONGEST: Millis = 60_000;
 
 /** One of the parts of all that the scope holds. Throws only when the API server does not say: then nothing is known, and nothing is planned. */
 export async function observe(look: Look, objects: Objects, all: Objects): Promise<Observation> {

@@ -6,6 +6,7 @@ import type { CertificateReport } from './certificates/keep.ts';
 import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.ts';
 import type { Objects } from './observe/objects.ts';
 import { type Held, toHeldMessage } from './plan/hold.ts';
+import type { Unconverged } from './unconverged.ts';
 import type { OwnKind } from './world.ts';
 
 export interface Report {
@@ -40,6 +41,7 @@ export interface PartOutcome {
   /** Instances that could not be looked at. A spec that is none is told in its status: that is no failure of the run. */
   readonly unobserved: number;
   readonly away: ReadonlyArray<AwayRow>;
+  readonly unconverged: Unconverged;
 }
 
 interface AwayRow {

@@ -1,6 +1,7 @@
 // How does one run go? In parts that never wait for each other: observe once, then plan and act until nothing is left to do.
 
 import { toTimestamp } from '#core/conditions.ts';
+import { noTracer, type Span } from '#core/ports/tracer.ts';
 import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
@@ -17,6 +18,7 @@ import type { Held } from './plan/hold.ts';
 import { plan } from './plan.ts';
 import { countObserved, type PartOutcome, type PlannedRow, type Report, toHeldRow, toReport, toRow } from './report.ts';
 import type { Scope } from './scope.ts';
+import { oldestUnconverged } from './unconverged.ts';
 import type { World } from './world.ts';
 
 /** Longer than any chain of steps; a plan that never ends is a bug that must not run for ever. */
@@ -26,8 +28,27 @@ const PARTS = 64;
 /** So often the same action is tried when somebody else was faster. */
 const MOST_TRIES = 3;
 
-/** Rejects only when the API server cannot say what there is. */
-export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<Report> {
+/** Rejects only when the API server cannot say what there is. `parent`: the trace of whoever asked. */
+export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope, parent?: string): Promise<Report> {
+  const { look, ...at } = scope;
+  return (deps.tracer ?? noTracer).span(
+    'reconcile',
+    { look, ...at },
+    async (span) => {
+      const report = await runTraced(deps, memory, scope, span);
+      const { observed, actions, failed } = report;
+      span.add({ observed: total(observed), actions: total(actions), failed: total(failed) });
+      if (total(failed) > 0) span.fail(Object.keys(failed).join(', '));
+      return report;
+    },
+    parent,
+  );
+}
+
+const total = (counts: Readonly<Partial<Record<string, number>>>): number =>
+  Object.values(counts).reduce((sum: number, count) => sum + (count ?? 0), 0);
+
+async function runTraced(deps: ReconcileDeps, memory: Memory, scope: Scope, span: Span): Promise<Report> {
   const started = deps.clock.now();
   // First: without it nothing new gets in, and nothing else has to be read for it.
   const { certificates } = deps;
@@ -36,13 +57,20 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   const all = await loadObjects(deps.cluster, scope);
   const observed = countObserved(all);
   const look: Look = { deps, memory, now: started, sweeps: scope.look === 'everywhere', acts: true, discovered: {} };
-  const ended = await Promise.allSettled(await inParts(all, (part) => runPart(look, part, all)));
+  const ended = await Promise.allSettled(
+    await inParts(all, (part) => {
+      const { instances, keys } = part;
+      const attributes = { instances: [...instances.keys()].join(' ').slice(0, 200), keys: keys.size };
+      return span.span('reconcile part', attributes, (within) => runPart(look, part, all, within));
+    }),
+  );
   const outcomes = ended.map((part) => {
     if (part.status === 'rejected') throw part.reason;
     return part.value;
   });
   const told = certificate !== undefined && (certificate.actions.length > 0 || certificate.failed !== undefined);
   const report = { ...toReport(observed, outcomes), ...(told ? { certificate } : {}) };
+  if (look.sweeps) tellUnconverged(deps, outcomes);
   tell(deps, report, deps.clock.now() - started);
   return report;
 }
@@ -57,7 +85,7 @@ async function inParts<T>(all: Objects, visit: (part: Objects) => Promise<T>): P
   }).then((parts) => parts.map(([visited]) => visited));
 }
 
-async function runPart(look: Look, part: Objects, all: Objects): Promise<PartOutcome> {
+async function runPart(look: Look, part: Objects, all: Objects, span: Span): Promise<PartOutcome> {
   const { deps, memory, now } = look;
   const { world, links } = await observe(look, part, all);
   const tries = new Map<string, number>();
@@ -68,13 +96,22 @@ async function runPart(look: Look, part: Objects, all: Objects): Promise<PartOut
     held = planned.held;
     const todo = planned.actions.filter((action) => isWorthTrying(action, tries));
     if (todo.length === 0) break;
-    const done = await act(todo, { deps, memory, now, world, links });
+    const done = await act(todo, { deps, memory, now, world, links, span });
     // What succeeded may be due once more (a status after another step); what failed waits for the next run.
     for (const { action, ended } of done) if (ended === 'failed') tries.set(identify(action), MOST_TRIES);
     deeds.push(...done);
   }
   const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path));
-  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory) };
+  const unconverged = oldestUnconverged(world, now);
+  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory), unconverged };
+}
+
+/** By kind, none is 0: an alert needs a number that comes back. */
+function tellUnconverged({ metrics }: ReconcileDeps, parts: ReadonlyArray<PartOutcome>): void {
+  for (const kind of ['GatewayInstance', 'VirtualKey', 'User', 'Team'] as const) {
+    const oldest = parts.reduce((most, { unconverged }) => Math.max(most, unconverged[kind]), 0);
+    metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', oldest / 1000, { kind });
+  }
 }
 
 /** The same, but acts are only foreseen. */

@@ -14,12 +14,14 @@ import { ReconcileEnvironment, readEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
 import { createTending } from '../tending.ts';
+import { openTraces } from '../traces.ts';
 import { type Listening, type Swept, startListening } from './listen.ts';
 
 main(async () => {
   const environment = readEnvironment(ReconcileEnvironment, process.env);
   const log = processLog('reconcile', environment.LOG_LEVEL);
   const api = await openApi(environment);
+  const traces = await openTraces(environment, 'gateway-operator-reconcile', log);
   const node = nodeDependencies();
   const metrics = createMetrics();
   const backends = createBackends<Database>({
@@ -40,9 +42,11 @@ main(async () => {
     platform,
     log,
     metrics,
+    ...(traces === undefined ? {} : { tracer: traces }),
     ...certificatesOf(environment),
   });
   const close = async () => {
+    await traces?.close();
     await backends.close();
     await api.close();
   };

@@ -7,10 +7,12 @@ import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
 import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { type Backends, DatabaseUnreachable, type StoreHealth } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
+import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
+import type { Tracer } from '#core/ports/tracer.ts';
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
 import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
@@ -25,6 +27,9 @@ export type Database = Registry & Books & { policies(instanceUid: string): Polic
 export interface BedOptions {
   /** Real databases in place of those in memory. */
   readonly openDatabase?: (dbname: string) => Database;
+  /** In place of none. */
+  readonly metrics?: Metrics;
+  readonly tracer?: Tracer;
   /** In place of real time. */
   readonly timer?: Timer;
   /** When the clock begins. */
@@ -87,7 +92,7 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed({ openDatabase, start = START, clusters, timer }: BedOptions = {}): Bed {
+export function createBed({ openDatabase, start = START, clusters, timer, metrics, tracer }: BedOptions = {}): Bed {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
@@ -151,7 +156,13 @@ export function createBed({ openDatabase, start = START, clusters, timer }: BedO
       },
       timer: timer ?? realTimer,
       log,
-      metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '# metrics\n' },
+      metrics: metrics ?? {
+        add: () => undefined,
+        set: () => undefined,
+        observe: () => undefined,
+        render: () => '# metrics\n',
+      },
+      ...(tracer === undefined ? {} : { tracer }),
     });
   let app = makeApp();
 

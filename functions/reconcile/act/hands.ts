@@ -1,5 +1,6 @@
 // What does doing an action need, and how did it end?
 import type { Millis } from '#core/ports/money.ts';
+import type { Tracer } from '#core/ports/tracer.ts';
 import type { ActionName, ActionOf } from '../action.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Fact } from '../learn.ts';
@@ -13,6 +14,8 @@ export interface Hands {
   /** As it is after the actions before this one. */
   readonly world: World;
   readonly links: Links;
+  /** Of the part of the run that this is done for. */
+  readonly span?: Tracer;
 }
 
 export type Outcome =

@@ -1,0 +1,184 @@
+// Do Knative's own sources, as they are, make reconcile look? Its PingSource and ApiServerSource adapters, and admission's hints, against real processes.
+import { execFile } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
+import { openCertificates } from '../../infra/local/certificates.ts';
+import { put } from '../../infra/local/manifests.ts';
+import { webhookConfigurations } from '../../infra/webhooks.ts';
+import { whyNoControlPlane } from '../control-plane.ts';
+import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { eventually, run, temporaryFolder } from '../stack.ts';
+import { type NodeProcess, startNode } from './node-process.ts';
+import { apply, applyKinds, sampleFor } from './world.ts';
+
+const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const assets = process.env.KUBEBUILDER_ASSETS ?? '';
+const missing = [join(assets, 'knative/mtping'), join(assets, 'kwok'), join(KIT, 'start-nodes.sh')].find(
+  (file) => !existsSync(file) && !existsSync(file.replace(/kwok$/, 'nodes/kwok')),
+);
+const why = whyNoControlPlane() ?? (missing === undefined ? undefined : `no ${missing}`);
+
+describe.skipIf(why !== undefined)(`hints on Knative${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+  const folder = temporaryFolder();
+  const state = join(folder, 'state');
+  const script = async (name: string, ...args: string[]) =>
+    (await promisify(execFile)(join(KIT, name), args)).stdout.trim();
+  let kubeconfig: string;
+  let cluster: Cluster;
+  let postgres: TestPostgres;
+  let reconcile: NodeProcess;
+  let admission: NodeProcess;
+  const closing: Array<() => Promise<unknown>> = [];
+
+  beforeAll(async () => {
+    [kubeconfig, postgres] = await Promise.all([script('start.sh', state), startPostgres()]);
+    await script('start-nodes.sh', state);
+    await script('start-knative.sh', state);
+    const transport = await createKubeconfigTransport(kubeconfig);
+    closing.push(transport.close);
+    cluster = createCluster({ request: transport.request });
+    await applyKinds(cluster);
+    const node = DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output));
+    const [certificates] = await Promise.all([openCertificates(folder, new Date()), writeBundles(folder, node)]);
+    reconcile = await startNode(join(folder, 'node/reconcile.mjs'), {
+      KUBECONFIG: kubeconfig,
+      GATEWAY_PROCESSES: 'one',
+    });
+    const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
+    writeFileSync(cert, certificates.cert);
+    writeFileSync(key, certificates.key);
+    admission = await startNode(join(folder, 'node/admission.mjs'), {
+      KUBECONFIG: kubeconfig,
+      RECONCILE_URL: reconcile.url,
+      TLS_CERT_FILE: cert,
+      TLS_KEY_FILE: key,
+    });
+    closing.push(
+      () => admission.stop(),
+      () => reconcile.stop(),
+    );
+    await kubectl('apply', '-f', 'infra/kubernetes/access.yaml', '-f', 'infra/knative/operator.yaml');
+    // Nothing runs Services here: their address is what the kit says.
+    await script('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
+    await apply(
+      cluster,
+      sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9').filter(({ kind }) => kind === 'Secret'),
+    );
+    const base = admission.url;
+    hooks = webhookConfigurations({ target: { type: 'url', base }, caBundle: certificates.ca, deletions: true });
+  }, 120_000);
+  afterAll(async () => {
+    for (const close of closing) await close();
+    if (existsSync(join(state, 'stop'))) await promisify(execFile)(join(state, 'stop'));
+    await postgres?.stop();
+  }, 60_000);
+
+  let hooks: ReturnType<typeof webhookConfigurations>;
+  const kubectl = async (...args: string[]) => {
+    const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: kubeconfig });
+    expect(`${code} ${stderr}`).toBe('0 ');
+    return stdout;
+  };
+  const sample = async (kind: string) => {
+    const all = sampleFor({ host: 'unused', port: 1, username: 'u', password: 'p', dbname: 'd' }, 'http://127.0.0.1:9');
+    return all.filter((object) => object.kind === kind);
+  };
+  const statusOf = async (kind: typeof virtualKeys, name: string) =>
+    ((await cluster.get(kind, 'default', name))?.status ?? {}) as Record<string, unknown>;
+  const isReady = (kind: string, name: string) => async () => {
+    const source = JSON.parse(await kubectl('-n', 'gateway-operator', 'get', kind, name, '-o', 'json')) as {
+      status?: { conditions?: ReadonlyArray<{ type: string; status: string }> };
+    };
+    return source.status?.conditions?.find(({ type }) => type === 'Ready')?.status;
+  };
+  const patience = 90_000;
+
+  test('the ApiServerSource names an instance and a user, and reconcile looks at them', async () => {
+    await eventually(isReady('apiserversource', 'changes'), (ready) => ready === 'True', patience);
+    await script('knative.sh', state, 'apiserver', 'gateway-operator/changes');
+    await apply(cluster, await sample('GatewayInstance'));
+    await eventually(
+      () => statusOf(gatewayInstances, 'sample'),
+      ({ observedGeneration }) => observedGeneration === 1,
+      patience,
+    );
+    await apply(cluster, await sample('Team'));
+    await apply(cluster, await sample('User'));
+    // Its key is made by the same look.
+    await eventually(
+      () => statusOf(virtualKeys, 'alice'),
+      ({ isActive }) => isActive === true,
+      patience,
+    );
+    const uid = (await cluster.get(users, 'default', 'alice'))?.metadata.uid ?? '';
+    await cluster.delete(users, 'default', 'alice', uid);
+    await eventually(
+      () => cluster.get(users, 'default', 'alice'),
+      (user) => user === undefined,
+      patience,
+    );
+  });
+
+  test('the PingSource is a sweep: it finds a key that nobody told it of', async () => {
+    await apply(cluster, await sample('VirtualKey'));
+    expect((await statusOf(virtualKeys, 'example-service')).isActive).toBeUndefined();
+    const patch = JSON.stringify({ spec: { schedule: '*/2 * * * * *' } });
+    await kubectl('-n', 'gateway-operator', 'patch', 'pingsource', 'every-minute', '--type=merge', '-p', patch);
+    await eventually(isReady('pingsource', 'every-minute'), (ready) => ready === 'True', patience);
+    await script('knative.sh', state, 'ping');
+    await eventually(
+      () => statusOf(virtualKeys, 'example-service'),
+      ({ isActive }) => isActive === true,
+      patience,
+    );
+    await kubectl('-n', 'gateway-operator', 'delete', 'pingsource', 'every-minute');
+  });
+
+  test('what Knative posts is taken: nothing was refused', async () => {
+    const { printed } = reconcile;
+    expect(printed()).not.toContain('"level":"error"');
+    const answers = await fetch(reconcile.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/cloudevents+json' },
+      body: JSON.stringify({
+        specversion: '1.0',
+        id: '1',
+        source: '/test',
+        type: 'dev.knative.apiserver.ref.update',
+        data: { kind: 'GatewayInstance', namespace: 'default', name: 'sample' },
+      }),
+    });
+    expect(answers.status).toBe(200);
+  });
+
+  test('a key is hinted by admission when it is created, and when it is deleted: neither waits for a sweep', async () => {
+    for (const configuration of hooks) await put(cluster, configuration, true);
+    const [key] = await sample('VirtualKey');
+    if (key === undefined) throw new Error('the sample has no key');
+    const hinted = {
+      ...key,
+      metadata: { ...key.metadata, name: 'hinted' },
+      spec: { ...(key.spec as object), keyAlias: 'hinted' },
+    };
+    await put(cluster, hinted, true);
+    await eventually(
+      () => statusOf(virtualKeys, 'hinted'),
+      ({ isActive }) => isActive === true,
+      patience,
+    );
+    await kubectl('-n', 'default', 'delete', 'vk', 'hinted', '--timeout=30s');
+    expect(await cluster.get(virtualKeys, 'default', 'hinted')).toBeUndefined();
+    expect(await cluster.get(RESOURCES.secrets, 'default', 'hinted-key')).toBeUndefined();
+    // With nobody there a deletion is not held up, and nothing else gets in.
+    expect(await admission.stop()).toBe(0);
+    await kubectl('-n', 'default', 'delete', 'vk', 'example-service', '--wait=false');
+  });
+});
