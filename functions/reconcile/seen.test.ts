@@ -1,6 +1,5 @@
 // What do those see who watch over it: metrics, spans, a report?
 import { beforeEach, expect, test } from 'vitest';
-import { createMetrics } from '#adapters/metrics.ts';
 import { noTracer, type Span } from '#core/ports/tracer.ts';
 import {
   type Bed,
@@ -14,15 +13,13 @@ import {
 } from '../../test/reconcile/bed.ts';
 
 let bed: Bed;
-let metrics: ReturnType<typeof createMetrics>;
 let spans: string[];
 beforeEach(() => {
-  metrics = createMetrics();
   spans = [];
-  bed = createBed({ metrics, tracer: recorder('') });
+  bed = createBed({ tracer: recorder('') });
 });
 const oldest = (kind: string) =>
-  Number(new RegExp(`oldest_unconverged_seconds{kind="${kind}"} (\\S+)`).exec(metrics.render())?.[1] ?? Number.NaN);
+  Number(new RegExp(`oldest_unconverged_seconds{kind="${kind}"} (\\S+)`).exec(bed.metrics.render())?.[1] ?? Number.NaN);
 
 function recorder(above: string): Span {
   return {
@@ -71,7 +68,7 @@ test('a key that somebody blocked is as it should be; one whose deletion is held
 test('what a run observed, did and took is a metric, by kind, action and outcome', async () => {
   await bed.apply(...makeSecrets(), makeInstance(), makeKey());
   await bed.sweep();
-  const text = metrics.render();
+  const text = bed.metrics.render();
   expect(text).toContain('gateway_operator_reconcile_observed{kind="VirtualKey"} 1');
   expect(text).toContain('gateway_operator_reconcile_actions_total{action="CreateSecret",outcome="done"} 1');
   expect(text).toMatch(/gateway_operator_reconcile_duration_seconds_count 1/);

@@ -5,6 +5,7 @@ import { createMemoryBooks } from '#adapters/memory/books.ts';
 import { createMemoryCluster, type MemoryCluster } from '#adapters/memory/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
 import { createMemoryRegistry } from '#adapters/memory/registry.ts';
+import { createMetrics } from '#adapters/metrics.ts';
 import { type Backends, DatabaseUnreachable, type StoreHealth } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Metrics } from '#core/ports/clock.ts';
@@ -28,7 +29,6 @@ export interface BedOptions {
   /** Real databases in place of those in memory. */
   readonly openDatabase?: (dbname: string) => Database;
   /** In place of none. */
-  readonly metrics?: Metrics;
   readonly tracer?: Tracer;
   /** In place of real time. */
   readonly timer?: Timer;
@@ -41,6 +41,7 @@ export interface BedOptions {
 export interface Bed {
   readonly cluster: MemoryCluster;
   readonly log: MemoryLog;
+  readonly metrics: Metrics;
   readonly clock: { now(): number; pass(millis: number): void };
   /** The database of this name, as its owner sees it. */
   database(dbname?: string): Database;
@@ -92,7 +93,7 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed({ openDatabase, start = START, clusters, timer, metrics, tracer }: BedOptions = {}): Bed {
+export function createBed({ openDatabase, start = START, clusters, timer, tracer }: BedOptions = {}): Bed {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
@@ -103,6 +104,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, metric
   });
   const cluster: Cluster = clusters?.ours ?? memory;
   const log = createMemoryLog();
+  const metrics = createMetrics();
   const databases = new Map<string, Database>();
   const refused = new Set<string>();
   const open = (dbname: string): Database => {
@@ -156,12 +158,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, metric
       },
       timer: timer ?? realTimer,
       log,
-      metrics: metrics ?? {
-        add: () => undefined,
-        set: () => undefined,
-        observe: () => undefined,
-        render: () => '# metrics\n',
-      },
+      metrics,
       ...(tracer === undefined ? {} : { tracer }),
     });
   let app = makeApp();
@@ -180,6 +177,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, metric
   const bed: Bed = {
     cluster: memory,
     log,
+    metrics,
     clock,
     database: (dbname = 'gateway') => open(dbname),
     refuse: (on, dbname = 'gateway') => {
