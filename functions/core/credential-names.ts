@@ -25,13 +25,23 @@ const READ: Readonly<Record<DialectName, ReadonlyArray<string>>> = {
 const ADDRESS_PART = /^[A-Za-z0-9][-A-Za-z0-9.:]*$/;
 
 export function credentialsReadBy(provider: Provider): ReadonlyArray<string> {
-  return [...READ[provider.dialect], ...partsOf(provider)];
+  const known = readBy.get(provider);
+  if (known !== undefined) return known;
+  const read = [...READ[provider.dialect], ...partsOf(provider)];
+  readBy.set(provider, read);
+  return read;
 }
+
+/** Rows are constants: what is read of each is made out once. */
+const readBy = new WeakMap<Provider, ReadonlyArray<string>>();
 
 /** Credentials that the provider's own address is made of. */
 export function partsOf({ base = '' }: Provider): ReadonlyArray<string> {
+  if (!base.includes('{')) return NONE;
   return [...new Set([...base.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name))];
 }
+
+const NONE: ReadonlyArray<string> = [];
 
 /** The provider's own address; undefined where it has none, or what it is made of is not there. */
 export function ownAddress(provider: Provider, credentials: Readonly<Record<string, string>>): string | undefined {

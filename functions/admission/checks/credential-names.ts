@@ -10,12 +10,14 @@ import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
 export const credentialNames: Check = ({ object }) =>
   toView(InstanceView, object.spec).models.flatMap((entry, index) =>
-    Object.keys(entry.modelCredentials?.keys ?? {}).flatMap((name) =>
-      judge(entry, name, `spec.models[${index}].modelCredentials.keys${toMember(name)}`),
-    ),
+    Object.keys(entry.modelCredentials?.keys ?? {}).flatMap((name) => judge(entry, name, index)),
   );
 
-function judge({ gatewayParams = {} }: ModelEntryView, name: string, path: string): Finding[] {
+function judge({ gatewayParams = {} }: ModelEntryView, name: string, index: number): Finding[] {
+  const { provider } = modelOf(gatewayParams);
+  const read = credentialsReadBy(providerOf(provider));
+  if (read.includes(name)) return [];
+  const path = `spec.models[${index}].modelCredentials.keys${toMember(name)}`;
   const found = { path, value: undefined, effect: 'warn' } as const;
   if (!CREDENTIAL_NAMES.includes(name)) {
     const advice = didYouMean(name, CREDENTIAL_NAMES) || `; remove it, or choose among ${CREDENTIAL_NAMES.join(', ')}`;
@@ -23,9 +25,6 @@ function judge({ gatewayParams = {} }: ModelEntryView, name: string, path: strin
       { rule: 'UnknownCredentialName', message: `no provider reads a credential of this name${advice}`, ...found },
     ];
   }
-  const { provider } = modelOf(gatewayParams);
-  const read = credentialsReadBy(providerOf(provider));
-  if (read.includes(name)) return [];
   const message = `requests to ${JSON.stringify(provider)} do not carry it; ${ADVICE.get(name) ?? `remove it: they carry ${read.join(', ')}`}`;
   return [{ rule: 'CredentialNotRead', message, ...found }];
 }

@@ -1,20 +1,19 @@
 // Are the credential Secrets of the model entries there, with every entry that they map?
 import { judgeCredentials } from '#core/rules/instance-secrets.ts';
 import type { Check } from '../check.ts';
-import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
-import { readSecret } from './read-secret.ts';
+import { InstanceView, type SecretRefView, toView } from '../spec-views.ts';
+import { toRead } from './read-secret.ts';
 
 export const modelCredentials: Check = async ({ object }, lookup) => {
   const { namespace } = object.metadata;
-  const judgeEntry = async ({ identifier, modelCredentials }: ModelEntryView, index: number) => {
-    const { nameRef, keys } = modelCredentials ?? {};
-    if (nameRef === undefined || keys === undefined) return [];
-    return judgeCredentials(
-      { nameRef, keys },
-      { index, identifier },
-      namespace,
-      await readSecret(namespace, nameRef, lookup),
-    );
-  };
-  return (await Promise.all(toView(InstanceView, object.spec).models.map(judgeEntry))).flat();
+  const { models } = toView(InstanceView, object.spec);
+  const secrets = await Promise.all(
+    models.map(({ modelCredentials: { nameRef } = NONE }) => nameRef && lookup.secret(namespace, nameRef)),
+  );
+  return models.flatMap(({ identifier, modelCredentials: { nameRef, keys } = NONE }, index) => {
+    const secret = secrets[index] || undefined;
+    return nameRef ? judgeCredentials({ nameRef, keys }, { index, identifier }, namespace, toRead(secret)) : [];
+  });
 };
+
+const NONE: SecretRefView = { nameRef: undefined, keys: {} };

@@ -8,11 +8,9 @@ import type { Check } from '../check.ts';
 import { InstanceView, type ModelEntryView, toView } from '../spec-views.ts';
 
 export const providers: Check = ({ object }) =>
-  toView(InstanceView, object.spec).models.flatMap((entry, index) =>
-    judgeEntry(entry, `spec.models[${index}].gatewayParams`),
-  );
+  toView(InstanceView, object.spec).models.flatMap((entry, index) => judgeEntry(entry, index));
 
-function judgeEntry({ gatewayParams, modelCredentials }: ModelEntryView, at: string): Finding[] {
+function judgeEntry({ gatewayParams, modelCredentials }: ModelEntryView, index: number): Finding[] {
   const slash = gatewayParams?.model?.indexOf('/') ?? -1;
   const override = gatewayParams?.customLLMProvider;
   const provider = override ?? (slash > 0 ? gatewayParams?.model?.slice(0, slash) : undefined);
@@ -20,6 +18,9 @@ function judgeEntry({ gatewayParams, modelCredentials }: ModelEntryView, at: str
   const has = (name: string) => Object.hasOwn(modelCredentials?.keys ?? {}, name);
   const hasAddress = gatewayParams?.apiBase !== undefined || has('apiBase');
   const absent = partsOf(providerOf(provider)).filter((name) => !has(name));
+  const reached = hasAddress || (providerOf(provider).base !== undefined && absent.length === 0);
+  if (reached && knowsProvider(provider)) return [];
+  const at = `spec.models[${index}].gatewayParams`;
   const path = override === undefined ? `${at}.model` : `${at}.customLLMProvider`;
   const found = { path, value: override ?? gatewayParams?.model, effect: 'warn' } as const;
   const meant = knowsProvider(provider) ? undefined : nearest(provider, KNOWN_PROVIDERS);

@@ -33,10 +33,12 @@ export const secretNotFound = ({ namespace, name, namePath, entry }: SecretUse):
 
 /** One finding for each mapped entry that the Secret lacks. */
 export function missingEntries(use: SecretUse, { data, listed }: NonNullable<ReadSecret>): Finding[] {
+  const isThere = (entry: string | undefined) => entry === undefined || Object.hasOwn(data, entry);
+  if (Object.values(use.keys).every(isThere)) return [];
   const there = Object.keys(data).sort().slice(0, 10);
   const has = listed ? ` (it has ${there.length === 0 ? 'none' : there.join(', ')})` : '';
   return Object.entries(use.keys).flatMap(([member, entry]): Finding[] => {
-    if (entry === undefined || Object.hasOwn(data, entry)) return [];
+    if (entry === undefined || isThere(entry)) return [];
     const message = `Secret ${JSON.stringify(use.name)} has no such entry${forEntry(use.entry)}; add it to the Secret, or correct the name${has}`;
     const path = `${use.keysPath}${toMember(member)}`;
     return [{ rule: 'SecretEntryMissing', path, value: entry, message, effect: 'refuse-unless-dry-run' }];
