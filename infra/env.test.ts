@@ -20,6 +20,7 @@ test.each([
   ['ADMISSION_SERVICE', 'admission', 'is not NAMESPACE/NAME'],
   ['ADMISSION_SERVICE', 'a/b/c', 'is not NAMESPACE/NAME'],
   ['ADMISSION_SECRET', 'Admission TLS', 'is not a name'],
+  ['RETAIN_MONTHS', '1', 'is not a number of months, at least 2'],
   ['CERTIFICATE_LIFETIME', '59m', 'is not a duration of at least 1h'],
   ['CERTIFICATE_LIFETIME', '3 months', 'is not a duration of at least 1h'],
 ])('%s=%s is refused: it %s', (name, value, problem) => {

@@ -53,6 +53,11 @@ const lifetime = converted((text) => {
   return millis !== undefined && millis >= SHORTEST_LIFETIME ? millis : undefined;
 }, 'is not a duration of at least 1h, like `90d`');
 
+const months = converted(
+  (text) => (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= 2 ? Number(text) : undefined),
+  'is not a number of months, at least 2',
+);
+
 const processes = withDefault(
   oneOf('one', 'many'),
   'many',
@@ -125,6 +130,13 @@ export const AdmissionEnvironment = {
   agreements: [needsCluster, needsAudience, needsWholeTls],
 };
 
+const retention = {
+  RETAIN_MONTHS: optional(
+    months,
+    'Entries of this month and of so many before it are kept, older months are dropped whole; sums stay. Absent: for ever.',
+  ),
+};
+
 const certificate = {
   ADMISSION_SERVICE: optional(
     namespacedName,
@@ -163,6 +175,7 @@ export const ReconcileEnvironment = {
     ...api,
     GATEWAY_PROCESSES: processes,
     GATEWAY_IMAGE: image,
+    ...retention,
     ...certificate,
     ...listen,
     ...traces,

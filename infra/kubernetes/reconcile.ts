@@ -6,6 +6,7 @@ import { createMetrics } from '#adapters/metrics.ts';
 import { openStore } from '#adapters/open-store.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
+import type { Log } from '#core/ports/clock.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { openApi } from '../api-access.ts';
@@ -24,9 +25,14 @@ main(async () => {
   const traces = await openTraces(environment, 'gateway-operator-reconcile', log);
   const node = nodeDependencies();
   const metrics = createMetrics();
+  const tending = createTending({ open: openStore, ...node, log, metrics });
   const backends = createBackends<Database>({
     openDatabase: (connection) => createDatabase(connection, { log }),
-    ...createTending({ open: openStore, ...node, log, metrics }),
+    clear: tending.clear,
+    flush: async (uid, store, database) => {
+      await tending.flush(uid, store, database);
+      await retain(environment.RETAIN_MONTHS, database, log);
+    },
     probeShared,
   });
   let listening: Listening | undefined;
@@ -90,6 +96,13 @@ main(async () => {
 function tell(sweep: Swept): void {
   process.stdout.write(`${'report' in sweep ? sweep.report : sweep.failed}\n`);
   process.exitCode = 'report' in sweep ? 0 : 1;
+}
+
+/** What nobody wants to keep goes in whole months. */
+async function retain(months: number | undefined, database: Database, log: Log): Promise<void> {
+  if (months === undefined) return;
+  const dropped = await database.dropMonths(months);
+  if (dropped.length > 0) log.info('months of entries were dropped; their sums stay', { months: dropped });
 }
 
 /** Nothing where the certificate of admission is somebody else's: cert-manager's, or a public one. */

@@ -64,6 +64,14 @@ export function createBooking(deps: BookingDependencies): Booking {
   let running: Promise<void> | undefined;
   let closed = false;
 
+  const report = (): void => {
+    const labels = { instance: instanceUid };
+    const oldest = waiting.values().next().value?.since;
+    metrics.set('gateway_operator_ledger_unbooked', waiting.size, labels);
+    const age = oldest === undefined ? 0 : (clock.now() - oldest) / 1000;
+    metrics.set('gateway_operator_ledger_unbooked_age_seconds', age, labels);
+  };
+
   const gather = (): void => {
     if (closed || running !== undefined || cancelGather !== undefined || backOff.isPending()) return;
     if (waiting.size === 0) return;
@@ -77,7 +85,7 @@ export function createBooking(deps: BookingDependencies): Booking {
   const run = (): Promise<void> => {
     running ??= bookAll().finally(() => {
       running = undefined;
-      metrics.set('gateway_operator_ledger_unbooked', waiting.size, { instance: instanceUid });
+      report();
       gather();
     });
     return running;

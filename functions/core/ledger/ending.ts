@@ -85,6 +85,7 @@ export function createEnding(deps: EndingDependencies): Ending {
     free(note);
     await written;
     lives.delete(id);
+    metrics.add('gateway_operator_ledger_settles_total', { kind: 'released' });
     if (answer.outcome === 'expired') {
       const now = storeClock.now();
       // Whoever corrects it books it too: the store may forget it before it tells.
@@ -129,7 +130,7 @@ export function createEnding(deps: EndingDependencies): Ending {
         const entry = toExpired(id, note, charged, storeClock.now());
         if (booking.has(entry)) continue;
         free(note);
-        metrics.add('gateway_operator_ledger_expired_total');
+        metrics.add('gateway_operator_ledger_settles_total', { kind: 'expired' });
         // While we work on it, its settlement may follow: after a crash that must know what was charged.
         const written = lives.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
         const epoch = membership.epoch();
@@ -154,6 +155,7 @@ async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, 
   deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
   await written.catch(() => undefined);
   lives.delete(live.id);
+  deps.metrics.add('gateway_operator_ledger_settles_total', { kind: 'settled' });
   if (answer.outcome === 'settled') booking.add(entry, epoch, live.isMoved);
   else if (answer.outcome === 'expired') {
     booking.add(toExpired(live.id, live.note, answer.charged, entry.settledAt), epoch);

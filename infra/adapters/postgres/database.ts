@@ -13,12 +13,15 @@ import { migrate } from './migrate.ts';
 import { createMonths } from './months.ts';
 import { createPolicies } from './policies.ts';
 import { createPolicyWrites } from './policy-writes.ts';
+import { dropMonths } from './retention.ts';
 import { createSession } from './session.ts';
 
 export interface Database extends Registry, Books {
   /** The gateway's view of one instance's keys. */
   policies(instanceUid: string): Policies;
   epochs(instanceUid: string): Epochs;
+  /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
+  dropMonths(kept: number): Promise<ReadonlyArray<string>>;
   close(): Promise<void>;
 }
 
@@ -42,6 +45,11 @@ export function createDatabase(connection: DatabaseConnection, deps: { readonly 
     ...createBooks({ session, months, log: deps.log }),
     policies: (instanceUid) => createPolicies(session, instanceUid),
     epochs: (instanceUid) => createEpochs(session, instanceUid),
+    dropMonths: async (kept) => {
+      const dropped = await dropMonths(session, kept);
+      if (dropped.length > 0) months.forget();
+      return dropped;
+    },
     close: session.close,
   };
 }

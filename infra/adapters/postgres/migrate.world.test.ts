@@ -167,3 +167,48 @@ describe('a role', () => {
     expect(await databaseAt(owner).migrate()).toEqual({ from: 0, to: newest });
   });
 });
+
+test.each(MIGRATIONS.slice(1).map(({ version, name }) => [version, name] as const))(
+  'version %i (%s) leaves what the version before it reads and writes as it was, so that a rolling update mixes both',
+  async (version) => {
+    const migrated = MIGRATIONS.filter((each) => each.version <= version);
+    await migrate(sessionAt(connection), migrated.slice(0, -1));
+    const [before, promises] = [await columns(connection), await constraints(connection)];
+    await migrate(sessionAt(connection), migrated);
+    const after = await columns(connection);
+    // Nothing is gone or of another kind.
+    for (const [column, is] of before) expect([column, after.get(column)]).toEqual([column, is]);
+    // What is new in a table of before need not be written.
+    const tables = new Set([...before.keys()].map((column) => column.split('.')[0]));
+    const added = [...after].filter(([column]) => !before.has(column) && tables.has(column.split('.')[0] ?? ''));
+    expect(added.filter(([, is]) => is.startsWith('needed'))).toEqual([]);
+    // Nor is anything forbidden there that was allowed.
+    const more = [...(await constraints(connection))].filter((one) => !promises.has(one));
+    expect(more.filter((one) => tables.has(one.split(' ')[0] ?? ''))).toEqual([]);
+  },
+);
+
+/** `table.column` → whether an insert must name it, and its type. */
+async function columns(at: Connection): Promise<Map<string, string>> {
+  const rows = await server.query<{ name: string; is: string }>(
+    at,
+    `select table_name || '.' || column_name as name,
+       case when is_nullable = 'NO' and column_default is null then 'needed ' else 'free ' end || data_type as is
+     from information_schema.columns where table_schema = 'gateway_operator'`,
+  );
+  return new Map(rows.map(({ name, is }) => [name, is]));
+}
+
+/** Keys, checks and unique indexes, by table. */
+async function constraints(at: Connection): Promise<Set<string>> {
+  const rows = await server.query<{ what: string }>(
+    at,
+    `select t.relname || ' ' || pg_get_constraintdef(c.oid) as what
+       from pg_constraint c join pg_class t on t.oid = c.conrelid join pg_namespace n on n.oid = t.relnamespace
+       where n.nspname = 'gateway_operator'
+     union select t.relname || ' ' || pg_get_indexdef(i.indexrelid)
+       from pg_index i join pg_class t on t.oid = i.indrelid join pg_namespace n on n.oid = t.relnamespace
+       where n.nspname = 'gateway_operator' and i.indisunique`,
+  );
+  return new Set(rows.map(({ what }) => what));
+}
