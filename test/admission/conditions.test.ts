@@ -1,6 +1,6 @@
 // Are mistakes that an older CRD, or a cluster without CEL, let in said in conditions as admission says them?
 import { describe, expect, test } from 'vitest';
-import type { KubeObject } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, objectsOf } from '#crds/cases/case.ts';
 import { type Kind, kinds, users, virtualKeys } from '#crds/kinds.ts';
@@ -46,6 +46,17 @@ test.each([
   await bed.sweep();
   const said = conditionOf(await bed.status(kindOf(kind), object.metadata.name), 'SpecValid');
   expect(said).toMatchObject({ status: 'False', reason: 'InvalidAnnotation', message: answer.status?.message });
+});
+
+test('several mistakes stand below each other in a condition, and in one line in an event', async () => {
+  const bed = createBed();
+  const spec = { ...GOOD.VirtualKey, keyAlias: ' ', maxBudget: 'ten' };
+  await bed.cluster.create(virtualKeys, objectOf('VirtualKey', spec, { namespace: 'default' }));
+  await bed.sweep();
+  const said = conditionOf(await bed.status(virtualKeys, 'billing'), 'Ready')?.message ?? '';
+  expect(said).toMatch(/^- spec\.keyAlias: " ": .+\n- spec\.maxBudget: "ten": [^\n]+$/);
+  const [event] = bed.cluster.objects(RESOURCES.events);
+  expect(event?.message).toMatch(/^\(1\) spec\.keyAlias: " ": [^\n]+ \(2\) spec\.maxBudget: "ten": [^\n]+$/);
 });
 
 test('what can be read goes on working, and says so until it is mended; what cannot is not ready', async () => {

@@ -35,9 +35,16 @@ export function planEvents(
   }
   if (is !== undefined && (was?.status !== is.status || was.reason !== is.reason)) {
     const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;
-    events.push(event(object, is.status === 'True' ? 'Normal' : 'Warning', is.reason, is.message, once));
+    events.push(event(object, is.status === 'True' ? 'Normal' : 'Warning', is.reason, inOneLine(is.message), once));
   }
   return events;
+}
+
+/** Lists of events are tables: `- a`, `- b` below each other in a condition is `(1) a (2) b` in a row. */
+function inOneLine(message: string): string {
+  const lines = message.split('\n');
+  if (lines.length === 1) return message;
+  return lines.map((line, index) => `(${index + 1}) ${line.replace(/^- /, '')}`).join(' ');
 }
 
 const readyOf = ({ conditions }: Told) => conditions?.find(({ type }) => type === 'Ready');
