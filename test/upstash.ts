@@ -13,7 +13,7 @@ export interface TestUpstash {
 }
 
 /** What Upstash's REST API does with one command: a JSON array in, `result` or `error` out (upstash.com/docs/redis/features/restapi). */
-export async function startUpstash({ connection }: TestRedis): Promise<TestUpstash> {
+export async function startUpstash({ connection }: Pick<TestRedis, 'connection'>): Promise<TestUpstash> {
   const redis = new Redis({ host: connection.host, port: connection.port, protocol: 2 });
   // It may be killed: the next command says so.
   redis.on('error', () => undefined);

@@ -1,24 +1,30 @@
 // What does the gateway cost, with key, budgets of key, user and team, outbox and PostgreSQL, against passing bytes on?
 import type { ChildProcess } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
 import { mountSample } from '../platforms/mounts.ts';
 import { runNode } from '../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import type { Reported } from './fake-upstream.ts';
 import type { Load, Order } from './load.ts';
-import { ask, cpuOf, forkPinned, next, pins, printed, spawnPinned } from './pinned.ts';
+import { ask, type Core, cpuOf, forkPinned, next, pins, printed, spawnPinned } from './pinned.ts';
+import { type CpuWatch, watchCpu } from './redis-cpu.ts';
 import { median, spread, table } from './table.ts';
 
 const ROUNDS = 5;
 const SECONDS = 2;
-const WORKLOADS = [
-  { name: 'plain, 1 connection', stream: false, connections: 1 },
+const BUSY = [
   { name: 'plain, 32 connections', stream: false, connections: 32 },
   { name: 'streamed, 32 connections', stream: true, connections: 32 },
-] as const;
+];
+const WORKLOADS = {
+  memory: [{ name: 'plain, 1 connection', stream: false, connections: 1 }, ...BUSY],
+  Redis: BUSY,
+};
+type StoreName = keyof typeof WORKLOADS;
 
 /** In nano-dollars, at the sample's prices: $0.15 and $0.60 for a million tokens, 24 in and 20 out. */
 const COST = 24n * 150n + 20n * 600n;
@@ -32,54 +38,85 @@ interface Server {
 interface Round extends Load {
   /** Microseconds of CPU of the server for a request. */
   readonly cpu: number | undefined;
+  /** Microseconds of CPU of the store's server for a request. */
+  readonly storeCpu: number | undefined;
 }
 
 export async function benchGateway(): Promise<string> {
   const world = await startWorld();
+  const redis = whyNoRedis() === undefined ? await startRedis() : undefined;
+  const watch = redis === undefined ? undefined : await watchCpu(redis);
   const children: ChildProcess[] = [];
+  const forked = (core: Core, program: string, args: ReadonlyArray<string> = []) => {
+    const child = forkPinned(core, program, args);
+    children.push(child);
+    return child;
+  };
   try {
-    const upstream = forkPinned(1, 'fake-upstream.ts', []);
-    children.push(upstream);
+    const upstream = forked(1, 'fake-upstream.ts');
     const base = `http://127.0.0.1:${(await next<{ port: number }>(upstream)).port}`;
-    const { server: gateway, key } = await startGateway(world, base);
-    children.push(gateway.process);
-    const bare = forkPinned(0, 'bare-proxy.ts', [base]);
-    const load = forkPinned(1, 'load.ts', []);
-    children.push(bare, load);
-    const servers = [{ name: 'bare', process: bare, port: (await next<{ port: number }>(bare)).port }, gateway];
-
+    const { key, start } = await makeGateway(world, base);
+    const proxy = forked(0, 'bare-proxy.ts', [base]);
+    const bare = { name: 'bare', process: proxy, port: (await next<{ port: number }>(proxy)).port };
+    const load = forked(1, 'load.ts');
     const rows: string[][] = [];
     let passed = 0;
-    for (const workload of WORKLOADS) {
-      const rounds = servers.map((): Round[] => []);
-      for (let round = -1; round < ROUNDS; round += 1) {
-        for (const [index, server] of servers.entries()) {
-          const order = { ...workload, port: server.port, key, seconds: SECONDS };
-          const measured = await measure(load, server, order);
-          if (server === gateway) passed += measured.requests;
-          if (round >= 0) rounds[index]?.push(measured);
+    const measureOn = async (store: StoreName): Promise<void> => {
+      const gateway = await start(store === 'memory' ? undefined : redis);
+      children.push(gateway.process);
+      for (const workload of WORKLOADS[store]) {
+        const of = (server: Server) => ({ ...workload, port: server.port, key, seconds: SECONDS });
+        const rounds: [Round[], Round[]] = [[], []];
+        for (let round = -1; round < ROUNDS; round += 1) {
+          const alone = await measure(load, bare, of(bare), undefined);
+          const measured = await measure(load, gateway, of(gateway), store === 'Redis' ? watch : undefined);
+          passed += measured.requests;
+          if (round < 0) continue;
+          rounds[0].push(alone);
+          rounds[1].push(measured);
         }
+        rows.push(...report(`${workload.name}, ${store}`, rounds));
       }
-      rows.push(...report(workload.name, rounds));
-    }
-
-    const ended = new Promise<number | null>((resolve) => gateway.process.once('exit', resolve));
-    gateway.process.kill('SIGTERM');
-    if ((await ended) !== 0) throw new Error('the gateway did not stop cleanly');
+      await stop(gateway);
+    };
+    await measureOn('memory');
+    if (redis !== undefined) await measureOn('Redis');
     const sane = await checkBooks(world, passed);
     const reported = await ask<Reported>(upstream, {});
-    const head = ['workload', 'server', 'requests/s', 'from to', 'ratio', 'p50, ms', 'CPU, µs/request', 'ratio'];
+    const head = [
+      'workload',
+      'server',
+      'requests/s',
+      'from to',
+      'ratio',
+      'p50, ms',
+      'CPU, µs/request',
+      'ratio',
+      'Redis, µs',
+    ];
+    const skipped = redis === undefined ? `\n\nRedis as the store was skipped: ${whyNoRedis()}.` : '';
     return `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after one of each to warm up; medians. ${
-      pins ? 'Servers on one core, load and upstream on the other; PostgreSQL on both.' : 'Nothing is pinned to a core.'
-    }\n\n${table(head, rows)}\n\n${sane}; the upstream saw ${reported.requests} requests of both servers.`;
+      pins
+        ? 'Servers on one core, load, upstream and Redis on the other; PostgreSQL on both.'
+        : 'Nothing is pinned to a core.'
+    }\n\n${table(head, rows)}\n\n${sane}; the upstream saw ${reported.requests} requests of both servers.${skipped}`;
   } finally {
     for (const child of children) child.kill('SIGKILL');
+    watch?.close();
+    await redis?.stop();
     await world.stop();
   }
 }
 
+/** What it has settled is booked then. */
+async function stop({ process }: Server): Promise<void> {
+  const ended = new Promise<number | null>((resolve) => process.once('exit', resolve));
+  process.kill('SIGTERM');
+  if ((await ended) !== 0) throw new Error('the gateway did not stop cleanly');
+}
+
 /** The sample through reconcile, and its gateway from mounted files; the key is alice's, who has a budget and a team with one. */
-async function startGateway(world: TestWorld, upstream: string): Promise<{ server: Server; key: string }> {
+async function makeGateway(world: TestWorld, upstream: string) {
   await writeBundles(
     world.folder,
     DEPLOYABLES.filter(({ output }) => /^node\/(reconcile|gateway)/.test(output)),
@@ -94,12 +131,24 @@ async function startGateway(world: TestWorld, upstream: string): Promise<{ serve
   if (keyValue === undefined) throw new Error('alice has no key');
   const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
   writeFileSync(join(mounts.CREDENTIALS_DIR, 'sample-model-small/apiBase'), `${upstream}/v1`);
-  const process = spawnPinned(0, [bundle('gateway')], { HOST: '127.0.0.1', PORT: '0', ...mounts });
-  const url = await printed(process, /"message":"listening".*"url":"([^"]+)"/);
-  return { server: { name: 'gateway', process, port: Number(new URL(url).port) }, key: keyValue };
+  const start = async (redis?: TestRedis): Promise<Server> => {
+    const store = redis === undefined ? {} : { STORE_DIR: mountStore(join(world.folder, 'redis'), redis) };
+    const environment = { HOST: '127.0.0.1', PORT: '0', ...mounts, ...store };
+    const process = spawnPinned(0, [bundle('gateway')], environment);
+    const url = await printed(process, /"message":"listening".*"url":"([^"]+)"/);
+    return { name: 'gateway', process, port: Number(new URL(url).port) };
+  };
+  return { key: keyValue, start };
 }
 
-async function measure(load: ChildProcess, server: Server, order: Order): Promise<Round> {
+function mountStore(folder: string, { connection: { host, port, password } }: TestRedis): string {
+  mkdirSync(folder);
+  for (const [name, text] of Object.entries({ host, port, password })) writeFileSync(join(folder, name), `${text}`);
+  return folder;
+}
+
+async function measure(load: ChildProcess, server: Server, order: Order, watch: CpuWatch | undefined): Promise<Round> {
+  const storeBefore = await watch?.cpu();
   const before = cpuOf(server.process);
   const measured = await ask<Load>(load, order);
   const after = cpuOf(server.process);
@@ -107,7 +156,9 @@ async function measure(load: ChildProcess, server: Server, order: Order): Promis
     throw new Error(`${server.name} refused: ${JSON.stringify(measured.refused)}`);
   }
   const cpu = before === undefined || after === undefined ? undefined : ((after - before) * 1000) / measured.requests;
-  return { ...measured, cpu };
+  const storeAfter = await watch?.cpu();
+  const ofStore = storeBefore === undefined || storeAfter === undefined ? undefined : storeAfter - storeBefore;
+  return { ...measured, cpu, storeCpu: ofStore === undefined ? undefined : ofStore / measured.requests };
 }
 
 function report(workload: string, [bare = [], gateway = []]: ReadonlyArray<ReadonlyArray<Round>>): string[][] {
@@ -126,6 +177,7 @@ function report(workload: string, [bare = [], gateway = []]: ReadonlyArray<Reado
     median(rounds.map(({ p50 }) => p50)).toFixed(2),
     cpuPer(rounds).toFixed(0),
     `${(cpuPer(rounds) / cpuPer(bare)).toFixed(2)} ×`,
+    rounds[0]?.storeCpu === undefined ? '' : median(rounds.map(({ storeCpu = Number.NaN }) => storeCpu)).toFixed(0),
   ]);
 }
 

@@ -7,14 +7,18 @@ import { benchAdmission } from './admission.ts';
 import { benchFaults } from './faults.ts';
 import { benchGateway } from './gateway.ts';
 import { benchHostile } from './hostile.ts';
+import { benchLedger } from './ledger.ts';
 import { benchSweep } from './sweep.ts';
 
-const HELP = `npm run bench                  admission and gateway, about six minutes
+const HELP = `npm run bench                  admission, gateway and ledger, about eight minutes
 npm run bench -- admission     cold start of the bundle to its first answered review, against bare Node; reviews a second, against an echo of
                                the same JSON; look-ups with ten and a hundred thousand keys; what an apply on a real API server pays for it
                                (that one needs KUBEBUILDER_ASSETS and kubectl)
 npm run bench -- hostile       ten thousand hostile bodies to the admission function, about a minute; only when asked for
-npm run bench -- gateway       requests per second and CPU per request with everything on, against a bare Hono and undici pass-through
+npm run bench -- gateway       requests per second and CPU per request with everything on, against a bare Hono and undici pass-through;
+                               with the store in memory, and with a redis-server where there is one
+npm run bench -- ledger        hold and settle on each store against bare round trips, a wiped store until it serves again, entries per
+                               second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
 npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, a thousand have spent, a thousand are new; about ten minutes;
                                only when asked for (BENCH_KEYS=10000 for less)
 npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it; about eight minutes;
@@ -29,9 +33,10 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['faults', [benchFaults]],
   ['gateway', [benchGateway]],
   ['hostile', [benchHostile]],
+  ['ledger', [benchLedger]],
   ['sweep', [benchSweep]],
 ]);
-const USUAL = ['admission', 'gateway'];
+const USUAL = ['admission', 'gateway', 'ledger'];
 
 const args = process.argv.slice(2);
 if (args.includes('--help')) process.stdout.write(HELP);

@@ -72,9 +72,9 @@ export function printed(child: ChildProcess, pattern: RegExp): Promise<string> {
 }
 
 /** Milliseconds of CPU that the process has used so far; undefined where the system does not tell. */
-export function cpuOf(child: ChildProcess): number | undefined {
+export function cpuOf({ pid }: Pick<ChildProcess, 'pid'>): number | undefined {
   try {
-    const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     // utime and stime, in hundredths of a second.
     return (Number(fields[11]) + Number(fields[12])) * 10;

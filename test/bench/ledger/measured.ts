@@ -1,0 +1,51 @@
+// What is measured of a ledger: who pays, over which store, with a book and an outbox that cost nothing.
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createIds } from '#adapters/ids.ts';
+import { createMemoryBooks } from '#adapters/memory/books.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';
+import type { Outbox } from '#core/ports/outbox.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+
+const HOUR = 3_600_000;
+const clock = { now: () => Date.now() };
+const log: Log = { info: () => undefined, warn: () => undefined, error: console.error };
+const metrics: Metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
+
+/** What every ledger of the bench stands on. */
+export const SURROUNDINGS = {
+  ...{ clock, log, metrics },
+  ids: createIds({ clock, random: (count) => randomBytes(count) }),
+  timer: (millis: number, callback: () => void) => {
+    const timeout = setTimeout(callback, millis);
+    return () => clearTimeout(timeout);
+  },
+};
+
+/** Takes everything and keeps nothing: booking and the outbox's disk are measured elsewhere. */
+export const SINK = { ...createMemoryBooks(), book: async () => ({ rejected: [] }) };
+export const NO_OUTBOX: Outbox = {
+  append: async () => undefined,
+  recover: async () => [],
+  done: () => undefined,
+  close: async () => undefined,
+};
+
+export const ANCHOR = Math.floor(Date.now() / HOUR) * HOUR - 24 * HOUR;
+
+/** A million dollars a month. */
+export const makeScope = (kind: ScopePolicy['kind'], scopeId: string = randomUUID()): ScopePolicy => ({
+  ...{ scopeId, kind, name: scopeId, blocked: false, models: [], anchor: ANCHOR },
+  budget: { limit: '1000000000000000', duration: '30d', alignment: 'Rolling' },
+});
+
+export const COST = 15_600n;
+
+export const requestOf = (scopes: ReadonlyArray<ScopePolicy>): HoldRequest => ({
+  ...{ scopes, amount: 2n * COST, least: COST, model: 'sample-small', identifier: 'sample-small-1' },
+});
+
+export const SETTLEMENT: Settlement = {
+  ...{ cost: COST, tokens: { input: 24, output: 20, cachedInput: 0, cacheWrite: 0 } },
+  ...{ model: 'sample-small', identifier: 'sample-small-1', estimated: false },
+};

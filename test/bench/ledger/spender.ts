@@ -1,0 +1,117 @@
+// A process of its own that holds and settles as fast as it can over one store, or only goes to the store and back as often.
+import { randomUUID } from 'node:crypto';
+import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
+import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
+import { openRedis } from '#adapters/redis/tcp.ts';
+import { openUpstash } from '#adapters/redis/upstash.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import type { StoreConnection } from '#core/ports/backends.ts';
+import type { Store } from '#core/ports/store.ts';
+import { makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
+
+export type SpendOrder =
+  | { readonly type: 'spend'; readonly millis: number }
+  /** So many round trips, so many at a time. */
+  | { readonly type: 'travel'; readonly trips: number; readonly abreast: number };
+
+export interface Spent {
+  /** Holds that were settled. */
+  readonly pairs: number;
+  readonly trips: number;
+  /** Trips under way at the same time, on average. */
+  readonly abreast: number;
+  readonly seconds: number;
+  /** Microseconds of CPU, all of it. */
+  readonly cpu: number;
+}
+
+const CLIENTS = 32;
+
+async function serve(connection: StoreConnection): Promise<void> {
+  const evaluate = evaluateOf(connection);
+  const instanceUid = randomUUID();
+  const { clock } = SURROUNDINGS;
+  const isMemory = connection.type === 'memory';
+  const { store, counted } = counting(
+    isMemory ? createMemoryStore({ clock }) : createRedisStore({ evaluate, instanceUid }),
+  );
+  const epochs = isMemory ? {} : { epochs: createMemoryEpochs({ clock }) };
+  const ledger = createLedger({ ...SURROUNDINGS, ...epochs, instanceUid, store, books: SINK, outbox: NO_OUTBOX });
+  await ledger.start();
+  // As in a team: everybody has a key, and all pay from one team.
+  const [user, team] = [makeScope('user'), makeScope('team')];
+  const requests = Array.from({ length: CLIENTS }, () => requestOf([makeScope('key'), user, team]));
+
+  const spend = async (millis: number): Promise<number> => {
+    const end = performance.now() + millis;
+    let pairs = 0;
+    const client = async (request: (typeof requests)[number]) => {
+      while (performance.now() < end) {
+        const hold = await ledger.hold(request);
+        if (!hold.ok) throw new Error(`refused: ${JSON.stringify(hold.failure)}`);
+        await ledger.settle(hold.value, SETTLEMENT);
+        pairs += 1;
+      }
+    };
+    await Promise.all(requests.map(client));
+    await ledger.flush();
+    return pairs;
+  };
+  const travel = async (trips: number, abreast: number): Promise<void> => {
+    let left = trips;
+    const traveller = async () => {
+      while (left > 0) {
+        left -= 1;
+        await evaluate("return 'here'", `{${instanceUid}}:epoch`, '');
+      }
+    };
+    await Promise.all(Array.from({ length: abreast }, traveller));
+  };
+
+  process.on('message', async (order: SpendOrder) => {
+    const before = counted();
+    const began = performance.now();
+    const cpu = process.cpuUsage();
+    const pairs = order.type === 'spend' ? await spend(order.millis) : await travel(order.trips, order.abreast);
+    const { user: ours, system } = process.cpuUsage(cpu);
+    const after = counted();
+    const trips = after.trips - before.trips;
+    const told: Spent = {
+      ...{ pairs: pairs ?? 0, trips, abreast: (after.abreast - before.abreast) / trips },
+      ...{ seconds: (performance.now() - began) / 1000, cpu: ours + system },
+    };
+    process.send?.(told);
+  });
+  process.send?.('ready');
+}
+
+/** Memory has no way to go: a promise that is there already. */
+function evaluateOf(connection: StoreConnection): Evaluate {
+  if (connection.type === 'memory') return async () => undefined;
+  return (connection.type === 'redis' ? openRedis(connection, SURROUNDINGS) : openUpstash(connection)).evaluate;
+}
+
+/** The same store, and how often it was asked. */
+function counting(store: Store) {
+  let [trips, abreast, underWay] = [0, 0, 0];
+  const count = async <T>(asking: Promise<T>): Promise<T> => {
+    trips += 1;
+    underWay += 1;
+    abreast += underWay;
+    try {
+      return await asking;
+    } finally {
+      underWay -= 1;
+    }
+  };
+  const counted: Store = {
+    ...store,
+    call: (call) => count(store.call(call)),
+    forget: (entries) => count(store.forget(entries)),
+  };
+  return { store: counted, counted: () => ({ trips, abreast }) };
+}
+
+process.on('disconnect', () => process.exit(0));
+await serve(JSON.parse(process.argv[2] ?? ''));

@@ -1,0 +1,94 @@
+// What do hold and settle cost on each store, beside going there and back as often and doing nothing?
+import type { StoreConnection } from '#core/ports/backends.ts';
+import { startRedis, whyNoRedis } from '../../redis.ts';
+import { TOKEN } from '../../upstash.ts';
+import { ask, forkPinned, next, pins } from '../pinned.ts';
+import { watchCpu } from '../redis-cpu.ts';
+import { median, spread, table } from '../table.ts';
+import type { SpendOrder, Spent } from './spender.ts';
+
+const ROUNDS = 5;
+const MILLIS = 800;
+const WARM_UP = 2;
+
+interface Round {
+  readonly ledger: Spent;
+  readonly floor: Spent;
+  /** Microseconds of the server's CPU, for the ledger and for the floor; none where there is no server. */
+  readonly server: readonly [number, number] | undefined;
+}
+
+export async function benchStores(): Promise<string> {
+  const rows = [...row('memory', await measure({ type: 'memory' }))];
+  const missing = whyNoRedis();
+  if (missing === undefined) rows.push(...(await measureServers()));
+  const head = [
+    'store',
+    'what',
+    'hold + settle/s',
+    'from to',
+    'ratio',
+    'µs CPU each',
+    'µs CPU of the server',
+    'a call',
+  ];
+  const where = pins ? 'The ledger on one core, Redis and the front of Upstash on the other.' : 'Nothing is pinned.';
+  const skipped = missing === undefined ? '' : `\n\nRedis and Upstash were skipped: ${missing}.`;
+  return `Hold and settle, three scopes, 32 at a time: ${ROUNDS} rounds of ${MILLIS} ms, in turn with as many bare round trips; medians. ${where}\n\n${table(head, rows)}${skipped}`;
+}
+
+async function measureServers(): Promise<string[][]> {
+  const server = await startRedis();
+  const watch = await watchCpu(server);
+  const front = forkPinned(1, 'ledger/upstash-front.ts', [JSON.stringify(server.connection)]);
+  try {
+    const { url } = await next<{ url: string }>(front);
+    const redis = row('Redis, TCP', await measure(server.connection, watch.cpu));
+    return [...redis, ...row('Upstash, HTTP', await measure({ type: 'upstash', url, token: TOKEN }, watch.cpu))];
+  } finally {
+    front.kill('SIGKILL');
+    watch.close();
+    await server.stop();
+  }
+}
+
+async function measure(connection: StoreConnection, cpuOfServer?: () => Promise<number>): Promise<Round[]> {
+  const child = forkPinned(0, 'ledger/spender.ts', [JSON.stringify(connection)]);
+  try {
+    await next(child);
+    const rounds: Round[] = [];
+    const order = async (order: SpendOrder): Promise<readonly [Spent, number]> => {
+      const before = (await cpuOfServer?.()) ?? 0;
+      const spent = await ask<Spent>(child, order);
+      return [spent, ((await cpuOfServer?.()) ?? 0) - before];
+    };
+    for (let round = -WARM_UP; round < ROUNDS; round += 1) {
+      const [ledger, used] = await order({ type: 'spend', millis: MILLIS });
+      const abreast = Math.max(1, Math.round(ledger.abreast));
+      const [floor, usedByFloor] = await order({ type: 'travel', trips: ledger.trips, abreast });
+      const server = cpuOfServer === undefined ? undefined : ([used, usedByFloor] as const);
+      if (round >= 0) rounds.push({ ledger, floor, server });
+    }
+    return rounds;
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+function row(store: string, rounds: ReadonlyArray<Round>): string[][] {
+  const told = (what: string, of: 'ledger' | 'floor', place: 0 | 1): string[] => {
+    // The floor made the way of as many holds.
+    const rates = rounds.map((round) => round.ledger.pairs / round[of].seconds);
+    const ratio = median(rounds.map(({ ledger, floor }, at) => ((rates[at] ?? 0) * floor.seconds) / ledger.pairs));
+    const server = rounds.map((round) => (round.server?.[place] ?? Number.NaN) / round.ledger.pairs);
+    return [
+      ...[store, what, median(rates).toFixed(0), spread(rates), `${ratio.toFixed(2)} ×`],
+      median(rounds.map((round) => round[of].cpu / round.ledger.pairs)).toFixed(1),
+      rounds[0]?.server === undefined ? '' : median(server).toFixed(1),
+      median(rounds.map(({ ledger }) => ledger.pairs / ledger.trips)).toFixed(1),
+    ];
+  };
+  const ledger = told('ledger', 'ledger', 0);
+  // There is no way to memory.
+  return store === 'memory' ? [ledger.with(4, '')] : [told('bare round trips', 'floor', 1), ledger];
+}

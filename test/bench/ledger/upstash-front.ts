@@ -1,0 +1,7 @@
+// A process of its own for the stand-in of Upstash, so that its CPU is nobody else's.
+import { startUpstash } from '../../upstash.ts';
+
+const [address = ''] = process.argv.slice(2);
+const { url } = await startUpstash({ connection: JSON.parse(address) });
+process.on('disconnect', () => process.exit(0));
+process.send?.({ url });

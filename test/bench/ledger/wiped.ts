@@ -1,0 +1,109 @@
+// How long does a ledger refuse when its store has forgotten everything, and a thousand keys want to go on?
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisStore } from '#adapters/redis/store.ts';
+import { openRedis } from '#adapters/redis/tcp.ts';
+import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
+import type { Hold, HoldRequest } from '#core/ports/ledger.ts';
+import type { Store } from '#core/ports/store.ts';
+import { spendWindow } from '#core/window.ts';
+import { startPostgres } from '../../postgres.ts';
+import { startRedis, whyNoRedis } from '../../redis.ts';
+import { table } from '../table.ts';
+import { COST, makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SURROUNDINGS } from './measured.ts';
+
+const SCOPES = 100_000;
+const KEYS = 1000;
+const [USERS, TEAMS] = [100, 10];
+const ROUNDS = 3;
+const AT_ONCE = 500;
+const SPENT = 1_000_000n;
+
+export async function benchWiped(): Promise<string> {
+  const missing = whyNoRedis();
+  if (missing !== undefined) return `A wiped store was skipped: ${missing}.`;
+  const [postgres, server] = await Promise.all([startPostgres(), startRedis()]);
+  const connection = await postgres.createDatabase();
+  const database = createDatabase(connection, SURROUNDINGS);
+  const { host, port } = server.connection;
+  const direct = new Redis({ host, port, protocol: 2 });
+  const redis = openRedis(server.connection, SURROUNDINGS);
+  const uid = randomUUID();
+  try {
+    await database.migrate();
+    await database.openInstance({ uid, namespace: 'default', name: 'bench' });
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: uid });
+    const own = { instanceUid: uid, store, books: database, epochs: database.epochs(uid), outbox: NO_OUTBOX };
+    const ledger = createLedger({ ...SURROUNDINGS, ...own });
+    await ledger.start();
+    const scopes = Array.from({ length: SCOPES }, () => makeScope('key'));
+    const window = spendWindow(makeScope('key'), Date.now());
+    await postgres.query(
+      connection,
+      'insert into gateway_operator.sum (scope_id, window_start, window_end, amount) select unnest($1::uuid[]), $2, $3, $4',
+      [scopes.map(({ scopeId }) => scopeId), window.start, window.end, `${SPENT}`],
+    );
+    const requests = scopes.slice(0, KEYS).map((key, at) => {
+      const [user, team] = [scopes[KEYS + (at % USERS)], scopes[KEYS + USERS + (at % TEAMS)]];
+      return requestOf([key, user ?? key, team ?? key]);
+    });
+    const rows: string[][] = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await loadAll(
+        store,
+        Number(await direct.get(`{${uid}}:epoch`)),
+        scopes.map(({ scopeId }) => ({ scopeId, window })),
+      );
+      const open = await Promise.all(requests.map((request) => insist(ledger, request)));
+      const began = performance.now();
+      await direct.flushall();
+      const taken: number[] = [];
+      const again = await Promise.all(
+        requests.map(async (request) => {
+          const hold = await insist(ledger, request);
+          taken.push(performance.now() - began);
+          return hold;
+        }),
+      );
+      rows.push([`${round + 1}`, Math.min(...taken).toFixed(0), Math.max(...taken).toFixed(0)]);
+      await Promise.all([...open, ...again].map((hold) => ledger.settle(hold, SETTLEMENT)));
+      await ledger.flush();
+    }
+    await ledger.close();
+    const [{ amount } = { amount: '' }] = await postgres.query<{ amount: string }>(
+      connection,
+      'select sum(amount)::text as amount from gateway_operator.sum',
+    );
+    const due = BigInt(SCOPES) * SPENT + BigInt(2 * KEYS * ROUNDS * 3) * COST;
+    if (BigInt(amount) !== due) throw new Error(`PostgreSQL has ${amount} nano-dollars, not ${due}`);
+    const head = ['FLUSHALL', 'first hold after, ms', `all ${KEYS} keys have one after, ms`];
+    return `A wiped Redis: ${SCOPES} scopes loaded and with a sum in PostgreSQL; ${KEYS} keys, their ${USERS} users and ${TEAMS} teams, each key with a request under way, want another at once. At the end the sums are right to the nano-dollar.\n\n${table(head, rows)}`;
+  } finally {
+    direct.disconnect();
+    await redis.close();
+    await database.close();
+    await Promise.all([server.stop(), postgres.stop()]);
+  }
+}
+
+async function insist(ledger: StartableLedger, request: HoldRequest): Promise<Hold> {
+  for (;;) {
+    const hold = await ledger.hold(request);
+    if (hold.ok) return hold.value;
+    if (hold.failure.reason !== 'unavailable') throw new Error(`refused: ${hold.failure.reason}`);
+    await pause(10);
+  }
+}
+
+type Counters = Parameters<Store['survey']>[0];
+
+async function loadAll(store: Store, epoch: number, counters: Counters): Promise<void> {
+  const nothing = { epoch, settles: [], releases: [], renewals: [], holds: [] };
+  for (let at = 0; at < counters.length; at += AT_ONCE) {
+    const loads = counters.slice(at, at + AT_ONCE).map((of) => ({ ...of, spent: SPENT }));
+    const { outcome } = await store.call({ ...nothing, loads });
+    if (outcome !== 'done') throw new Error('the store is rebuilt meanwhile');
+  }
+}
