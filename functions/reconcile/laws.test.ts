@@ -300,6 +300,24 @@ test('of many unchanged keys a sweep reads a share of the Secrets, and an hour o
   expect(bed.cluster.calls.some(({ verb, name }) => verb === 'get' && name === 'k8-key')).toBe(true);
 });
 
+test('while a database is away, the Secrets of its many keys are not all read again and again', async () => {
+  const bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance());
+  await bed.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
+  await bed.sweep();
+  bed.refuse(true);
+  for (let minute = 0; minute < 3; minute += 1) {
+    bed.clock.pass(60_000);
+    bed.cluster.calls.length = 0;
+    await bed.sweep();
+    const read = bed.cluster.calls.filter(({ verb, name }) => verb === 'get' && name?.endsWith('-key'));
+    expect(read.length).toBeLessThan(60);
+  }
+  bed.refuse(false);
+  await bed.sweep();
+  expect(await bed.ready(virtualKeys, 'k8')).toBe('True Ready');
+});
+
 test('new spend is one status write of the scopes that spent, and nothing else', async () => {
   const bed = createBed();
   await bed.apply(...file());

@@ -102,7 +102,11 @@ async function observeKeys(
 ): Promise<Map<Path, KeyView>> {
   const views = await each(keys, SECRETS, async ([path, key]): Promise<[Path, KeyView]> => {
     const instance = instances.get(instancePathOf(key));
-    const recorded = { claim: instance?.claims.get(aliasOf(key).key), time: instance?.time ?? reading.now };
+    const recorded = {
+      claim: instance?.claims.get(aliasOf(key).key),
+      time: instance?.time ?? reading.now,
+      known: instance?.database.ok === true,
+    };
     return [path, await observeKey(reading, key, recorded)];
   });
   return new Map(views);

@@ -91,6 +91,23 @@ test('a status that cannot be written stops nothing else, and is written by the 
   expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
+test('an edit that could not be carried leaves the key not ready, until a run has really carried it', async () => {
+  await bed.apply(makeKey());
+  await bed.sweep();
+  await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '5' } });
+  bed.onDatabase = (method) => {
+    if (method === 'writePolicies') throw new Error('the disk is full');
+  };
+  for (let run = 0; run < 2; run += 1) {
+    expect((await bed.sweep()).failed).toEqual({ WritePolicy: 1 });
+    expect(await bed.ready(virtualKeys, 'chat')).toBe('False ReconcileFailed');
+  }
+  bed.onDatabase = () => undefined;
+  await bed.sweep();
+  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+  expect(await policyOf('chat')).toMatchObject({ budget: { limit: '5000000000' } });
+});
+
 test('an event that cannot be written stops nothing', async () => {
   await bed.apply(makeKey());
   bed.cluster.inject(({ resource, verb }) =>

@@ -6,6 +6,7 @@ import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
 import { benchFaults } from './faults.ts';
 import { benchGateway } from './gateway.ts';
+import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
 import { benchLedger } from './ledger.ts';
 import { benchSweep } from './sweep.ts';
@@ -19,6 +20,7 @@ npm run bench -- gateway       requests per second and CPU per request with ever
                                with the store in memory, and with a redis-server where there is one
 npm run bench -- ledger        hold and settle on each store against bare round trips, a wiped store until it serves again, entries per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
+npm run bench -- hints         from apply to a usable key while runs of the CronJob hand over, three minutes on each cluster; only when asked for
 npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, a thousand have spent, a thousand are new; about ten minutes;
                                only when asked for (BENCH_KEYS=10000 for less)
 npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it; about eight minutes;
@@ -35,6 +37,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['hostile', [benchHostile]],
   ['ledger', [benchLedger]],
   ['sweep', [benchSweep]],
+  ['hints', [benchHints]],
 ]);
 const USUAL = ['admission', 'gateway', 'ledger'];
 

@@ -59,7 +59,11 @@ async function seen(object: KubeObject, { deps, now, world }: Hands): Promise<Fa
   const own = toOwn(object)?.object;
   if (own?.kind !== 'VirtualKey') return { fact: 'object', object };
   const instance = world.instances.get(instancePathOf(own));
-  const recorded = { claim: instance?.claims.get(aliasOf(own).key), time: instance?.time ?? now };
+  const recorded = {
+    claim: instance?.claims.get(aliasOf(own).key),
+    time: instance?.time ?? now,
+    known: instance?.database.ok === true,
+  };
   return { fact: 'key', view: await observeKey({ deps, now, sweep: false, count: 0 }, own, recorded) };
 }
 

@@ -26,6 +26,8 @@ export interface Reading {
 /** What the database knows of the key, and its clock. */
 export interface Recorded {
   readonly claim: Claim | undefined;
+  /** Whether the database answered: that there is no claim is then known. */
+  readonly known: boolean;
   readonly time: Millis;
 }
 
@@ -79,7 +81,7 @@ function isWorthReading(reading: Reading, object: VirtualKey, recorded: Recorded
     status?.observedGeneration !== metadata.generation ||
     (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
     status?.keySecretRef !== wanted ||
-    !isSettled(object, recorded);
+    (recorded.known && !isSettled(object, recorded));
   return changed || minuteOf(metadata.uid, reading.deps.hash) === Math.floor(reading.now / MINUTE) % 60;
 }
 
