@@ -36,9 +36,9 @@ async function startRusher(order: Rush): Promise<Rusher> {
   return { child, next };
 }
 
-/** Two processes at once: how many of their requests were held, and why the others were not. */
-async function rushTwice(order: Rush): Promise<Record<string, number>> {
-  const rushers = await Promise.all([startRusher(order), startRusher(order)]);
+/** Processes at once: how many of their requests were held, and why the others were not. */
+async function rush(order: Rush, processes: number): Promise<Record<string, number>> {
+  const rushers = await Promise.all(Array.from({ length: processes }, () => startRusher(order)));
   for (const { child } of rushers) child.stdin?.write('now\n');
   const sum: Record<string, number> = {};
   for (const { child, next } of rushers) {
@@ -49,66 +49,66 @@ async function rushTwice(order: Rush): Promise<Record<string, number>> {
   return sum;
 }
 
-describe.skipIf(missing !== undefined)(
-  `two processes on one Redis${missing === undefined ? '' : ` (${missing})`}`,
-  () => {
-    let server: TestRedis;
-    beforeAll(async () => {
-      server = await startRedis();
-    });
-    afterAll(() => server?.stop());
+describe.skipIf(missing !== undefined)(`processes on one Redis${missing === undefined ? '' : ` (${missing})`}`, () => {
+  let server: TestRedis;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server?.stop());
 
-    test.each([50, 500])(
-      '%i requests each against ten a minute, for the key and its team at once: exactly ten are held',
-      async (requests) => {
-        const limits = { rpmLimit: 10 };
-        const scopes = [
-          { ...scopeOf('key', CENT), limits },
-          { ...scopeOf('team', CENT), limits: { rpmLimit: 1000, maxParallelRequests: 1000 } },
-        ];
-        const instanceUid = randomUUID();
-        const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: '1' };
-        const counts = await rushTwice(order);
-        expect(counts).toEqual({ held: 10, limited: 2 * requests - 10 });
-      },
-    );
+  test.each([50, 500])(
+    '%i requests each against ten a minute, for the key and its team at once: exactly ten are held',
+    async (requests) => {
+      const limits = { rpmLimit: 10 };
+      const scopes = [
+        { ...scopeOf('key', CENT), limits },
+        { ...scopeOf('team', CENT), limits: { rpmLimit: 1000, maxParallelRequests: 1000 } },
+      ];
+      const instanceUid = randomUUID();
+      const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: '1' };
+      const counts = await rush(order, 2);
+      expect(counts).toEqual({ held: 10, limited: 2 * requests - 10 });
+    },
+  );
 
-    test.each([
-      // The key has a cent left, the team a dollar: each hold is a thousandth of the cent, so 1,000 of 2,000 fit exactly.
-      [1000, CENT / 1000n, 1000],
-      // Nothing divides evenly: 142 fit, and what is left is less than a hold.
-      [500, CENT / 142n, 142],
-    ])(
-      '%i requests each on the last cent, %s nano-dollars apiece: never above it, and as many as fit are held',
-      async (requests, amount, fit) => {
-        const instanceUid = randomUUID();
-        const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
-        const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
-        // Nothing is spent yet: who does not fit is told that the budget is held, never that it is spent.
-        expect(await rushTwice(order)).toEqual({ held: fit, busy: 2 * requests - fit });
+  test.each([
+    // The key has a cent left, the team a dollar: each hold is a thousandth of the cent, so 1,000 of 2,000 fit exactly.
+    [2, 1000, CENT / 1000n, 1000],
+    [1, 1000, CENT / 500n, 500],
+    [2, 100, CENT / 100n, 100],
+    [1, 100, CENT / 30n, 30],
+    // Nothing divides evenly: 142 fit, and what is left is less than a hold.
+    [2, 500, CENT / 142n, 142],
+  ])(
+    '%i processes with %i requests each on the last cent, %s nano-dollars apiece: never above it, and as many as fit are held',
+    async (processes, requests, amount, fit) => {
+      const instanceUid = randomUUID();
+      const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
+      const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
+      // Nothing is spent yet: who does not fit is told that the budget is held, never that it is spent.
+      expect(await rush(order, processes)).toEqual({ held: fit, busy: processes * requests - fit });
 
-        // The store agrees: what is held and a nano-dollar more than the rest does not fit, the rest does.
-        const redis = openRedis(server.connection, { log: createMemoryLog() });
-        const store = createRedisStore({ evaluate: redis.evaluate, instanceUid });
-        const counters = scopes.map((scope) => ({
-          ...{ scopeId: scope.scopeId, window: spendWindow(scope, Date.now()) },
-          limit: BigInt(scope.budget?.limit ?? 0),
-        }));
-        const note = { charges: counters, model: 'small', identifier: 'small-1' };
-        const rest = CENT - amount * BigInt(fit);
-        const hold = (id: string, size: bigint) => ({
-          ...{ id, amount: size, least: size, counters, note, deadline: Date.now() + 60_000, lease: 60_000 },
-        });
-        const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };
-        const reply = await store.call({ ...nothing, holds: [hold('more', rest + 1n), hold('rest', rest)] });
-        expect(reply).toMatchObject({
-          holds: [
-            { outcome: 'busy', counter: 0 },
-            { outcome: 'held', amount: rest },
-          ],
-        });
-        await redis.close();
-      },
-    );
-  },
-);
+      // The store agrees: what is held and a nano-dollar more than the rest does not fit, the rest does.
+      const redis = openRedis(server.connection, { log: createMemoryLog() });
+      const store = createRedisStore({ evaluate: redis.evaluate, instanceUid });
+      const counters = scopes.map((scope) => ({
+        ...{ scopeId: scope.scopeId, window: spendWindow(scope, Date.now()) },
+        limit: BigInt(scope.budget?.limit ?? 0),
+      }));
+      const note = { charges: counters, model: 'small', identifier: 'small-1' };
+      const rest = CENT - amount * BigInt(fit);
+      const hold = (id: string, size: bigint) => ({
+        ...{ id, amount: size, least: size, counters, note, deadline: Date.now() + 60_000, lease: 60_000 },
+      });
+      const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };
+      const reply = await store.call({ ...nothing, holds: [hold('more', rest + 1n), hold('rest', rest)] });
+      expect(reply).toMatchObject({
+        holds: [
+          { outcome: 'busy', counter: 0 },
+          { outcome: 'held', amount: rest },
+        ],
+      });
+      await redis.close();
+    },
+  );
+});
