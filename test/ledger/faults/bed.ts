@@ -138,6 +138,7 @@ function createGateway(mounts: Environment, outbox: string): Gateway {
   let child: ChildProcess | undefined;
   let url = '';
   let port = '0';
+  process.once('exit', () => child?.kill('SIGKILL'));
   return {
     get url() {
       return url;
@@ -153,7 +154,6 @@ function createGateway(mounts: Environment, outbox: string): Gateway {
           said = (said + chunk).slice(-20_000);
         });
       }
-      process.once('exit', () => started.kill('SIGKILL'));
       for (const until = Date.now() + 30_000; ; await pause(10)) {
         const found = /"message":"listening".*"url":"([^"]+)"/.exec(said)?.[1];
         if (found !== undefined) url = found;
