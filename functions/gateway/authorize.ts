@@ -26,6 +26,13 @@ export interface Grant {
   readonly budgeted: boolean;
 }
 
+/** Nothing in a reply tells what such a service cost, so a budget could not be kept. */
+const DEARER: Failure = {
+  code: 'invalid_request',
+  message: '"service_tier" must be auto, default, flex or on_demand for a key with a budget.',
+  param: 'service_tier',
+};
+
 export function authorize(caller: Caller, chat: Chat, snapshot: Snapshot): Result<Grant, Failure> {
   const { model } = chat;
   const denier = scopesOf(caller).find((scope) => !admits(scope, model));
@@ -33,6 +40,7 @@ export function authorize(caller: Caller, chat: Chat, snapshot: Snapshot): Resul
   const served = snapshot.models.filter((entry) => entry.modelName === model);
   if (served.length === 0) return err({ code: 'model_not_found', model });
   const budgeted = payersOf(caller, model).some((scope) => scope.budget !== undefined);
+  if (budgeted && chat.dearer) return err(DEARER);
   const priced = served.map((entry) => ({ entry, price: toPrice(entry.price) }));
   // On a budgeted key an entry without a price is never tried: it would be free.
   const candidates = budgeted ? priced.filter(({ price }) => price !== undefined) : priced;

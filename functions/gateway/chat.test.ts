@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { LARGEST_BODY } from './body.ts';
 import { stage } from './gateway.fixture.ts';
-import { entry, KEY, snapshotOf } from './instance.fixture.ts';
+import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
 import { MESSAGES } from './upstream.fixture.ts';
 
 const encoder = new TextEncoder();
@@ -31,6 +31,7 @@ describe('a body', () => {
     ['an n of zero', bodyOf(',"n":0')],
     ['an n beyond counting', bodyOf(',"n":1e300')],
     ['a limit that means no limit to some', bodyOf(',"max_tokens":-1')],
+    ['a limit of zero, which is none to some', bodyOf(',"max_tokens":0')],
     ['a limit that is a text', bodyOf(',"max_completion_tokens":"100"')],
     ['stream options that are a list', bodyOf(',"stream_options":[]')],
   ])('of %s is refused with 400 before anybody is called or pays', async (_, body) => {
@@ -177,6 +178,75 @@ describe('the hold', () => {
     const held = await holdOf(chat, [entry('gpt', { price: { input: '0', output: '0' } })]);
     expect(held).toMatchObject({ amount: 0n, least: 0n });
   });
+});
+
+describe('what costs more than its bytes', () => {
+  const heldFor = async (message: object) => {
+    const { chat, ledger } = stage();
+    await chat({ model: 'gpt', messages: [message], max_tokens: 1 });
+    return ledger.asked[0]?.amount ?? 0n;
+  };
+  const PICTURE = { type: 'image_url', image_url: { url: 'https://example.com/1.png' } };
+  const PART = 100_000n * 1_000n;
+
+  test.each([
+    ['a picture whose part names no type', { content: [{ image_url: 'https://example.com/1.png' }] }],
+    ['a picture whose type is no text', { content: [{ type: 1, image_url: { url: 'https://example.com/1.png' } }] }],
+    ['a spoken answer that is named by its id', { role: 'assistant', audio: { id: 'audio_1' } }],
+  ])('is held for: %s', async (_, message) => {
+    expect(await heldFor(message)).toBeGreaterThan(PART);
+  });
+
+  test('is held for once for every picture, also inside the result of a tool', async () => {
+    const content = [{ type: 'tool_result', content: [PICTURE, PICTURE, PICTURE] }];
+    expect(await heldFor({ role: 'user', content })).toBeGreaterThan(4n * PART);
+  });
+
+  test('is not the text of a part that names no type', async () => {
+    expect(await heldFor({ content: [{ text: 'hello' }, { refusal: 'no' }, 'hello', null] })).toBeLessThan(PART);
+  });
+
+  test('is not a file of text: that is held for byte by byte', async () => {
+    const file = (type: string) => ({ file_data: `data:${type};base64,${'QUJD'.repeat(100_000)}` });
+    const held = (type: string) => heldFor({ content: [{ type: 'file', file: file(type) }] });
+    expect(await held('application/pdf')).toBeLessThan(101_000n * 1_000n);
+    expect(await held('text/plain')).toBeGreaterThan(400_000n * 1_000n);
+  });
+});
+
+test.each(['priority', 'Priority', 1])(
+  'a dearer service is refused to a key with a budget: %s',
+  async (service_tier) => {
+    const { chat, ledger } = stage();
+    const response = await chat({ model: 'gpt', messages: MESSAGES, service_tier });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_request', param: 'service_tier' } });
+    expect(ledger.asked).toEqual([]);
+  },
+);
+
+test('a service at the listed price, or one for a key without a budget, is passed on', async () => {
+  const { chat, fake } = stage({ keys: { [KEY]: keyRecord({ limit: 'none' }) } });
+  await chat(bodyOf(',"service_tier":"priority"'));
+  expect(fake.sent()).toMatchObject({ service_tier: 'priority' });
+  const budgeted = stage();
+  await budgeted.chat(bodyOf(',"service_tier":"priority","Service_Tier":"priority","service_tier":"flex"'));
+  expect(Object.entries(budgeted.fake.sent()).filter(([name]) => /tier/i.test(name))).toEqual([
+    ['service_tier', 'flex'],
+  ]);
+});
+
+test('what an answer was held for is what the provider is told, also where the entry names it', async () => {
+  const { chat, fake } = stage({ snapshot: snapshotOf([entry('gpt', { maxOutputTokens: 64 })]) });
+  await chat(bodyOf(''));
+  expect(fake.sent()).toMatchObject({ max_completion_tokens: 64 });
+});
+
+test('the count of a stream cannot be switched off by another spelling', async () => {
+  const { chat, fake } = stage();
+  await chat(bodyOf(',"stream":true,"stream_options":{"include_usage":true,"Include_Usage":false,"other":1}'));
+  expect(fake.sent()).toMatchObject({ stream_options: { include_usage: true, other: 1 } });
+  expect(Object.keys(fake.sent().stream_options ?? {})).not.toContain('Include_Usage');
 });
 
 describe('hostile bodies', () => {

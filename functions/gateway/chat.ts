@@ -19,6 +19,8 @@ export interface Chat {
   /** The limits it set, by the names it used; the larger one counts. */
   readonly limits: ReadonlyMap<LimitName, number>;
   readonly input: Measure;
+  /** It asks its provider for a service that may cost more than the listed price. */
+  readonly dearer: boolean;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
   readonly lookalikes: ReadonlySet<string>;
 }
@@ -33,8 +35,12 @@ export const OWN_MEMBERS: ReadonlySet<string> = new Set([
   'stream',
   'stream_options',
   'n',
+  'service_tier',
   ...LIMIT_NAMES,
 ]);
+
+/** Services at the listed price or less; `auto` is what the operator has chosen at the provider. */
+const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 
 /** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
 export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
@@ -47,8 +53,9 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   if (!absent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!absent(options) && !isRecord(options)) return invalid('"stream_options" must be an object.', 'stream_options');
   if (!absent(n) && !isCount(n, 1)) return invalid('"n" must be a whole number from 1.', 'n');
-  const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 0));
-  if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 0.`, wrong);
+  const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 1));
+  // Zero is no limit to providers that ask whether there is one by its truth.
+  if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
   const object = membersOf(bytes);
   return ok({
     bytes,
@@ -60,7 +67,8 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     n: isCount(n, 1) ? n : 1,
     limits: limitsOf(body),
     input: measure(bytes.length, messages, body.tools),
-    lookalikes: new Set(object.members.map(({ name }) => name).filter(isLookalike)),
+    dearer: !absent(body.service_tier) && !LISTED_TIERS.has(body.service_tier),
+    lookalikes: new Set(object.members.map(({ name }) => name).filter((name) => isLookalike(name))),
   });
 }
 
@@ -77,14 +85,14 @@ function limitsOf(body: Readonly<Record<string, unknown>>): ReadonlyMap<LimitNam
   const limits = new Map<LimitName, number>();
   for (const name of LIMIT_NAMES) {
     const value = body[name];
-    if (isCount(value, 0)) limits.set(name, value);
+    if (isCount(value, 1)) limits.set(name, value);
   }
   return limits;
 }
 
-/** Equal to a name of ours when case is ignored, in the folding that Go's JSON decoder uses (ſ is s, K is k). */
-function isLookalike(name: string): boolean {
-  return !OWN_MEMBERS.has(name) && OWN_MEMBERS.has(name.toUpperCase().toLowerCase());
+/** Equal to one of these names when case is ignored, in the folding that Go's JSON decoder uses (ſ is s, K is k). */
+export function isLookalike(name: string, own: ReadonlySet<string> = OWN_MEMBERS): boolean {
+  return !own.has(name) && own.has(name.toUpperCase().toLowerCase());
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -17,16 +17,23 @@ const BYTES_PER_TOKEN = 3;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
 /** Where a part of this type keeps what is not text. Parts of other types count whole, and as media on top. */
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
+const TEXT_FILE = /^\s*data:(text\/|application\/(json|xml))/i;
 
 /** Measures a body of so many bytes with these messages. The text of media (base64, addresses) does not count as text. */
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
   let parts = 0;
   let mediaBytes = 0;
-  for (const part of messages.flatMap(contentOf)) {
-    const type = memberOf(part, 'type');
-    if (typeof type !== 'string' || TEXT_PARTS.has(type)) continue;
-    parts += 1;
-    if (MEDIA_PARTS.has(type)) mediaBytes += mediaIn(memberOf(part, type));
+  // What a part holds inside (the result of a tool, say) is read like a message.
+  const holders = [...messages];
+  for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
+    if (refersToSound(holder)) parts += 1;
+    for (const part of contentOf(holder)) {
+      if (hasSome(memberOf(part, 'content'))) holders.push(part);
+      const media = mediaOf(part);
+      if (media === undefined) continue;
+      parts += 1;
+      if (MEDIA_PARTS.has(media)) mediaBytes += mediaIn(memberOf(part, media));
+    }
   }
   // UTF-16 units are never more than bytes, so what is left is never less than the text.
   const text = Math.max(0, bodyBytes - mediaBytes);
@@ -35,6 +42,21 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
     textOnly: parts === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
   };
+}
+
+/** What a part is where it is no text. One without a type is what it carries: some providers read it so. */
+function mediaOf(part: unknown): string | undefined {
+  if (typeof part !== 'object' || part === null) return undefined;
+  const type = memberOf(part, 'type');
+  if (typeof type === 'string') return TEXT_PARTS.has(type) ? undefined : type;
+  const carried = Object.keys(part).filter((name) => name !== 'type' && !TEXT_PARTS.has(name));
+  return carried.find((name) => MEDIA_PARTS.has(name)) ?? carried[0];
+}
+
+/** An answer that was spoken is named by an id of a few bytes, and costs as it did. */
+function refersToSound(message: unknown): boolean {
+  const audio = memberOf(message, 'audio');
+  return typeof audio === 'object' && audio !== null;
 }
 
 /** About how many tokens so much text of a reply is. */
@@ -53,11 +75,16 @@ function contentOf(message: unknown): ReadonlyArray<unknown> {
 
 /** `{"image_url": "…"}`, `{"image_url": {"url": "…"}}`, `{"input_audio": {"data": "…"}}`, `{"file": {"file_data": "…"}}`. */
 function mediaIn(media: unknown): number {
-  if (typeof media === 'string') return media.length;
+  if (typeof media === 'string') return encodedIn(media);
   return ['url', 'data', 'file_data'].reduce((sum, name) => {
     const value = memberOf(media, name);
-    return sum + (typeof value === 'string' ? value.length : 0);
+    return sum + (typeof value === 'string' ? encodedIn(value) : 0);
   }, 0);
+}
+
+/** A file of text is text, however it is wrapped. */
+function encodedIn(value: string): number {
+  return TEXT_FILE.test(value) ? 0 : value.length;
 }
 
 function memberOf(of: unknown, name: string): unknown {

@@ -74,7 +74,7 @@ export function outputLimit({ grant, hold }: Reservation, { entry, price }: Cand
   if (affordable === undefined) return { most, clamped: false };
   const perAnswer = Number(affordable / BigInt(chat.n));
   if (perAnswer < most) return { most: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
-  const unlimited = clientLimit(chat) === undefined && entry.maxOutputTokens === undefined;
+  const unlimited = clientLimit(chat) === undefined;
   return { most, ...(unlimited ? { send: most } : {}), clamped: false, cutAt: affordable };
 }
 

@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
-import { type Chat, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
+import { type Chat, isLookalike, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
 import { membersOf, splice } from '../members.ts';
 import type { Target } from '../route.ts';
 import type { Dialect, Piece, Reply, StreamReader, WireError, WireRequest } from './dialect.ts';
@@ -27,12 +27,16 @@ function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
   });
 }
 
+const FORCED: ReadonlySet<string> = new Set(['include_usage']);
+
 /** Usage is forced on; what else the client set in there stays. */
 function streamOptions(chat: Chat): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
   const options = chat.bytes.subarray(sent.valueStart, sent.end);
-  return decoder.decode(splice(options, membersOf(options), { set: new Map([['include_usage', 'true']]) }));
+  const object = membersOf(options);
+  const drop = new Set(object.members.map(({ name }) => name).filter((name) => isLookalike(name, FORCED)));
+  return decoder.decode(splice(options, object, { set: new Map([['include_usage', 'true']]), drop }));
 }
 
 /** A limit of ours lowers the fields that the client used, else sets the one that the provider knows. */
