@@ -16,6 +16,8 @@ export interface Answer {
 }
 
 export interface TestControlPlane {
+  /** Address of its etcd, where it has one. */
+  readonly etcd?: string;
   readonly url: string;
   readonly token: string;
   /** PEM: what clients trust. */
@@ -102,7 +104,7 @@ export async function startControlPlane({
         ]),
       );
     }
-    return { url, token, ca, kubeconfig: file('kubeconfig'), call, stop };
+    return { url, etcd: `http://127.0.0.1:${etcdPort}`, token, ca, kubeconfig: file('kubeconfig'), call, stop };
   } catch (error) {
     await stop();
     throw new Error('starting a kube-apiserver for tests', { cause: error });

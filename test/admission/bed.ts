@@ -24,6 +24,8 @@ export interface Bed {
   /** The stock kubectl against this cluster; `input` is its standard input. */
   readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<Said>;
   readonly cluster: Cluster;
+  /** Address of its etcd, where it has one. */
+  readonly etcd: string | undefined;
   /** How many reviews were answered so far. */
   readonly reviewed: () => number;
   /** Stops the function, and lets it come back on the same port. */
@@ -34,6 +36,7 @@ export interface Bed {
 export type { ClusterName } from '../embedded-plane.ts';
 
 interface Started {
+  readonly etcd: string | undefined;
   readonly kubeconfig: string;
   readonly api: Api;
   readonly stop: () => Promise<void>;
@@ -70,6 +73,7 @@ export async function openBed(
   return {
     kubectl: (args, input) => run(started.kubeconfig, args, input),
     cluster,
+    etcd: started.etcd,
     reviewed: served.reviewed,
     down: served.down,
     stop,
@@ -77,8 +81,8 @@ export async function openBed(
 }
 
 async function start(name: ClusterName): Promise<Started> {
-  const { kubeconfig, url, token, ca, stop } = await startCluster(name);
-  return { kubeconfig, api: { url, token, ca }, stop };
+  const { kubeconfig, etcd, url, token, ca, stop } = await startCluster(name);
+  return { kubeconfig, etcd, api: { url, token, ca }, stop };
 }
 
 async function create(cluster: Cluster, object: KubeObject): Promise<void> {

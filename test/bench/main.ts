@@ -11,7 +11,7 @@ import { benchHostile } from './hostile.ts';
 import { benchLedger } from './ledger.ts';
 import { benchSweep } from './sweep.ts';
 
-const HELP = `npm run bench                  admission, gateway and ledger, about eight minutes
+const HELP = `npm run bench                  admission, gateway and ledger, about eleven minutes
 npm run bench -- admission     cold start of the bundle to its first answered review, against bare Node; reviews a second, against an echo of
                                the same JSON; look-ups with ten and a hundred thousand keys; what an apply on a real API server pays for it
                                (that one needs KUBEBUILDER_ASSETS and kubectl)
