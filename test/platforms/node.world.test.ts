@@ -1,5 +1,5 @@
 // Do the three functions run as plain Node processes from their bundles, each with what its platform gives it?
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import OpenAI, { type APIError } from 'openai';
@@ -7,11 +7,12 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
-import { startRedis, whyNoRedis } from '../redis.ts';
+import { whyNoRedis } from '../redis.ts';
 import { eventually, temporaryFolder } from '../stack.ts';
 import { type Mounts, mountSample } from './mounts.ts';
 import { type NodeProcess, runNode, startNode } from './node-process.ts';
 import { reviewOf } from './review.ts';
+import { startTwoGateways } from './two-gateways.ts';
 import { startWorld, type TestWorld } from './world.ts';
 
 describe('the Node bundles', () => {
@@ -209,18 +210,10 @@ describe('the Node bundles', () => {
     const missing = whyNoRedis();
     const why = missing === undefined ? '' : ` (${missing})`;
     /** On one Redis of their own. */
-    const startTwo = async (): Promise<readonly [NodeProcess, NodeProcess]> => {
-      const redis = await startRedis(['--requirepass', 'secret'], 'secret');
-      onTestFinished(redis.stop);
-      const { host, port, password } = redis.connection;
-      const start = async (name: string) => {
-        const at = (...names: string[]) => join(world.folder, name, ...names);
-        for (const folder of ['store', 'outbox']) mkdirSync(at(folder), { recursive: true });
-        for (const [file, text] of Object.entries({ host, port, password }))
-          writeFileSync(at('store', file), `${text}`);
-        return startNode(bundle('gateway'), { ...mounts, STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') });
-      };
-      return Promise.all([start('first'), start('second')]);
+    const startTwo = async () => {
+      const { both, stopStore } = await startTwoGateways(bundle('gateway'), mounts, world.folder);
+      onTestFinished(stopStore);
+      return both;
     };
     test.skipIf(missing !== undefined)(`two of them on a mounted Redis count as one${why}`, async () => {
       const both = await startTwo();

@@ -1,0 +1,140 @@
+// Is what somebody edits in force within five seconds on every gateway process that shares a store?
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
+import { resourceOf } from '../../infra/local/manifests.ts';
+import { whyNoRedis } from '../redis.ts';
+import { eventually } from '../stack.ts';
+import { mountSample } from './mounts.ts';
+import { type NodeProcess, startNode } from './node-process.ts';
+import { startTwoGateways, type TwoGateways } from './two-gateways.ts';
+import { startWorld, type TestWorld } from './world.ts';
+
+const PAYS = '200';
+const SPENT = '429 budget_exceeded';
+const BLOCKED = '403 key_blocked';
+const UNKNOWN = '401 invalid_api_key';
+/** Less than any prompt costs. */
+const NEXT_TO_NOTHING = '0.000000001';
+const ROTATE = { metadata: { annotations: { 'auth.gateway-operator.dev/rotate': 'now' } } };
+
+interface Edit {
+  readonly name: string;
+  /** Beside a budget of ten dollars. */
+  readonly spec: object;
+  /** Absent: the key is deleted. */
+  readonly patch?: Readonly<Record<string, unknown>>;
+  /** What its value is answered before the edit and after it, and nothing else ever. */
+  readonly answers: readonly [string, string];
+}
+
+const EDITS: readonly Edit[] = [
+  {
+    name: 'raised',
+    spec: { maxBudget: NEXT_TO_NOTHING },
+    patch: { spec: { maxBudget: '10' } },
+    answers: [SPENT, PAYS],
+  },
+  { name: 'lowered', spec: {}, patch: { spec: { maxBudget: NEXT_TO_NOTHING } }, answers: [PAYS, SPENT] },
+  { name: 'blocked', spec: {}, patch: { spec: { blocked: true } }, answers: [PAYS, BLOCKED] },
+  { name: 'unblocked', spec: { blocked: true }, patch: { spec: { blocked: false } }, answers: [BLOCKED, PAYS] },
+  { name: 'rotated', spec: { rotation: { every: '1d', overlap: '1s' } }, patch: ROTATE, answers: [PAYS, UNKNOWN] },
+  { name: 'deleted', spec: {}, answers: [PAYS, UNKNOWN] },
+];
+/** Five seconds, an overlap of one, and one for the machine. */
+const PATIENCE = 7_000;
+
+const keys = resourceOf('VirtualKey');
+const keyOf = ({ name, spec }: Edit) => ({
+  ...{ apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', metadata: { name, namespace: 'default' } },
+  spec: {
+    ...{ keyAlias: name, maxBudget: '10', budgetDuration: '30d', ...spec },
+    connectionRef: { instanceRef: { name: 'sample', namespace: 'default' } },
+  },
+});
+
+const missing = whyNoRedis();
+
+describe.skipIf(missing !== undefined)(
+  `two gateway processes on one store${missing === undefined ? '' : ` (${missing})`}`,
+  () => {
+    let world: TestWorld;
+    let reconcile: NodeProcess;
+    let gateways: TwoGateways;
+
+    beforeAll(async () => {
+      world = await startWorld();
+      await writeBundles(
+        world.folder,
+        DEPLOYABLES.filter(({ platform }) => platform === 'node'),
+      );
+      const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
+      await world.apply([...world.sample(), ...EDITS.map(keyOf)]);
+      reconcile = await startNode(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'many' });
+      await sweep();
+      const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
+      gateways = await startTwoGateways(bundle('gateway'), mounts, world.folder);
+    });
+    afterAll(async () => {
+      await Promise.all([reconcile, ...(gateways?.both ?? [])].map((process) => process?.stop()));
+      await gateways?.stopStore();
+      await world?.stop();
+    });
+
+    const sweep = async () => expect((await fetch(reconcile.url, { method: 'POST' })).status).toBe(200);
+    const currentValue = async (name: string): Promise<string> => {
+      const status = (await world.cluster.get(keys, 'default', name))?.status as { keyValue?: string } | undefined;
+      return status?.keyValue ?? '';
+    };
+    const ask = async ({ url }: NodeProcess, value: string): Promise<string> => {
+      const answer = await fetch(`${url}/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${value}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model: 'sample-small', max_tokens: 8, messages: [{ role: 'user', content: 'Hi.' }] }),
+      });
+      const body = (await answer.json()) as { error?: { code: string } };
+      return [answer.status, body.error?.code].join(' ').trim();
+    };
+    const perform = async ({ name, patch }: Edit): Promise<void> => {
+      if (patch !== undefined) await world.cluster.patch(keys, 'default', name, patch);
+      else {
+        const uid = (await world.cluster.get(keys, 'default', name))?.metadata.uid;
+        await world.cluster.delete(keys, 'default', name, uid ?? '');
+      }
+    };
+
+    test('raise, lower, block, unblock, rotate and delete are in force within five seconds, and nothing else is ever answered', async () => {
+      const asked = await Promise.all(
+        EDITS.flatMap((edit) =>
+          gateways.both.map(async (gateway) => ({ edit, gateway, value: await currentValue(edit.name) })),
+        ),
+      );
+      /** What each was told, one after the other, repeats left out. */
+      const told = asked.map((): string[] => []);
+      const round = () =>
+        Promise.all(
+          asked.map(async ({ gateway, value }, place) => {
+            const said = await ask(gateway, value);
+            if (told[place]?.at(-1) !== said) told[place]?.push(said);
+            return said;
+          }),
+        );
+      const expected = (which: 0 | 1) => asked.map(({ edit }) => edit.answers[which]);
+      expect(await round()).toEqual(expected(0));
+
+      await Promise.all(EDITS.map(perform));
+      // Asked up to the write, so that each process has an answer of just before it.
+      await round();
+      await sweep();
+      const isAll = (said: readonly string[]) => said.join() === expected(1).join();
+      const inForce = eventually(round, isAll, PATIENCE);
+      const renewed = await currentValue('rotated');
+      expect(await Promise.all(gateways.both.map((gateway) => ask(gateway, renewed)))).toEqual([PAYS, PAYS]);
+      await inForce;
+      await pause(1_000);
+      await round();
+      expect(told).toEqual(asked.map(({ edit }) => edit.answers));
+    });
+  },
+);

@@ -1,0 +1,25 @@
+// How do tests run the gateway twice on one store, as two replicas of a Deployment do?
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startRedis } from '../redis.ts';
+import type { Mounts } from './mounts.ts';
+import { type NodeProcess, startNode } from './node-process.ts';
+
+export interface TwoGateways {
+  readonly both: readonly [NodeProcess, NodeProcess];
+  /** Ends the store; the gateways are whoever asked for them's to stop. */
+  stopStore(): Promise<void>;
+}
+
+/** The bundle twice on a Redis of their own, with an outbox each below `folder`. */
+export async function startTwoGateways(bundle: string, mounts: Mounts, folder: string): Promise<TwoGateways> {
+  const redis = await startRedis(['--requirepass', 'secret'], 'secret');
+  const { host, port, password } = redis.connection;
+  const start = async (name: string) => {
+    const at = (...names: string[]) => join(folder, name, ...names);
+    for (const part of ['store', 'outbox']) mkdirSync(at(part), { recursive: true });
+    for (const [file, text] of Object.entries({ host, port, password })) writeFileSync(at('store', file), `${text}`);
+    return startNode(bundle, { ...mounts, STORE_DIR: at('store'), OUTBOX_DIR: at('outbox') });
+  };
+  return { both: await Promise.all([start('first'), start('second')]), stopStore: redis.stop };
+}
