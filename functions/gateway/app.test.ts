@@ -184,6 +184,20 @@ describe('the budget', () => {
     expect([response.status, fake.requests.length]).toEqual([429, 0]);
   });
 
+  test('that cannot pay the prompt and one token of answer refuses before anybody is called', async () => {
+    // A thousand nano-dollars for a byte of the prompt, two thousand for a token of the answer.
+    const least = (body: object) => 1000 * JSON.stringify(body).length + 2000;
+    const withLimit = (nano: number) => ({ keys: { [KEY]: keyRecord({ limit: (nano / 1e9).toFixed(9) }) } });
+    for (const body of [CHAT, { ...CHAT, stream: true }]) {
+      const poor = stage(withLimit(least(body) - 1));
+      expect(await codeOf(await poor.chat(body))).toEqual([429, 'budget_exceeded']);
+      expect([poor.fake.requests.length, poor.ledger.held(), poor.ledger.settled.length]).toEqual([0, 0, 0]);
+    }
+    const enough = stage(withLimit(least(CHAT)));
+    expect((await enough.chat(CHAT)).status).toBe(200);
+    expect(enough.fake.sent()).toMatchObject({ max_completion_tokens: 1 });
+  });
+
   test('that is free but held says so, to be tried again in a second', async () => {
     const { chat, ledger } = stage({ script: () => new Promise(() => {}) });
     void chat({ ...CHAT, max_tokens: 400_000 });

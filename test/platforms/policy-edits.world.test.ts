@@ -29,6 +29,12 @@ interface Edit {
   readonly answers: readonly [string, string];
 }
 
+/** By `GET key`, and by the status. */
+interface Told {
+  readonly currentSpend?: string;
+  readonly budgetResetDate?: string;
+}
+
 const EDITS: readonly Edit[] = [
   {
     name: 'raised',
@@ -40,6 +46,7 @@ const EDITS: readonly Edit[] = [
   { name: 'blocked', spec: {}, patch: { spec: { blocked: true } }, answers: [PAYS, BLOCKED] },
   { name: 'unblocked', spec: { blocked: true }, patch: { spec: { blocked: false } }, answers: [BLOCKED, PAYS] },
   { name: 'rotated', spec: { rotation: { every: '1d', overlap: '1s' } }, patch: ROTATE, answers: [PAYS, UNKNOWN] },
+  { name: 'lengthened', spec: {}, patch: { spec: { budgetDuration: '31d' } }, answers: [PAYS, PAYS] },
   { name: 'deleted', spec: {}, answers: [PAYS, UNKNOWN] },
 ];
 /** Five seconds, an overlap of one, and one for the machine. */
@@ -53,6 +60,9 @@ const keyOf = ({ name, spec }: Edit) => ({
     connectionRef: { instanceRef: { name: 'sample', namespace: 'default' } },
   },
 });
+
+const SPENT_BY_ENTRIES = `select sum(cost)::text as spent from gateway_operator.charge
+  where scope_id = (select scope_id from gateway_operator.claim where alias = 'lengthened')`;
 
 const missing = whyNoRedis();
 
@@ -134,7 +144,31 @@ describe.skipIf(missing !== undefined)(
       await inForce;
       await pause(1_000);
       await round();
-      expect(told).toEqual(asked.map(({ edit }) => edit.answers));
+      expect(told).toEqual(asked.map(({ edit }) => [...new Set(edit.answers)]));
+    });
+
+    test('the window that was lengthened keeps its spend: both processes, the status and the entries say the same', async () => {
+      const value = await currentValue('lengthened');
+      const byGateway = async ({ url }: NodeProcess): Promise<Told> => {
+        const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
+        return (await answer.json()) as Told;
+      };
+      const look = async () => {
+        await sweep();
+        const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as Told;
+        const all = [status, ...(await Promise.all(gateways.both.map(byGateway)))];
+        const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_ENTRIES);
+        return {
+          entries: Number(row?.spent),
+          spends: all.map(({ currentSpend }) => Math.round(Number(currentSpend) * 1e9)),
+          resets: all.map(({ budgetResetDate }) => Math.floor(Date.parse(budgetResetDate ?? '') / 1000)),
+        };
+      };
+      const { entries, resets } = await eventually(look, (seen) => seen.spends.every((one) => one === seen.entries));
+      expect(entries).toBeGreaterThan(0);
+      expect(new Set(resets).size).toBe(1);
+      // Made today: a window of 30 days would end before that.
+      expect(resets[0]).toBeGreaterThan(Date.now() / 1000 + 30.5 * 86_400);
     });
   },
 );

@@ -182,6 +182,15 @@ describe('windows', () => {
     expect(outcome(await ledger.hold(requestOf(100n, key)))).toBe('held');
   });
 
+  test('that end together end for all of many requests at once: none is refused for what was spent before the edge', async () => {
+    const key = scopeOf('key', 100n);
+    await ledger.settle(heldOf(await ledger.hold(requestOf(100n, key))), settlementOf(100n));
+    await scene.time.jump(Date.UTC(2026, 0, 1) + 30 * DAY - scene.time.clock.now());
+    const results = await ended(Promise.all(Array.from({ length: 12 }, () => ledger.hold(requestOf(10n, key)))));
+    expect(results.value.filter(({ ok }) => ok)).toHaveLength(10);
+    expect(results.value.slice(10).map(outcome)).toEqual(['busy', 'busy']);
+  });
+
   test('a hold that outlives its window is charged to the window it was taken in', async () => {
     const key = scopeOf('key', 100n);
     await scene.time.jump(Date.UTC(2026, 0, 1) + 30 * DAY - scene.time.clock.now() - 5000);
@@ -248,6 +257,18 @@ describe('one call', () => {
     expect(scene.calls).toEqual([1]);
     await scene.time.advance(1);
     expect(scene.calls).toEqual([1, 0]);
+  });
+
+  test('goes for a release after 5 ms too: who comes after it has the headroom, and was not needed for it', async () => {
+    const key = scopeOf('key', 100n);
+    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+    scene.calls.length = 0;
+    await ledger.release(hold);
+    await scene.time.advance(5);
+    expect(scene.calls).toEqual([0]);
+    const other = scene.process(undefined, { records: [] });
+    await other.start();
+    expect(outcome(await other.hold(requestOf(100n, key)))).toBe('held');
   });
 
   test('reads the sums of all counters that a tick misses at once', async () => {

@@ -91,6 +91,22 @@ describe('a store that was wiped', () => {
     expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([20n, 50n]);
   });
 
+  test('knows what was spent long ago in a window of years', async () => {
+    const budget = { limit: '100', duration: '36500d', alignment: 'Rolling' as const };
+    const lasting = scopeOf('lasting', 100n, { budget });
+    const one = await start();
+    const holdOf = async (amount: Nano) => (await ended(one.hold(requestOf(amount, lasting)))).value;
+    for (const cost of [20n, 30n]) {
+      await one.settle(heldOf(await holdOf(cost)), settlementOf(cost));
+      await scene.time.advance(500);
+      await scene.time.jump(400 * 86_400_000);
+    }
+    wipe();
+    expect(outcome(await holdOf(51n))).toBe('exceeded');
+    expect(outcome(await holdOf(50n))).toBe('held');
+    expect((await ended(one.spend([lasting]))).value).toMatchObject({ value: [{ spent: 50n }] });
+  });
+
   test('lets requests wait until it is rebuilt, and nobody sees a 503', async () => {
     const [one, two] = [await start(), await start()];
     await take(one, 10n);
