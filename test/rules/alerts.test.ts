@@ -1,0 +1,37 @@
+// Do alert rules and docs speak of metrics that are really counted?
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+
+const root = join(import.meta.dirname, '../..');
+const alerts = readFileSync(join(root, 'infra/kubernetes/alerts.yaml'), 'utf8');
+const code = globSync('functions/**/*.ts', { cwd: root, exclude: (path) => path.endsWith('.test.ts') })
+  .map((path) => readFileSync(join(root, path), 'utf8'))
+  .join('\n');
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+
+const rules = (parse(alerts) as { spec: { groups: { rules: Rule[] }[] } }).spec.groups.flatMap((group) => group.rules);
+
+test.each(rules)('$alert asks for metrics that are counted, and says what to do', ({ expr, labels, annotations }) => {
+  const named = expr.match(/gateway_operator_\w+/g) ?? [];
+  expect(named.length).toBeGreaterThan(0);
+  expect(named.filter((name) => !code.includes(`'${name}'`))).toEqual([]);
+  expect(labels.severity).toMatch(/^(critical|warning)$/);
+  expect(annotations.description.length).toBeGreaterThan(40);
+});
+
+test('the metrics of the ledger that the docs name are counted', () => {
+  const docs = readFileSync(join(root, 'docs/deploy.md'), 'utf8');
+  const table = docs.slice(docs.indexOf('## Metrics and alerts'), docs.indexOf('## Environment'));
+  const named = [...table.matchAll(/`([a-z_]+)(?:\{[a-z]+\})?`/g)].map(([, name]) => `gateway_operator_ledger_${name}`);
+  const known = named.filter((name) => /_(total|unbooked|seconds)$/.test(name));
+  expect(known.length).toBeGreaterThan(9);
+  expect(known.filter((name) => !code.includes(`'${name}'`))).toEqual([]);
+});
