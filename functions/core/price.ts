@@ -11,6 +11,9 @@ export interface PromptBound {
   readonly textOnly: boolean;
 }
 
+/** What one request may hold or be charged at all: nine billion dollars, which every store and table can count. Absurd numbers end here. */
+export const MOST_COST: Nano = 9n * 10n ** 18n;
+
 /** What a reply with this usage costs. */
 export function costOf(usage: Usage, price: Price): Nano {
   const { rates } = tierOf(price, BigInt(usage.input));

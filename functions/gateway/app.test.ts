@@ -41,6 +41,14 @@ describe('a chat completion', () => {
     expect(fake.sent()).toMatchObject({ model: 'real-gpt', messages: MESSAGES });
   });
 
+  test('whose count is absurd is charged what a ledger can count, not refused by it', async () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    const body = completion('hello', { prompt_tokens: most, completion_tokens: most });
+    const { chat, ledger } = stage({ script: () => ({ body }) });
+    await chat({ model: 'gpt', messages: MESSAGES });
+    expect(ledger.settled).toMatchObject([{ cost: 9_000_000_000_000_000_000n, estimated: false }]);
+  });
+
   test('is charged by its usage, to a nano-dollar', async () => {
     const { chat, ledger } = stage();
     await chat(CHAT);

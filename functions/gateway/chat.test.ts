@@ -29,6 +29,7 @@ describe('a body', () => {
     ['a stream that is a text', bodyOf(',"stream":"true"')],
     ['an n that is a text', bodyOf(',"n":"9"')],
     ['an n of zero', bodyOf(',"n":0')],
+    ['more answers than anybody gives', bodyOf(',"n":1025')],
     ['an n beyond counting', bodyOf(',"n":1e300')],
     ['a limit that means no limit to some', bodyOf(',"max_tokens":-1')],
     ['a limit of zero, which is none to some', bodyOf(',"max_tokens":0')],
@@ -172,6 +173,12 @@ describe('the hold', () => {
     ];
     const held = await holdOf({ ...chat, max_tokens: 10 }, models);
     expect(held).toMatchObject({ amount: held.prompt * 2n + 90_000n, identifier: 'dear' });
+  });
+
+  test('is never more than a ledger can count, whatever the client asks for', async () => {
+    const { amount, least } = await holdOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 });
+    expect(amount).toBe(9_000_000_000_000_000_000n);
+    expect(least).toBeLessThan(amount);
   });
 
   test('of a free model is nothing', async () => {

@@ -39,6 +39,9 @@ export const OWN_MEMBERS: ReadonlySet<string> = new Set([
   ...LIMIT_NAMES,
 ]);
 
+/** More than providers give: a number beyond counting must not become money. */
+const MOST_ANSWERS = 1024;
+
 /** Services at the listed price or less; `auto` is what the operator has chosen at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 
@@ -52,7 +55,9 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   if (!absent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!absent(options) && !isRecord(options)) return invalid('"stream_options" must be an object.', 'stream_options');
-  if (!absent(n) && !isCount(n, 1)) return invalid('"n" must be a whole number from 1.', 'n');
+  if (!absent(n) && !(isCount(n, 1) && n <= MOST_ANSWERS)) {
+    return invalid(`"n" must be a whole number from 1 to ${MOST_ANSWERS}.`, 'n');
+  }
   const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 1));
   // Zero is no limit to providers that ask whether there is one by its truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);

@@ -1,7 +1,7 @@
 // What has this reply cost? Counted while it streams, decided when it ends (LEDGER 9 and 10).
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
-import { costOf } from '#core/price.ts';
+import { costOf, MOST_COST } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import { estimateOutput } from './measure.ts';
 import type { Reservation } from './reserve.ts';
@@ -88,7 +88,7 @@ function settlementOf(
   const usage: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
   const cost = price === undefined ? 0n : costOf(usage, price);
   return {
-    cost: counted === undefined ? atMost(cost, hold.amount) : cost,
+    cost: atMost(cost, counted === undefined ? hold.amount : MOST_COST),
     tokens: toTokens(usage),
     model: grant.chat.model,
     identifier: entry.identifier,
@@ -96,7 +96,7 @@ function settlementOf(
   };
 }
 
-function atMost(cost: Nano, held: Nano): Nano {
-  if (cost < held) return cost;
-  return held;
+function atMost(cost: Nano, most: Nano): Nano {
+  if (cost < most) return cost;
+  return most;
 }

@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { mostOf, outputWithin, type PromptBound } from '#core/price.ts';
+import { MOST_COST, mostOf, outputWithin, type PromptBound } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Candidate, Grant } from './authorize.ts';
 import { payersOf } from './authorize.ts';
@@ -100,7 +100,7 @@ function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; r
     if (price === undefined) return { amount: 0n, least: 0n, identifier: entry.identifier };
     const input = inputMost(grant.chat, candidate);
     const answers = BigInt(grant.chat.n);
-    const amount = mostOf(input, BigInt(outputMost(grant.chat, candidate)) * answers, price);
+    const amount = smaller(mostOf(input, BigInt(outputMost(grant.chat, candidate)) * answers, price), MOST_COST);
     const least = mostOf(input, answers, price);
     return { amount, least: smaller(least, amount), identifier: entry.identifier };
   });
