@@ -21,15 +21,22 @@ export interface Plan {
   readonly held: ReadonlyArray<Held>;
 }
 
-/** Steps while there are any that can be taken; after them what the statuses should say. Empty: everything is as it should be. */
-export function plan(world: World, now: Millis, hash: Hash): Plan {
+/**
+ * Steps while there are any that can be taken; after them what the statuses should say. Empty: everything is as it should be.
+ * `isWorthTrying`: a step that fails again and again keeps nobody's status from being written.
+ */
+export function plan(
+  world: World,
+  now: Millis,
+  hash: Hash,
+  isWorthTrying: (action: Action) => boolean = () => true,
+): Plan {
   const outlook = createOutlook(world, now, hash);
-  const screened = holdDeletes(planSteps(outlook), world);
-  if (screened.actions.length > 0) return screened;
-  return {
-    actions: [...planStatuses(outlook, screened.held), ...screened.held.flatMap((held) => tellHeld(held, world))],
-    held: screened.held,
-  };
+  const { actions, held } = holdDeletes(planSteps(outlook), world);
+  const steps = actions.filter(isWorthTrying);
+  if (steps.length > 0) return { actions: steps, held };
+  const told = [...planStatuses(outlook, held), ...held.flatMap((one) => tellHeld(one, world))];
+  return { actions: told.filter(isWorthTrying), held };
 }
 
 function planSteps(outlook: Outlook): Action[] {

@@ -92,9 +92,9 @@ async function runPart(look: Look, part: Objects, all: Objects, span: Span): Pro
   const deeds: Deed[] = [];
   let held: ReadonlyArray<Held> = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const planned = plan(world, now, deps.hash);
-    held = planned.held;
-    const todo = planned.actions.filter((action) => isWorthTrying(action, tries));
+    const { actions: todo, ...rest } = plan(world, now, deps.hash, (action) => isWorthTrying(action, tries));
+    held = rest.held;
+    for (const action of todo) countTry(action, tries);
     if (todo.length === 0) break;
     const done = await act(todo, { deps, memory, now, world, links, span });
     // What succeeded may be due once more (a status after another step); what failed waits for the next run.
@@ -140,9 +140,9 @@ async function foreseePart(look: Look, part: Objects, all: Objects): Promise<Rea
   const rows: PlannedRow[] = [];
   let held: ReadonlyArray<Held> = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const planned = plan(world, now, deps.hash);
-    held = planned.held;
-    const todo = planned.actions.filter((action) => isWorthTrying(action, tries));
+    const { actions: todo, ...rest } = plan(world, now, deps.hash, (action) => isWorthTrying(action, tries));
+    held = rest.held;
+    for (const action of todo) countTry(action, tries);
     if (todo.length === 0) break;
     rows.push(...todo.map(toRow));
     for (const action of todo) learn(world, foresee(action, world, now));
@@ -150,11 +150,13 @@ async function foreseePart(look: Look, part: Objects, all: Objects): Promise<Rea
   return [...rows, ...held.map(toHeldRow)];
 }
 
-function isWorthTrying(action: Action, tries: Map<string, number>): boolean {
+function isWorthTrying(action: Action, tries: ReadonlyMap<string, number>): boolean {
+  return (tries.get(identify(action)) ?? 0) < (action.action === 'RecordEvent' ? 1 : MOST_TRIES);
+}
+
+function countTry(action: Action, tries: Map<string, number>): void {
   const id = identify(action);
-  const before = tries.get(id) ?? 0;
-  tries.set(id, before + 1);
-  return before < (action.action === 'RecordEvent' ? 1 : MOST_TRIES);
+  tries.set(id, (tries.get(id) ?? 0) + 1);
 }
 
 function identify(action: Action): string {
