@@ -1,4 +1,5 @@
 // What does the reference of the fields say?
+import { ASKED_BY_ANNOTATION } from './annotations.ts';
 import { type Field, fieldsOf } from './fields.ts';
 import { FreeText } from './fragments.ts';
 import { type Kind, kinds } from './kinds.ts';
@@ -36,6 +37,7 @@ function chapter(kind: Kind): string {
     '',
     ...table(fieldsOf(kind, 'spec')),
     ...rules(kind),
+    ...annotations(kind),
     '### status',
     '',
     ...table(fieldsOf(kind, 'status')),
@@ -51,6 +53,16 @@ function table(fields: readonly Field[]): string[] {
     return `| \`${name}\` | ${cell(type)} | ${required ? '*required*' : defaultOf(schema)} | ${cell(schema.description ?? '')} |`;
   });
   return [...head, ...rows, ''];
+}
+
+function annotations(kind: Kind): string[] {
+  const asked = ASKED_BY_ANNOTATION[kind.kind];
+  if (asked.length === 0) return [];
+  const rows = asked.map(
+    ({ annotation, on, value, meaning }) =>
+      `| \`${annotation}\`${on === undefined ? '' : ` (on ${on})`} | ${value} | ${meaning} |`,
+  );
+  return ['### annotations', '', '| annotation | value | meaning |', '|---|---|---|', ...rows, ''];
 }
 
 /** The rules that a schema cannot say, by the field they are about. */

@@ -1,5 +1,6 @@
 // Does each rule refuse what it should, in words that say where and what to do, and nothing else?
 import { beforeEach, describe, expect, test } from 'vitest';
+import { OWN_VARIABLES } from '#core/own-variables.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { notYetActedOn } from '#crds/acted-on.ts';
 import { OWNED, OWNED_LABEL, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
@@ -159,6 +160,18 @@ describe('an instance', () => {
         'spec.models[0].modelCredentials.keys.apikey: no provider reads a credential of this name; did you mean "apiKey"?',
       ],
     });
+  });
+
+  test('that sets a variable which its container sets itself is let in with a warning, for each of them', async () => {
+    const env = [...OWN_VARIABLES.map((name) => ({ name, value: '1' })), { name: 'LOG_LEVEL', value: 'warn' }];
+    const { refused, warnings } = await instance({ workload: { env } });
+    expect(refused).toEqual([]);
+    expect(warnings).toEqual(
+      OWN_VARIABLES.map(
+        (name, index) =>
+          `spec.workload.env[${index}].name: "${name}": is set by the operator itself and is left out of the container; remove it`,
+      ),
+    );
   });
 
   test('with an unknown provider override at an address of its own is warned about, a known one is not', async () => {

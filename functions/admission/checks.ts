@@ -29,6 +29,7 @@ import { userExists } from './checks/user-exists.ts';
 import { userKeyAliasFree } from './checks/user-key-alias-free.ts';
 import { userKeyNameFree } from './checks/user-key-name-free.ts';
 import { withoutEffect } from './checks/without-effect.ts';
+import { workloadEnv } from './checks/workload-env.ts';
 import { zeroBudget } from './checks/zero-budget.ts';
 
 /** What one object shows by itself: judged by /mutate, and by /validate again. */
@@ -62,6 +63,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     prices, //            warns: a key with a budget cannot use a model without a price
     providers, //         warns: nobody knows where this provider listens
     credentialNames, //   warns: no request carries a credential of this name
+    workloadEnv, //       warns: the container sets this variable itself
     withoutEffect, //     warns: nothing acts on this field yet
   ],
   VirtualKey: [

@@ -52,6 +52,7 @@ export const InstanceView = view((spec) => ({
   databaseSecretRef: secretRef(spec.databaseSecretRef),
   redisSecretRef: secretRef(spec.redisSecretRef),
   models: listOf(spec.models, modelEntry),
+  env: isMap(spec.workload) ? listOf(spec.workload.env, named) : [],
 }));
 
 export const KeyView = view((spec) => ({

@@ -45,6 +45,7 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   [objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [] }), { oldObject: objectOf('GatewayInstance') }],
   [entry({ gatewayParams: { model: 'openai/gpt-4o', inputCostPerMillionTokens: '1' } })],
   [entry({ gatewayParams: { model: 'nobody/mine' } })],
+  [objectOf('GatewayInstance', { ...GOOD.GatewayInstance, workload: { env: [{ name: 'PORT', value: '9' }] } })],
   [entry({ gatewayParams: { model: 'opnai/gpt-4o', ...price } })],
   [entry({ gatewayParams: { model: 'opnai/gpt-4o', apiBase, ...price } })],
   [entry({ gatewayParams: { model: 'openai/gpt-4o', customLLMProvider: 'ours', apiBase, ...price } })],

@@ -1,4 +1,5 @@
 // What does a gateway's container need? Its snapshot, credentials, database, store and outbox as files, and no access to the API server.
+import { isOwnVariable, type OwnVariable } from '#core/own-variables.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/group.ts';
@@ -20,15 +21,10 @@ const MOUNTS = {
   database: { variable: 'DATABASE_DIR', path: '/etc/gateway/database', file: '' },
   store: { variable: 'STORE_DIR', path: '/etc/gateway/store', file: '' },
   outbox: { variable: 'OUTBOX_DIR', path: '/var/lib/gateway/outbox', file: '' },
-} as const;
+} as const satisfies Record<string, { readonly variable: OwnVariable; readonly path: string; readonly file: string }>;
 type Mount = keyof typeof MOUNTS;
 
 export const PORT = 8080;
-const RESERVED: ReadonlySet<string> = new Set([
-  'PORT',
-  'HOST',
-  ...Object.values(MOUNTS).map((mount) => mount.variable),
-]);
 const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
 
 /** Labels and annotations of its Pods; `own`, by which they are selected, stay as they are. */
@@ -48,7 +44,7 @@ export function container(order: Order) {
     name: 'gateway',
     image: image ?? order.image,
     command: ['node', 'dist/node/gateway.mjs'],
-    env: [...own, ...env.filter(({ name }) => !RESERVED.has(name))],
+    env: [...own, ...env.filter(({ name }) => !isOwnVariable(name))],
     resources,
     securityContext: {
       allowPrivilegeEscalation: false,

@@ -1,0 +1,15 @@
+// Which environment variables of a gateway's container are not the spec's to set? Where it listens, and what is mounted where.
+
+export const OWN_VARIABLES = [
+  'PORT',
+  'HOST',
+  'SNAPSHOT_FILE',
+  'CREDENTIALS_DIR',
+  'DATABASE_DIR',
+  'STORE_DIR',
+  'OUTBOX_DIR',
+] as const;
+
+export type OwnVariable = (typeof OWN_VARIABLES)[number];
+
+export const isOwnVariable = (name: string): boolean => OWN_VARIABLES.some((own) => own === name);
