@@ -7,6 +7,10 @@ import { eventually, startTestStack, type TestStack } from '../stack.ts';
 
 const KEY = ['get', 'virtualkey', 'example-service', '-o'] as const;
 
+interface SecretItem {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
 /** The walk of the README, against a stack that it starts itself. The same for the embedded and for a real API server. */
 export function describeWalk(name: string, args: ReadonlyArray<string>, skip?: string): void {
   describe.skipIf(skip !== undefined)(skip === undefined ? name : `${name} (skipped: ${skip})`, () => {
@@ -201,6 +205,27 @@ export function describeWalk(name: string, args: ReadonlyArray<string>, skip?: s
       expect(await plan.json()).toEqual({ plan: [] });
       await sweep();
       expect(await versions()).toBe(before);
+    });
+
+    test('no key and no password of any Secret is in what the stack prints and logs, in events, conditions, snapshots or plans', async () => {
+      const { items } = JSON.parse(await ok('get', 'secrets', '-A', '-o', 'json')) as { items: readonly SecretItem[] };
+      const values = items.flatMap(({ data = {} }) =>
+        Object.entries(data).flatMap(([entry, encoded]) => {
+          const value = Buffer.from(encoded, 'base64').toString();
+          return /^(key|password|apiKey)$/.test(entry) && value !== '' ? [value] : [];
+        }),
+      );
+      // The keys of a service and of a user, the database's password, the provider's key.
+      expect(new Set(values).size).toBeGreaterThanOrEqual(4);
+      const objects = JSON.parse(await ok('get', 'gateway,configmaps,events', '-A', '-o', 'json'));
+      for (const { status: told } of objects.items) delete told?.keyValue;
+      const said = [
+        stack.printed(),
+        readFileSync(join(stack.folder, 'stack.log'), 'utf8'),
+        JSON.stringify(objects),
+        await (await fetch(`${stack.endpoints.reconcile}?dry-run=true`, { method: 'POST' })).text(),
+      ].join('\n');
+      for (const value of values) expect(said.includes(value), `${value.slice(0, 4)}… is shown`).toBe(false);
     });
 
     test('a deleted key stops working within five seconds, and its Secret goes with it', async () => {
