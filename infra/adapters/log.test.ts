@@ -51,6 +51,20 @@ test.each([
   expect(written.join('')).not.toContain(secret.slice(0, 12));
 });
 
+test('a key is blotted out of fields of fields, where big integers, dates and functions stay what they are', () => {
+  const secret = 'sk-0123456789abcdefghijABCDEFGHIJ';
+  const { log, written, parsed } = lines();
+  log.info('told', { tokens: { input: 24, output: 20 }, names: ['a', 'b'] });
+  log.info('told', { tokens: { input: 24n, at: new Date(0) }, given: { deeper: { key: secret }, call: () => secret } });
+  log.info('told', { tokens: { input: 24 }, given: { key: secret } });
+  expect(parsed()).toMatchObject([
+    { tokens: { input: 24, output: 20 }, names: ['a', 'b'] },
+    { tokens: { input: '24', at: '1970-01-01T00:00:00.000Z' }, given: { deeper: { key: 'sk-[redacted]' } } },
+    { tokens: { input: 24 }, given: { key: 'sk-[redacted]' } },
+  ]);
+  expect(written.join('')).not.toContain(secret);
+});
+
 test('a bearer token of any form is blotted out and the line stays JSON', () => {
   const { log, parsed } = lines();
   log.info('headers', { authorization: 'bearer eyJhbGciOi.J9.abc', quoted: '{"authorization":"Bearer xyz"}' });

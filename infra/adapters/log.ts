@@ -28,15 +28,27 @@ export function createLog({ write, fields: always = {}, level: least = 'info', c
 
 /** Most lines are short and harmless, which their JSON shows: it escapes nothing that `SUSPICIOUS` looks for. */
 function toLine(fields: Readonly<Record<string, unknown>>): string {
-  if (!Object.values(fields).every(isScalar)) return JSON.stringify(toPlain(fields));
+  if (!isPlain(fields)) return JSON.stringify(toPlain(fields));
   const line = JSON.stringify(fields);
   return SUSPICIOUS.test(line) ? JSON.stringify(toPlain(fields)) : line;
 }
 
-const isScalar = (value: unknown): boolean =>
-  (typeof value !== 'object' && typeof value !== 'bigint') ||
-  value === null ||
-  (Array.isArray(value) && value.every((entry) => typeof entry === 'string'));
+/** Fields of a line, and their fields: deeper ones are rare, and may be a cycle. */
+const PLAIN_DEPTH = 2;
+
+/** Whether JSON says all of it by itself. */
+function isPlain(fields: object, depth = 1): boolean {
+  for (const name in fields) {
+    const value: unknown = fields[name as keyof typeof fields];
+    if (typeof value === 'bigint' || typeof value === 'function') return false;
+    if (typeof value !== 'object' || value === null) continue;
+    const isList = Array.isArray(value) && value.every((entry) => typeof entry === 'string');
+    if (isList) continue;
+    if (depth === PLAIN_DEPTH || Object.getPrototypeOf(value) !== Object.prototype || !isPlain(value, depth + 1))
+      return false;
+  }
+  return true;
+}
 
 /** Key values of ours and of most providers (`sk-…`, `sk-proj-…`), whatever follows `Bearer`, and passwords in addresses. */
 export function redact(text: string): string {

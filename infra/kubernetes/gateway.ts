@@ -28,7 +28,8 @@ main(async () => {
   const outbox = createOutbox({ folder: environment.OUTBOX_DIR, log });
   const { store, isShared, close: closeStore } = openStore(storeConnection, { instanceUid, clock: node.clock, log });
   const epochs = isShared ? { epochs: database.epochs(instanceUid) } : {};
-  const ledger = createLedger({ ...node, instanceUid, store, books: database, ...epochs, outbox, log, metrics });
+  const money = { instanceUid, store, books: database, ...epochs, outbox };
+  const ledger = createLedger({ ...node, ...money, tick: afterReading, log, metrics });
   void startWhenPossible(ledger.start, node.timer, log);
   const app = createGateway({
     ...node,
@@ -50,6 +51,11 @@ main(async () => {
   const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
   await runServer({ log, server, close });
 });
+
+/** When every socket that has something has been read: what these requests ask of the store goes in one call. */
+function afterReading(callback: () => void): void {
+  setImmediate(callback);
+}
 
 /** What an earlier process left in the outbox is booked first; until the database takes it, requests are answered with 503. */
 async function startWhenPossible(start: () => Promise<void>, timer: Timer, log: Log): Promise<void> {

@@ -27,7 +27,9 @@ end
 
 local function surveyOf(at)
   local counter, parts = find(at), {}
-  for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'b:' .. at[1])) do
+  local ids = redis.call('SMEMBERS', prefix .. 'b:' .. at[1])
+  recall(ids, itself)
+  for _, id in ipairs(ids) do
     local record = recordOf(id)
     if record ~= nil and (record.state == 'settled' or record.state == 'expired') and counts(record, at, counter) then
       for _, part in ipairs(partsOf(record)) do parts[#parts + 1] = { id, part[1], part[2] } end

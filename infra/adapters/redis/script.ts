@@ -65,9 +65,33 @@ local function digits(a)
   return sign .. string.format('%.0f%09.0f', high, low)
 end
 
--- What is written when all is decided.
+-- What is written when all is decided: of each key what becomes of each member, the last word counts. So a batch is a few commands.
 local writes = {}
-local function write(...) writes[#writes + 1] = { ... } end
+local function write(kind, key, member, value)
+  if writes[key] == nil then writes[key] = { kind = kind, members = {} } end
+  writes[key].members[member] = value
+end
+local PORTION = 1000
+local function inPortions(list, work)
+  for from = 1, #list, PORTION do work(unpack(list, from, math.min(from + PORTION - 1, #list))) end
+end
+local PUT, REMOVE = { set = 'SADD', ranks = 'ZADD', hash = 'HSET' }, { set = 'SREM', ranks = 'ZREM', hash = 'HDEL' }
+local function writeAll(key, kind, members)
+  local put, gone = {}, {}
+  for member, value in pairs(members) do
+    if value == false then
+      gone[#gone + 1] = member
+    elseif kind == 'set' then
+      put[#put + 1] = member
+    else
+      local first = kind == 'hash'
+      put[#put + 1] = first and member or value
+      put[#put + 1] = first and value or member
+    end
+  end
+  inPortions(put, function(...) redis.call(PUT[kind], key, ...) end)
+  inPortions(gone, function(...) redis.call(REMOVE[kind], key, ...) end)
+end
 
 -- Counters.
 local scopes = {}
@@ -92,29 +116,42 @@ local function isInside(instant, counter) return counter.first <= instant and in
 
 -- Holds.
 local records, changed = {}, {}
-local function recordOf(id)
-  if records[id] == nil then
-    local found = redis.call('GET', prefix .. 'r:' .. id)
-    records[id] = found and cjson.decode(found) or false
+-- One reading for as many as will be asked for.
+local function recall(list, idOf)
+  local ids, keys = {}, {}
+  for _, one in ipairs(list) do
+    local id = idOf(one)
+    if records[id] == nil then
+      ids[#ids + 1], keys[#keys + 1] = id, prefix .. 'r:' .. id
+    end
   end
+  local done = 0
+  inPortions(keys, function(...)
+    for i, found in ipairs(redis.call('MGET', ...)) do records[ids[done + i]] = found and cjson.decode(found) or false end
+    done = done + PORTION
+  end)
+end
+local function itself(id) return id end
+local function recordOf(id)
+  if records[id] == nil then recall({ id }, itself) end
   return records[id] or nil
 end
 local function save(id, record)
   records[id] = record
   changed[id] = true
 end
-local function watch(id, instant) write('ZADD', prefix .. 'l', millis(tonumber(instant)), id) end
+local function watch(id, instant) write('ranks', prefix .. 'l', id, millis(tonumber(instant))) end
 -- Counted and not booked: found by whoever books for the dead, by no sweep.
 local function keep(id, record, said)
   record.said, record.since, record.by = said, millis(now), call.from and call.from[1]
-  write('ZADD', prefix .. 'l', millis(COUNTED + now), id)
+  write('ranks', prefix .. 'l', id, millis(COUNTED + now))
 end
 local function index(id, record)
-  for _, scope in ipairs(record.scopes) do write('SADD', prefix .. 'b:' .. scope, id) end
+  for _, scope in ipairs(record.scopes) do write('set', prefix .. 'b:' .. scope, id, true) end
 end
-local function unwatch(id) write('ZREM', prefix .. 'l', id) end
+local function unwatch(id) write('ranks', prefix .. 'l', id, false) end
 local function unindex(id, record)
-  for _, scope in ipairs(record.scopes or {}) do write('SREM', prefix .. 'b:' .. scope, id) end
+  for _, scope in ipairs(record.scopes or {}) do write('set', prefix .. 'b:' .. scope, id, false) end
 end
 local function countersOf(record)
   local there = {}
@@ -236,7 +273,9 @@ end
 
 -- Ends leases and forgets what may be forgotten.
 local function sweepHolds()
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', prefix .. 'l', '-inf', millis(now), 'LIMIT', '0', tostring(MOST))) do
+  local ended = redis.call('ZRANGEBYSCORE', prefix .. 'l', '-inf', millis(now), 'LIMIT', '0', tostring(MOST))
+  recall(ended, itself)
+  for _, id in ipairs(ended) do
     local record = recordOf(id)
     if record == nil then
       unwatch(id)
@@ -248,7 +287,7 @@ local function sweepHolds()
         record.ends = nil
         save(id, record)
         unwatch(id)
-        write('ZADD', prefix .. 'x', millis(now), id)
+        write('ranks', prefix .. 'x', id, millis(now))
       else
         drop(id, record)
       end
@@ -261,11 +300,11 @@ local function sweepCounters()
     local window, scope = string.match(member, '^(%S+) (.*)$')
     local counter = find({ scope, window })
     if counter ~= nil and counter.holds > 0 then
-      write('ZADD', prefix .. 'w', millis(now), member)
+      write('ranks', prefix .. 'w', member, millis(now))
     else
       windowsOf(scope)[window] = nil
-      write('HDEL', prefix .. 'c:' .. scope, window)
-      write('ZREM', prefix .. 'w', member)
+      write('hash', prefix .. 'c:' .. scope, window, false)
+      write('ranks', prefix .. 'w', member, false)
     end
   end
 end
@@ -301,8 +340,10 @@ local function load(asked)
   local counter = toCounter(scope, window, spent, ZERO, 0)
   counter.changed = true
   windowsOf(scope)[window] = counter
-  write('ZADD', prefix .. 'w', millis(counter.last), window .. ' ' .. scope)
-  for _, id in ipairs(redis.call('SMEMBERS', prefix .. 'b:' .. scope)) do join(id, counter, booked) end
+  write('ranks', prefix .. 'w', window .. ' ' .. scope, millis(counter.last))
+  local ids = redis.call('SMEMBERS', prefix .. 'b:' .. scope)
+  recall(ids, itself)
+  for _, id in ipairs(ids) do join(id, counter, booked) end
 end
 
 local function adjust(asked)
@@ -317,7 +358,7 @@ local function judge(asked)
   if less(amount, least) then least = amount end
   local absent, found = { 'absent' }, {}
   for _, at in ipairs(asked.counters) do
-    if not isInside(now, toCounter(at[1], at[2])) then return { 'window' } end
+    if not isInside(now, find(at) or toCounter(at[1], at[2])) then return { 'window' } end
   end
   for i, at in ipairs(asked.counters) do
     local counter = find(at)
@@ -409,7 +450,7 @@ local function forget(name)
     record.isBooked = record.late and 'yes'
   elseif record.ends == nil then
     record.ends = millis(now + DAY)
-    write('ZREM', prefix .. 'x', id)
+    write('ranks', prefix .. 'x', id, false)
   end
   save(id, record)
   if record.late ~= nil and record.isBooked == nil then return end
@@ -423,18 +464,22 @@ local function flush()
     for window, counter in pairs(windows) do
       if counter.changed then
         local text = digits(counter.spent) .. ' ' .. digits(counter.held) .. ' ' .. tostring(counter.holds)
-        redis.call('HSET', prefix .. 'c:' .. scope, window, text)
+        write('hash', prefix .. 'c:' .. scope, window, text)
       end
     end
   end
+  local kept, gone = {}, {}
   for id in pairs(changed) do
     if records[id] then
-      redis.call('SET', prefix .. 'r:' .. id, cjson.encode(records[id]))
+      kept[#kept + 1] = prefix .. 'r:' .. id
+      kept[#kept + 1] = cjson.encode(records[id])
     else
-      redis.call('DEL', prefix .. 'r:' .. id)
+      gone[#gone + 1] = prefix .. 'r:' .. id
     end
   end
-  for _, one in ipairs(writes) do redis.call(unpack(one)) end
+  inPortions(kept, function(...) redis.call('MSET', ...) end)
+  inPortions(gone, function(...) redis.call('DEL', ...) end)
+  for key, of in pairs(writes) do writeAll(key, of.kind, of.members) end
   rates.flush()
 end
 
@@ -445,6 +490,7 @@ local function each(list, work)
 end
 
 if call.forget ~= nil then
+  recall(call.forget, function(name) return name[1] end)
   each(call.forget, forget)
   flush()
   return { 'forgotten' }
@@ -465,9 +511,12 @@ if hasGoneBack() then return { 'epoch', millis(now), epoch } end
 local calls = 0
 if call.from ~= nil then
   calls = callsOf(call.from[1]) + 1
-  write('HSET', prefix .. 'k', call.from[1], millis(calls) .. ' ' .. millis(now))
+  write('hash', prefix .. 'k', call.from[1], millis(calls) .. ' ' .. millis(now))
 end
 for _, asked in ipairs(call.registers or {}) do register(asked) end
+for _, list in ipairs({ call.settles, call.releases, call.renewals, call.holds }) do
+  recall(list, function(asked) return asked.id end)
+end
 local settles = each(call.settles, settle)
 local releases = each(call.releases, release)
 for _, asked in ipairs(call.renewals) do renew(asked) end
