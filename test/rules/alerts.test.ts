@@ -27,11 +27,20 @@ test.each(rules)('$alert asks for metrics that are counted, and says what to do'
   expect(annotations.description.length).toBeGreaterThan(40);
 });
 
-test('the metrics of the ledger that the docs name are counted', () => {
+test.each(['unbooked_age_seconds', 'rejected_total', 'rebuilds_total', 'audit_differences_total', 'overruns_total'])(
+  'somebody is called when gateway_operator_ledger_%s tells of money at stake',
+  (name) => {
+    expect(rules.filter(({ expr }) => expr.includes(`gateway_operator_ledger_${name}`))).not.toEqual([]);
+  },
+);
+
+test('the metrics of the ledger that the docs name are counted, and every one that is counted is named', () => {
   const docs = readFileSync(join(root, 'docs/deploy.md'), 'utf8');
   const table = docs.slice(docs.indexOf('## Metrics and alerts'), docs.indexOf('## Environment'));
   const named = [...table.matchAll(/`([a-z_]+)(?:\{[a-z]+\})?`/g)].map(([, name]) => `gateway_operator_ledger_${name}`);
   const known = named.filter((name) => /_(total|unbooked|seconds)$/.test(name));
   expect(known.length).toBeGreaterThan(9);
   expect(known.filter((name) => !code.includes(`'${name}'`))).toEqual([]);
+  const counted = [...code.matchAll(/'(gateway_operator_ledger_\w+)'/g)].map(([, name]) => name);
+  expect(counted.filter((name) => !known.some((told) => told === name))).toEqual([]);
 });

@@ -142,6 +142,29 @@ describe('a database that', () => {
     expect(scene.books.part.entries()).toHaveLength(21);
   });
 
+  test.each(['refuses', 'hangs'] as const)(
+    '%s for a while: how many wait, and the oldest for how long, is told',
+    async (mood) => {
+      const told = () =>
+        ['unbooked', 'unbooked_age_seconds'].map((name) => scene.gauges.get(`gateway_operator_ledger_${name}`) ?? 0);
+      await settleOne(1n);
+      await ledger.flush();
+      expect(told()).toEqual([0, 0]);
+      scene.books.mood = mood;
+      await settleOne(1n);
+      await settleOne(1n);
+      await scene.time.advance(20_000);
+      const [depth, age = 0] = told();
+      expect(depth).toBe(2);
+      // A silent database is given up on after 5 s, and asked again after a second at most.
+      expect(age).toBeGreaterThan(13);
+      expect(age).toBeLessThanOrEqual(20);
+      scene.books.mood = 'up';
+      await scene.time.advance(6000);
+      expect(told()).toEqual([0, 0]);
+    },
+  );
+
   test.each(['loses', 'hangs'] as const)('%s answers: no entry is there twice, none is missing', async (mood) => {
     await settleOne(1n);
     scene.books.mood = mood;

@@ -74,6 +74,8 @@ export interface Scene {
   readonly log: MemoryLog;
   /** What was counted, by metric name. */
   readonly counted: Map<string, number>;
+  /** What gauges show, by metric name. */
+  readonly gauges: Map<string, number>;
   /** Store calls, and how many holds each carried. */
   readonly calls: number[];
   /** A ledger in a process of its own, on the same folder unless it has one of its own; not started. */
@@ -84,10 +86,11 @@ export interface Scene {
 export function createScene(): Scene {
   const time = createManualTime(Date.UTC(2026, 0, 10));
   const counted = new Map<string, number>();
+  const gauges = new Map<string, number>();
   const calls: number[] = [];
   let made = 0;
   const scene: Scene = {
-    ...{ time, counted, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { mood: 'up' } },
+    ...{ time, counted, gauges, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { mood: 'up' } },
     epochs: undefined,
     books: { part: createMemoryBooks(time.timer), mood: 'up' },
     store: { part: createMemoryStore(time), mood: 'up' },
@@ -124,7 +127,7 @@ export function createScene(): Scene {
         log: scene.log,
         metrics: {
           add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
-          set: () => undefined,
+          set: (name, value) => void gauges.set(name, value),
           observe: () => undefined,
           render: () => '',
         },
