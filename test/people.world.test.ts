@@ -1,0 +1,77 @@
+// May the people who have our roles do what the roles are for, and no more? Asked of a real API server, as those people.
+import { execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
+import { eventually } from './stack.ts';
+
+const skip = whyNoControlPlane();
+const INSTANCES = '/apis/instance.gateway-operator.dev/v1alpha1/namespaces/default/gatewayinstances';
+const AUTH = '/apis/auth.gateway-operator.dev/v1alpha1/namespaces/default';
+
+/** In the namespace `default`. */
+const PEOPLE = {
+  admin: 'admin',
+  editor: 'edit',
+  viewer: 'view',
+  'key-editor': 'gateway-key-editor',
+  'key-viewer': 'gateway-key-viewer',
+};
+
+describe.skipIf(skip !== undefined)(`who may do what${skip === undefined ? '' : ` (skipped: ${skip})`}`, () => {
+  let plane: TestControlPlane;
+  beforeAll(async () => {
+    plane = await startControlPlane({ controllers: ['clusterrole-aggregation-controller'] });
+    const kubectl = (...args: string[]) =>
+      execFileSync('kubectl', args, { env: { ...process.env, KUBECONFIG: plane.kubeconfig }, stdio: 'pipe' });
+    kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/kubernetes/access.yaml');
+    kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
+    for (const [user, role] of Object.entries(PEOPLE))
+      kubectl('create', 'rolebinding', user, `--clusterrole=${role}`, `--user=${user}`, '-n', 'default');
+    // The built-in roles take ours in a moment after they are there.
+    await eventually(
+      () => ask('viewer', 'GET', INSTANCES),
+      (code) => code === 200,
+      30_000,
+    );
+    await eventually(
+      () => ask('admin', 'DELETE', `${INSTANCES}/none`),
+      (code) => code === 404,
+      30_000,
+    );
+  });
+  afterAll(() => plane?.stop());
+
+  const ask = async (user: string, method: string, path: string, body?: object) =>
+    (await plane.call(method, path, body, { 'impersonate-user': user })).code;
+
+  // 403: may not. 404 and 422: may, and the object is not there, or not right.
+  test.each([
+    ['admin', 'GET', INSTANCES, 200],
+    ['admin', 'POST', INSTANCES, 422],
+    ['admin', 'DELETE', `${INSTANCES}/none`, 404],
+    ['admin', 'GET', `${AUTH}/virtualkeys`, 403],
+    ['admin', 'POST', `${AUTH}/virtualkeys`, 403],
+    ['admin', 'GET', `${AUTH}/users`, 403],
+    ['editor', 'GET', INSTANCES, 200],
+    ['editor', 'POST', INSTANCES, 403],
+    ['editor', 'GET', `${AUTH}/virtualkeys`, 403],
+    ['viewer', 'GET', INSTANCES, 200],
+    ['viewer', 'DELETE', `${INSTANCES}/none`, 403],
+    ['viewer', 'GET', `${AUTH}/virtualkeys`, 403],
+    ['key-editor', 'POST', `${AUTH}/virtualkeys`, 422],
+    ['key-editor', 'POST', `${AUTH}/teams`, 422],
+    ['key-editor', 'DELETE', `${AUTH}/users/none`, 404],
+    ['key-editor', 'GET', INSTANCES, 403],
+    ['key-editor', 'GET', '/api/v1/namespaces/default/secrets', 403],
+    ['key-viewer', 'GET', `${AUTH}/virtualkeys`, 200],
+    ['key-viewer', 'GET', `${AUTH}/teams`, 200],
+    ['key-viewer', 'POST', `${AUTH}/virtualkeys`, 403],
+    ['key-viewer', 'GET', `${AUTH.replace('default', 'kube-system')}/virtualkeys`, 403],
+    ['nobody', 'GET', INSTANCES, 403],
+  ])('%s: %s %s is answered with %i', async (user, method, path, code) => {
+    const kind = path.includes('gatewayinstances') ? 'GatewayInstance' : path.includes('teams') ? 'Team' : 'VirtualKey';
+    const [, , group] = path.split('/');
+    const body = { apiVersion: `${group}/v1alpha1`, kind, metadata: { name: 'none' }, spec: {} };
+    expect(await ask(user, method, path, method === 'POST' ? body : undefined)).toBe(code);
+  });
+});
