@@ -59,9 +59,19 @@ function refersToSound(message: unknown): boolean {
   return typeof audio === 'object' && audio !== null;
 }
 
-/** About how many tokens so much text of a reply is. */
-export function estimateOutput(characters: number): number {
-  return Math.ceil(characters / BYTES_PER_TOKEN);
+/** About how many tokens so many bytes of a reply's text are. */
+export function estimateOutput(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+/** Length in UTF-8. Asked at every piece of a stream, so nothing is encoded; of a pair of surrogates each half counts two. */
+export function bytesIn(text: string): number {
+  let bytes = text.length;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit > 0x7f) bytes += unit < 0x800 || (unit >= 0xd800 && unit <= 0xdfff) ? 1 : 2;
+  }
+  return bytes;
 }
 
 function hasSome(list: unknown): boolean {

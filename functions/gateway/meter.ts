@@ -26,7 +26,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
   const choices = new Map<number, boolean>();
   let frame: Readonly<Record<string, unknown>> | undefined;
   let deltas = 0;
-  let characters = 0;
+  let bytesSaid = 0;
   let usage: Usage | undefined;
   let prompt: Usage | undefined;
   let concluded = false;
@@ -38,7 +38,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
     },
     count: (piece) => {
       deltas += piece.deltas;
-      characters += piece.characters;
+      bytesSaid += piece.bytesSaid;
       usage = piece.usage ?? usage;
       prompt = piece.prompt ?? prompt;
       concluded ||= piece.usageOnly;
@@ -46,7 +46,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
       for (const { index, finished } of piece.choices) choices.set(index, finished || choices.get(index) === true);
     },
     settlement: () => {
-      const output = Math.max(deltas, estimateOutput(characters));
+      const output = Math.max(deltas, estimateOutput(bytesSaid));
       return settlementOf(reservation, target, usage, prompt === undefined ? { output } : { ...prompt, output });
     },
     get finished() {
@@ -71,7 +71,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
 
 /** What a whole reply is charged. */
 export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
-  return settlementOf(reservation, target, reply.usage, { output: Math.max(1, estimateOutput(reply.characters)) });
+  return settlementOf(reservation, target, reply.usage, { output: Math.max(1, estimateOutput(reply.bytesSaid)) });
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody waited for. */

@@ -116,6 +116,19 @@ describe('a stream', () => {
     expect(settled?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
   });
 
+  test('without usage is charged for its bytes: a text is no cheaper for being written in few characters', async () => {
+    const outputOf = async (content: string) => {
+      const { chat, ledger } = stage({ script: plays([chunk({ content }), chunk({}, {}, 'stop'), DONE]) });
+      await (await chat(CHAT)).text();
+      return ledger.settled[0]?.tokens.output;
+    };
+    expect(await outputOf('abc'.repeat(50))).toBe(50);
+    expect(await outputOf('网关'.repeat(25))).toBe(50);
+    // Four bytes each; and two.
+    expect(await outputOf('🏦'.repeat(30))).toBe(40);
+    expect(await outputOf('é'.repeat(30))).toBe(20);
+  });
+
   test('that ends without [DONE] is whole when its content had ended', async () => {
     const body = [chunk({ content: 'x' }), chunk({}, {}, 'stop')];
     const { chat, lines } = stage({ script: plays(body) });

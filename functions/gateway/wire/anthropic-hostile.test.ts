@@ -84,8 +84,8 @@ test('no stream of events throws, ends twice, or yields an event that is no JSON
       );
       const all = [...pieces, ...reader.end()];
       expect(all.filter(({ done }) => done).length).toBeLessThanOrEqual(1);
-      for (const { bytes: shown, deltas, characters } of all) {
-        expect(deltas > 0).toBe(characters > 0);
+      for (const { bytes: shown, deltas, bytesSaid } of all) {
+        expect(deltas > 0).toBe(bytesSaid > 0);
         for (const line of decoder
           .decode(shown)
           .split('\n')

@@ -1,5 +1,6 @@
 // What does a whole message of Anthropic's say, as a chat completion?
 
+import { bytesIn } from '../measure.ts';
 import { toFinishReason } from './anthropic-finish.ts';
 import { addUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
 import type { Reply, Seconds } from './dialect.ts';
@@ -37,11 +38,11 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
     ],
     ...(usage === undefined ? {} : { usage: toOpenAiUsage(usage) }),
   };
-  const called = calls.reduce((sum, { function: { name, arguments: given } }) => sum + name.length + given.length, 0);
+  const called = calls.reduce((sum, { function: { name, arguments: given } }) => sum + bytesIn(name + given), 0);
   return {
     bytes: encoder.encode(JSON.stringify(completion)),
     usage,
-    characters: text.length + thoughts.length + called,
+    bytesSaid: bytesIn(text + thoughts) + called,
   };
 }
 

@@ -1,4 +1,5 @@
 // How do the events of a streamed message read as chat completion chunks? One event gives none, one or a few of them.
+import { bytesIn } from '../measure.ts';
 import { toWireError } from './anthropic-error.ts';
 import { toFinishReason } from './anthropic-finish.ts';
 import { addUsage, type MessagesUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
@@ -122,7 +123,7 @@ export function createReader(created: Seconds): StreamReader {
     const choices = [{ index: 0, delta, logprobs: null, finish_reason: finishReason ?? null }];
     return piece(toEvent(JSON.stringify({ ...frame, choices })), {
       deltas: said === '' ? 0 : 1,
-      characters: said.length,
+      bytesSaid: bytesIn(said),
       choices: [{ index: 0, finished: finishReason !== undefined }],
       frame,
       ...more,
@@ -138,7 +139,7 @@ const EMPTY: Piece = {
   bytes: new Uint8Array(0),
   done: false,
   deltas: 0,
-  characters: 0,
+  bytesSaid: 0,
   usage: undefined,
   prompt: undefined,
   usageOnly: false,

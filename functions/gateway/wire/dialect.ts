@@ -29,8 +29,8 @@ export interface Reply {
   readonly bytes: Uint8Array;
   /** The provider's own count. */
   readonly usage: Usage | undefined;
-  /** Length of all it said, for where nobody counted. */
-  readonly characters: number;
+  /** Bytes of all it said, for where nobody counted. */
+  readonly bytesSaid: number;
 }
 
 export interface WireError {
@@ -56,7 +56,7 @@ export interface Piece {
   readonly done: boolean;
   /** Pieces of content: at least so many tokens were produced. */
   readonly deltas: number;
-  readonly characters: number;
+  readonly bytesSaid: number;
   readonly usage: Usage | undefined;
   /** The provider's count of the prompt, told before the answer is counted: its `output` says nothing yet. */
   readonly prompt: Usage | undefined;

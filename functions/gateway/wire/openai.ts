@@ -3,6 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, isLookalike, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
+import { bytesIn } from '../measure.ts';
 import { membersOf, splice } from '../members.ts';
 import type { Target } from '../route.ts';
 import type { Dialect, Piece, Reply, StreamReader, WireError, WireRequest } from './dialect.ts';
@@ -73,8 +74,8 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   const reply = parseJson(decoder.decode(bytes));
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
-  const characters = choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
-  return { bytes, usage: toUsage(member(reply, 'usage')), characters };
+  const bytesSaid = choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
+  return { bytes, usage: toUsage(member(reply, 'usage')), bytesSaid };
 }
 
 /** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
@@ -113,7 +114,7 @@ function toPiece({ bytes, data }: SseEvent): Piece {
     bytes,
     done: data?.trim() === '[DONE]',
     deltas: lengths.filter((length) => length > 0).length,
-    characters: lengths.reduce((sum, length) => sum + length, 0),
+    bytesSaid: lengths.reduce((sum, length) => sum + length, 0),
     usage,
     prompt: undefined,
     usageOnly: usage !== undefined && Array.isArray(choices) && choices.length === 0,
@@ -133,14 +134,14 @@ function frameOf(chunk: unknown): Readonly<Record<string, unknown>> {
   );
 }
 
-/** Length of everything that a message or a delta says: text, reasoning, refusal, tool calls. Names and ids are not said. */
+/** Bytes of everything that a message or a delta says: text, reasoning, refusal, tool calls. Names and ids are not said. */
 function lengthOf(said: unknown): number {
   const texts = ['content', 'reasoning_content', 'reasoning', 'refusal'].map(
     (name) => textOf(member(said, name)) ?? '',
   );
   const functions = [member(said, 'function_call'), ...listOf(member(said, 'tool_calls')).map(functionOf)];
   const called = functions.map((f) => (textOf(member(f, 'name')) ?? '') + (textOf(member(f, 'arguments')) ?? ''));
-  return [...texts, ...called].reduce((sum, part) => sum + part.length, 0);
+  return [...texts, ...called].reduce((sum, part) => sum + bytesIn(part), 0);
 }
 
 function functionOf(call: unknown): unknown {
