@@ -9,6 +9,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          setupFiles: ['./test/reconcile/search-after-each.ts'],
           include: ['crds/**/*.test.ts', 'functions/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: ['**/*.world.test.ts', 'node_modules/**', 'dist/**'],
           // Says that something hangs, not how fast it is: these machines are shared.
@@ -18,6 +19,7 @@ export default defineConfig({
       {
         test: {
           name: 'world',
+          setupFiles: ['./test/reconcile/search-after-each.ts'],
           include: ['**/*.world.test.ts'],
           exclude: ['node_modules/**', 'dist/**'],
           testTimeout: 120_000,

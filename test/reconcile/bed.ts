@@ -19,6 +19,7 @@ import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import { noting, searchAfterTest } from './silence.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
@@ -97,11 +98,9 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
-  const memory = createMemoryCluster({
-    clock,
-    ids,
-    serves: ({ group }) => group !== 'serving.knative.dev' || bed.knative,
-  });
+  const values = new Set<string>();
+  const serves = ({ group }: Resource) => group !== 'serving.knative.dev' || bed.knative;
+  const memory = noting(createMemoryCluster({ clock, ids, serves }), values);
   const cluster: Cluster = clusters?.ours ?? memory;
   const log = createMemoryLog();
   const metrics = createMetrics();
@@ -163,10 +162,15 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
     });
   let app = makeApp();
 
+  const answered: string[] = [];
+  const said = () => JSON.stringify([answered, log.lines]);
+  searchAfterTest({ values, said, objects: () => memory.objects() });
   const post = async (init: RequestInit = {}, query = ''): Promise<unknown> => {
     const answer = await app.request(`/${query}`, { method: 'POST', ...init });
     if (answer.status !== 200) throw new Error(`reconcile answered ${answer.status}: ${await answer.text()}`);
-    return answer.json();
+    const text = await answer.text();
+    answered.push(text);
+    return JSON.parse(text);
   };
   const must = <T extends { readonly ok: boolean }>(written: T): T => {
     if (!written.ok) throw new Error(JSON.stringify(written));

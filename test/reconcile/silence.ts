@@ -1,0 +1,62 @@
+// Is any key or password in what reconcile shows anybody? Asked of every bed, after every test that stood on one.
+// Light, and without the test runner: every test file loads it, and benches stand on beds too.
+import type { KubeObject } from '#core/ports/cluster.ts';
+
+/** What a bed knows of itself. */
+export interface Witness {
+  /** Every key and password that ever was in a Secret. */
+  readonly values: ReadonlySet<string>;
+  /** Reports, plans, logs: whatever people get to see, as text. */
+  said(): string;
+  objects(): ReadonlyArray<KubeObject>;
+}
+
+const beds: Witness[] = [];
+
+/** Outside of tests nobody searches, so nothing is kept. */
+export function searchAfterTest(bed: Witness): void {
+  if (process.env.VITEST !== undefined) beds.push(bed);
+}
+
+/** What the beds since the last call have shown of their own secrets. */
+export const takeShown = (): ReadonlyArray<string> => beds.splice(0).flatMap(shownBy);
+
+/** Shorter ones are found in words. */
+const SHORTEST = 8;
+const SECRET_ENTRY = /^(key|password|apiKey|token|OPENAI_API_KEY)$/;
+
+/** The cluster, unchanged; what is written into its Secrets is noted. */
+export function noting<T extends object>(cluster: T, values: Set<string>): T {
+  return new Proxy(cluster, {
+    get: (target, name) => {
+      const found = Reflect.get(target, name);
+      if (typeof found !== 'function') return found;
+      return (...args: readonly unknown[]) => {
+        if ((args[0] as { plural?: unknown } | undefined)?.plural === 'secrets')
+          for (const value of args.flatMap(valuesIn)) values.add(value);
+        return found.apply(target, args);
+      };
+    },
+  });
+}
+
+function valuesIn(argument: unknown): string[] {
+  const { data } = (argument ?? {}) as { data?: Readonly<Record<string, unknown>> };
+  return Object.entries(data ?? {}).flatMap(([entry, encoded]) => {
+    if (!SECRET_ENTRY.test(entry) || typeof encoded !== 'string') return [];
+    const value = Buffer.from(encoded, 'base64').toString();
+    return value.length < SHORTEST ? [] : [value];
+  });
+}
+
+/** The one place that may show a key is the `keyValue` of its own status. */
+function shownBy({ values, said, objects }: Witness): string[] {
+  const open = objects()
+    .filter(({ kind }) => kind !== 'Secret')
+    .map((object) => ({ ...object, status: { ...(object.status as object | undefined), keyValue: undefined } }));
+  const text = `${said()}\n${JSON.stringify(open)}`;
+  // There may be hundreds of minted keys: those are looked up among what looks like one.
+  const keys = new Set(text.match(/sk-[0-9A-Za-z]{49}/g));
+  const isShown = (value: string) => (/^sk-[0-9A-Za-z]{49}$/.test(value) ? keys.has(value) : text.includes(value));
+  return [...values].filter(isShown);
+}
