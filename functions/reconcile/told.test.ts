@@ -1,0 +1,76 @@
+// Are people told each thing once, and since when it is so?
+import { beforeEach, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  teams,
+  users,
+  virtualKeys,
+} from '../../test/reconcile/bed.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  await bed.apply(...makeSecrets(), makeInstance(), makeKey(), makeUser(), makeTeam());
+});
+
+const objects = [
+  [gatewayInstances, 'main'],
+  [virtualKeys, 'chat'],
+  [virtualKeys, 'alice'],
+  [users, 'alice'],
+  [teams, 'research'],
+] as const;
+
+const conditions = async () => {
+  const found = await Promise.all(
+    objects.map(async ([kind, name]) => {
+      const status = await bed.status(kind, name);
+      return (status.conditions ?? []).map(
+        (one) => [`${kind.kind}/${name} ${one.type} ${one.status}`, one.lastTransitionTime] as const,
+      );
+    }),
+  );
+  return new Map(found.flat());
+};
+
+test('of every kind every condition keeps the time of its transition through edits, an outage of others and a new process', async () => {
+  await bed.sweep();
+  const before = await conditions();
+  expect(before.size).toBeGreaterThan(8);
+  bed.clock.pass(60_000);
+  for (const [kind, name] of [objects[1], objects[3], objects[4]])
+    await bed.edit(kind, name, { spec: { maxBudget: '77' } });
+  bed.restart();
+  await bed.sweep();
+  expect(await conditions()).toEqual(before);
+  bed.refuse(true);
+  bed.clock.pass(60_000);
+  await bed.sweep();
+  const during = await conditions();
+  for (const [condition, time] of during)
+    expect({ condition, time }).toEqual({ condition, time: before.get(condition) ?? '2026-11-21T12:02:00Z' });
+  bed.clock.pass(60_000);
+  bed.restart();
+  await bed.sweep();
+  expect(await conditions()).toEqual(during);
+});
+
+test('of runs that meet, and of processes that know nothing of each other, one event tells each thing', async () => {
+  await bed.apply(makeKey({}, 'a-second'));
+  await Promise.all([bed.sweep(), bed.sweep()]);
+  bed.restart();
+  await Promise.all([bed.sweep(), bed.hint('VirtualKey', 'a-second'), bed.sweep()]);
+  const told = bed.cluster
+    .objects(RESOURCES.events)
+    .map(({ involvedObject, reason, message }) => JSON.stringify([involvedObject, reason, message]));
+  expect(told.length).toBeGreaterThan(3);
+  expect(new Set(told).size).toBe(told.length);
+});
