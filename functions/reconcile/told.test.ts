@@ -1,6 +1,5 @@
-// Are people told each thing once, and since when it is so?
+// Are people told since when something is so?
 import { beforeEach, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
 import {
   type Bed,
   createBed,
@@ -61,16 +60,4 @@ test('of every kind every condition keeps the time of its transition through edi
   bed.restart();
   await bed.sweep();
   expect(await conditions()).toEqual(during);
-});
-
-test('of runs that meet, and of processes that know nothing of each other, one event tells each thing', async () => {
-  await bed.apply(makeKey({}, 'a-second'));
-  await Promise.all([bed.sweep(), bed.sweep()]);
-  bed.restart();
-  await Promise.all([bed.sweep(), bed.hint('VirtualKey', 'a-second'), bed.sweep()]);
-  const told = bed.cluster
-    .objects(RESOURCES.events)
-    .map(({ involvedObject, reason, message }) => JSON.stringify([involvedObject, reason, message]));
-  expect(told.length).toBeGreaterThan(3);
-  expect(new Set(told).size).toBe(told.length);
 });
