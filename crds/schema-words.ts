@@ -20,7 +20,7 @@ function ruleOf(issue: z.core.$ZodIssue, value: unknown): string {
 function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   if (value === undefined) return 'is required; add it';
   if (issue.code === 'invalid_type')
-    return `is ${nameOfType(value)}, not ${article(issue.expected)}; ${hint(issue.expected, value)}`;
+    return `is ${nameOfType(value)}, not ${article(issue.expected)}; ${hint(issue.expected, value, String(issue.path.at(-1)))}`;
   if (issue.code === 'invalid_value') {
     const choices = issue.values.map((one) => JSON.stringify(one));
     return `is none of the choices; write ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
@@ -45,9 +45,14 @@ const ARTICLES: Readonly<Record<string, string>> = {
 
 const article = (type: string): string => ARTICLES[type] ?? `a ${type}`;
 
+/** Fields that a number alone, in quotes or not, says nothing in. */
+const DURATION = /^(\w*[dD]uration|every|overlap|timeout|connect|firstByte|idle|total|within)$/;
+
 /** YAML reads an unquoted `12` as a number and `yes` may be a boolean: the most frequent cause of a wrong type. */
-function hint(expected: string, value: unknown): string {
+function hint(expected: string, value: unknown, field: string): string {
   const isPlain = typeof value !== 'object';
+  if (expected === 'string' && typeof value === 'number' && DURATION.test(field))
+    return `write it with its unit, as "${value}s", "${value}m", "${value}h" or "${value}d"`;
   if (expected === 'string') return isPlain ? `put it in quotes, "${String(value)}"` : 'write one text in its place';
   if (expected === 'boolean') return 'write true or false, without quotes';
   if (expected === 'array') return 'write its entries below it, a line for each, with `- ` before them';

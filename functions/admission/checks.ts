@@ -17,6 +17,7 @@ import { modelsInUse } from './checks/models-in-use.ts';
 import { modelsServed } from './checks/models-served.ts';
 import { prices } from './checks/prices.ts';
 import { providers } from './checks/providers.ts';
+import { secretPlaceholders } from './checks/secret-placeholders.ts';
 import { sharedCredentials } from './checks/shared-credentials.ts';
 import { someModels } from './checks/some-models.ts';
 import { spec } from './checks/spec.ts';
@@ -74,6 +75,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     teamExists, //        the team is there, on the same instance
     keySecretFree, //     the Secret is not somebody else's
     followsUser, //       warns: the User decides about this key
+    secretPlaceholders, // warns: an entry of the Secret holds what only looks like a placeholder
     modelBudgets, //      warns: a budget for a model bounds nothing, or everything
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet

@@ -61,7 +61,7 @@ export const KeyView = view((spec) => ({
   modelMaxBudget: isMap(spec.modelMaxBudget) ? mapOf(spec.modelMaxBudget, budget) : {},
   userRef: isMap(spec.userRef) ? named(spec.userRef) : undefined,
   teamRef: isMap(spec.teamRef) ? named(spec.teamRef) : undefined,
-  secretTemplate: isMap(spec.secretTemplate) ? named(spec.secretTemplate) : undefined,
+  secretTemplate: isMap(spec.secretTemplate) ? secretTemplate(spec.secretTemplate) : undefined,
 }));
 
 export const UserView = view((spec) => ({
@@ -100,6 +100,11 @@ function member({ connectionRef, models, maxBudget }: Json): MemberView {
     maxBudget: text(maxBudget),
   };
 }
+
+const secretTemplate = (template: Json) => ({
+  ...named(template),
+  entries: isMap(template.entries) ? mapOf(template.entries, text) : {},
+});
 
 function modelEntry(entry: unknown): ModelEntryView {
   if (!isMap(entry)) return {};

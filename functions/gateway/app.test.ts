@@ -248,7 +248,7 @@ describe('the budget', () => {
           kind: 'user',
           name: 'alice@example.com',
           maxBudget: null,
-          currentSpend: '0',
+          currentSpend: null,
           remaining: null,
           budgetResetDate: null,
         },

@@ -10,7 +10,8 @@ import type { GatewayDeps } from './deps.ts';
 /** Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. */
 export interface OwnBudget {
   readonly maxBudget: string | null;
-  readonly currentSpend: string;
+  /** Null for a user or team without a budget: nobody sums what they spend. */
+  readonly currentSpend: string | null;
   readonly remaining: string | null;
   readonly budgetResetDate: string | null;
 }
@@ -64,7 +65,7 @@ function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined): OwnBu
   const left = limit === undefined || limit <= spent ? 0n : limit - spent;
   return {
     maxBudget: limit === undefined ? null : formatMoney(limit),
-    currentSpend: formatMoney(spent),
+    currentSpend: limit === undefined ? null : formatMoney(spent),
     remaining: limit === undefined ? null : formatMoney(left),
     budgetResetDate: spend === undefined || limit === undefined ? null : new Date(spend.window.end).toISOString(),
   };

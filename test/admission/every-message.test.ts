@@ -65,6 +65,8 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   ],
   [key({ modelMaxBudget: { gpt: { maxBudget: '1', budgetDuration: '1d' } } })],
   [key({ maxBudget: '0' })],
+  [key({ secretTemplate: { entries: { OPENAI_API_KEY: '$' + '{Key}' } } })],
+  [entry({ gatewayParams: { model: 'openai/gpt-4o', apiBase: `${apiBase}/chat/completions`, ...price } })],
   [key({ blocked: true }, owned), { oldObject: key({}, owned) }],
   [key({}, { annotations: { 'auth.gateway-operator.dev/rotate': ' ' } })],
   ...(['adopt-ledger', 'deletion-share', 'release-deletions'] as const).map((name): readonly [KubeObject] => [

@@ -19,8 +19,13 @@ function judgeEntry({ gatewayParams, modelCredentials }: ModelEntryView, index: 
   const hasAddress = gatewayParams?.apiBase !== undefined || has('apiBase');
   const absent = partsOf(providerOf(provider)).filter((name) => !has(name));
   const reached = hasAddress || (providerOf(provider).base !== undefined && absent.length === 0);
-  if (reached && knowsProvider(provider)) return [];
   const at = `spec.models[${index}].gatewayParams`;
+  const ending = /\/(chat\/completions|messages)\/*$/.exec(gatewayParams?.apiBase ?? '')?.[0];
+  if (ending !== undefined) {
+    const message = `the gateway adds ${JSON.stringify(ending)} itself, so this address is asked for it twice; leave it out`;
+    return [{ rule: 'WholeAddress', path: `${at}.apiBase`, value: gatewayParams?.apiBase, message, effect: 'warn' }];
+  }
+  if (reached && knowsProvider(provider)) return [];
   const path = override === undefined ? `${at}.model` : `${at}.customLLMProvider`;
   const found = { path, value: override ?? gatewayParams?.model, effect: 'warn' } as const;
   const meant = knowsProvider(provider) ? undefined : nearest(provider, KNOWN_PROVIDERS);
