@@ -24,7 +24,8 @@ export default defineConfig({
           exclude: ['node_modules/**', 'dist/**'],
           testTimeout: 120_000,
           hookTimeout: 180_000,
-          fileParallelism: false,
+          // Many of them mostly wait; more than two at once would be about the machine, not about the code.
+          maxWorkers: 2,
         },
       },
     ],
