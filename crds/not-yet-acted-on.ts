@@ -6,12 +6,14 @@ import { type KindName, kinds } from './kinds.ts';
 /** `docs/not-yet-acted-on.md`. Throws on an entry that is no field, so the list cannot go stale. */
 export function toNotYetActedOn(): string {
   const rows = kinds.flatMap(({ kind }) => notYetActedOn[kind].map((entry) => row(kind, entry)));
+  if (rows.length === 0)
+    return `${HEAD}\n**There is none at present:** every field of every kind does what its description says.\n`;
   return `${HEAD}\n| kind | field | meaning, once it is acted on |\n|---|---|---|\n${rows.join('\n')}\n`;
 }
 
 const HEAD = `# Accepted, not yet acted on
 
-Generated from \`crds/acted-on.ts\` by \`npm run generate\`. These fields are checked and stored, and do nothing yet. A test holds this list
+Generated from \`crds/acted-on.ts\` by \`npm run generate\`. Fields that stand here are checked and stored, and do nothing yet. A test holds this list
 against the code: a field of a spec is either read by the functions or stands here.
 `;
 
