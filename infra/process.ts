@@ -8,9 +8,13 @@ import { type Served, type ServeOptions, serve } from './serve.ts';
 /** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
 const GRACE = 20_000;
 
+/** Everything that the process says on stdout, in its order. */
+const lines = createLines((text) => process.stdout.write(text));
+process.on('exit', lines.flush);
+
+export const print = (line: string): void => lines.add(`${line}\n`);
+
 export function processLog(name: string, level: LogLevel): Log {
-  const lines = createLines((text) => process.stdout.write(text));
-  process.on('exit', lines.flush);
   return createLog({ write: lines.add, fields: { function: name }, level });
 }
 

@@ -13,7 +13,7 @@ import { openApi } from '../api-access.ts';
 import { tellWrites } from '../changes.ts';
 import { ReconcileEnvironment, readEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
-import { main, processLog, runServer } from '../process.ts';
+import { main, print, processLog, runServer } from '../process.ts';
 import { createTending } from '../tending.ts';
 import { openTraces } from '../traces.ts';
 import { type Listening, type Swept, startListening } from './listen.ts';
@@ -94,7 +94,7 @@ main(async () => {
 
 /** One object that fails is told in its conditions, and the next run tries again; a cluster that cannot be read is a failed run. */
 function tell(sweep: Swept): void {
-  process.stdout.write(`${'report' in sweep ? sweep.report : sweep.failed}\n`);
+  print('report' in sweep ? sweep.report : sweep.failed);
   process.exitCode = 'report' in sweep ? 0 : 1;
 }
 
