@@ -12,34 +12,39 @@ import type { Reported } from './fake-upstream.ts';
 import type { Load, Order } from './load.ts';
 import { ask, type Core, cpuOf, forkPinned, next, pins, printed, spawnPinned } from './pinned.ts';
 import { type CpuWatch, watchCpu } from './redis-cpu.ts';
-import { median, spread, table } from './table.ts';
+import { EVENTS_OF, type Kind, USAGE_OF } from './replies.ts';
+import { type Round, report } from './rounds.ts';
+import { table } from './table.ts';
 
-const ROUNDS = 5;
 const SECONDS = 2;
-const BUSY = [
-  { name: 'plain, 32 connections', stream: false, connections: 32 },
-  { name: 'streamed, 32 connections', stream: true, connections: 32 },
+const BUSY: ReadonlyArray<Workload> = [
+  { name: 'plain, 32 connections', kind: 'plain', connections: 32 },
+  { name: 'streamed, 32 connections', kind: 'streamed', connections: 32 },
 ];
-const WORKLOADS = {
-  memory: [{ name: 'plain, 1 connection', stream: false, connections: 1 }, ...BUSY],
+const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
+  memory: [
+    { name: 'plain, 1 connection', kind: 'plain', connections: 1 },
+    ...BUSY,
+    { name: `${EVENTS_OF.paced} events 20 ms apart, 128 connections`, kind: 'paced', connections: 128 },
+  ],
   Redis: BUSY,
 };
-type StoreName = keyof typeof WORKLOADS;
+/** For whoever looks for what costs: workloads with these words in their names, fewer rounds, profiles of the gateway into this folder. */
+const { BENCH_ONLY = '', BENCH_ROUNDS = '5', BENCH_PROFILE } = process.env;
+const ROUNDS = Number(BENCH_ROUNDS);
 
-/** In nano-dollars, at the sample's prices: $0.15 and $0.60 for a million tokens, 24 in and 20 out. */
-const COST = 24n * 150n + 20n * 600n;
+type StoreName = 'memory' | 'Redis';
+
+interface Workload {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly connections: number;
+}
 
 interface Server {
   readonly name: string;
   readonly process: ChildProcess;
   readonly port: number;
-}
-
-interface Round extends Load {
-  /** Microseconds of CPU of the server for a request. */
-  readonly cpu: number | undefined;
-  /** Microseconds of CPU of the store's server for a request. */
-  readonly storeCpu: number | undefined;
 }
 
 export async function benchGateway(): Promise<string> {
@@ -60,22 +65,23 @@ export async function benchGateway(): Promise<string> {
     const bare = { name: 'bare', process: proxy, port: (await next<{ port: number }>(proxy)).port };
     const load = forked(1, 'load.ts');
     const rows: string[][] = [];
-    let passed = 0;
+    const passed: Owed = { answers: 0, cost: 0n };
     const measureOn = async (store: StoreName): Promise<void> => {
       const gateway = await start(store === 'memory' ? undefined : redis);
       children.push(gateway.process);
-      for (const workload of WORKLOADS[store]) {
+      for (const workload of WORKLOADS[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY))) {
         const of = (server: Server) => ({ ...workload, port: server.port, key, seconds: SECONDS });
         const rounds: [Round[], Round[]] = [[], []];
         for (let round = -1; round < ROUNDS; round += 1) {
           const alone = await measure(load, bare, of(bare), undefined);
           const measured = await measure(load, gateway, of(gateway), store === 'Redis' ? watch : undefined);
-          passed += measured.requests;
+          passed.answers += measured.requests;
+          passed.cost += BigInt(measured.requests) * costOf(workload.kind);
           if (round < 0) continue;
           rounds[0].push(alone);
           rounds[1].push(measured);
         }
-        rows.push(...report(`${workload.name}, ${store}`, rounds));
+        rows.push(...report(`${workload.name}, ${store}`, EVENTS_OF[workload.kind], rounds));
       }
       await stop(gateway);
     };
@@ -91,6 +97,7 @@ export async function benchGateway(): Promise<string> {
       'ratio',
       'p50, ms',
       'CPU, µs/request',
+      'µs/event',
       'ratio',
       'Redis, µs',
     ];
@@ -134,7 +141,8 @@ async function makeGateway(world: TestWorld, upstream: string) {
   const start = async (redis?: TestRedis): Promise<Server> => {
     const store = redis === undefined ? {} : { STORE_DIR: mountStore(join(world.folder, 'redis'), redis) };
     const environment = { HOST: '127.0.0.1', PORT: '0', ...mounts, ...store };
-    const process = spawnPinned(0, [bundle('gateway')], environment);
+    const profile = BENCH_PROFILE === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${BENCH_PROFILE}`];
+    const process = spawnPinned(0, [...profile, bundle('gateway')], environment);
     const url = await printed(process, /"message":"listening".*"url":"([^"]+)"/);
     return { name: 'gateway', process, port: Number(new URL(url).port) };
   };
@@ -161,35 +169,25 @@ async function measure(load: ChildProcess, server: Server, order: Order, watch: 
   return { ...measured, cpu, storeCpu: ofStore === undefined ? undefined : ofStore / measured.requests };
 }
 
-function report(workload: string, [bare = [], gateway = []]: ReadonlyArray<ReadonlyArray<Round>>): string[][] {
-  const rate = ({ requests, seconds }: Round) => requests / seconds;
-  const rateOf = (rounds: ReadonlyArray<Round>) => median(rounds.map(rate));
-  const cpuPer = (rounds: ReadonlyArray<Round>) => median(rounds.map(({ cpu }) => cpu ?? Number.NaN));
-  return [
-    { name: 'bare Hono and undici', rounds: bare },
-    { name: 'gateway', rounds: gateway },
-  ].map(({ name, rounds }) => [
-    workload,
-    name,
-    rateOf(rounds).toFixed(0),
-    spread(rounds.map(rate)),
-    `${(rateOf(rounds) / rateOf(bare)).toFixed(2)} ×`,
-    median(rounds.map(({ p50 }) => p50)).toFixed(2),
-    cpuPer(rounds).toFixed(0),
-    `${(cpuPer(rounds) / cpuPer(bare)).toFixed(2)} ×`,
-    rounds[0]?.storeCpu === undefined ? '' : median(rounds.map(({ storeCpu = Number.NaN }) => storeCpu)).toFixed(0),
-  ]);
+interface Owed {
+  answers: number;
+  cost: bigint;
+}
+
+/** In nano-dollars, at the sample's prices: $0.15 and $0.60 for a million tokens. */
+function costOf(kind: Kind): bigint {
+  const { prompt_tokens, completion_tokens } = USAGE_OF[kind];
+  return BigInt(prompt_tokens) * 150n + BigInt(completion_tokens) * 600n;
 }
 
 /** What clients got is what is booked, to the nano-dollar; a bench that loses money measures nothing. */
-async function checkBooks({ postgres, database }: TestWorld, passed: number): Promise<string> {
+async function checkBooks({ postgres, database }: TestWorld, { answers, cost }: Owed): Promise<string> {
   const [booked] = await postgres.query<{ entries: string; cost: string }>(
     database,
     'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.entry',
   );
-  const cost = BigInt(passed) * COST;
-  if (Number(booked?.entries) !== passed || BigInt(booked?.cost ?? 0) !== cost) {
-    throw new Error(`${passed} answers cost ${cost}, but ${booked?.entries} entries of ${booked?.cost} are booked`);
+  if (Number(booked?.entries) !== answers || BigInt(booked?.cost ?? 0) !== cost) {
+    throw new Error(`${answers} answers cost ${cost}, but ${booked?.entries} entries of ${booked?.cost} are booked`);
   }
-  return `Booked: ${passed} entries, ${cost} nano-dollars: as many as clients got answers, and what those cost`;
+  return `Booked: ${answers} entries, ${cost} nano-dollars: as many as clients got answers, and what those cost`;
 }

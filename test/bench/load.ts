@@ -1,13 +1,14 @@
 // Asks the same thing again and again over so many kept-alive connections, each as soon as it has its answer.
 import { connect } from 'node:net';
 import { createSplitter } from './messages.ts';
+import type { Kind } from './replies.ts';
 
 export interface Order {
   readonly port: number;
   readonly connections: number;
   readonly seconds: number;
   readonly key: string;
-  readonly stream: boolean;
+  readonly kind: Kind;
 }
 
 export interface Load {
@@ -58,7 +59,7 @@ async function run(order: Order): Promise<Load> {
   return { requests: taken.length, refused, seconds, p50: at(0.5), p99: at(0.99) };
 }
 
-function toRequest({ key, stream }: Order): string {
+function toRequest({ key, kind }: Order): string {
   const body = JSON.stringify({
     model: 'sample-small',
     messages: [
@@ -66,7 +67,8 @@ function toRequest({ key, stream }: Order): string {
       { role: 'user', content: 'Name three things that a gateway in front of a language model has to get right.' },
     ],
     max_completion_tokens: 256,
-    ...(stream ? { stream: true } : {}),
+    ...(kind === 'plain' ? {} : { stream: true }),
+    ...(kind === 'paced' ? { user: 'paced' } : {}),
   });
   const head = [
     'POST /chat/completions HTTP/1.1',

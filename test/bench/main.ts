@@ -17,7 +17,8 @@ npm run bench -- admission     cold start of the bundle to its first answered re
                                (that one needs KUBEBUILDER_ASSETS and kubectl)
 npm run bench -- hostile       ten thousand hostile bodies to the admission function, about a minute; only when asked for
 npm run bench -- gateway       requests per second and CPU per request with everything on, against a bare Hono and undici pass-through;
-                               with the store in memory, and with a redis-server where there is one
+                               with the store in memory, and with a redis-server where there is one (BENCH_ONLY=streamed for the workloads of
+                               that name, BENCH_ROUNDS=2 for fewer rounds, BENCH_PROFILE=DIR for profiles of the gateway's CPU)
 npm run bench -- ledger        hold and settle on each store against bare round trips, a wiped store until it serves again, entries per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
 npm run bench -- hints         from apply to a usable key while runs of the CronJob hand over, three minutes on each cluster; only when asked for
