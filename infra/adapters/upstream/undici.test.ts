@@ -1,4 +1,66 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
 import { createUpstream } from './undici.ts';
 import { promisesOfUpstream } from './upstream.promises.ts';
 
 promisesOfUpstream('undici', createUpstream());
+
+describe('an upstream over undici', () => {
+  let server: Server | undefined;
+
+  async function ask(listener: RequestListener) {
+    const listening = createServer(listener);
+    server = listening;
+    await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve));
+    const address = listening.address();
+    const upstream = createUpstream();
+    const port = typeof address === 'object' ? address?.port : 0;
+    const timeouts = { connect: 1000, firstByte: 2000, idle: 60_000 };
+    const signal = new AbortController().signal;
+    return upstream({ url: `http://127.0.0.1:${port}/`, headers: {}, body: new Uint8Array([1]), timeouts, signal });
+  }
+
+  afterEach(() => {
+    server?.closeAllConnections();
+    server?.close();
+  });
+
+  test('that breaks in the middle has said what it said before', async () => {
+    const { body } = await ask((_, response) => {
+      response.write('one');
+      setImmediate(() => response.socket?.end());
+    });
+    const iterator = body[Symbol.asyncIterator]();
+    await expect.poll(() => server?.listening && connections(server)).toBe(0);
+    expect(Buffer.from((await iterator.next()).value).toString()).toBe('one');
+    await expect(iterator.next()).rejects.toThrow('the upstream failed');
+    await expect(iterator.next()).rejects.toThrow('the upstream failed');
+  });
+
+  test('that speaks faster than it is read has to wait, and loses nothing', async () => {
+    const piece = Buffer.alloc(1024 * 1024, 'x');
+    const pieces = 64;
+    let sent = 0;
+    const { body } = await ask(async (_, response) => {
+      for (; sent < pieces; sent += 1) await new Promise((written) => response.write(piece, written));
+      response.end();
+    });
+    const rests = async () => {
+      const before = sent;
+      await pause(50);
+      return before === sent;
+    };
+    await expect.poll(rests, { timeout: 10_000 }).toBe(true);
+    expect(sent).toBeLessThan(pieces / 2);
+    let bytes = 0;
+    for await (const some of body) bytes += some.length;
+    expect(bytes).toBe(pieces * piece.length);
+  });
+});
+
+function connections(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+  });
+}

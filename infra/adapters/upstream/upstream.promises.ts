@@ -131,6 +131,31 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await ask(url)).status).toBe(307);
     });
 
+    test('that says something before its answer is heard to its answer', async () => {
+      const url = await serve((_, response) => {
+        response.writeEarlyHints({ link: '</style.css>; rel=preload' });
+        response.end('hello');
+      });
+      const reply = await ask(url);
+      expect([reply.status, await text(reply.body)]).toEqual([200, 'hello']);
+    });
+
+    test('that sends a header twice is understood as if it had joined them', async () => {
+      const url = await serve((_, response) => void response.writeHead(200, { 'x-twice': ['one', 'two'] }).end());
+      expect((await ask(url)).headers['x-twice']).toBe('one, two');
+    });
+
+    test('is not called when the signal has spoken before', async () => {
+      const called: unknown[] = [];
+      const url = await serve((request, response) => {
+        called.push(request.url);
+        response.end();
+      });
+      await failure(ask(url, { signal: AbortSignal.abort() }));
+      await ask(`${url}/next`);
+      expect(called).toEqual(['/v1/chat/next']);
+    });
+
     test('that nobody listens at is refused', async () => {
       const url = await serve(() => {});
       const [server] = servers.splice(0);
