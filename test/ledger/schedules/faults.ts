@@ -1,0 +1,93 @@
+// What may go wrong next? Each fault as often as the scene allows, at whatever it may strike.
+import type { Option } from './choice.ts';
+import type { Course, Fault } from './course.ts';
+import { type Gateway, startGateway } from './gateway.ts';
+
+const FREEZES = [
+  ['freeze', 3000],
+  ['sleep', 62_000],
+] as const;
+const SILENCE = 2500;
+const BACK_AFTER = 200;
+const OLDEST_SNAPSHOT = 30;
+
+type Strike = (fault: Fault, label: string, happen: () => void) => Option[];
+
+export function faultsIn(course: Course): Option[] {
+  const { scene, struck, gateways } = course;
+  const strike: Strike = (fault, label, happen) => {
+    const count = struck.get(fault) ?? 0;
+    if (count >= (scene.faults[fault] ?? 0)) return [];
+    const counted = (): void => {
+      struck.set(fault, count + 1);
+      happen();
+    };
+    return [{ kind: fault, label, happen: counted }];
+  };
+  const living = gateways.filter(({ isDead }) => !isDead);
+  return [...onTheWay(course, strike), ...ofStore(course, strike), ...living.flatMap((one) => of(course, strike, one))];
+}
+
+function onTheWay({ shared: { stage } }: Course, strike: Strike): Option[] {
+  const first = stage.calls().find(({ whom }) => whom !== 'disk');
+  const lost = strike('lose', `lost: ${first?.label}`, () => {
+    if (first === undefined) return;
+    stage.take(first);
+    first.drop();
+  });
+  const silences = (['store', 'database'] as const).flatMap((whom) =>
+    strike('silence', `THE ${whom.toUpperCase()} IS SILENT`, () => stage.silence(whom, stage.now() + SILENCE)),
+  );
+  return [...(first === undefined ? [] : lost), ...silences];
+}
+
+function ofStore(course: Course, strike: Strike): Option[] {
+  const { store, stage } = course.shared;
+  const wiped = strike('wipe', 'THE STORE IS WIPED', () => {
+    stage.cut('store');
+    store.wipe();
+  });
+  const most = (course.scene.faults.restore ?? 0) === 0 ? 0 : Math.min(OLDEST_SNAPSHOT, store.steps() - 1);
+  const restored = Array.from({ length: Math.max(0, most) }, (_, at) =>
+    strike('restore', `THE STORE COMES BACK AS IT WAS ${at + 1} STEPS AGO`, () => {
+      stage.cut('store');
+      store.restore(at + 1);
+      course.isStale = true;
+      for (const request of course.requests) if (request.stage === 'asked') course.admittedStale.add(request);
+    }),
+  );
+  return [...wiped, ...restored.flat()];
+}
+
+function of(course: Course, strike: Strike, gateway: Gateway): Option[] {
+  const { stage } = course.shared;
+  const { name } = gateway;
+  const freezes = FREEZES.flatMap(([fault, millis]) =>
+    strike(fault, `${name} FREEZES FOR ${millis} ms`, () => {
+      gateway.isFrozen = true;
+      stage.timerOf(undefined)(millis, () => {
+        gateway.isFrozen = false;
+      });
+    }),
+  );
+  const vanishes = strike('vanish', `${name} VANISHES WITH ITS DISK`, () => {
+    course.vanished.add(gateway);
+    gateway.folder.records = [];
+    die(course, gateway);
+  });
+  return [
+    ...strike('die', `${name} DIES`, () => die(course, gateway)),
+    ...vanishes,
+    ...(gateway.isFrozen ? [] : freezes),
+  ];
+}
+
+/** Another one comes soon, on what is left of its disk. */
+function die({ shared, slept, gateways }: Course, gateway: Gateway): void {
+  const { stage } = shared;
+  stage.kill(gateway);
+  slept.add(gateway.id);
+  stage.timerOf(undefined)(BACK_AFTER, () => {
+    gateways.push(startGateway(shared, `${gateway.name}'`, { records: [...gateway.folder.records] }));
+  });
+}

@@ -1,0 +1,128 @@
+// Would the check notice? The same search over code that was broken on purpose, in a bundle of its own.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+import type { Scene } from './course.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+
+export interface Edit {
+  readonly file: string;
+  /** Stands there exactly once. */
+  readonly line: string;
+  readonly becomes: string;
+}
+
+type Search = typeof import('./search.ts');
+
+/** The search over the real code but for these edits. Throws where a line is not there: then another must be named. */
+export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly search: Search; remove(): void }> {
+  const texts = new Map<string, string>();
+  for (const { file, line, becomes } of edits) {
+    const text = texts.get(file) ?? readFileSync(join(ROOT, file), 'utf8');
+    if (text.split(line).length !== 2)
+      throw new Error(`${file} has not exactly one line "${line}": break it elsewhere`);
+    texts.set(
+      file,
+      text.replace(line, () => becomes),
+    );
+  }
+  const breaking: Plugin = {
+    name: 'breaking',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const contents = texts.get(relative(ROOT, path));
+        return contents === undefined ? undefined : { contents, loader: 'ts' };
+      });
+    },
+  };
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-mutant-'));
+  const outfile = join(folder, 'search.mjs');
+  await build({
+    ...{ entryPoints: [join(import.meta.dirname, 'search.ts')], absWorkingDir: ROOT, outfile, plugins: [breaking] },
+    ...{ bundle: true, platform: 'node', format: 'esm', logLevel: 'silent' },
+  });
+  const search: Search = await import(pathToFileURL(outfile).href);
+  return { search, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+const LEDGER = 'functions/core/ledger';
+const MEMORY = 'infra/adapters/memory';
+
+export interface Mutant {
+  readonly name: string;
+  readonly edits: ReadonlyArray<Edit>;
+  /** What brings it to light soon. Absent: whatever the seeds say. */
+  readonly faults?: Scene['faults'];
+}
+
+/** Ways to lose or to give away money, each of which a law of the ledger forbids. */
+export const MUTANTS: ReadonlyArray<Mutant> = [
+  {
+    name: 'a store that does not compare epochs',
+    faults: { restore: 2 },
+    edits: [
+      {
+        file: `${MEMORY}/store.ts`,
+        line: "if (call.epoch !== life.epoch) return { outcome: 'epoch', now, epoch: life.epoch };",
+        becomes: '',
+      },
+    ],
+  },
+  {
+    name: 'a store that does not see that it has gone back in time',
+    edits: [{ file: `${MEMORY}/store.ts`, line: 'if (hasGoneBack(call, life))', becomes: 'if (false)' }],
+  },
+  {
+    name: 'a rebuild that forgets what is under way',
+    edits: [{ file: `${MEMORY}/store.ts`, line: 'holds.register(registration, now);', becomes: ';' }],
+  },
+  {
+    name: 'books that take an entry twice',
+    edits: [{ file: `${MEMORY}/books.ts`, line: 'if (entries.has(key)) return;', becomes: '' }],
+  },
+  {
+    name: 'a release that refunds what was settled',
+    edits: [
+      {
+        file: `${MEMORY}/holds.ts`,
+        line: "if (before?.state === 'settled') return { outcome: 'settled' };",
+        becomes:
+          "if (before?.state === 'settled') { charge(before.counters, -before.cost); return { outcome: 'settled' }; }",
+      },
+      {
+        file: `${LEDGER}/ending.ts`,
+        line: "live.ending !== undefined) return live?.ending;\n      live.outcome = 'released';",
+        becomes: "false) return undefined;\n      live.outcome = 'released';",
+      },
+    ],
+  },
+  {
+    name: 'a settlement after the end of its lease that is not booked',
+    edits: [
+      { file: `${LEDGER}/ending.ts`, line: 'booking.add(toCorrection(entry, answer.charged), epoch);', becomes: '' },
+    ],
+  },
+  {
+    name: 'a settlement that is not written before the reply ends',
+    faults: { die: 1 },
+    edits: [{ file: `${LEDGER}/ending.ts`, line: 'await written;\n    } catch', becomes: '\n    } catch' }],
+  },
+  {
+    name: 'a restart that does not read the outbox',
+    faults: { die: 1 },
+    edits: [{ file: `${LEDGER}/ledger.ts`, line: 'records ??= await outbox.recover();', becomes: 'records ??= [];' }],
+  },
+  {
+    name: 'a counter that is absent and taken for zero',
+    edits: [
+      { file: `${LEDGER}/exact.ts`, line: 'load: { ...sum, booked', becomes: 'load: { ...sum, spent: 0n, booked' },
+    ],
+  },
+  {
+    name: 'a refusal without an answer that keeps what it may have taken',
+    edits: [{ file: `${LEDGER}/hold.ts`, line: 'deps.ending.abandon(attempt.asked, attempt.written);', becomes: ';' }],
+  },
+];

@@ -1,0 +1,117 @@
+// What comes of requests when calls, answers, timers and faults happen in this order? The real ledger is led through it, and judged when all is quiet.
+import type { Millis } from '#core/ports/money.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { Chooser, Option } from './choice.ts';
+import { deedsOf } from './clients.ts';
+import type { Course, Fault, Request, Scene } from './course.ts';
+import { faultsIn } from './faults.ts';
+import { startGateway } from './gateway.ts';
+import { createForgetfulStore, createSharedDatabase } from './parts.ts';
+import { createStage, type Stage } from './stage.ts';
+import { judge } from './verdict.ts';
+
+export interface Played {
+  /** Sentences; empty: all is right. */
+  readonly wrong: ReadonlyArray<string>;
+  /** While chance had its say. A star: that was not what would usually happen. */
+  readonly story: ReadonlyArray<string>;
+}
+
+const START: Millis = Date.UTC(2026, 0, 10);
+const START_UP: Millis = 100;
+/** So long after the last thing that clients do, chance still has its say. */
+const AFTERMATH: Millis = 700;
+const MOST_CHOICES = 600;
+const MOST_EVENTS = 20_000;
+/** Of calls on their way, how many may be the next. */
+const IN_SIGHT = 6;
+/** Leases end of what these leave behind. */
+const LASTING: ReadonlyArray<Fault> = ['die', 'vanish', 'sleep', 'freeze', 'silence', 'lose'];
+
+export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
+  const course = begin(scene);
+  const { stage } = course.shared;
+  const calm = (millis: Millis): Promise<void> => goOn(stage, () => usual(course), millis);
+  // Nobody asks before they are open.
+  await goOn(stage, () => withoutClients(stage), START_UP);
+  course.lastDeed = stage.now();
+  const story: string[] = [];
+  for (let choices = 0; choices < MOST_CHOICES && stage.now() < course.lastDeed + AFTERMATH; choices += 1) {
+    const chosen = chooser.choose([...usual(course), ...faultsIn(course)]);
+    if (chosen === undefined) break;
+    story.push(chooser.tape.at(-1) === 0 ? chosen.label : `* ${chosen.label}`);
+    chosen.happen();
+    await stage.settle();
+  }
+  // Then everything goes as it should.
+  await calm(LASTING.some((fault) => course.struck.has(fault)) ? 70_000 : 5000);
+  course.isLast = true;
+  await calm(5000);
+  return { wrong: await judge(course, calm), story };
+}
+
+function begin(scene: Scene): Course {
+  const stage = createStage(START);
+  const slept = new Set<string>();
+  const database = createSharedDatabase(stage.now, stage.timerOf(undefined), (epoch) => {
+    course.isStale = false;
+    for (const [process, joined] of database.joined) if (joined < epoch) slept.add(process);
+  });
+  let made = 0;
+  const nextId = (): string => idAt(stage.now(), made++);
+  const shared = { stage, store: createForgetfulStore(stage.now), database, errands: new Map(), nextId };
+  const gateways = Array.from({ length: scene.gateways }, (_, at) =>
+    startGateway(shared, `gateway ${at}`, { records: [] }),
+  );
+  const requests = scene.wishes.map((wish, at): Request => {
+    return { ...wish, name: `request ${at}`, stage: 'new', gateway: undefined, hold: undefined };
+  });
+  const course: Course = {
+    ...{ scene, shared, requests, gateways, slept, struck: new Map(), isStale: false, isLast: false },
+    ...{ admittedStale: new Set(), vanished: new Set(), lastDeed: stage.now() },
+    scopes: scene.limits.map((limit, at) => scopeOf(`scope-${at}`, limit)),
+  };
+  return course;
+}
+
+function withoutClients(stage: Stage, clients: () => Option[] = () => []): Option[] {
+  const arrivals = stage
+    .calls()
+    .slice(0, IN_SIGHT)
+    .map((call) => ({
+      ...{ kind: 'call', label: call.label },
+      happen() {
+        stage.take(call);
+        call.arrive();
+      },
+    }));
+  const due = stage.due();
+  const time = due === undefined ? [] : [{ kind: 'time', label: `${due.at - START} ms`, happen: due.fire }];
+  return [...arrivals, ...clients(), ...time];
+}
+
+/** The first is what would happen next: what is on its way arrives, else a client does something, else time goes on. */
+const usual = (course: Course): Option[] => withoutClients(course.shared.stage, () => deedsOf(course));
+
+async function goOn(stage: Stage, options: () => Option[], millis: Millis): Promise<void> {
+  const until = stage.now() + millis;
+  await stage.settle();
+  for (let events = 0; events < MOST_EVENTS; events += 1) {
+    const [next] = options();
+    if (next === undefined || (next.kind === 'time' && (stage.due()?.at ?? 0) > until)) return;
+    next.happen();
+    await stage.settle();
+  }
+  throw new Error('it never becomes quiet');
+}
+
+/** A UUIDv7 of that instant. */
+function idAt(time: Millis, made: number): string {
+  const head = time.toString(16).padStart(12, '0');
+  return `${head.slice(0, 8)}-${head.slice(8)}-7000-8000-${made.toString(16).padStart(12, '0')}`;
+}
+
+const scopeOf = (scopeId: string, limit: bigint): ScopePolicy => ({
+  ...{ scopeId, kind: 'key', name: scopeId, blocked: false, models: [], anchor: Date.UTC(2026, 0, 1) },
+  budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
+});
