@@ -50,7 +50,7 @@ interface Waiting {
 const NO_EPOCH = -1;
 const GATHER: Millis = 100;
 const SILENCE: Millis = 5000;
-const MOST = 1000;
+const MOST = 2000;
 const MOST_UNFORGOTTEN = 10_000;
 
 export function createBooking(deps: BookingDependencies): Booking {

@@ -234,7 +234,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
 
       test('makes the sum of the new window from the entries held inside it: its start belongs to it, its end does not', async () => {
         const { scopeId } = await claimed();
-        const day = { start: NOON - 5 * HOUR - 17, end: NOON + 3 * HOUR + 11 };
+        const day = { start: NOON - 5 * HOUR - 17_000, end: NOON + 3 * HOUR + 11_000 };
         const times = [day.start - 1, day.start, NOON - HOUR, NOON, NOON + 1, day.end - 1, day.end];
         await book(...times.map((time, place) => paidAt(scopeId, time, 10n ** BigInt(place))));
         await recount(day);
@@ -243,15 +243,15 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
 
       test('is right for windows within an hour, on whole hours, and longer than anything booked', async () => {
         const { scopeId } = await claimed();
-        const times = [NOON - 2 * HOUR, NOON - HOUR, NOON - 1, NOON, NOON + 10, NOON + 59 * 60_000, NOON + HOUR];
+        const times = [NOON - 2 * HOUR, NOON - HOUR, NOON - 1, NOON, NOON + 10_000, NOON + 59 * 60_000, NOON + HOUR];
         await book(...times.map((time, place) => paidAt(scopeId, time, 10n ** BigInt(place))));
         const windows: ReadonlyArray<[Window, Nano]> = [
-          [{ start: NOON, end: NOON + 10 }, 1_000n],
-          [{ start: NOON + 1, end: NOON + HOUR - 1 }, 110_000n],
+          [{ start: NOON, end: NOON + 10_000 }, 1_000n],
+          [{ start: NOON + 1000, end: NOON + HOUR - 1000 }, 110_000n],
           [{ start: NOON - HOUR, end: NOON + HOUR }, 111_110n],
-          [{ start: NOON - 1, end: NOON + 1 }, 1_100n],
-          [{ start: NOON - 1, end: NOON + HOUR }, 111_100n],
-          [{ start: NOON - HOUR, end: NOON + 1 }, 1_110n],
+          [{ start: NOON - 1000, end: NOON + 1000 }, 1_100n],
+          [{ start: NOON - 1000, end: NOON + HOUR }, 111_100n],
+          [{ start: NOON - HOUR, end: NOON + 1000 }, 1_110n],
           [{ start: NOON - 36_525 * DAY, end: NOON + 36_525 * DAY }, 1_111_111n],
           [{ start: NOON + DAY, end: NOON + 2 * DAY }, 0n],
         ];

@@ -1,6 +1,8 @@
 // How does a batch of entries become rows and sums in one statement?
 import type { Entry } from '#core/ports/books.ts';
+import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../ids.ts';
+import { leastId } from './months.ts';
 import { hourOf, lockForBooking } from './recount.ts';
 import type { Query } from './session.ts';
 
@@ -22,51 +24,62 @@ function distinct(entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> {
 
 /**
  * Entries are written in id order, then sums are added in scope order, all of `sum` before any of `hour_sum`, one row per
- * scope and batch: two batches wait for each other in one direction only. An entry of a recounted time that names another
+ * scope and batch: two batches wait for each other in one direction only. What is really new is added up once, by scope,
+ * window and second; charges, sums and hours are made of that. An entry of a recounted time that names another
  * window counts in both. Not prepared: a plan made without the arrays' lengths would join a thousand rows by nested loops.
  */
 export const BOOK = `
 with input as materialized (
   select * from unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-      $9::text[], $10::text[], $11::boolean[], $12::bigint[], $13::bigint[])
-    as t (id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
-      model, identifier, estimated, settled_at, hour)),
+      $9::text[], $10::text[], $11::boolean[], $12::bigint[], $13::uuid[], $14::bigint[], $15::int[], $16::int[])
+    with ordinality as t (id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
+      model, identifier, estimated, settled_at, second, hour, first_charge, last_charge, place)),
 inserted as (
   insert into gateway_operator.entry (id, kind, instance_uid, cost, input_tokens, output_tokens, cached_input_tokens,
-      cache_write_tokens, model, identifier, estimated, settled_at)
+      cache_write_tokens, model, identifier, estimated, settled_at, scope_ids, window_starts, window_ends)
   select id, kind, $1, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
-    model, identifier, estimated, to_timestamp(settled_at / 1000.0)
+    model, identifier, estimated, to_timestamp(settled_at / 1000.0::float8), ($18::uuid[])[first_charge:last_charge],
+    ($19::bigint[])[first_charge:last_charge], ($20::bigint[])[first_charge:last_charge]
   from input order by id, kind on conflict (id, kind) do nothing
   returning id, kind),
-charged as (
-  select t.scope_id, i.id, i.kind, t.window_start, t.window_end, i.cost, i.hour
-  from unnest($14::uuid[], $15::text[], $16::uuid[], $17::bigint[], $18::bigint[])
-      as t (id, kind, scope_id, window_start, window_end)
-    join inserted using (id, kind) join input i using (id, kind)),
+charged as materialized (
+  select t.scope_id, t.window_start, t.window_end, i.second, i.hour, sum(i.cost) as amount
+  from unnest($17::int[], $18::uuid[], $19::bigint[], $20::bigint[]) as t (place, scope_id, window_start, window_end)
+    join input i using (place) join inserted using (id, kind)
+  group by t.scope_id, t.window_start, t.window_end, i.second, i.hour),
 kept as (
-  insert into gateway_operator.charge (scope_id, id, kind, window_start, window_end, cost)
-  select scope_id, id, kind, window_start, window_end, cost from charged),
+  insert into gateway_operator.charge (scope_id, id, cost) select scope_id, second, amount from charged),
+remembered as materialized (
+  select * from gateway_operator.recount where scope_id in (select scope_id from charged)),
 counted as (
-  select scope_id, window_start, window_end, cost from charged
+  select scope_id, window_start, window_end, amount from charged
   union all
-  select r.scope_id, r.window_start, r.window_end, c.cost
-  from charged c join gateway_operator.recount r on r.scope_id = c.scope_id
-  where c.id >= r.from_id and c.id < r.until_id and (c.window_start, c.window_end) <> (r.window_start, r.window_end)),
+  select r.scope_id, r.window_start, r.window_end, c.amount
+  from charged c join remembered r on r.scope_id = c.scope_id
+  where c.second >= r.from_id and c.second < r.until_id and (c.window_start, c.window_end) <> (r.window_start, r.window_end)),
 summed as (
   insert into gateway_operator.sum as s (scope_id, window_start, window_end, amount)
-  select scope_id, window_start, window_end, sum(cost) from counted
+  select scope_id, window_start, window_end, sum(amount) from counted
   group by scope_id, window_start, window_end order by scope_id, window_start, window_end
   on conflict (scope_id, window_start, window_end) do update set amount = s.amount + excluded.amount
   returning 1)
 insert into gateway_operator.hour_sum as h (scope_id, hour, amount)
-select scope_id, hour, sum(cost) from charged
+select scope_id, hour, sum(amount) from charged
 where (select count(*) from summed) > 0
 group by scope_id, hour order by scope_id, hour
 on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount`;
 
-/** One array per column. */
+/** One array per column: of the entries, then of their charges, which name their entry by its place and lie in its order. */
 export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown> {
-  const charges = entries.flatMap(({ id, kind, charges: paid }) => paid.map((charge) => ({ id, kind, ...charge })));
+  const times = entries.map(({ id }) => timeOf(id) ?? 0);
+  const charges = entries.flatMap((entry) => entry.charges);
+  const places: number[] = [];
+  const [firsts, lasts]: [number[], number[]] = [[], []];
+  entries.forEach((entry, place) => {
+    firsts.push(places.length + 1);
+    for (const _ of entry.charges) places.push(place + 1);
+    lasts.push(places.length);
+  });
   return [
     literal(entries, ({ id }) => id),
     literal(entries, ({ kind }) => kind),
@@ -79,13 +92,27 @@ export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown>
     entries.map(({ identifier }) => identifier),
     literal(entries, ({ estimated }) => estimated),
     literal(entries, ({ settledAt }) => settledAt),
-    literal(entries, ({ id }) => hourOf(timeOf(id) ?? 0)),
-    literal(charges, ({ id }) => id),
-    literal(charges, ({ kind }) => kind),
+    literal(secondsOf(times), (id) => id),
+    literal(times, hourOf),
+    `{${firsts}}`,
+    `{${lasts}}`,
+    `{${places}}`,
     literal(charges, ({ scopeId }) => scopeId),
     literal(charges, ({ window }) => window.start),
     literal(charges, ({ window }) => window.end),
   ];
+}
+
+const SECOND: Millis = 1000;
+
+/** The least id of each instant's second; most follow one of the same second. */
+function secondsOf(times: ReadonlyArray<Millis>): ReadonlyArray<string> {
+  let [second, id] = [-1, ''];
+  return times.map((time) => {
+    const begun = time - (time % SECOND);
+    if (begun !== second) [second, id] = [begun, leastId(begun)];
+    return id;
+  });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { entryOf, idAt } from '#core/ports/books.promises.ts';
+import { entryOf, idAt, scopeNumber } from '#core/ports/books.promises.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
@@ -10,6 +10,7 @@ let connection: TestPostgres['connection'];
 let database: Database;
 let log: MemoryLog;
 const open: Database[] = [];
+const WINDOW = { start: Date.UTC(2026, 10, 1), end: Date.UTC(2026, 11, 1) };
 
 beforeAll(async () => {
   server = await startPostgres();
@@ -60,7 +61,10 @@ test('an entry keeps all that was said about it, to the nano-dollar and the mill
     settledAt: Date.UTC(2026, 10, 15, 12, 0, 1, 234),
   });
   await database.book('instance-1', [entry]);
-  expect(await server.query(connection, 'select *, settled_at::text from gateway_operator.entry')).toEqual([
+  const [charged] = entry.charges;
+  expect(
+    await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.entry'),
+  ).toEqual([
     {
       id: entry.id,
       kind: 'settled',
@@ -74,18 +78,40 @@ test('an entry keeps all that was said about it, to the nano-dollar and the mill
       identifier: "o'hara",
       estimated: true,
       settled_at: expect.stringContaining(':01.234'),
+      scope_ids: `{${charged?.scopeId}}`,
+      window_starts: [String(charged?.window.start)],
+      window_ends: [String(charged?.window.end)],
     },
   ]);
-  const [charged] = entry.charges;
-  expect(await server.query(connection, 'select * from gateway_operator.charge')).toEqual([
-    {
-      scope_id: charged?.scopeId,
-      id: entry.id,
-      kind: 'settled',
-      window_start: String(charged?.window.start),
-      window_end: String(charged?.window.end),
-      cost: '9223372036854775807',
-    },
+});
+
+test('what a scope paid in one second is one row a batch, and the second is that of the hold', async () => {
+  const second = Date.UTC(2026, 10, 15, 12, 0, 1);
+  const [two, three] = [scopeNumber(2), scopeNumber(3)].map((scopeId) => ({ scopeId, window: WINDOW }));
+  const [first, ...others] = [0, 999, 1000].map((later) => entryOf({ id: idAt(second + later), cost: 5n }));
+  if (first === undefined || two === undefined || three === undefined) throw new Error('nothing to book');
+  const nobody = entryOf({ id: idAt(second), charges: [] });
+  await database.book('instance-1', [
+    { ...first, charges: [two, three] },
+    nobody,
+    ...others.map((entry) => ({ ...entry, charges: [three] })),
+  ]);
+  await database.book('instance-1', [{ ...entryOf({ id: idAt(second + 1), cost: 7n }), charges: [three] }]);
+  const paid = await server.query(
+    connection,
+    'select scope_id, id, cost from gateway_operator.charge order by scope_id, id, cost',
+  );
+  const [at, next] = [leastId(second), leastId(second + 1000)];
+  expect(paid).toEqual([
+    { scope_id: two.scopeId, id: at, cost: '5' },
+    { scope_id: three.scopeId, id: at, cost: '7' },
+    { scope_id: three.scopeId, id: at, cost: '10' },
+    { scope_id: three.scopeId, id: next, cost: '5' },
+  ]);
+  const named = await server.query(connection, 'select scope_ids::text from gateway_operator.entry order by id');
+  expect(named.map(({ scope_ids }) => scope_ids)).toEqual([
+    `{${two.scopeId},${three.scopeId}}`,
+    ...['{}', `{${three.scopeId}}`, `{${three.scopeId}}`, `{${three.scopeId}}`],
   ]);
 });
 
@@ -148,7 +174,8 @@ test.each([
   });
   expect((await database.sums(rest[0]?.charges ?? [])).map(({ spent }) => spent)).toEqual([900n]);
   expect(await count('entry')).toBe(9);
-  expect(await count('charge')).toBe(9);
+  const [charged] = await server.query(connection, 'select sum(cost)::text as cost from gateway_operator.charge');
+  expect(charged).toEqual({ cost: '900' });
 });
 
 test('a refused entry is kept whole with the reason, once, and told as an error', async () => {

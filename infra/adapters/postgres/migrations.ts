@@ -162,4 +162,27 @@ create table gateway_operator.gateway_process (
 );
 `,
   },
+  {
+    version: 5,
+    name: 'entries name who pays; charges are added up by scope and second; months that were dropped',
+    sql: `
+alter table gateway_operator.entry
+  -- Who pays, out of which windows: as many of each.
+  add column scope_ids uuid[],
+  add column window_starts bigint[],
+  add column window_ends bigint[];
+
+-- One row per scope, second and batch. Its id is the least one of that second: windows begin with whole seconds.
+alter table gateway_operator.charge
+  alter column kind drop not null,
+  alter column window_start drop not null,
+  alter column window_end drop not null;
+
+-- Like 2026_01. Nobody can tell any more whether an entry of that time was booked.
+create table gateway_operator.dropped_month (
+  month text primary key,
+  dropped_at timestamptz(3) not null default now()
+);
+`,
+  },
 ];

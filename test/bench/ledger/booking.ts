@@ -9,9 +9,9 @@ import { median, spread, table } from '../table.ts';
 import { makeScope, SETTLEMENT, SURROUNDINGS } from './measured.ts';
 
 /** As the ledger books (booking.ts). */
-const BATCH = 1000;
+const BATCH = 2000;
 const [KEYS, USERS, TEAMS] = [1000, 100, 10];
-const BATCHES = 40;
+const BATCHES = 20;
 const ROUNDS = 3;
 const GATEWAYS = [1, 2];
 
