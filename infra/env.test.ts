@@ -60,6 +60,8 @@ test('what is set is read, what is empty or absent is as written down', () => {
     KUBERNETES_SERVICE_PORT: 443,
     OWN_USERS: ['a', 'b'],
     CALLER_TOKENS: 'off',
+    OTEL_TRACES_SAMPLER: 'parentbased_always_on',
+    OTEL_TRACES_SAMPLER_ARG: 1,
   });
 });
 

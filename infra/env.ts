@@ -58,6 +58,11 @@ const months = converted(
   'is not a number of months, at least 2',
 );
 
+const share = converted(
+  (text) => (/^(0|1|0?\.[0-9]+|1\.0+)$/.test(text) ? Number(text) : undefined),
+  'is not a share from 0 to 1',
+);
+
 const processes = withDefault(
   oneOf('one', 'many'),
   'many',
@@ -110,6 +115,30 @@ const needsWholeTls: Agreement = {
   problem: 'goes together with TLS_CERT_FILE: set both, or none',
 };
 
+const collector = address(/^https?:$/, 'is not an http:// or https:// address');
+/** What the SDK of OpenTelemetry reads by itself, of its headers for instance, is not here. */
+const traces = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+    collector,
+    'A collector that takes OTLP over HTTP in JSON: what is done is told there as spans. Absent: nowhere.',
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(collector, 'The same, as the whole address of its traces.'),
+  OTEL_TRACES_SAMPLER: withDefault(
+    oneOf(
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ),
+    'parentbased_always_on',
+    'What is followed; `parentbased_`: whoever asked decides, if anybody did.',
+  ),
+  OTEL_TRACES_SAMPLER_ARG: withDefault(share, '1', 'The share of `traceidratio`.'),
+};
+export type TracesEnvironment = ValuesOf<{ variables: typeof traces }>;
+
 export const AdmissionEnvironment = {
   variables: {
     ...server,
@@ -126,6 +155,7 @@ export const AdmissionEnvironment = {
     ),
     OWN_USERS: optional(list, "Reconcile's identity, whose writes are not judged."),
     ...caller,
+    ...traces,
   },
   agreements: [needsCluster, needsAudience, needsWholeTls],
 };
@@ -160,15 +190,6 @@ const listen = {
   ),
 };
 
-const traces = {
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-    address(/^https?:$/, 'is not an http:// or https:// address'),
-    'A collector that takes OTLP over HTTP in JSON: what runs do is told there as spans. Absent: nowhere.',
-  ),
-  OTEL_EXPORTER_OTLP_HEADERS: withDefault(text, '', '`name=value`, separated by commas.'),
-  OTEL_SERVICE_NAME: optional(text, 'What spans call the process; absent: the function.'),
-};
-
 export const ReconcileEnvironment = {
   variables: {
     ...server,
@@ -195,6 +216,7 @@ export const GatewayEnvironment = {
     ),
     STORE_DIR: withDefault(text, '/etc/gateway/store', 'Files host, port, password; host alone where it is memory.'),
     OUTBOX_DIR: withDefault(text, '/var/lib/gateway/outbox', 'Outlives the process: an emptyDir at least.'),
+    ...traces,
   },
 };
 
@@ -276,7 +298,6 @@ export type GatewayBindings = ValuesOf<typeof GatewayBindings>;
 const SECRET: ReadonlySet<string> = new Set([
   'PATH_SECRETS',
   'API_TOKEN',
-  'OTEL_EXPORTER_OTLP_HEADERS',
   'UPSTASH_REDIS_REST_TOKEN',
   'CREDENTIALS',
   'HYPERDRIVE',

@@ -7,11 +7,11 @@ const PAUSES = [250, 1_750];
 type Send = (request: Request) => Promise<Response>;
 
 /** Posts hints to this address; rejects when reconcile does not take one, which costs nothing but time. */
-export function createHint(address: string, send: Send): (hint: Hint) => Promise<void> {
-  return async (hint) => {
+export function createHint(address: string, send: Send): (hint: Hint, traceparent?: string) => Promise<void> {
+  return async (hint, traceparent) => {
     for (const pause of PAUSES) {
       await new Promise((resolve) => setTimeout(resolve, pause));
-      const answer = await send(toEvent(address, hint));
+      const answer = await send(toEvent(address, hint, traceparent));
       const text = await answer.text();
       if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
       if (hasActed(text)) return;
@@ -30,7 +30,7 @@ function hasActed(report: string): boolean {
 }
 
 /** In binary mode, with the data of Knative's ApiServerSource in reference mode. */
-function toEvent(address: string, hint: Hint): Request {
+function toEvent(address: string, hint: Hint, traceparent: string | undefined): Request {
   return new Request(address, {
     method: 'POST',
     headers: {
@@ -39,6 +39,7 @@ function toEvent(address: string, hint: Hint): Request {
       'ce-id': crypto.randomUUID(),
       'ce-source': '/admission',
       'ce-type': 'dev.gateway-operator.hint',
+      ...(traceparent === undefined ? {} : { traceparent }),
     },
     body: JSON.stringify(hint),
   });

@@ -1,31 +1,26 @@
 // Where do spans go, as the environment says?
-import type { OtlpTracer } from '#adapters/otlp.ts';
+import type { OtelTracer } from '#adapters/otel.ts';
 import type { Log } from '#core/ports/clock.ts';
-
-interface Environment {
-  readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined;
-  readonly OTEL_EXPORTER_OTLP_HEADERS: string;
-  readonly OTEL_SERVICE_NAME?: string | undefined;
-}
+import type { TracesEnvironment } from './env.ts';
 
 /** Undefined where no endpoint is configured: then nothing is loaded, and nothing is traced. */
-export async function openTraces(environment: Environment, name: string, log: Log): Promise<OtlpTracer | undefined> {
-  const endpoint = environment.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (endpoint === undefined) return undefined;
-  const { createOtlpTracer } = await import('#adapters/otlp.ts');
-  const pairs = environment.OTEL_EXPORTER_OTLP_HEADERS.split(',').flatMap((pair) => {
-    const at = pair.indexOf('=');
-    return at < 1 ? [] : [[pair.slice(0, at).trim(), decode(pair.slice(at + 1).trim())] as const];
+export async function openTraces(
+  environment: TracesEnvironment,
+  name: string,
+  log: Log,
+): Promise<OtelTracer | undefined> {
+  const url = environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? below(environment.OTEL_EXPORTER_OTLP_ENDPOINT);
+  if (url === undefined) return undefined;
+  const { createOtelTracer } = await import('#adapters/otel.ts');
+  return createOtelTracer({
+    url,
+    service: `gateway-operator-${name}`,
+    sampler: environment.OTEL_TRACES_SAMPLER,
+    share: environment.OTEL_TRACES_SAMPLER_ARG,
+    log,
   });
-  const service = environment.OTEL_SERVICE_NAME ?? name;
-  return createOtlpTracer({ endpoint, headers: Object.fromEntries(pairs), service, fetch, log });
 }
 
-/** Values are percent-encoded; one that is not is taken as it is. */
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
+/** As the specification of OTLP over HTTP has it. */
+const below = (endpoint: string | undefined): string | undefined =>
+  endpoint === undefined ? undefined : `${endpoint.replace(/\/+$/, '')}/v1/traces`;

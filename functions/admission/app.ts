@@ -1,13 +1,17 @@
 // Which routes does the admission function have?
 import { type Context, Hono } from 'hono';
+import type { Tracer } from '#core/ports/tracer.ts';
 import { createHandle, type HandleDeps, type Hint, type Verb } from './handle.ts';
 import { createPathGuard } from './path-guard.ts';
+import { traceReview } from './traced.ts';
 
 export type { Hint } from './handle.ts';
 
 export interface AdmissionDeps extends HandleDeps {
   /** Tells reconcile where to look; called after the answer, never on dry run. Losing it costs nothing but time. */
-  readonly hint?: (hint: Hint) => Promise<void>;
+  readonly hint?: (hint: Hint, traceparent?: string) => Promise<void>;
+  /** Absent: nobody follows. */
+  readonly tracer?: Tracer;
   /** Unguessable path segments, any of which may stand before /mutate and /validate; none: nothing stands there. Two while one replaces the other. */
   readonly pathSecrets?: ReadonlyArray<string>;
 }
@@ -17,15 +21,20 @@ type Handler = (context: Context) => Response | Promise<Response>;
 export function createAdmission(deps: AdmissionDeps): Hono {
   const handle = createHandle(deps);
   const isSecret = createPathGuard(deps.pathSecrets ?? []);
-  const { hint: tell, log } = deps;
+  const { hint: tell, log, tracer } = deps;
+  const follow =
+    tracer === undefined
+      ? async (verb: Verb, request: Request) => ({ handled: await handle(verb, request), place: undefined })
+      : (verb: Verb, request: Request) => traceReview(tracer, verb, request, (span) => handle(verb, request, span));
 
   const review = async (context: Context, verb: Verb) => {
-    const { response, hint } = await handle(verb, context.req.raw);
+    const { handled, place } = await follow(verb, context.req.raw);
+    const { response, hint } = handled;
     if (hint !== undefined && tell !== undefined) {
       afterAnswer(
         context,
         new Promise<void>((resolve) => deps.timer(0, resolve))
-          .then(() => tell(hint))
+          .then(() => tell(hint, place))
           .catch((error: unknown) => log.warn('hint lost', { error: String(error) })),
       );
     }

@@ -2,6 +2,7 @@
 import type { Clock, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Timer } from '#core/ports/platform.ts';
+import type { Span } from '#core/ports/tracer.ts';
 import { LARGEST_BODY, readBody } from './body.ts';
 import type { Caller } from './caller.ts';
 import { createCountdown, toTimeout } from './deadline.ts';
@@ -11,6 +12,7 @@ import { toPatch } from './json-patch.ts';
 import { createLookup } from './lookup.ts';
 import { type Answer, type ReviewRequest, readReview, toReview } from './review.ts';
 import { readSubject, type Subject, withObject } from './subject.ts';
+import { aboutAnswer, aboutReview, traceLookups } from './traced.ts';
 import { toMessage, toWarnings } from './words.ts';
 
 /** "Look here in a moment": what reconcile is told after an object was let in, or is about to go. */
@@ -69,7 +71,7 @@ export function createHandle(deps: HandleDeps) {
   const { clock, log, metrics } = deps;
   const labels = createLabels();
 
-  async function judge(verb: Verb, request: ReviewRequest, timeout: () => number): Promise<Judged> {
+  async function judge(verb: Verb, request: ReviewRequest, timeout: () => number, span?: Span): Promise<Judged> {
     const read = readSubject(request, own);
     if (read.outcome === 'pass')
       return { answer: LET_IN, ...(read.deleted === undefined ? {} : { hint: read.deleted }) };
@@ -77,14 +79,16 @@ export function createHandle(deps: HandleDeps) {
     if (verb === 'mutate') return mutate(read.subject);
     const countdown = createCountdown(deps.timer, timeout);
     try {
-      const decision = await decide(read.subject, createLookup(deps, read.subject.user), countdown);
+      const cluster = span === undefined ? deps.cluster : traceLookups(deps.cluster, span);
+      const lookup = createLookup({ cluster, hash: deps.hash }, read.subject.user);
+      const decision = await decide(read.subject, lookup, countdown);
       return { decision, ...toHint(read.subject, decision), answer: toAnswer(read.subject, decision, []) };
     } finally {
       countdown.stop();
     }
   }
 
-  return async (verb: Verb, request: Request): Promise<Handled> => {
+  return async (verb: Verb, request: Request, span?: Span): Promise<Handled> => {
     const startedAt = clock.now();
     const met = await deps.caller?.meet(request);
     if (met?.outcome === 'refused') return unauthenticated();
@@ -97,6 +101,7 @@ export function createHandle(deps: HandleDeps) {
     }
     const { uid, kind, namespace, name, operation, dryRun, userInfo } = review.request;
     if (met?.mayReview(kind.group) === 'refused') return unauthenticated();
+    span?.add(aboutReview(review.request));
     const user = userInfo?.username;
     const line = { verb, uid, kind: kind.kind, namespace, name, operation, user, dryRun: dryRun === true };
     const ended = (result: string, ofOurs: string) => {
@@ -104,9 +109,10 @@ export function createHandle(deps: HandleDeps) {
       metrics.observe('gateway_operator_admission_seconds', (clock.now() - startedAt) / 1000, VERBS[verb]);
     };
     try {
-      const { answer, decision, hint } = await judge(verb, review.request, () => timeoutOf(request));
+      const { answer, decision, hint } = await judge(verb, review.request, () => timeoutOf(request), span);
       const rules = [...new Set((decision?.refused ?? []).map(({ rule }) => rule))];
       for (const rule of rules) metrics.add('gateway_operator_admission_refusals_total', { rule });
+      span?.add(aboutAnswer(answer, rules));
       ended(answer.allowed ? 'allowed' : 'refused', decision === undefined ? 'other' : kind.kind);
       log.info('admission', { ...line, allowed: answer.allowed, rules, millis: clock.now() - startedAt });
       const response = json(200, toReview(uid, answer));

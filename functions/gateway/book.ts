@@ -13,6 +13,7 @@ export const UNBOOKED: Failure = { code: 'ledger_unavailable', why: 'the settlem
 
 export function createBook({ ledger, log }: Pick<GatewayDeps, 'ledger' | 'log'>): Book {
   return async function book(reservation, settlement, line) {
+    line.step('settle');
     try {
       await ledger.settle(reservation.hold, settlement);
     } catch (error) {

@@ -4,6 +4,7 @@ import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Credentials, Snapshots, Upstream } from '#core/ports/serving.ts';
+import type { Tracer } from '#core/ports/tracer.ts';
 
 export interface GatewayDeps {
   readonly snapshots: Snapshots;
@@ -18,6 +19,8 @@ export interface GatewayDeps {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Absent: nobody follows. */
+  readonly tracer?: Tracer;
 }
 
 /** Keeps work alive that outlasts its response: `waitUntil` on Workers, nothing to do in a process that stays. */

@@ -14,6 +14,7 @@ import { createReserve } from './reserve.ts';
 import { namesOf, toRefusal } from './respond.ts';
 import { createRoute } from './route.ts';
 import { createSettle } from './settle.ts';
+import { traceLines } from './traced.ts';
 import { createCallUpstream } from './upstream.ts';
 import type { Dialect } from './wire/dialect.ts';
 
@@ -26,7 +27,7 @@ export function createHandle(
   dialects: ReadonlyMap<DialectName, Dialect>,
   health: Health,
 ): Handle {
-  const openLine = createOpenLine(deps);
+  const openLine = traceLines(deps, createOpenLine(deps));
   const rank = createRank(deps, health, dialects);
   const reserve = createReserve(deps, rank);
   const route = createRoute(rank);
@@ -34,7 +35,7 @@ export function createHandle(
   const settle = createSettle(deps);
 
   return async function handle(request, background) {
-    const line = openLine(namesOf(request, deps.ids), 'chat');
+    const line = openLine(namesOf(request, deps.ids), 'chat', request);
     const caller = await authenticate(request);
     if (!caller.ok) return refuse(caller.failure, line);
     line.caller(caller.value);
@@ -50,6 +51,7 @@ export function createHandle(
     if (!grant.ok) return refuse(grant.failure, line);
     line.model(chat.value.model, chat.value.stream);
 
+    line.step('hold');
     const reservation = await reserve(grant.value, line);
     if (!reservation.ok) return refuse(reservation.failure.failure, line, reservation.failure.rates);
     const { rates } = reservation.value.hold;

@@ -17,6 +17,8 @@ export interface Line {
   model(name: string, stream: boolean): void;
   /** An entry that could not even be called, and why. */
   skipped(identifier: string, why: string): void;
+  /** What happens next, for whoever follows; with the target of a call. */
+  step(name: 'hold' | 'call' | 'settle', target?: Target): void;
   attempt(target: Target, failed: AttemptFailure | undefined): void;
   settled(reservation: Reservation, settlement: Settlement): void;
   /** The reply was refused. */
@@ -51,7 +53,8 @@ function keep(toLabels: (...words: string[]) => Labels): (...words: string[]) =>
   };
 }
 
-export type OpenLine = (names: RequestNames, route: string) => Line;
+/** `request` is for whoever follows. */
+export type OpenLine = (names: RequestNames, route: string, request?: Request) => Line;
 
 export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
   const labelsOf = keep((route = '', model = '') => ({ route, model }));
@@ -83,6 +86,7 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
         fields.skipped = skipped;
         metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, 'skipped'));
       },
+      step: () => undefined,
       attempt: (target, failed) => {
         attempts += 1;
         const { identifier } = target.entry;

@@ -52,6 +52,7 @@ export function createCallUpstream(
       // The first has its room since the hold; one that is full is passed over, and is no try.
       if (last !== undefined && !(await moves(targets.reservation, target, line))) continue;
       tries += 1;
+      line.step('call', target);
       const result = await attempt(targets.reservation, target, deadline);
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;

@@ -1,6 +1,6 @@
 // How is a plan done? Objects at once, the actions of one object in order; each is caught once, and what it changed is learned.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import { noTracer } from '#core/ports/tracer.ts';
+import { aboutObject, noTracer } from '#core/ports/tracer.ts';
 import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
 import { registryPerformers, writePolicies } from './act/registry.ts';
@@ -59,10 +59,9 @@ async function doInOrder(turn: ReadonlyArray<Action>, hands: Actor): Promise<Dee
 }
 
 function traced(action: Action, hands: Actor): Promise<Outcome> {
-  const { kind, namespace, name } = action;
-  return (hands.span ?? noTracer).span(`reconcile ${action.action}`, { kind, namespace, name }, async (span) => {
+  return (hands.span ?? noTracer).span(`reconcile ${action.action}`, aboutObject(action), async (span) => {
     const outcome = await attempt(() => perform(action, hands), action);
-    span.add({ outcome: outcome.ended });
+    span.add({ 'gateway_operator.outcome': outcome.ended });
     if (outcome.ended === 'failed') span.fail(outcome.why);
     return outcome;
   });

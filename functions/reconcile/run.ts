@@ -1,7 +1,7 @@
 // How does one run go? In parts that never wait for each other: observe once, then plan and act until nothing is left to do.
 
 import { toTimestamp } from '#core/conditions.ts';
-import { noTracer, type Span } from '#core/ports/tracer.ts';
+import { aboutObject, noTracer, type Span } from '#core/ports/tracer.ts';
 import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
@@ -30,18 +30,22 @@ const MOST_TRIES = 3;
 
 /** Rejects only when the API server cannot say what there is. `parent`: the trace of whoever asked. */
 export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope, parent?: string): Promise<Report> {
-  const { look, ...at } = scope;
+  const object = 'kind' in scope ? aboutObject(scope) : {};
   return (deps.tracer ?? noTracer).span(
     'reconcile',
-    { look, ...at },
+    { 'gateway_operator.look': scope.look, ...object },
     async (span) => {
       const report = await runTraced(deps, memory, scope, span);
       const { observed, actions, failed } = report;
-      span.add({ observed: total(observed), actions: total(actions), failed: total(failed) });
+      span.add({
+        'gateway_operator.observed': total(observed),
+        'gateway_operator.actions': total(actions),
+        'gateway_operator.failed': total(failed),
+      });
       if (total(failed) > 0) span.fail(Object.keys(failed).join(', '));
       return report;
     },
-    parent,
+    { parent },
   );
 }
 
@@ -60,7 +64,10 @@ async function runTraced(deps: ReconcileDeps, memory: Memory, scope: Scope, span
   const ended = await Promise.allSettled(
     await inParts(all, (part) => {
       const { instances, keys } = part;
-      const attributes = { instances: [...instances.keys()].join(' ').slice(0, 200), keys: keys.size };
+      const attributes = {
+        'gateway_operator.instances': [...instances.keys()].join(' '),
+        'gateway_operator.keys': keys.size,
+      };
       return span.span('reconcile part', attributes, (within) => runPart(look, part, all, within));
     }),
   );

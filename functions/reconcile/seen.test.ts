@@ -1,6 +1,6 @@
 // What do those see who watch over it: metrics, spans, a report?
 import { beforeEach, expect, test } from 'vitest';
-import { noTracer, type Span } from '#core/ports/tracer.ts';
+import { createTracerFake } from '#core/ports/tracer.fixture.ts';
 import {
   type Bed,
   createBed,
@@ -13,32 +13,14 @@ import {
 } from '../../test/reconcile/bed.ts';
 
 let bed: Bed;
-let spans: string[];
+let spans: ReturnType<typeof createTracerFake>['spans'];
 beforeEach(() => {
-  spans = [];
-  bed = createBed({ tracer: recorder('') });
+  const tracer = createTracerFake();
+  spans = tracer.spans;
+  bed = createBed({ tracer });
 });
 const oldest = (kind: string) =>
   Number(new RegExp(`oldest_unconverged_seconds{kind="${kind}"} (\\S+)`).exec(bed.metrics.render())?.[1] ?? Number.NaN);
-
-function recorder(above: string): Span {
-  return {
-    ...noTracer,
-    span: async (name, attributes, work) => {
-      const path = `${above}${name}`;
-      const line = spans.push(path) - 1;
-      const learned: Record<string, unknown> = { ...attributes };
-      const span = {
-        ...recorder(`${path} > `),
-        add: (more: object) => void Object.assign(learned, more),
-        fail: (why: string) => void Object.assign(learned, { why }),
-      };
-      const done = await work(span);
-      spans[line] = `${path} ${JSON.stringify(learned)}`;
-      return done;
-    },
-  };
-}
 
 test('the age of the oldest object that is not as it should be is a metric, and falls back to zero', async () => {
   await bed.apply(...makeSecrets().slice(1), makeInstance(), makeKey(), makeTeam());
@@ -78,19 +60,40 @@ test('a run is a trace: the run, its parts, each action with its object and outc
   await bed.apply(...makeSecrets(), makeInstance(), makeKey());
   await bed.sweep();
   const [run, part, ...actions] = spans;
-  expect(run).toMatch(/^reconcile \{"look":"everywhere","observed":2,"actions":\d+,"failed":0\}$/);
-  expect(part).toBe('reconcile > reconcile part {"instances":"default/main","keys":1}');
-  expect(actions).toContain(
-    'reconcile > reconcile part > reconcile CreateSecret {"kind":"VirtualKey","namespace":"default","name":"chat","outcome":"done"}',
+  expect(run).toMatchObject({
+    path: 'reconcile',
+    attributes: { 'gateway_operator.look': 'everywhere', 'gateway_operator.observed': 2, 'gateway_operator.failed': 0 },
+  });
+  expect(part).toMatchObject({
+    path: 'reconcile > reconcile part',
+    attributes: { 'gateway_operator.instances': 'default/main', 'gateway_operator.keys': 1 },
+  });
+  expect(actions).toContainEqual(
+    expect.objectContaining({
+      path: 'reconcile > reconcile part > reconcile CreateSecret',
+      attributes: {
+        'gateway_operator.kind': 'VirtualKey',
+        'k8s.namespace.name': 'default',
+        'gateway_operator.name': 'chat',
+        'gateway_operator.outcome': 'done',
+      },
+    }),
   );
-  expect(spans.join('')).not.toContain(await bed.value('chat-key'));
+  expect(spans.filter(({ ends }) => ends !== 1)).toEqual([]);
+  expect(JSON.stringify(spans)).not.toContain(await bed.value('chat-key'));
   spans.length = 0;
   await bed.hint('VirtualKey', 'chat');
-  expect(spans[0]).toContain('"look":"at","kind":"VirtualKey","namespace":"default","name":"chat"');
+  expect(spans[0]?.attributes).toMatchObject({
+    'gateway_operator.look': 'at',
+    'gateway_operator.kind': 'VirtualKey',
+    'k8s.namespace.name': 'default',
+    'gateway_operator.name': 'chat',
+  });
   bed.cluster.inject(({ subresource }) => (subresource === 'status' ? 'forbidden' : undefined));
   await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '11' } });
   spans.length = 0;
   await bed.sweep();
-  expect(spans[0]).toContain('"why":"WriteStatus"');
-  expect(spans.some((span) => /WriteStatus.*"outcome":"failed"/.test(span))).toBe(true);
+  expect(spans[0]?.failed).toBe('WriteStatus');
+  const write = spans.find(({ path }) => path.endsWith('reconcile WriteStatus'));
+  expect(write?.attributes['gateway_operator.outcome']).toBe('failed');
 });

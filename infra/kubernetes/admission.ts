@@ -7,6 +7,7 @@ import { AdmissionEnvironment, readEnvironment } from '../env.ts';
 import { createHint } from '../hint.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
+import { openTraces } from '../traces.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 
 main(async () => {
@@ -16,7 +17,8 @@ main(async () => {
   const log = processLog('admission', environment.LOG_LEVEL);
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
-  const { cluster, request, close } = await openApi(environment);
+  const { cluster, request, close: closeApi } = await openApi(environment);
+  const tracer = await openTraces(environment, 'admission', log);
   const node = nodeDependencies();
   const metrics = createMetrics();
   const app = createAdmission({
@@ -25,10 +27,15 @@ main(async () => {
     log,
     metrics,
     ...callerOf(environment, { request, clock: node.clock, log, metrics }),
+    ...(tracer === undefined ? {} : { tracer }),
     ...(own === undefined ? {} : { own }),
     ...(pathSecrets === undefined ? {} : { pathSecrets }),
     ...(reconcile === undefined ? {} : { hint: createHint(reconcile, fetch) }),
   });
+  const close = async () => {
+    await tracer?.close();
+    await closeApi();
+  };
   const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST, ...tls };
   const served = await runServer({ log, server, close });
   if (files !== undefined) followCertificate(files, served, log);

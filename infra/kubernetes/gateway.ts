@@ -12,6 +12,7 @@ import { createGateway } from '../../functions/gateway/app.ts';
 import { GatewayEnvironment, readEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
+import { openTraces } from '../traces.ts';
 import { readMounts, toSnapshot } from './mounts.ts';
 
 const TRY_AGAIN_AFTER = 1_000;
@@ -23,6 +24,7 @@ main(async () => {
   const node = nodeDependencies();
   const { now } = node.clock;
   const metrics = createMetrics();
+  const tracer = await openTraces(environment, 'gateway', log);
   const upstream = createUpstream();
   const database = createDatabase(connection, { log });
   const outbox = createOutbox({ folder: environment.OUTBOX_DIR, log });
@@ -40,6 +42,7 @@ main(async () => {
     upstream,
     log,
     metrics,
+    ...(tracer === undefined ? {} : { tracer }),
   });
   const close = async () => {
     await ledger.close();
@@ -47,6 +50,7 @@ main(async () => {
     await closeStore();
     await upstream.close();
     await database.close();
+    await tracer?.close();
   };
   const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
   await runServer({ log, server, close });

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
+import { DEPLOYABLES } from '../../infra/build.ts';
 
 const root = join(import.meta.dirname, '../..');
 const ENTRY = 'infra/kubernetes/admission.ts';
@@ -35,6 +36,17 @@ test('a cold admission function loads no schema library, no HTTP client and no p
   // What it does load is seen, so that nothing above is missed.
   expect([...importers.keys()].filter((path) => /crds\/accepted|node_modules\/hono\//.test(path))).not.toEqual([]);
 });
+
+test.each(DEPLOYABLES.filter(({ platform }) => platform === 'node'))(
+  'where no collector is named, $output loads nothing of OpenTelemetry',
+  async ({ entry }) => {
+    const importers = await readAtStart(entry);
+    expect([...importers.keys()].filter((path) => /@opentelemetry|adapters\/otel/.test(path))).toEqual([]);
+    // It is there when it is needed.
+    expect([...importers.keys()]).toContain('infra/traces.ts');
+    expect([...(await readAtStart('infra/adapters/otel.ts')).keys()].join(' ')).toContain('@opentelemetry/sdk-trace');
+  },
+);
 
 test('what the words of a refusal need is loaded with the first bad object', async () => {
   const importers = await readAtStart('crds/judge.ts');
