@@ -13,7 +13,7 @@ export async function probeUpstash(
 ): Promise<StoreHealth> {
   try {
     const { evaluate } = openUpstash(connection);
-    await within(PATIENCE, () => evaluate(WRITE, `{${instanceUid}}:probe`, ''));
+    await within(PATIENCE, () => evaluate(WRITE, `{${instanceUid}}:probe`, []));
     return { ok: true };
   } catch (error) {
     const message = `${connection.url}: ${toReason(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;

@@ -12,6 +12,8 @@
  * Lua numbers, and in what cjson writes.
  */
 export const RATES = `
+local ratesOpen
+local function openRates()
 local rates = { states = {}, sums = {}, changed = {}, MINUTE = 60000, SOON = 1000 }
 local function secondOf(at) return math.floor(at / 1000) end
 
@@ -109,7 +111,7 @@ function rates.judge(asked)
   if not chosen and wait ~= nil and (longest == nil or wait[2] > longest[2]) then
     longest, at = wait, #asked.limits + entry
   end
-  if longest ~= nil then return { 'limited', tostring(at - 1), longest[1], string.format('%.0f', longest[2]) } end
+  if longest ~= nil then return string.format('t%d %s %.0f', at - 1, longest[1], longest[2]) end
 end
 
 -- What a hold has of one rate: where its request was counted and which tokens it reserves, empty where that is not limited.
@@ -213,5 +215,13 @@ end
 function rates.wipe(shares)
   for _, share in ipairs(shares.limits or {}) do redis.call('DEL', prefix .. 't:' .. share[1]) end
   if shares.entry then redis.call('DEL', prefix .. 't:' .. shares.entry[1]) end
+end
+
+return rates
+end
+-- Made only where something is limited.
+local function rates()
+  if ratesOpen == nil then ratesOpen = openRates() end
+  return ratesOpen
 end
 `;

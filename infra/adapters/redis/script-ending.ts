@@ -2,97 +2,113 @@
 
 /** Used by script.ts: money and state are there. */
 export const ENDING = `
-local function settleUnknown(asked, cost)
-  if asked.counters == nil then return { 'unknown' } end
-  local absent, there = { 'absent' }, {}
-  for i, at in ipairs(asked.counters) do
-    if find(at) ~= nil then
-      there[#there + 1] = at
-    elseif toCounter(at[1], at[2]).last > now then
-      absent[#absent + 1] = tostring(i - 1)
-    end
-  end
-  if #absent > 1 then return absent end
+local function settleUnknown(id, costText, said, asked)
+  if asked == nil or asked.counters == nil then return 'u' end
+  local absent = {}
   -- Some instant that all its windows have; it counts in every counter that is loaded there.
-  local at, among, scopesOf = now, {}, {}
-  for _, one in ipairs(asked.charges or asked.counters) do
-    at = math.min(at, toCounter(one[1], one[2]).last - 1)
-    scopesOf[#scopesOf + 1] = one[1]
+  local at, names, cost = now, {}, amount(costText)
+  for i, one in ipairs(asked.counters) do
+    local first, last = boundsOf(one[2])
+    if last > now and find(scopeOf(one[1]), first, last) == nil then absent[#absent + 1] = millis(i - 1) end
   end
-  for _, one in ipairs(there) do among[one[1] .. ' ' .. one[2]] = true end
-  for _, scope in ipairs(scopesOf) do
-    for window, counter in pairs(windowsOf(scope)) do
-      if isInside(at, counter) and not among[scope .. ' ' .. window] then there[#there + 1] = { scope, window } end
-    end
+  if #absent > 0 then return 'a' .. table.concat(absent, ' ') end
+  for i, one in ipairs(asked.charges or asked.counters) do
+    local _, last = boundsOf(one[2])
+    at, names[i] = math.min(at, last - 1), one[1]
   end
-  local delta = minus(cost, asked.counted and parse(asked.counted) or ZERO)
-  local record = {
-    state = 'settled', kind = asked.kind, at = millis(at), amount = asked.cost, cost = digits(delta),
-    counters = there, scopes = scopesOf, note = asked.note,
-  }
-  charge(record, delta)
-  keep(asked.id, record, asked.said)
-  index(asked.id, record)
-  save(asked.id, record)
-  return { 'settled' }
+  if asked.counted then cost = cost - amount(asked.counted) end
+  local record = { state = 'settled', at = millis(at), amount = costText, cost = shown(cost), scopes = names }
+  charge(record, cost)
+  keep(id, record, said)
+  if asked.note then notes[id] = asked.note end
+  index(id, record)
+  save(id, record)
+  return 's'
 end
 
-local function settle(asked)
-  local cost, record = parse(asked.cost), recordOf(asked.id)
-  if record == nil then return settleUnknown(asked, cost) end
+local function change(id, record, outcome, cost, said)
+  charge(record, cost - amount(record.charged))
+  record.late, record.lateCost = outcome, shown(cost)
+  keep(id, record, said)
+  save(id, record)
+end
+
+local function settleOther(id, costText, said, asked)
+  local record = recordOf(id)
+  if record == nil then return settleUnknown(id, costText, said, asked) end
   if record.state == 'expired' then
-    if record.late == 'released' then return { 'released' } end
-    if record.late == nil then change(asked.id, record, 'settled', cost, asked.said) end
-    return { 'expired', record.charged }
+    if record.late == 'released' then return 'r' end
+    if record.late == nil then change(id, record, 'settled', amount(costText), said) end
+    return 'x' .. record.charged
   end
-  if record.state ~= 'held' then return { record.state } end
-  vacate(record, cost)
-  rates.finish(record, asked.tokens)
-  record.state, record.cost, record.kind, record.ends = 'settled', asked.cost, asked.kind, nil
-  keep(asked.id, record, asked.said)
-  save(asked.id, record)
-  return { 'settled' }
+  if record.state ~= 'held' then return string.sub(record.state, 1, 1) end
+  vacate(record, amount(costText))
+  if record.rates then rates().finish(record, asked and asked.tokens) end
+  record.state, record.cost, record.ends, record.known = 'settled', costText, nil, nil
+  keep(id, record, said)
+  save(id, record)
+  return 's'
+end
+
+local settledBy = ' ' .. millis(now) .. ' ' .. (caller or '') .. '\\t'
+local function settle(id, costText, said, more)
+  local text = texts[id]
+  if not text or records[id] ~= nil or string.byte(text) ~= 104 then
+    return settleOther(id, costText, said, more ~= '' and cjson.decode(more) or nil)
+  end
+  local tab = string.find(text, '\\t', 2, true)
+  local atText, sizeText = string.match(text, '^(%d+) (%d+)', tab + 1)
+  local at, size, cost = tonumber(atText), amount(sizeText), amount(costText)
+  local names = string.sub(text, 2, tab - 1)
+  for _, scope in ipairs(placesIn(names)) do
+    for _, counter in ipairs(windowsOf(scope)) do
+      if counter.first <= at and at < counter.last then
+        counter.held, counter.holds, counter.spent = counter.held - size, counter.holds - 1, counter.spent + cost
+        if not scope.isTouched then touch(scope) end
+      end
+    end
+  end
+  texts[id] = 's' .. names .. '\\t' .. atText .. ' ' .. sizeText .. ' ' .. costText .. settledBy .. said
+  leases[id] = counted
+  isChanged(id)
+  return 's'
 end
 
 local function release(asked)
-  local record = recordOf(asked.id)
-  if record ~= nil and record.state == 'settled' then return { 'settled' } end
+  local id, record = asked.id, recordOf(asked.id)
+  if record ~= nil and record.state == 'settled' then return 's' end
   if record ~= nil and record.state == 'expired' then
-    if record.late == 'settled' then return { 'settled' } end
-    if record.late == nil then change(asked.id, record, 'released', ZERO) end
-    return { 'expired', record.charged }
+    if record.late == 'settled' then return 's' end
+    if record.late == nil then change(id, record, 'released', ZERO) end
+    return 'x' .. record.charged
   end
   if record ~= nil and record.state == 'held' then
     vacate(record, ZERO)
-    rates.finish(record, '0', asked.called == nil)
-    unindex(asked.id, record)
+    if record.rates then rates().finish(record, '0', asked.called == nil) end
+    unindex(id, record)
+    notes[id] = false
   end
   local ends = now + tonumber(asked.lease)
-  save(asked.id, { state = 'released', ends = millis(ends) })
-  watch(asked.id, ends)
-  return { 'released' }
+  save(id, { state = 'released', ends = millis(ends) })
+  watch(id, ends)
+  return 'r'
 end
 
 local function renew(asked)
   local record = recordOf(asked.id)
   if record == nil or record.state ~= 'held' then return end
-  if asked.known ~= nil then record.known = digits(parse(asked.known)) end
+  if asked.known ~= nil then record.known = shown(amount(asked.known)) end
   local ends = math.max(tonumber(record.ends), now + tonumber(asked.lease))
   record.ends = millis(ends)
   save(asked.id, record)
   watch(asked.id, ends)
 end
 
-local function drop(id, record)
-  save(id, false)
-  unwatch(id)
-  unindex(id, record)
-end
-
 -- Ends leases and forgets what may be forgotten.
 local function sweepHolds()
   local ended = redis.call('ZRANGEBYSCORE', prefix .. 'l', '-inf', millis(now), 'LIMIT', '0', tostring(MOST))
-  recall(ended, itself)
+  if ended[1] == nil then return end
+  recall(ended)
   for _, id in ipairs(ended) do
     local record = recordOf(id)
     if record == nil then
@@ -100,12 +116,12 @@ local function sweepHolds()
     elseif record.state ~= 'settled' and tonumber(record.ends) <= now then
       if record.state == 'held' then
         record.state, record.charged, record.since = 'expired', record.known or record.amount, millis(now)
-        vacate(record, parse(record.charged))
-        rates.finish(record)
-        record.ends = nil
+        vacate(record, amount(record.charged))
+        if record.rates then rates().finish(record) end
+        record.ends, record.known = nil, nil
         save(id, record)
         unwatch(id)
-        write('ranks', prefix .. 'x', id, millis(now))
+        endings[id] = millis(now)
       else
         drop(id, record)
       end
@@ -114,15 +130,20 @@ local function sweepHolds()
 end
 
 local function sweepCounters()
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', prefix .. 'w', '-inf', millis(now - KEEP), 'LIMIT', '0', '10')) do
-    local window, scope = string.match(member, '^(%S+) (.*)$')
-    local counter = find({ scope, window })
+  local over = redis.call('ZRANGEBYSCORE', prefix .. 'w', '-inf', millis(now - KEEP), 'LIMIT', '0', '10')
+  for _, member in ipairs(over) do
+    local window, name = string.match(member, '^(%S+) (.*)$')
+    local first, last = boundsOf(window)
+    local scope, kept = scopeOf(name), {}
+    local counter = find(scope, first, last)
     if counter ~= nil and counter.holds > 0 then
-      write('ranks', prefix .. 'w', member, millis(now))
+      edges[member] = millis(now)
     else
-      windowsOf(scope)[window] = nil
-      write('hash', prefix .. 'c:' .. scope, window, false)
-      write('ranks', prefix .. 'w', member, false)
+      for _, one in ipairs(scope.windows) do
+        if one ~= counter then kept[#kept + 1] = one end
+      end
+      scope.windows, edges[member] = kept, false
+      touch(scope)
     end
   end
 end

@@ -1,36 +1,61 @@
-// How does the script count money exactly? In two parts of nine digits, because a Lua number rounds from 2^53 on (LEDGER 3).
+// How does the script count money exactly? As plain numbers while all of them are small, else in two parts of nine digits (LEDGER 3).
 
-/** Used by script.ts: needs nothing. */
+/**
+ * Used by script.ts, which begins anew with `isWide` where an amount is too big for a number, before anything is written. A Lua number is exact
+ * below 2^53. A call changes a counter by at most some hundred amounts of ten thousand dollars, and a counter and its limit
+ * begin below three million: neither they nor their differences come near it.
+ */
 export const MONEY = `
--- Money.
-local BASE = 1000000000
-local ZERO = { 0, 0 }
-local function parse(digits)
-  local sign, number = string.match(digits, '^(%-?)(%d+)$')
-  if number == nil or #number > 21 then error('not an amount: ' .. digits) end
-  local high, low = tonumber(string.sub(number, 1, -10)) or 0, tonumber(string.sub(number, -9))
-  if sign == '' then return { high, low } end
-  if low == 0 then return { -high, 0 } end
-  return { -high - 1, BASE - low }
+local BASE, MOST_AMOUNT, MOST_SUM = 1000000000, 1e13, 3e15
+local amount, sum, shown, ZERO
+local function checked(counter, most)
+  if not isWide and (counter.spent > most or counter.spent < -most or counter.held > most) then error(WIDE, 0) end
 end
-local function add(a, b)
-  local high, low = a[1] + b[1], a[2] + b[2]
-  if low >= BASE then return { high + 1, low - BASE } end
-  return { high, low }
-end
-local function minus(a, b)
-  local high, low = a[1] - b[1], a[2] - b[2]
-  if low < 0 then return { high - 1, low + BASE } end
-  return { high, low }
-end
-local function less(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end
-local function digits(a)
-  local high, low, sign = a[1], a[2], ''
-  if high < 0 then
-    sign, high = '-', -high
-    if low > 0 then high, low = high - 1, BASE - low end
+if isWide then
+  local parts = {}
+  local function of(high, low) return setmetatable({ high, low }, parts) end
+  parts.__add = function(a, b)
+    local high, low = a[1] + b[1], a[2] + b[2]
+    if low >= BASE then return of(high + 1, low - BASE) end
+    return of(high, low)
   end
-  if high == 0 then return sign .. string.format('%.0f', low) end
-  return sign .. string.format('%.0f%09.0f', high, low)
+  parts.__sub = function(a, b)
+    local high, low = a[1] - b[1], a[2] - b[2]
+    if low < 0 then return of(high - 1, low + BASE) end
+    return of(high, low)
+  end
+  parts.__lt = function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] < b[2]) end
+  parts.__le = function(a, b) return a[1] < b[1] or (a[1] == b[1] and a[2] <= b[2]) end
+  ZERO = of(0, 0)
+  amount = function(digits)
+    local sign, number = string.match(digits, '^(%-?)(%d+)$')
+    if number == nil or #number > 21 then error('not an amount: ' .. digits) end
+    local high, low = tonumber(string.sub(number, 1, -10)) or 0, tonumber(string.sub(number, -9))
+    if sign == '' then return of(high, low) end
+    return ZERO - of(high, low)
+  end
+  sum = amount
+  shown = function(a)
+    local high, low, sign = a[1], a[2], ''
+    if high < 0 then
+      sign, high = '-', -high
+      if low > 0 then high, low = high - 1, BASE - low end
+    end
+    if high == 0 then return sign .. string.format('%d', low) end
+    return sign .. string.format('%d%09d', high, low)
+  end
+else
+  ZERO = 0
+  amount = function(digits)
+    local number = tonumber(digits)
+    if number == nil or number > MOST_AMOUNT or number < -MOST_AMOUNT then error(WIDE, 0) end
+    return number
+  end
+  sum = function(digits)
+    local number = tonumber(digits)
+    if number == nil or number > MOST_SUM or number < -MOST_SUM then error(WIDE, 0) end
+    return number
+  end
+  shown = function(number) return string.format('%d', number) end
 end
 `;

@@ -1,123 +1,182 @@
 // What does the script know of counters and holds, and what will it write? Read when asked for, written last.
 
-/** Used by script.ts: `prefix`, `call`, `millis`, `rates` and money are there. */
+/** Used by script.ts: `prefix`, `now`, `millis`, `caller` and money are there. */
 export const STATE = `
--- What is written when all is decided: of each key what becomes of each member, the last word counts. So a batch is a few commands.
-local writes = {}
-local function write(kind, key, member, value)
-  if writes[key] == nil then writes[key] = { kind = kind, members = {} } end
-  writes[key].members[member] = value
-end
 local PORTION = 1000
 local function inPortions(list, work)
+  if #list <= PORTION then return #list > 0 and work(unpack(list)) end
   for from = 1, #list, PORTION do work(unpack(list, from, math.min(from + PORTION - 1, #list))) end
 end
-local PUT, REMOVE = { set = 'SADD', ranks = 'ZADD', hash = 'HSET' }, { set = 'SREM', ranks = 'ZREM', hash = 'HDEL' }
-local function writeAll(key, kind, members)
-  local put, gone = {}, {}
-  for member, value in pairs(members) do
-    if value == false then
-      gone[#gone + 1] = member
-    elseif kind == 'set' then
-      put[#put + 1] = member
-    else
-      local first = kind == 'hash'
-      put[#put + 1] = first and member or value
-      put[#put + 1] = first and value or member
-    end
-  end
-  inPortions(put, function(...) redis.call(PUT[kind], key, ...) end)
-  inPortions(gone, function(...) redis.call(REMOVE[kind], key, ...) end)
-end
 
--- Counters.
-local scopes = {}
-local function toCounter(scope, window, spent, held, holds)
+-- Counters, by scope. What is named is read together with all that was named before.
+local scopes, unread, touched = {}, {}, {}
+local function scopeOf(name)
+  local scope = scopes[name]
+  if scope == nil then
+    scope = { name = name }
+    scopes[name], unread[#unread + 1] = scope, scope
+  end
+  return scope
+end
+local function boundsOf(window)
   local first, last = string.match(window, '^(%-?%d+):(%-?%d+)$')
   if first == nil then error('not a window: ' .. window) end
-  return { scope = scope, window = window, first = tonumber(first), last = tonumber(last), spent = spent, held = held, holds = holds }
+  return tonumber(first), tonumber(last)
 end
-local function windowsOf(scope)
-  if scopes[scope] ~= nil then return scopes[scope] end
+local function toWindows(text)
   local windows = {}
-  local flat = redis.call('HGETALL', prefix .. 'c:' .. scope)
-  for i = 1, #flat, 2 do
-    local spent, held, holds = string.match(flat[i + 1], '^(%S+) (%S+) (%S+)$')
-    windows[flat[i]] = toCounter(scope, flat[i], parse(spent), parse(held), tonumber(holds))
+  for line in string.gmatch(text, '[^;]+') do
+    local first, last, spent, held, holds = string.match(line, '^(%-?%d+):(%-?%d+) (%-?%d+) (%-?%d+) (%-?%d+)$')
+    windows[#windows + 1] = {
+      first = tonumber(first), last = tonumber(last), spent = sum(spent), held = sum(held), holds = tonumber(holds),
+    }
   end
-  scopes[scope] = windows
   return windows
 end
-local function find(at) return windowsOf(at[1])[at[2]] end
-local function isInside(instant, counter) return counter.first <= instant and instant < counter.last end
-
--- Holds.
-local records, changed = {}, {}
--- One reading for as many as will be asked for.
-local function recall(list, idOf)
-  local ids, keys = {}, {}
-  for _, one in ipairs(list) do
-    local id = idOf(one)
-    if records[id] == nil then
-      ids[#ids + 1], keys[#keys + 1] = id, prefix .. 'r:' .. id
+local function windowsOf(scope)
+  if scope.windows == nil then
+    local names, asked = {}, unread
+    unread = {}
+    for i, one in ipairs(asked) do names[i] = one.name end
+    local done = 0
+    inPortions(names, function(...)
+      for i, found in ipairs(redis.call('HMGET', prefix .. 'c', ...)) do asked[done + i].windows = found and toWindows(found) or {} end
+      done = done + PORTION
+    end)
+  end
+  return scope.windows
+end
+local function touch(scope)
+  if scope.isTouched then return end
+  scope.isTouched, touched[#touched + 1] = true, scope
+end
+local function find(scope, first, last)
+  for _, counter in ipairs(windowsOf(scope)) do
+    if counter.first == first and counter.last == last then return counter end
+  end
+end
+-- Those of a scope that have this instant will be written.
+local function countersAt(scope, instant, work)
+  for _, counter in ipairs(windowsOf(scope)) do
+    if counter.first <= instant and instant < counter.last then
+      touch(scope)
+      work(counter)
     end
   end
+end
+
+-- Holds: what is kept of each, as text until somebody asks for more.
+local texts, records, changed, order = {}, {}, {}, {}
+local function recall(ids)
+  local asked = {}
+  for _, id in ipairs(ids) do
+    if texts[id] == nil then asked[#asked + 1] = id end
+  end
   local done = 0
-  inPortions(keys, function(...)
-    for i, found in ipairs(redis.call('MGET', ...)) do records[ids[done + i]] = found and cjson.decode(found) or false end
+  inPortions(asked, function(...)
+    for i, found in ipairs(redis.call('HMGET', prefix .. 'h', ...)) do texts[asked[done + i]] = found end
     done = done + PORTION
   end)
 end
-local function itself(id) return id end
+local listsOf = {}
+local function namesIn(text)
+  local names = listsOf[text]
+  if names ~= nil then return names end
+  names = {}
+  local from = 1
+  while from <= #text do
+    local to = string.find(text, '\\n', from, true) or #text + 1
+    names[#names + 1], from = string.sub(text, from, to - 1), to + 1
+  end
+  listsOf[text] = names
+  return names
+end
+local function toRecord(text)
+  local state = string.sub(text, 1, 1)
+  if state == '{' then return cjson.decode(text) end
+  local tab = string.find(text, '\\t', 2, true)
+  local names = namesIn(string.sub(text, 2, tab - 1))
+  if state == 'h' then
+    local at, size, ends = string.match(text, '^(%d+) (%d+) (%d+)$', tab + 1)
+    return { state = 'held', scopes = names, at = at, amount = size, ends = ends }
+  end
+  local at, size, cost, since, by, said = string.match(text, '^(%-?%d+) (%d+) (%-?%d+) (%d+) ([^\\t]*)\\t(.*)$', tab + 1)
+  return { state = 'settled', scopes = names, at = at, amount = size, cost = cost, since = since, by = by, said = said }
+end
+-- What is held and limited by no rate, and what is settled, are told in short; the rest is rarer.
+local function toText(record)
+  local names = record.state == 'settled' and table.concat(record.scopes, '\\n')
+  if not names or record.rates ~= nil then return cjson.encode(record) end
+  local settled = { record.at, record.amount, record.cost, record.since, record.by }
+  return 's' .. names .. '\\t' .. table.concat(settled, ' ') .. '\\t' .. record.said
+end
+-- The scopes that a hold names.
+local placesOf = {}
+local function placesIn(text)
+  local places = placesOf[text]
+  if places ~= nil then return places end
+  places = {}
+  for i, name in ipairs(namesIn(text)) do places[i] = scopeOf(name) end
+  placesOf[text] = places
+  return places
+end
 local function recordOf(id)
-  if records[id] == nil then recall({ id }, itself) end
+  if records[id] == nil then
+    if texts[id] == nil then recall({ id }) end
+    records[id] = texts[id] and toRecord(texts[id]) or false
+  end
   return records[id] or nil
+end
+local function isChanged(id)
+  if not changed[id] then changed[id], order[#order + 1] = true, id end
 end
 local function save(id, record)
   records[id] = record
-  changed[id] = true
+  isChanged(id)
 end
-local function watch(id, instant) write('ranks', prefix .. 'l', id, millis(tonumber(instant))) end
+local function saveText(id, text)
+  texts[id], records[id] = text, nil
+  isChanged(id)
+end
+
+-- What is written when all is decided, the last word of each: leases, notes, and which ids a scope has.
+local leases, endings, edges, notes, joined, left = {}, {}, {}, {}, {}, {}
+local function watch(id, instant) leases[id] = millis(tonumber(instant)) end
 -- Counted and not booked: found by whoever books for the dead, by no sweep.
+local counted = millis(COUNTED + now)
 local function keep(id, record, said)
-  record.said, record.since, record.by = said, millis(now), call.from and call.from[1]
-  write('ranks', prefix .. 'l', id, millis(COUNTED + now))
+  record.said, record.since, record.by = said or '', millis(now), caller or ''
+  leases[id] = counted
+end
+local function unwatch(id) leases[id] = false end
+local function put(lists, name, id)
+  local list = lists[name]
+  if list == nil then lists[name] = { id } else list[#list + 1] = id end
 end
 local function index(id, record)
-  for _, scope in ipairs(record.scopes) do write('set', prefix .. 'b:' .. scope, id, true) end
+  for _, name in ipairs(record.scopes) do put(joined, name, id) end
 end
-local function unwatch(id) write('ranks', prefix .. 'l', id, false) end
 local function unindex(id, record)
-  for _, scope in ipairs(record.scopes or {}) do write('set', prefix .. 'b:' .. scope, id, false) end
+  for _, name in ipairs(record.scopes or {}) do put(left, name, id) end
 end
-local function countersOf(record)
-  local there = {}
-  for _, at in ipairs(record.counters) do there[#there + 1] = find(at) end
-  return there
+local function drop(id, record)
+  save(id, false)
+  unwatch(id)
+  unindex(id, record)
 end
+
 local function charge(record, cost)
-  for _, counter in ipairs(countersOf(record)) do
-    counter.spent = add(counter.spent, cost)
-    counter.changed = true
+  for _, name in ipairs(record.scopes) do
+    countersAt(scopeOf(name), tonumber(record.at), function(counter) counter.spent = counter.spent + cost end)
   end
 end
-local function occupy(counter, amount)
-  counter.held = add(counter.held, amount)
-  counter.holds = counter.holds + 1
-  counter.changed = true
-end
+local function occupy(counter, size) counter.held, counter.holds = counter.held + size, counter.holds + 1 end
 local function vacate(record, cost)
-  local amount = parse(record.amount)
-  for _, counter in ipairs(countersOf(record)) do
-    counter.held = minus(counter.held, amount)
-    counter.holds = counter.holds - 1
+  local size = amount(record.amount)
+  for _, name in ipairs(record.scopes) do
+    countersAt(scopeOf(name), tonumber(record.at), function(counter)
+      counter.held, counter.holds, counter.spent = counter.held - size, counter.holds - 1, counter.spent + cost
+    end)
   end
-  charge(record, cost)
-end
-local function change(id, record, outcome, cost, said)
-  charge(record, minus(cost, parse(record.charged)))
-  record.late, record.lateCost = outcome, digits(cost)
-  keep(id, record, said)
-  save(id, record)
 end
 `;

@@ -1,11 +1,14 @@
 // How does a Redis do a whole store call in one step? One Lua script: it reads, decides on what it read, and writes last (LEDGER 3 to 5).
 import { RATES } from './rate-script.ts';
 import { ENDING } from './script-ending.ts';
+import { FORGETTING } from './script-forgetting.ts';
 import { LIFE } from './script-life.ts';
+import { LOADING } from './script-loading.ts';
 import { MONEY } from './script-money.ts';
 import { STATE } from './script-state.ts';
 import { SURVEY } from './script-survey.ts';
 import { TAKING } from './script-taking.ts';
+import { WRITING } from './script-writing.ts';
 
 /**
  * KEYS[1] is `{instance}:epoch`; every other key begins with the same `{instance}:`, so they share a slot:
@@ -13,8 +16,9 @@ import { TAKING } from './script-taking.ts';
  * | key | what |
  * |---|---|
  * | `epoch` | the epoch the store lives under |
- * | `c:<scope>` | hash: window → `spent held holds`, of each loaded counter |
- * | `r:<id>` | JSON: what became of a hold |
+ * | `c` | hash: scope → its loaded counters, `start:end spent held holds`, with `;` between them |
+ * | `h` | hash: id → what became of a hold: `h` or `s` and text (script-state.ts), or JSON |
+ * | `n` | hash: id → the hold's note, which the script never reads |
  * | `b:<scope>` | set: ids that a counter of this scope may have to count when it is loaded |
  * | `l` | sorted set: id → when its lease ends, or its record may go; `COUNTED` and when, for what is settled and not booked |
  * | `x` | sorted set: ids whose lease ended and that nobody has acknowledged → when |
@@ -22,125 +26,131 @@ import { TAKING } from './script-taking.ts';
  * | `k` | hash: process → how many calls it made under this epoch, and when the last |
  * | `t:<id>` | what is used of a rate (rate-script.ts) |
  *
- * ARGV[1] is JSON of strings only (store.ts). Amounts are two parts, high and low nine digits, so that neither passes
- * 2^53: as one Lua number they would be rounded, and `INCRBY` would have to write, look, and undo. Everything is judged in
- * memory; a script that stops at a wrong argument has written nothing.
+ * ARGV are strings only; ARGV[1] names the operation (store.ts says what follows). What a request costs here is making strings and
+ * asking Redis: so a batch names each scope once, records are short texts, and each key is read and written once.
+ * Everything is judged in memory; a script that stops at a wrong argument has written nothing, and one that meets an amount too big
+ * for a number begins again with wide ones.
  */
 export const SCRIPT = `
+local WIDE = 'wide'
 local prefix = string.sub(KEYS[1], 1, -6)
-local call = cjson.decode(ARGV[1])
+local operation = ARGV[1]
 local KEEP, DAY, MOST, COUNTED = 600000, 86400000, 100, 1000000000000000
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
-local function millis(number) return string.format('%.0f', number) end
-
-${RATES}
-${LIFE}
-${MONEY}
-${STATE}
-${ENDING}
-${TAKING}
-local function forget(name)
-  local id, kind = name[1], name[2]
-  local record = recordOf(id)
-  if record == nil then return end
-  if record.state == 'settled' then return drop(id, record) end
-  if record.state ~= 'expired' then return end
-  if kind == 'correction' then
-    record.isBooked = record.late and 'yes'
-  elseif record.ends == nil then
-    record.ends = millis(now + DAY)
-    write('ranks', prefix .. 'x', id, false)
-  end
-  save(id, record)
-  if record.late ~= nil and record.isBooked == nil then return end
-  if record.ends == nil then return unwatch(id) end
-  -- It stays with its scopes: its settlement may still come, and counts in counters that are loaded until then.
-  watch(id, record.ends)
-end
-
-local function flush()
-  for scope, windows in pairs(scopes) do
-    for window, counter in pairs(windows) do
-      if counter.changed then
-        local text = digits(counter.spent) .. ' ' .. digits(counter.held) .. ' ' .. tostring(counter.holds)
-        write('hash', prefix .. 'c:' .. scope, window, text)
-      end
-    end
-  end
-  local kept, gone = {}, {}
-  for id in pairs(changed) do
-    if records[id] then
-      kept[#kept + 1] = prefix .. 'r:' .. id
-      kept[#kept + 1] = cjson.encode(records[id])
-    else
-      gone[#gone + 1] = prefix .. 'r:' .. id
-    end
-  end
-  inPortions(kept, function(...) redis.call('MSET', ...) end)
-  inPortions(gone, function(...) redis.call('DEL', ...) end)
-  for key, of in pairs(writes) do writeAll(key, of.kind, of.members) end
-  rates.flush()
-end
-
+local function millis(number) return string.format('%d', number) end
 local function each(list, work)
   local answers = {}
   for i, one in ipairs(list) do answers[i] = work(one) end
   return answers
 end
 
-if call.forget ~= nil then
-  recall(call.forget, function(name) return name[1] end)
-  each(call.forget, forget)
-  flush()
-  return { 'forgotten' }
+local function run(isWide)
+local caller = operation == 'call' and ARGV[3] ~= '' and ARGV[3] or nil
+${MONEY}
+${RATES}
+${STATE}
+${WRITING}
+${LIFE}
+local KINDS = { s = 'settled', c = 'correction', e = 'expired' }
+-- Of one record: { kind, cost, said, since, by }.
+local function partsOf(record)
+  if record.state == 'settled' then
+    local kind = KINDS[string.sub(record.said, 1, 1)] or 'settled'
+    return { { kind, record.cost, record.said, record.since, record.by } }
+  end
+  if record.state ~= 'expired' then return {} end
+  local parts = {}
+  if record.ends == nil then parts[1] = { 'expired', record.charged, '', record.since or record.at, '' } end
+  if record.late ~= nil and record.isBooked == nil then
+    local cost = shown(amount(record.lateCost) - amount(record.charged))
+    parts[#parts + 1] = { 'correction', cost, record.said or '', record.since or record.at, record.by or '' }
+  end
+  return parts
 end
-if call.read ~= nil then
-  sweepHolds()
-  local spent = each(call.read, function(at)
-    local counter = find(at)
-    return counter and digits(counter.spent) or ''
-  end)
-  flush()
-  return { 'read', spent }
+if operation == 'forget' then
+local leaving = {}
+${FORGETTING}
 end
+${ENDING}
+if operation ~= 'call' then
 ${SURVEY}
+end
+
 local epoch = redis.call('GET', KEYS[1])
-if epoch ~= call.epoch then return { 'epoch', millis(now), epoch or '0' } end
-if hasGoneBack() then return { 'epoch', millis(now), epoch } end
+if epoch ~= ARGV[2] then return { 'epoch', millis(now), epoch or '0' } end
 local calls = 0
-if call.from ~= nil then
-  calls = callsOf(call.from[1]) + 1
-  write('hash', prefix .. 'k', call.from[1], millis(calls) .. ' ' .. millis(now))
+if caller ~= nil then
+  calls = callsOf(caller)
+  if calls < tonumber(ARGV[4]) then return { 'epoch', millis(now), epoch } end
+  calls = calls + 1
 end
-for _, asked in ipairs(call.registers or {}) do register(asked) end
-for _, list in ipairs({ call.settles, call.releases, call.renewals, call.holds }) do
-  recall(list, function(asked) return asked.id end)
+local more = ARGV[5] ~= '' and cjson.decode(ARGV[5]) or {}
+for _, mark in ipairs(more.marks or {}) do
+  if callsOf(mark[1]) < tonumber(mark[2]) then return { 'epoch', millis(now), epoch } end
 end
-local settles = each(call.settles, settle)
-local releases = each(call.releases, release)
-for _, asked in ipairs(call.renewals) do renew(asked) end
+${TAKING}
+local counters, settling, holding = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local at = 9
+for i = 1, counters do
+  named[i] = { scope = scopeOf(ARGV[at]), window = ARGV[at + 1], limit = ARGV[at + 2] }
+  at = at + 3
+end
+local ids, settles, holds = {}, {}, {}
+for i = 1, settling do ids[i] = ARGV[at + 4 * i - 4] end
+local first = at + 4 * settling
+for i = 1, holding do ids[settling + i] = ARGV[first + 8 * i - 8] end
+recall(ids)
+-- All scopes are named before the first is read.
+for i = 1, settling do
+  local text = texts[ids[i]]
+  if text and string.byte(text) == 104 then placesIn(string.sub(text, 2, string.find(text, '\\t', 2, true) - 1)) end
+end
+local register, load, adjust
+if more.registers or more.loads or more.adjusts then
+${LOADING}
+end
+for _, asked in ipairs(more.registers or {}) do register(asked) end
+for i = 1, settling do
+  settles[i] = settle(ids[i], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+  at = at + 4
+end
+local releases = each(more.releases or {}, release)
+for _, asked in ipairs(more.renewals or {}) do renew(asked) end
 sweepHolds()
 sweepCounters()
-for _, asked in ipairs(call.loads) do load(asked) end
-for _, asked in ipairs(call.adjusts or {}) do adjust(asked) end
+for _, asked in ipairs(more.loads or {}) do load(asked) end
+for _, asked in ipairs(more.adjusts or {}) do adjust(asked) end
 local told = {}
-local holds = each(call.holds, function(asked)
-  local answer = take(asked)
-  if asked.rates ~= nil and TELLING[answer[1]] then told[#told + 1] = { asked.id, rates.tell(asked.rates, recordOf(asked.id)) } end
-  return answer
-end)
-local moves = each(call.moves or {}, function(asked)
+for i = 1, holding do
+  local asked = ARGV[at + 7] ~= '' and cjson.decode(ARGV[at + 7]) or nil
+  local id = ARGV[at]
+  holds[i] = take(id, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], asked)
+  if asked and string.find(holds[i], '^[hetb]') then told[#told + 1] = { id, rates().tell(asked, recordOf(id)) } end
+  at = at + 8
+end
+local moves = each(more.moves or {}, function(asked)
   local record = recordOf(asked.id)
-  local answer = rates.move(asked, record)
+  local answer = rates().move(asked, record)
   if record ~= nil then save(asked.id, record) end
   return answer
 end)
 flush()
-local expired = each(redis.call('ZRANGE', prefix .. 'x', '0', tostring(MOST - 1)), function(id)
+if caller ~= nil then redis.call('HSET', prefix .. 'k', caller, millis(calls) .. ' ' .. millis(now)) end
+local ended = redis.call('ZRANGE', prefix .. 'x', '0', tostring(MOST - 1))
+recall(ended)
+local expired = each(ended, function(id)
   local record = recordOf(id)
-  return { id, record and record.charged or '0', record and record.note or '' }
+  if record == nil then return { id, '0', '', '' } end
+  local note = notes[id] or redis.call('HGET', prefix .. 'n', id) or ''
+  return { id, record.charged, table.concat(record.scopes, '\\n'), note }
 end)
-return { 'done', millis(now), settles, releases, holds, expired, millis(calls), told, moves }
+return { 'done', nowText, millis(calls), table.concat(settles, ','), releases, table.concat(holds, ','), expired, told, moves }
+end
+
+local isDone, answer = pcall(run, false)
+if isDone then return answer end
+if answer ~= WIDE then return error(answer, 0) end
+return run(true)
 `;

@@ -1,6 +1,7 @@
 // What does the script answer about what it has counted? Surveys, records to book, counters that are loaded.
 import type { EntryKind } from '#core/ports/books.ts';
-import type { HoldNote, Part, Store, Survey, Unbooked, UnbookedRecord } from '#core/ports/store.ts';
+import type { Part, Store, Survey, Unbooked, UnbookedRecord } from '#core/ports/store.ts';
+import { toNote, toSaid, windowOf } from './note-text.ts';
 import { listOf, textOf } from './texts.ts';
 
 const KINDS: Readonly<Record<string, EntryKind>> = {
@@ -34,20 +35,17 @@ export function toUnbooked([, records, calls, epoch]: ReadonlyArray<unknown>): U
   };
 }
 
-/** The texts were written by `fromNote` and `fromSettleNote`, and kept as they were. */
-function toRecord([id, kind, cost, said, since, note]: ReadonlyArray<unknown>): UnbookedRecord {
-  const hold: HoldNote = note === '' ? { charges: [], model: '', identifier: '' } : JSON.parse(textOf(note));
+function toRecord([id, kind, cost, said, since, names, note]: ReadonlyArray<unknown>): UnbookedRecord {
+  const hold = toNote(textOf(names), textOf(note));
   const part = toPart([id, kind, cost]);
   const record = { ...part, hold, since: Number(textOf(since)) };
-  if (said === '') return record;
-  return { ...record, said: { ...JSON.parse(textOf(said)), kind: part.kind, charges: hold.charges } };
+  return said === '' ? record : { ...record, said: toSaid(textOf(said), part.kind, hold) };
 }
 
 export function toLoaded([, members, next]: ReadonlyArray<unknown>): Awaited<ReturnType<Store['loaded']>> {
   const counters = listOf(members).map((member) => {
     const [window, scopeId] = listOf(member);
-    const [start, end] = textOf(window).split(':').map(Number);
-    return { scopeId: textOf(scopeId), window: { start: start ?? 0, end: end ?? 0 } };
+    return { scopeId: textOf(scopeId), window: windowOf(textOf(window)) };
   });
   return next === '' ? { counters } : { counters, next: Number(textOf(next)) };
 }

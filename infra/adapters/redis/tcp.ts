@@ -30,17 +30,17 @@ export function openRedis(address: RedisAddress, { log }: { readonly log: Log })
   opening.catch(() => undefined);
   const names = new Map<string, string>();
   return {
-    async evaluate(script, key, argument) {
+    async evaluate(script, key, words) {
       const { redis, firstTry } = await opening;
       await firstTry;
       const sha = names.get(script) ?? createHash('sha1').update(script).digest('hex');
       names.set(script, sha);
       try {
-        return await redis.evalsha(sha, 1, key, argument);
+        return await redis.evalsha(sha, 1, key, ...words);
       } catch (error) {
         // Also after a restart of the server. Nothing was done yet.
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-        return await redis.eval(script, 1, key, argument);
+        return await redis.eval(script, 1, key, ...words);
       }
     },
     async close() {

@@ -12,11 +12,11 @@ export function openUpstash({ url, token }: Extract<StoreConnection, { type: 'up
   opening.catch(() => undefined);
   const names = new Map<string, string>();
   return {
-    async evaluate(script, key, argument) {
+    async evaluate(script, key, words) {
       const redis = await opening;
       const sha = names.get(script) ?? createHash('sha1').update(script).digest('hex');
       names.set(script, sha);
-      const values = [argument];
+      const values = [...words];
       try {
         return await redis.evalsha(sha, [key], values);
       } catch (error) {

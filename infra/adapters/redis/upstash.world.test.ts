@@ -30,10 +30,10 @@ describe.skipIf(missing !== undefined)(`over a REST front${missing === undefined
     let now = Date.now();
     const store = createRedisStore({
       instanceUid: randomUUID(),
-      evaluate: (script, key, argument) => {
+      evaluate: (script, key, words) => {
         const clock = [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`];
-        const set = script.replace("redis.call('TIME')", 'cjson.decode(ARGV[1]).clock');
-        return evaluate(set, key, JSON.stringify({ ...JSON.parse(argument), clock }));
+        const set = script.replace("redis.call('TIME')", '{ ARGV[#ARGV - 1], ARGV[#ARGV] }');
+        return evaluate(set, key, [...words, ...clock]);
       },
     });
     await store.begin(1);

@@ -63,7 +63,7 @@ async function serve(connection: StoreConnection): Promise<void> {
     const traveller = async () => {
       while (left > 0) {
         left -= 1;
-        await evaluate("return 'here'", `{${instanceUid}}:epoch`, '');
+        await evaluate("return 'here'", `{${instanceUid}}:epoch`, []);
       }
     };
     await Promise.all(Array.from({ length: abreast }, traveller));

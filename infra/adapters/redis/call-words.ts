@@ -1,0 +1,114 @@
+// How is a store call said to the script? Holds and settlements as plain words, each counter named once; what is rarer as JSON (script.ts).
+import type { ScopeWindow } from '#core/ports/policy.ts';
+import type { Counter, HoldOperation, Load, Registration, SettleOperation, StoreCall } from '#core/ports/store.ts';
+import { noteText, saidText, windowText } from './note-text.ts';
+import { fromCount, fromMove, fromRates } from './rates.ts';
+
+/** `call`, epoch, process, its count, the rest as JSON, how many counters, settlements and holds; then these. */
+export function callWords(call: StoreCall): string[] {
+  const { epoch, from, settles, holds } = call;
+  const counters = createPlaces();
+  const ends: string[] = [];
+  for (const settle of settles)
+    ends.push(settle.id, `${settle.cost}`, settle.note ? saidText(settle.note) : '', moreOf(settle));
+  const begins: string[] = [];
+  for (const hold of holds) pushHold(begins, hold, counters.placeOf);
+  const { words, count } = counters.all();
+  const [process, acknowledged] = from === undefined ? ['', ''] : [from.process, `${from.acknowledged}`];
+  const head = ['call', `${epoch}`, process, acknowledged, restOf(call)];
+  return head.concat([`${count}`, `${settles.length}`, `${holds.length}`], words, ends, begins);
+}
+
+export const fromCounter = (of: ScopeWindow): [string, string] => [of.scopeId, windowText(of)];
+
+/** Nothing, the tokens it used, or what the store needs where it does not know the hold. */
+function moreOf({ counters, counted, note, tokens }: SettleOperation): string {
+  if (counters === undefined && tokens === undefined) return '';
+  return JSON.stringify({
+    ...(tokens === undefined ? {} : { tokens: fromCount(tokens) }),
+    ...(counters === undefined ? {} : { counters: counters.map(fromCounter) }),
+    ...(counters === undefined || note === undefined
+      ? {}
+      : { charges: note.charges.map(fromCounter), note: noteText(note) }),
+    ...(counted === undefined ? {} : { counted: `${counted}` }),
+  });
+}
+
+function pushHold(
+  words: string[],
+  hold: HoldOperation,
+  placeOf: (of: ScopeWindow & { limit?: bigint }) => string,
+): void {
+  const { id, amount, least, counters, note, deadline, lease, rates } = hold;
+  let shape = '';
+  for (const counter of counters) shape += placeOf(counter);
+  if (!isSame(counters, note.charges)) {
+    shape += '//';
+    for (const charge of note.charges) shape += placeOf(charge);
+  }
+  words.push(id, `${amount}`, `${least}`, shape, `${Math.floor(deadline)}`, `${Math.ceil(lease)}`, noteText(note));
+  words.push(rates === undefined ? '' : JSON.stringify(fromRates(rates)));
+}
+
+const isSame = (counters: ReadonlyArray<Counter>, charges: ReadonlyArray<ScopeWindow>): boolean =>
+  counters.length === charges.length && counters.every(({ scopeId }, at) => scopeId === charges[at]?.scopeId);
+
+/** Two characters each; the script reads them as numbers. */
+const PLACES = Array.from({ length: 4096 }, (_, at) => String.fromCharCode(48 + Math.floor(at / 64), 48 + (at % 64)));
+
+function createPlaces() {
+  const places = new Map<ScopeWindow, string>();
+  const words: string[] = [];
+  return {
+    placeOf(of: ScopeWindow & { readonly limit?: bigint }): string {
+      const before = places.get(of);
+      if (before !== undefined) return before;
+      const place = PLACES[places.size];
+      if (place === undefined) throw new Error('a store call names too many counters');
+      words.push(of.scopeId, windowText(of), of.limit === undefined ? '' : `${of.limit}`);
+      places.set(of, place);
+      return place;
+    },
+    all: () => ({ words, count: places.size }),
+  };
+}
+
+/** Empty on almost every call. */
+function restOf({ marks, registers, releases, renewals, loads, adjusts, moves }: StoreCall): string {
+  const rest = {
+    ...(marks === undefined ? {} : { marks: [...marks].map(([process, calls]) => [process, `${calls}`]) }),
+    ...listed('registers', registers, fromRegistration),
+    ...listed('releases', releases, ({ id, lease, called }) => ({
+      ...{ id, lease: `${lease}` },
+      ...(called === true ? { called: 'yes' } : {}),
+    })),
+    ...listed('renewals', renewals, ({ id, known, lease }) => ({
+      ...{ id, lease: `${lease}` },
+      ...(known === undefined ? {} : { known: `${known}` }),
+    })),
+    ...listed('loads', loads, fromLoad),
+    ...listed('adjusts', adjusts, fromAdjustment),
+    ...listed('moves', moves, fromMove),
+  };
+  return Object.keys(rest).length === 0 ? '' : JSON.stringify(rest);
+}
+
+const listed = <T>(name: string, list: ReadonlyArray<T> | undefined, to: (one: T) => object) =>
+  list === undefined || list.length === 0 ? {} : { [name]: list.map(to) };
+
+const fromLoad = (load: Load) => ({
+  ...{ counter: fromCounter(load), spent: `${load.spent}` },
+  ...(load.booked === undefined ? {} : { booked: load.booked.map(({ id, kind }) => `${id} ${kind}`) }),
+  ...(load.deadline === undefined ? {} : { deadline: `${Math.floor(load.deadline)}` }),
+});
+
+const fromAdjustment = (adjustment: NonNullable<StoreCall['adjusts']>[number]) => ({
+  ...{ counter: fromCounter(adjustment), by: `${adjustment.by}`, deadline: `${Math.floor(adjustment.deadline)}` },
+});
+
+const fromRegistration = ({ id, amount, at, known, charged, note, lease }: Registration) => ({
+  ...{ id, amount: `${amount}`, at: `${Math.floor(at)}`, lease: `${Math.ceil(lease)}` },
+  ...(known === undefined ? {} : { known: `${known}` }),
+  ...(charged === undefined ? {} : { charged: `${charged}` }),
+  ...{ scopes: note.charges.map(({ scopeId }) => scopeId), note: noteText(note) },
+});

@@ -1,0 +1,61 @@
+// How is a hold's note kept in a Redis? As a text that the script never reads, beside the names of the scopes, which it does.
+import type { ScopeWindow } from '#core/ports/policy.ts';
+import type { HoldNote, SettleNote } from '#core/ports/store.ts';
+
+/** `start:end`, made once for each object: the ledger has one for each policy and window. */
+export function windowText(of: ScopeWindow): string {
+  const before = known.get(of);
+  if (before !== undefined) return before;
+  if (/[\n\t]/.test(of.scopeId)) throw new Error(`"${of.scopeId}" cannot name a scope`);
+  const text = `${of.window.start}:${of.window.end}`;
+  known.set(of, text);
+  return text;
+}
+const known = new WeakMap<ScopeWindow, string>();
+
+/** The windows of its scopes, then the rest. */
+export function noteText({ charges, model, identifier }: HoldNote): string {
+  let text = '';
+  for (const charge of charges) text += `${windowText(charge)} `;
+  return text + JSON.stringify([model, identifier]);
+}
+
+/** `names`: the scopes, as the script knows them. */
+export function toNote(names: string, text: string): HoldNote {
+  const scopes = names === '' ? [] : names.split('\n');
+  const at = text.indexOf('[');
+  if (at < 0) return { charges: [], model: '', identifier: '' };
+  const windows = text.slice(0, at).split(' ');
+  // Written by `noteText`, kept as it was.
+  const [model, identifier] = JSON.parse(text.slice(at)) as [string, string];
+  return {
+    charges: scopes.map((scopeId, place) => ({ scopeId, window: windowOf(windows[place]) })),
+    model,
+    identifier,
+  };
+}
+
+export function windowOf(text = ''): ScopeWindow['window'] {
+  const [start, end] = text.split(':').map(Number);
+  if (start === undefined || end === undefined) throw new Error(`the store keeps a window "${text}"`);
+  return { start, end };
+}
+
+const KINDS = { settled: 's', correction: 'c', expired: 'e' } as const;
+
+/** The kind first, which the script reads; the scopes stay with the hold. */
+export function saidText({ kind, tokens, model, identifier, estimated, settledAt }: SettleNote): string {
+  const { input, output, cachedInput, cacheWrite } = tokens;
+  const counts = `${input},${output},${cachedInput},${cacheWrite},${estimated ? 1 : 0},${settledAt}`;
+  return `${KINDS[kind]}[${counts},${JSON.stringify(model)},${JSON.stringify(identifier)}]`;
+}
+
+type Said = [number, number, number, number, 0 | 1, number, string, string];
+
+export function toSaid(text: string, kind: SettleNote['kind'], hold: HoldNote): SettleNote {
+  // Written by `saidText`, kept as it was.
+  const said = JSON.parse(text.slice(1)) as Said;
+  const [input, output, cachedInput, cacheWrite, estimated, settledAt, model, identifier] = said;
+  const tokens = { input, output, cachedInput, cacheWrite };
+  return { kind, charges: hold.charges, tokens, model, identifier, estimated: estimated === 1, settledAt };
+}
