@@ -13,7 +13,8 @@ export interface LedgerFake extends Ledger {
   readonly asked: HoldRequest[];
   readonly settled: Settled[];
   readonly released: string[];
-  readonly progressed: bigint[];
+  /** What replies say of their cost so far. */
+  readonly progressed: Array<() => bigint>;
   /** What the scope has spent so far. */
   spent(scopeId: string): bigint;
   /** Spends from outside. */
@@ -28,7 +29,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
   const asked: HoldRequest[] = [];
   const settled: Settled[] = [];
   const released: string[] = [];
-  const progressed: bigint[] = [];
+  const progressed: Array<() => bigint> = [];
   let failing: 'hold' | 'settle' | undefined;
   let next = 0;
 

@@ -34,7 +34,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
   return {
     exceeds: (piece) => {
       const { cutAt } = target.limit;
-      return cutAt !== undefined && piece.deltas > 0 && BigInt(atLeast(piece)) > cutAt;
+      return cutAt !== undefined && piece.deltas > 0 && atLeast(piece) > cutAt;
     },
     count: (piece) => {
       deltas += piece.deltas;
@@ -43,7 +43,10 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
       prompt = piece.prompt ?? prompt;
       concluded ||= piece.usageOnly;
       frame ??= piece.frame;
-      for (const { index, finished } of piece.choices) choices.set(index, finished || choices.get(index) === true);
+      for (const { index, finished } of piece.choices) {
+        const known = choices.get(index);
+        if (known === undefined || finished) choices.set(index, finished);
+      }
     },
     settlement: () => {
       const output = Math.max(deltas, estimateOutput(bytesSaid));

@@ -24,6 +24,7 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
     /** Undefined before the stream has started, and after the client has left. */
     let output: ReadableStreamDefaultController<Uint8Array> | undefined;
 
+    ledger.progress(reservation.hold, () => meter.settlement().cost);
     return new ReadableStream<Uint8Array>({
       start: (controller) => {
         output = controller;
@@ -60,17 +61,16 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
       return meter.finished ? 'complete' : 'broken';
     }
 
-    function forward(pieces: ReadonlyArray<Piece>): boolean {
-      const shown: Uint8Array[] = [];
+    function forward(pieces: ReadonlyArray<Piece>, shown: Uint8Array[] = []): boolean {
       for (const piece of pieces) {
         // The provider's own words about its failure stay with us: they may name its account.
         if (piece.error !== undefined) return end('broken', shown);
-        if (meter.exceeds(piece)) return end('cut', shown);
+        if (meter.exceeds(piece))
+          return piece.events === undefined ? end('cut', shown) : forward(piece.events(), shown);
         if (piece.done) return end('complete', [...shown, piece.bytes]);
         meter.count(piece);
         if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
       }
-      if (pieces.length > 0) ledger.progress(reservation.hold, meter.settlement().cost);
       return send(shown);
     }
 

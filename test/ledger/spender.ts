@@ -65,7 +65,7 @@ async function spend(order: Order): Promise<never> {
       const { id } = result.value;
       tell('held', id, result.value.amount);
       const cost = (result.value.amount * BigInt(Math.floor(Math.random() * 1001))) / 1000n;
-      ledger.progress(result.value, cost / 2n);
+      ledger.progress(result.value, () => cost / 2n);
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
       if (Math.random() < 0.2) {
         await ledger.release(result.value);

@@ -120,7 +120,7 @@ async function registrationsOf({ books, lives, timer }: JoinDependencies): Promi
 /** One that has told its cost needs no more than that. */
 const toRegistration = ({ id, amount, outcome, at, known, note }: Live, charged: Nano | undefined): Registration => ({
   ...{ id, amount: typeof outcome === 'bigint' ? outcome : amount, at, note, lease: LEASE },
-  ...(known === undefined ? {} : { known }),
+  ...(known === undefined ? {} : { known: known() }),
   ...(charged === undefined ? {} : { charged }),
 });
 

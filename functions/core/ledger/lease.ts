@@ -34,7 +34,7 @@ export function keepLeases(deps: LeaseDependencies): () => void {
       renewed = now;
       // One record in the store per hold: the lease starts anew, with what is known now.
       for (const { id, known } of open) {
-        deps.batch.renew(known === undefined ? { id, lease: LEASE } : { id, known, lease: LEASE });
+        deps.batch.renew(known === undefined ? { id, lease: LEASE } : { id, known: known(), lease: LEASE });
       }
     }
     cancel = deps.timer(BEAT, beat);
@@ -45,7 +45,8 @@ export function keepLeases(deps: LeaseDependencies): () => void {
 }
 
 function writeProgress({ outbox, log }: LeaseDependencies, live: Live): void {
-  const { id, known, written } = live;
+  const { id, written } = live;
+  const known = live.known?.();
   if (known === undefined || known === written) return;
   live.written = known;
   outbox

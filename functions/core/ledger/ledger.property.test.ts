@@ -142,7 +142,7 @@ async function play(stage: Stage, happening: Event): Promise<void> {
     await soon(scene, ledger.settle(flight.hold, settlementOf(cost)));
     charge(naive, flight, cost);
   } else {
-    ledger.progress(flight.hold, cost);
+    ledger.progress(flight.hold, () => cost);
     flight.known = cost;
     await scene.time.advance(1000);
   }

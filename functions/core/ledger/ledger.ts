@@ -84,7 +84,6 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     },
     progress({ id }, known) {
       const live = lives.get(id);
-      // The last word counts: a provider's own count may be less than what was estimated from the bytes so far.
       if (live !== undefined) live.known = known;
     },
     settle: ({ id }, settlement) => ending.settle(id, settlement),

@@ -11,13 +11,13 @@ export interface Live {
   readonly since: Millis;
   /** When it was taken, on the store's clock. */
   readonly at: Millis;
-  /** What the reply has cost so far. */
-  known: Nano | undefined;
+  /** What the reply has cost so far; it may be less than a moment ago, when the provider has counted. */
+  known: (() => Nano) | undefined;
   /** The tokens that rates reserve for it; undefined: it uses no rates. */
   readonly tokens: number | undefined;
   /** The entry's limit that it uses, if that has one. */
   entry: RateLimit | undefined;
-  /** The `known` that the outbox has. */
+  /** What the outbox has of `known`. */
   written: Nano | undefined;
   /** The store has its ending: it is not under way any more, though its record may not be written yet. */
   isCounted: boolean;

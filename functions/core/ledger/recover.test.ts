@@ -64,7 +64,7 @@ async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void>
   await ledger.start();
   const [completes, fails, streams] = [await request(100n), await request(200n), await request(300n)];
   await settle(completes, 11n);
-  ledger.progress(streams.hold, 31n);
+  ledger.progress(streams.hold, () => 31n);
   streams.seen.may = new Set([300n, 31n]);
   await pause(1500);
   streams.seen.may = new Set([31n]);

@@ -77,8 +77,8 @@ export interface Settlement {
 export interface Ledger {
   /** Waits up to 1 s where only live holds stand in the way. Resolves within 2 s whatever the store and database do. */
   hold(request: HoldRequest): Promise<Result<Hold, HoldRefusal>>;
-  /** What the reply has cost so far: the charge, should this process die; the last word counts. Cheap; call it as often as chunks come. */
-  progress(hold: Hold, known: Nano): void;
+  /** Says from now on what the reply has cost so far: the charge, should this process die. Asked when that is written down, not for every chunk. */
+  progress(hold: Hold, known: () => Nano): void;
   /**
    * Durable in the outbox (or booked) when it resolves: await it before the reply's last byte, and withhold that when it
    * rejects. Once per hold; a repeat changes nothing.

@@ -3,9 +3,9 @@ import { bytesIn } from '../measure.ts';
 import { toWireError } from './anthropic-error.ts';
 import { toFinishReason } from './anthropic-finish.ts';
 import { addUsage, type MessagesUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
-import type { Piece, Seconds, StreamReader } from './dialect.ts';
+import { NOTHING, type Piece, type Seconds, type StreamReader } from './dialect.ts';
 import { member, parseJson, textOf } from './json.ts';
-import { createSplitter, type SseEvent, toComment, toEvent } from './sse.ts';
+import { createSplitter, dataOf, toComment, toEvent } from './sse.ts';
 
 /** A tool call that is being told. */
 interface Call {
@@ -28,7 +28,8 @@ export function createReader(created: Seconds): StreamReader {
     end: () => [...splitter.end().flatMap(read), ...(finished ? conclude() : [])],
   };
 
-  function read({ data }: SseEvent): ReadonlyArray<Piece> {
+  function read(bytes: Uint8Array): ReadonlyArray<Piece> {
+    const data = dataOf(bytes);
     const event = data === undefined ? undefined : parseJson(data);
     switch (member(event, 'type')) {
       case 'message_start':
@@ -132,18 +133,5 @@ export function createReader(created: Seconds): StreamReader {
 }
 
 function piece(bytes: Uint8Array, more: Partial<Piece>): Piece {
-  return { ...EMPTY, bytes, ...more };
+  return { ...NOTHING, bytes, ...more };
 }
-
-const EMPTY: Piece = {
-  bytes: new Uint8Array(0),
-  done: false,
-  deltas: 0,
-  bytesSaid: 0,
-  usage: undefined,
-  prompt: undefined,
-  usageOnly: false,
-  choices: [],
-  frame: undefined,
-  error: undefined,
-};

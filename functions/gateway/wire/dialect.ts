@@ -49,9 +49,11 @@ export interface StreamReader {
   end(): ReadonlyArray<Piece>;
 }
 
-/** A piece of a stream as the client gets it (an event in OpenAI's dialect), and what is in it. */
+/** A piece of a stream as the client gets it (an event or a few in OpenAI's dialect), and what is in it. */
 export interface Piece {
   readonly bytes: Uint8Array;
+  /** Its events one by one, where they are several: for when the money ends among them. */
+  readonly events: (() => ReadonlyArray<Piece>) | undefined;
   /** `[DONE]`. */
   readonly done: boolean;
   /** Pieces of content: at least so many tokens were produced. */
@@ -64,7 +66,21 @@ export interface Piece {
   readonly usageOnly: boolean;
   /** Answers that this piece begins or goes on with, and those of them that end. */
   readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
-  /** Members that all chunks of a stream share. */
+  /** Members that all chunks of a stream share; told once is enough. */
   readonly frame: Readonly<Record<string, unknown>> | undefined;
   readonly error: WireError | undefined;
 }
+
+export const NOTHING: Piece = {
+  bytes: new Uint8Array(0),
+  events: undefined,
+  done: false,
+  deltas: 0,
+  bytesSaid: 0,
+  usage: undefined,
+  prompt: undefined,
+  usageOnly: false,
+  choices: [],
+  frame: undefined,
+  error: undefined,
+};

@@ -3,12 +3,13 @@ import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, isLookalike, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
-import { bytesIn } from '../measure.ts';
 import { membersOf, splice } from '../members.ts';
 import type { Target } from '../route.ts';
-import type { Dialect, Piece, Reply, StreamReader, WireError, WireRequest } from './dialect.ts';
-import { listOf, member, parseJson, textOf } from './json.ts';
-import { createSplitter, type SseEvent } from './sse.ts';
+import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
+import { member, parseJson } from './json.ts';
+import { lengthOf } from './openai-chunk.ts';
+import { toWireError } from './openai-error.ts';
+import { createReader } from './openai-stream.ts';
 
 const decoder = new TextDecoder();
 
@@ -78,72 +79,6 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   return { bytes, usage: toUsage(member(reply, 'usage')), bytesSaid };
 }
 
-/** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
 function readError(bytes: Uint8Array): WireError {
   return toWireError(parseJson(decoder.decode(bytes)));
-}
-
-function toWireError(body: unknown): WireError {
-  const error = member(body, 'error') ?? body;
-  const message = typeof error === 'string' ? error : (member(error, 'message') ?? member(error, 'detail'));
-  const code = member(error, 'code') ?? member(error, 'type');
-  const status = Number(member(error, 'status') ?? member(error, 'code'));
-  return {
-    message: typeof message === 'string' ? message : message === undefined ? undefined : JSON.stringify(message),
-    param: textOf(member(error, 'param')),
-    code: typeof code === 'number' ? String(code) : textOf(code),
-    status: Number.isInteger(status) && status >= 400 && status <= 599 ? status : undefined,
-  };
-}
-
-function createReader(): StreamReader {
-  const splitter = createSplitter();
-  return {
-    push: (bytes) => splitter.push(bytes).map(toPiece),
-    end: () => splitter.end().map(toPiece),
-  };
-}
-
-function toPiece({ bytes, data }: SseEvent): Piece {
-  const chunk = data === undefined || data === '[DONE]' ? undefined : parseJson(data);
-  const choices = member(chunk, 'choices');
-  const list = listOf(choices);
-  const lengths = list.map((choice) => lengthOf(member(choice, 'delta')));
-  const usage = toUsage(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
-  return {
-    bytes,
-    done: data?.trim() === '[DONE]',
-    deltas: lengths.filter((length) => length > 0).length,
-    bytesSaid: lengths.reduce((sum, length) => sum + length, 0),
-    usage,
-    prompt: undefined,
-    usageOnly: usage !== undefined && Array.isArray(choices) && choices.length === 0,
-    choices: list.map((choice) => ({
-      index: Number(member(choice, 'index') ?? 0),
-      finished: typeof member(choice, 'finish_reason') === 'string',
-    })),
-    frame: Array.isArray(choices) ? frameOf(chunk) : undefined,
-    error: member(chunk, 'error') === undefined || member(chunk, 'error') === null ? undefined : toWireError(chunk),
-  };
-}
-
-function frameOf(chunk: unknown): Readonly<Record<string, unknown>> {
-  const names = ['id', 'object', 'created', 'model'];
-  return Object.fromEntries(
-    names.map((name) => [name, member(chunk, name)]).filter(([, value]) => value !== undefined),
-  );
-}
-
-/** Bytes of everything that a message or a delta says: text, reasoning, refusal, tool calls. Names and ids are not said. */
-function lengthOf(said: unknown): number {
-  const texts = ['content', 'reasoning_content', 'reasoning', 'refusal'].map(
-    (name) => textOf(member(said, name)) ?? '',
-  );
-  const functions = [member(said, 'function_call'), ...listOf(member(said, 'tool_calls')).map(functionOf)];
-  const called = functions.map((f) => (textOf(member(f, 'name')) ?? '') + (textOf(member(f, 'arguments')) ?? ''));
-  return [...texts, ...called].reduce((sum, part) => sum + bytesIn(part), 0);
-}
-
-function functionOf(call: unknown): unknown {
-  return member(call, 'function');
 }

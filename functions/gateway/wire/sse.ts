@@ -1,17 +1,18 @@
 // Where does one event of an event stream end and the next begin, in bytes and whatever the packets? (WHATWG HTML, 9.2.)
 import { concat } from '../members.ts';
 
-/** One event with the very bytes it came in, its blank line included. */
-export interface SseEvent {
-  readonly bytes: Uint8Array;
-  /** The `data` lines joined; undefined for a comment or an event without data. */
-  readonly data: string | undefined;
-}
-
+/** Events are the very bytes they came in, their blank lines included. */
 export interface SseSplitter {
-  push(bytes: Uint8Array): ReadonlyArray<SseEvent>;
+  /** The event that ends first in these bytes from `from` on, with what was left over before; undefined: all were taken, and none ended. */
+  next(bytes: Uint8Array, from: number): Uint8Array | undefined;
+  /** Where the event that `next` answered last ended in its bytes. */
+  readonly at: number;
+  /** Nothing is left over: the next byte begins an event. */
+  readonly isBetween: boolean;
+  /** All events that end in these bytes. */
+  push(bytes: Uint8Array): ReadonlyArray<Uint8Array>;
   /** What the end cut short, if anything. Lenient: providers forget the last blank line. */
-  end(): ReadonlyArray<SseEvent>;
+  end(): ReadonlyArray<Uint8Array>;
 }
 
 /** An upstream that sends no line end for so long is not sending events. */
@@ -42,44 +43,54 @@ export function createSplitter(): SseSplitter {
   let pairs = false;
   let awaitingLf = false;
 
-  return { push, end };
+  let at = 0;
 
-  function push(bytes: Uint8Array): ReadonlyArray<SseEvent> {
-    const events: SseEvent[] = [];
-    let start = 0;
-    const endAt = (at: number) => {
-      events.push(take(bytes.subarray(start, at)));
-      start = at;
+  return {
+    next,
+    push,
+    end: () => (pendingLength === 0 ? [] : [take(new Uint8Array(0))]),
+    get at() {
+      return at;
+    },
+    get isBetween() {
+      return pendingLength === 0 && lineEmpty && eventEmpty && !afterCr && !awaitingLf;
+    },
+  };
+
+  function push(bytes: Uint8Array): ReadonlyArray<Uint8Array> {
+    const events: Uint8Array[] = [];
+    for (let event = next(bytes, 0); event !== undefined; event = next(bytes, at)) events.push(event);
+    return events;
+  }
+
+  function next(bytes: Uint8Array, from: number): Uint8Array | undefined {
+    const endAt = (end: number) => {
+      at = end;
+      return take(bytes.subarray(from, end));
     };
-    for (let at = 0; at < bytes.length; at += 1) {
-      const byte = bytes[at];
-      if (awaitingLf) {
-        endAt(byte === LF ? at + 1 : at);
-        if (byte === LF) continue;
-      }
-      if (byte === LF && afterCr) {
-        afterCr = false;
-        pairs = true;
-      } else if (byte !== LF && byte !== CR) {
+    for (let here = from; here < bytes.length; here += 1) {
+      const byte = bytes[here];
+      if (awaitingLf) return endAt(byte === LF ? here + 1 : here);
+      if (byte !== LF && byte !== CR) {
         afterCr = false;
         lineEmpty = false;
         eventEmpty = false;
+        here = lineEnd(bytes, here) - 1;
+      } else if (byte === LF && afterCr) {
+        afterCr = false;
+        pairs = true;
       } else {
         afterCr = byte === CR;
         if (!lineEmpty) lineEmpty = true;
         else if (!eventEmpty && afterCr && pairs) awaitingLf = true;
-        else if (!eventEmpty) endAt(at + 1);
+        else if (!eventEmpty) return endAt(here + 1);
       }
     }
-    keep(bytes.subarray(start));
-    return events;
+    keep(bytes.subarray(from));
+    return undefined;
   }
 
-  function end(): ReadonlyArray<SseEvent> {
-    return pendingLength === 0 ? [] : [take(new Uint8Array(0))];
-  }
-
-  function take(rest: Uint8Array): SseEvent {
+  function take(rest: Uint8Array): Uint8Array {
     const bytes = pending.length === 0 ? rest : concat([...pending, rest]);
     pending = [];
     pendingLength = 0;
@@ -87,7 +98,7 @@ export function createSplitter(): SseSplitter {
     lineEmpty = true;
     if (awaitingLf) afterCr = false;
     awaitingLf = false;
-    return { bytes, data: dataOf(bytes) };
+    return bytes;
   }
 
   function keep(rest: Uint8Array): void {
@@ -99,11 +110,22 @@ export function createSplitter(): SseSplitter {
   }
 }
 
+function lineEnd(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (at < bytes.length && bytes[at] !== LF && bytes[at] !== CR) at += 1;
+  return at;
+}
+
 const decoder = new TextDecoder();
 
-function dataOf(bytes: Uint8Array): string | undefined {
-  const lines = decoder
-    .decode(bytes)
+/** The `data` lines of an event joined; undefined for a comment or an event without data. */
+export function dataOf(event: Uint8Array): string | undefined {
+  const text = decoder.decode(event);
+  // As nearly all are: one line, and the blank one.
+  if (text.startsWith('data: ') && text.indexOf('\n') === text.length - 2 && !text.includes('\r')) {
+    return text.slice(6, -2);
+  }
+  const lines = text
     .split(/\r\n|\r|\n/)
     .filter((line) => line === 'data' || line.startsWith('data:'))
     .map((line) => line.slice(line.startsWith('data: ') ? 6 : 5));

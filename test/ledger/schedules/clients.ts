@@ -31,7 +31,7 @@ function ask({ gateways, scopes, isStale, admittedStale }: Course, request: Requ
   void asked?.then((result) => {
     if (!result.ok) request.stage = result.failure.reason === 'unavailable' ? 'unavailable' : 'refused';
     else Object.assign(request, { stage: 'held', hold: result.value });
-    if (result.ok && known !== undefined) gateway?.ledger.progress(result.value, known);
+    if (result.ok && known !== undefined) gateway?.ledger.progress(result.value, () => known);
   });
 }
 
