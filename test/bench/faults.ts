@@ -1,4 +1,8 @@
 // `npm run bench -- faults`: many seeds of what test/ledger/faults.world.test.ts does with three, for longer.
+import { judge } from '../ledger/faults/aftermath.ts';
+import { APART, liveThrough } from '../ledger/faults/apart.ts';
+import { makeBed, type StoreOfBed } from '../ledger/faults/bed.ts';
+import { recovered, type Seen } from '../ledger/faults/load.ts';
 import { type Storm, weather } from '../ledger/faults/storm.ts';
 import { table } from './table.ts';
 
@@ -26,4 +30,38 @@ export async function benchFaults(): Promise<string> {
   if (wrong.length > 0) process.exitCode = 1;
   const head = ['seed', 'gateways', 'faults', 'completed', 'slowest 503', 'clients saw', 'wrong'];
   return [table(head, rows), ...wrong].join('\n');
+}
+
+/** Each fault alone: how long it took to say 503. */
+export async function benchFaultsApart(): Promise<string> {
+  const rows = [...(await liveThroughAll('memory', 1)), ...(await liveThroughAll('redis', 2))];
+  return table(['one fault alone', 'store', 'gateways', 'asked meanwhile', '503', 'p50', 'slowest', '401'], rows);
+}
+
+async function liveThroughAll(store: StoreOfBed, gateways: number): Promise<string[][]> {
+  const faults = APART.filter(({ stores }) => stores.includes(store));
+  const limit = 10n ** 15n;
+  const bed = await makeBed(gateways, [limit, ...faults.map(() => limit)], store);
+  try {
+    const rows: string[][] = [];
+    const all: Seen[] = [];
+    for (const [at, fault] of faults.entries()) {
+      const fresh = bed.keys[at + 1];
+      if (fresh === undefined) throw new Error('there is no key for it');
+      const { seen, meanwhile } = await liveThrough(bed, fault, fresh);
+      all.push(...seen);
+      const refused = meanwhile.filter(({ status }) => status === 503).map(({ took }) => took);
+      refused.sort((one, other) => one - other);
+      const millis = (took = 0): string => (refused.length === 0 ? '' : `${Math.round(took)} ms`);
+      const unknown = meanwhile.filter(({ status }) => status === 401).length;
+      const times = [millis(refused[refused.length >> 1]), millis(refused.at(-1))];
+      rows.push([fault.name, store, `${gateways}`, `${meanwhile.length}`, `${refused.length}`, ...times, `${unknown}`]);
+    }
+    all.push(...(await recovered(bed, bed.keys)));
+    const { wrong } = await judge(bed, all);
+    if (wrong.length > 0) throw new Error(wrong.join('\n'));
+    return rows;
+  } finally {
+    await bed.stop();
+  }
 }

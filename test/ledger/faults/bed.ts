@@ -43,13 +43,21 @@ export interface Bed {
   readonly gateways: ReadonlyArray<Gateway>;
   readonly keys: ReadonlyArray<Key>;
   readonly instanceUid: string;
+  readonly kind: StoreOfBed;
   /** The store as somebody sees it who is no gateway. */
   readonly store: Store;
   stop(): Promise<void>;
 }
 
+/** `memory`: of one gateway, and the Redis that is there as well is nobody's. */
+export type StoreOfBed = 'redis' | 'memory';
+
 /** One instance, keys with these limits, so many gateways that share the store. */
-export async function makeBed(gateways: number, limits: ReadonlyArray<bigint>): Promise<Bed> {
+export async function makeBed(
+  gateways: number,
+  limits: ReadonlyArray<bigint>,
+  kind: StoreOfBed = 'redis',
+): Promise<Bed> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-faults-'));
   const [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startUpstream()]);
   const connection = await postgres.createDatabase();
@@ -59,12 +67,13 @@ export async function makeBed(gateways: number, limits: ReadonlyArray<bigint>): 
   await database.openInstance({ uid: instanceUid, namespace: 'default', name: 'faults' });
   const keys: Key[] = [];
   for (const limit of limits) keys.push(await makeKey(database, instanceUid, keys.length, limit));
-  const mounts = mount(folder, instanceUid, upstream.url, connection, redis);
+  const store = kind === 'memory' ? { host: 'memory' } : addressOf(redis);
+  const mounts = mount(folder, instanceUid, upstream.url, connection, store);
   const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `outbox-${at}`)));
   await Promise.all(made.map((gateway) => gateway.start()));
   const client = openRedis(redis.connection, { log: createMemoryLog() });
   return {
-    ...{ postgres, connection, database, redis, upstream, gateways: made, keys, instanceUid },
+    ...{ postgres, connection, database, redis, upstream, gateways: made, keys, instanceUid, kind },
     store: createRedisStore({ evaluate: client.evaluate, instanceUid }),
     async stop() {
       await Promise.all(made.map((gateway) => gateway.kill()));
@@ -100,7 +109,7 @@ function mount(
   uid: string,
   apiBase: string,
   database: DatabaseConnection,
-  { connection: { host, port } }: TestRedis,
+  store: Readonly<Record<string, string | number>>,
 ): Environment {
   const write = (name: string, entries: Readonly<Record<string, string | number>>): string => {
     mkdirSync(join(folder, name), { recursive: true });
@@ -127,9 +136,11 @@ function mount(
     SNAPSHOT_FILE: join(write('snapshot', { 'snapshot.json': JSON.stringify(snapshot) }), 'snapshot.json'),
     CREDENTIALS_DIR: write('credentials', {}),
     DATABASE_DIR: write('database', { host: database.host, port: database.port, username, password, dbname }),
-    STORE_DIR: write('store', { host, port, password: '' }),
+    STORE_DIR: write('store', store),
   };
 }
+
+const addressOf = ({ connection: { host, port } }: TestRedis) => ({ host, port, password: '' });
 
 const PROGRAM = join(import.meta.dirname, '../../../infra/kubernetes/gateway.ts');
 

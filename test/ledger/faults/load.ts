@@ -1,6 +1,7 @@
 // What do clients see while everything around them is killed? Each request's end, and whether its last byte came.
 import { request as send } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../../stack.ts';
 import type { Bed, Key } from './bed.ts';
 
 export interface Seen {
@@ -40,6 +41,22 @@ export function startLoad({ gateways, keys }: Bed, clients: number): { end(): Pr
   };
 }
 
+/** Nobody helps: every gateway lets a request of each key through again. Answers all that was asked until then. */
+export async function recovered({ gateways }: Bed, keys: ReadonlyArray<Key>): Promise<Seen[]> {
+  const seen: Seen[] = [];
+  for (const { url } of gateways) {
+    for (const key of keys) {
+      const askAgain = async (): Promise<Seen> => {
+        const one = await ask(url, key, true);
+        seen.push(one);
+        return one;
+      };
+      await eventually(askAgain, ({ completed }) => completed !== undefined, 20_000);
+    }
+  }
+  return seen;
+}
+
 export function ask(url: string, key: Key, isStream: boolean): Promise<Seen> {
   const began = performance.now();
   const body = JSON.stringify({
@@ -50,9 +67,11 @@ export function ask(url: string, key: Key, isStream: boolean): Promise<Seen> {
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${key.value}`, 'content-type': 'application/json' };
     const request = send(`${url}/chat/completions`, { method: 'POST', headers, agent: false, timeout: 30_000 });
-    // It may have been killed between the hold and its first byte.
-    const fail = (): void =>
-      resolve({ ...nothing, status: undefined, isDoubtful: true, took: performance.now() - began });
+    // It may have been killed between the hold and its first byte, unless nobody was there to ask.
+    const fail = (error: NodeJS.ErrnoException): void => {
+      const isDoubtful = error.code !== 'ECONNREFUSED';
+      resolve({ ...nothing, status: undefined, isDoubtful, took: performance.now() - began });
+    };
     request.on('error', fail);
     request.on('timeout', () => request.destroy(new Error('no answer')));
     request.on('response', (response) => {

@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { whyNoRedis } from '../redis.ts';
+import { judge } from './faults/aftermath.ts';
+import { APART, liveThrough } from './faults/apart.ts';
+import { type Bed, makeBed } from './faults/bed.ts';
+import { recovered, type Seen } from './faults/load.ts';
+
+/** Nothing else is ever said: above all not that a key is unknown (401) when nobody can know. */
+const TRUE_ANSWERS = /^(200|503 ledger_unavailable|nobody answers)$/;
+/** A second, two while a store is rebuilt, and patience for the machine; `npm run bench -- faults` tells what it took. */
+const PATIENCE = 5000;
+
+const missing = whyNoRedis();
+
+describe.skipIf(missing !== undefined).each([
+  { store: 'memory', gateways: 1 },
+  { store: 'redis', gateways: 2 },
+] as const)(
+  `one fault alone, with $gateways gateways and the store in $store${missing === undefined ? '' : ` (${missing})`}`,
+  ({ store, gateways }) => {
+    const faults = APART.filter(({ stores }) => stores.includes(store));
+    let bed: Bed;
+    const seen: Seen[] = [];
+
+    beforeAll(async () => {
+      bed = await makeBed(gateways, [10n ** 15n, ...faults.map(() => 10n ** 15n)], store);
+    });
+    afterAll(() => bed?.stop());
+
+    test.each(faults.map((fault, at) => ({ ...fault, at })))(
+      '$name: requests are answered or told 503 in time, never 401, and it works again by itself',
+      async ({ at, ...fault }) => {
+        const [fresh] = bed.keys.slice(at + 1);
+        if (fresh === undefined) throw new Error('there is no key for it');
+        const lived = await liveThrough(bed, fault, fresh);
+        seen.push(...lived.seen);
+        const told = lived.meanwhile.map(({ status, code }) => `${status ?? 'nobody answers'} ${code ?? ''}`.trim());
+        expect([...new Set(told)].filter((one) => !TRUE_ANSWERS.test(one))).toEqual([]);
+        const refused = lived.meanwhile.filter(({ status }) => status === 503);
+        if (fault.refuses) expect(refused.length).toBeGreaterThan(0);
+        expect(refused.filter(({ took }) => took > PATIENCE)).toEqual([]);
+      },
+    );
+
+    test('after all of them: what completed was charged, once, no more than what was in flight besides, and counters equal sums', async () => {
+      // So that every counter is there again.
+      seen.push(...(await recovered(bed, bed.keys)));
+      const { wrong, completed } = await judge(bed, seen);
+      expect(wrong).toEqual([]);
+      expect(completed).toBeGreaterThan(3 * faults.length);
+    });
+  },
+);
