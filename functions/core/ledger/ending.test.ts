@@ -99,6 +99,17 @@ describe('a release', () => {
   });
 });
 
+test('the store hears of a settlement after the disk: a restart that finds only the hold never meets a store that knows better', async () => {
+  const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+  scene.outbox.mood = 'hangs';
+  void ledger.settle(hold, settlementOf(30n));
+  await scene.time.advance(100);
+  expect(await scene.store.part.read(hold.charges)).toEqual([0n]);
+  scene.outbox.mood = 'up';
+  await scene.time.advance(100);
+  expect(await scene.store.part.read(hold.charges)).toEqual([30n]);
+});
+
 describe('a lease', () => {
   test('is renewed while the request runs, however long it streams', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));

@@ -61,7 +61,8 @@ export function createEnding(deps: EndingDependencies): Ending {
 
   const settleOnce = async (live: Live, entry: Entry): Promise<void> => {
     const written = outbox.append({ type: 'settle', entry });
-    const counted = track(countSettled(deps, live, entry, written));
+    // First the disk, then the store: a restart that finds only the hold charges it, and the store must not know better.
+    const counted = track(written.catch(() => undefined).then(() => countSettled(deps, live, entry)));
     try {
       await written;
     } catch (error) {
@@ -77,13 +78,13 @@ export function createEnding(deps: EndingDependencies): Ending {
       .catch((error) => log.warn('the outbox misses a release', { id, error: String(error) }));
 
   const releaseInStore = async (operation: ReleaseOperation, note: HoldNote, written: Promise<void>): Promise<void> => {
+    await written;
     const answer = await batch.release(operation);
     const epoch = membership.epoch();
     const { id } = operation;
     const live = lives.get(id);
     markCounted(live);
     free(note);
-    await written;
     lives.delete(id);
     metrics.add('gateway_operator_ledger_settles_total', { kind: 'released' });
     if (answer.outcome === 'expired') {
@@ -146,14 +147,13 @@ export function createEnding(deps: EndingDependencies): Ending {
   };
 }
 
-/** Booked only when the store has counted it and the outbox's record is written (or cannot be): nothing is cut away too early. */
-async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, written: Promise<void>): Promise<void> {
+/** Begun when the outbox's record is written (or cannot be), booked when the store has counted it: nothing is cut away too early. */
+async function countSettled(deps: EndingDependencies, live: Live, entry: Entry): Promise<void> {
   const { lives, outbox, booking, log } = deps;
   const answer = await settleInStore(deps, live, entry);
   const epoch = deps.membership.epoch();
   markCounted(live);
   deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
-  await written.catch(() => undefined);
   lives.delete(live.id);
   deps.metrics.add('gateway_operator_ledger_settles_total', { kind: 'settled' });
   if (answer.outcome === 'settled') booking.add(entry, epoch, live.isMoved);

@@ -23,6 +23,8 @@ export type Step =
   | {
       readonly step: 'settle';
       readonly operation: SettleOperation;
+      /** Nobody said how it ended: if the store heard that nothing was consumed, that is so. */
+      readonly isUnsaid?: true;
       readonly entries: (answered: Nano | undefined) => Entry[];
     };
 
@@ -102,7 +104,7 @@ function refundStep(id: string, note: HoldNote, charged: Nano, now: Millis): Ste
 /** Nobody settled it: what was streamed, else its size. */
 function unsettledStep(expired: Entry): Step {
   return {
-    step: 'settle',
+    ...{ step: 'settle', isUnsaid: true },
     operation: { id: expired.id, cost: expired.cost, counters: expired.charges, note: toNote(expired) },
     entries: (charged) => (charged === undefined ? [expired] : expiredAndCorrected(expired, charged)),
   };

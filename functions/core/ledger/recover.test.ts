@@ -225,3 +225,23 @@ describe('a start', () => {
     expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 7n }] });
   });
 });
+
+test('a hold whose release the store heard and the disk did not (it was full) costs nothing after a restart', async () => {
+  const scene = createScene();
+  const ledger = scene.process();
+  await ledger.start();
+  const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+  scene.outbox.mood = 'refuses';
+  await ledger.release(hold);
+  await scene.time.advance(50);
+  scene.outbox.mood = 'up';
+  const next = scene.process();
+  scene.folder.records = [
+    { type: 'hold', id: hold.id, amount: hold.amount, charges: hold.charges, model: 'small', identifier: 'small-1' },
+  ];
+  const started = next.start();
+  await scene.time.advance(500);
+  await started;
+  expect(scene.books.part.entries()).toEqual([]);
+  expect(await scene.store.part.read(hold.charges.slice(0, 1))).toEqual([0n]);
+});

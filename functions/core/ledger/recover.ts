@@ -90,5 +90,6 @@ async function act(deps: RecoverDependencies, { id, hold }: Leftover, step: Step
   }
   const answer = await deps.batch.settle(step.operation);
   if (answer.outcome === 'absent') throw new Error('a counter went away while it was counted in');
+  if (answer.outcome === 'released' && step.isUnsaid === true) return [];
   return step.entries(answer.outcome === 'expired' ? answer.charged : undefined);
 }
