@@ -22,22 +22,24 @@ export function costOf(usage: Usage, price: Price): Nano {
 
 /** The most that such a prompt and so many tokens of output can cost: the dearest rates of every tier the prompt may reach. */
 export function mostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
-  const most = reachable(prompt, price).map(
-    ({ input, rates }) => input + rates.request + output * dearestOutput(rates),
-  );
-  return roundUp(most.reduce(larger, 0n));
+  let most = 0n;
+  for (const { input, rates } of reachable(prompt, price)) {
+    most = larger(most, input + rates.request + output * dearestOf(rates).output);
+  }
+  return roundUp(most);
 }
 
 /** How many output tokens `amount` pays for after the prompt at its dearest; undefined when output is free. */
 export function outputWithin(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
-  const within = reachable(prompt, price).flatMap(({ input, rates }) => {
-    const dearest = dearestOutput(rates);
-    if (dearest === 0n) return [];
+  let least: bigint | undefined;
+  for (const { input, rates } of reachable(prompt, price)) {
+    const dearest = dearestOf(rates).output;
+    if (dearest === 0n) continue;
     const left = amount * PER_NANO - input - rates.request;
-    return [left <= 0n ? 0n : left / dearest];
-  });
-  const [first, ...others] = within;
-  return first === undefined ? undefined : others.reduce((least, next) => (next < least ? next : least), first);
+    const within = left <= 0n ? 0n : left / dearest;
+    if (least === undefined || within < least) least = within;
+  }
+  return least;
 }
 
 function inputCost(usage: Usage, rates: Rates): bigint {
@@ -89,22 +91,33 @@ function tierOf({ tiers }: Price, input: bigint): Tier {
 
 /** Every tier that the prompt may be in, with the most that it can cost there. */
 function reachable({ most, textOnly }: PromptBound, { tiers }: Price): ReadonlyArray<{ input: bigint; rates: Rates }> {
-  return tiers
-    .filter(({ above }, index) => index === 0 || most > above)
-    .map(({ rates }, index, reached) => {
-      const end = reached[index + 1]?.above ?? most;
-      return { input: (end < most ? end : most) * dearestInput(rates, textOnly), rates };
-    });
+  const reached = tiers.length === 1 ? tiers : tiers.filter(({ above }, index) => index === 0 || most > above);
+  return reached.map(({ rates }, index) => {
+    const end = reached[index + 1]?.above ?? most;
+    const { text, input } = dearestOf(rates);
+    return { input: (end < most ? end : most) * (textOnly ? text : input), rates };
+  });
 }
 
-function dearestInput(rates: Rates, textOnly: boolean): bigint {
-  const text = [rates.input, rates.cachedInput, rates.cacheWrite, rates.cacheWriteLong];
-  const other = textOnly ? [] : [rates.inputAudio, rates.inputImage, rates.cachedAudio, rates.cachedImage];
-  return [...text, ...other].reduce(larger, 0n);
+interface Dearest {
+  /** Of a token of text that is sent, of any token that is sent, of any that is said. */
+  readonly text: bigint;
+  readonly input: bigint;
+  readonly output: bigint;
 }
 
-function dearestOutput({ output, reasoning, outputAudio, outputImage }: Rates): bigint {
-  return [output, reasoning, outputAudio, outputImage].reduce(larger, 0n);
+/** Rates are constants of a snapshot, and each hold asks for their dearest several times. */
+const dearest = new WeakMap<Rates, Dearest>();
+
+function dearestOf(rates: Rates): Dearest {
+  const known = dearest.get(rates);
+  if (known !== undefined) return known;
+  const text = [rates.input, rates.cachedInput, rates.cacheWrite, rates.cacheWriteLong].reduce(larger, 0n);
+  const input = [rates.inputAudio, rates.inputImage, rates.cachedAudio, rates.cachedImage].reduce(larger, text);
+  const output = [rates.output, rates.reasoning, rates.outputAudio, rates.outputImage].reduce(larger, 0n);
+  const found = { text, input, output };
+  dearest.set(rates, found);
+  return found;
 }
 
 function larger(a: bigint, b: bigint): bigint {

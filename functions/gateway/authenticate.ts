@@ -37,7 +37,18 @@ function bearerOf(header: string | null): string | undefined {
 function judge(record: KeyRecord, now: number): Result<Caller, Failure> {
   const { key, scopes } = record;
   if (key.expiresAt !== undefined && key.expiresAt <= now) return err({ code: 'expired_api_key', at: key.expiresAt });
-  const blocked = [key, ...scopes].find((scope) => scope.blocked);
+  const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
   if (blocked !== undefined) return err({ code: 'key_blocked', kind: blocked.kind });
-  return ok({ ...record, [made]: true });
+  return ok(callerOf(record));
+}
+
+/** The same for the same record, so that what follows from it is worked out once (terms.ts). */
+const callers = new WeakMap<KeyRecord, Caller>();
+
+function callerOf(record: KeyRecord): Caller {
+  const known = callers.get(record);
+  if (known !== undefined) return known;
+  const caller: Caller = { ...record, [made]: true };
+  callers.set(record, caller);
+  return caller;
 }

@@ -73,13 +73,15 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     limits: limitsOf(body),
     input: measure(bytes.length, messages, body.tools),
     dearer: !absent(body.service_tier) && !LISTED_TIERS.has(body.service_tier),
-    lookalikes: new Set(object.members.map(({ name }) => name).filter((name) => isLookalike(name))),
+    lookalikes: lookalikesIn(object),
   });
 }
 
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
 function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | undefined {
   try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+    const value: unknown = JSON.parse(decoder.decode(bytes));
     return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
@@ -94,6 +96,13 @@ function limitsOf(body: Readonly<Record<string, unknown>>): ReadonlyMap<LimitNam
   }
   return limits;
 }
+
+function lookalikesIn({ members }: ObjectText): ReadonlySet<string> {
+  const found = members.filter(({ name }) => isLookalike(name));
+  return found.length === 0 ? NO_NAMES : new Set(found.map(({ name }) => name));
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** Equal to one of these names when case is ignored, in the folding that Go's JSON decoder uses (ſ is s, K is k). */
 export function isLookalike(name: string, own: ReadonlySet<string> = OWN_MEMBERS): boolean {

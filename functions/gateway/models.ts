@@ -3,8 +3,8 @@
 import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import type { Caller } from './authenticate.ts';
-import { modelsOf } from './authorize.ts';
 import type { GatewayDeps } from './deps.ts';
+import { modelsOf } from './terms.ts';
 
 export interface ModelList {
   readonly object: 'list';

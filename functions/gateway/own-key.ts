@@ -4,8 +4,8 @@ import { formatMoney } from '#core/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Caller } from './authenticate.ts';
-import { scopesOf } from './authorize.ts';
 import type { GatewayDeps } from './deps.ts';
+import { scopesOf } from './terms.ts';
 
 /** Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. */
 export interface OwnBudget {

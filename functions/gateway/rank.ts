@@ -5,11 +5,12 @@ import type { Credentials } from '#core/ports/serving.ts';
 import { type DialectName, type Provider, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
-import type { Candidate, Grant } from './authorize.ts';
+import type { Grant } from './authorize.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Health } from './health.ts';
 import { inOrder } from './order.ts';
 import type { Line } from './record.ts';
+import type { Candidate } from './terms.ts';
 import type { Dialect } from './wire/dialect.ts';
 
 /** An entry that can be called: where it listens, and with which credentials. */
@@ -26,7 +27,7 @@ export interface Ranking {
   /** The best first. */
   readonly order: ReadonlyArray<Reachable>;
   /** What a client is told where there are none. */
-  readonly nobody: Failure;
+  readonly nobody: () => Failure;
   /** Until it is called the best one counts as busy with this request, for whoever ranks meanwhile. */
   readonly settled: () => void;
 }
@@ -38,21 +39,25 @@ export function createRank(
   health: Health,
   dialects: ReadonlyMap<DialectName, Dialect>,
 ): Rank {
+  const reached = new WeakMap<Candidate, Reached>();
+
   return function rank(grant, line) {
-    const reachable = grant.candidates.flatMap((candidate) => {
+    const reachable: Reachable[] = [];
+    const healthy: Reachable[] = [];
+    for (const candidate of grant.candidates) {
       const found = reach(candidate);
-      if (!found.ok) line.skipped(candidate.entry.identifier, found.failure);
-      return found.ok ? [found.value] : [];
-    });
-    const healthy = reachable.filter((target) => health.resting(target) === undefined);
+      if (found.ok) reachable.push(found.value);
+      else line.skipped(candidate.entry.identifier, found.failure);
+    }
     for (const target of reachable) {
-      if (!healthy.includes(target)) line.skipped(target.entry.identifier, 'put aside: it failed lately');
+      if (health.resting(target) === undefined) healthy.push(target);
+      else line.skipped(target.entry.identifier, 'put aside: it failed lately');
     }
     const { strategy } = grant.routing;
     const order = inOrder(healthy, strategy, { random: deps.random, inFlight: health.inFlight });
     const [best] = order;
     const settled = best === undefined ? () => {} : health.enter(best.entry.identifier);
-    return { order, nobody: nobody(grant, reachable), settled };
+    return { order, nobody: () => nobody(grant, reachable), settled };
   };
 
   /** All rest: the first that may be asked again says when, and why. */
@@ -63,11 +68,30 @@ export function createRank(
     return { code: 'upstream_rate_limited', retryAfter: Math.ceil((soonest.until - deps.clock.now()) / 1000) };
   }
 
-  function reach({ entry, price }: Candidate): Result<Reachable, string> {
+  /** Worked out again when a credential has changed; how it failed is not kept. */
+  function reach(candidate: Candidate): Result<Reachable, string> {
+    const known = reached.get(candidate);
+    if (known !== undefined && hasCredentials(candidate.entry, known.written)) return known.found;
+    const written = new Map<string, string | undefined>();
+    const found = reachNow(candidate, written);
+    if (found.ok) reached.set(candidate, { found, written });
+    return found;
+  }
+
+  /** Whether they are what they were. */
+  function hasCredentials({ credentials }: SnapshotEntry, written: ReadonlyMap<string, string | undefined>): boolean {
+    for (const name in credentials) {
+      const ref = credentials[name];
+      if (ref !== undefined && deps.credentials.read(ref.secret, ref.entry) !== written.get(name)) return false;
+    }
+    return true;
+  }
+
+  function reachNow({ entry, price }: Candidate, written: Map<string, string | undefined>): Result<Reachable, string> {
     const provider = providerOf(entry.provider);
     const dialect = dialects.get(provider.dialect);
     if (dialect === undefined) return err(`the dialect of ${entry.provider} is not spoken yet`);
-    const credentials = readCredentials(entry, deps.credentials);
+    const credentials = readCredentials(entry, deps.credentials, written);
     if (!credentials.ok) return credentials;
     const base = credentials.value.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials.value);
     if (base === undefined)
@@ -77,14 +101,23 @@ export function createRank(
   }
 }
 
+interface Reached {
+  readonly found: Result<Reachable, string>;
+  /** Credentials by name, as the platform has them. */
+  readonly written: ReadonlyMap<string, string | undefined>;
+}
+
 /** All credentials of an entry, or which one is not there. Secrets made from files end in a newline; no value does. */
 function readCredentials(
   entry: SnapshotEntry,
   credentials: Credentials,
+  written: Map<string, string | undefined>,
 ): Result<Readonly<Record<string, string>>, string> {
   const values: Record<string, string> = {};
   for (const [name, ref] of Object.entries(entry.credentials)) {
-    const value = credentials.read(ref.secret, ref.entry)?.trim();
+    const text = credentials.read(ref.secret, ref.entry);
+    written.set(name, text);
+    const value = text?.trim();
     if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
     values[name] = value;
   }

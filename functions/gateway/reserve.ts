@@ -5,13 +5,13 @@ import type { Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MOST_COST, mostOf, outputWithin, type PromptBound } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Candidate, Grant } from './authorize.ts';
-import { payersOf } from './authorize.ts';
+import type { Grant } from './authorize.ts';
 import type { Chat } from './chat.ts';
 import type { GatewayDeps } from './deps.ts';
 import { limitOf } from './entry-limits.ts';
 import type { Rank, Ranking } from './rank.ts';
 import type { Line } from './record.ts';
+import type { Candidate } from './terms.ts';
 
 const made: unique symbol = Symbol('Reservation');
 
@@ -44,9 +44,9 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const ranking = isLimited ? rank(grant, line) : undefined;
     const { amount, least, identifier } = dearest(grant);
     const { model } = grant.chat;
-    const scopes = payersOf(grant.caller, model);
     const entries = ranking?.order.map(({ entry }) => limitOf(entry)) ?? [];
-    const held = await ledger.hold({ scopes, amount, least, model, identifier, tokens: tokensOf(grant), entries });
+    const tokens = tokensOf(grant);
+    const held = await ledger.hold({ scopes: grant.payers, amount, least, model, identifier, tokens, entries });
     ranking?.settled();
     if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
@@ -95,19 +95,17 @@ export async function release(
 }
 
 function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; readonly identifier: string } {
-  const bounds = grant.candidates.map((candidate) => {
+  const answers = BigInt(grant.chat.n);
+  let [amount, least, identifier] = [0n, 0n, grant.candidates[0]?.entry.identifier ?? ''];
+  for (const candidate of grant.candidates) {
     const { entry, price } = candidate;
-    if (price === undefined) return { amount: 0n, least: 0n, identifier: entry.identifier };
+    if (price === undefined) continue;
     const input = inputMost(grant.chat, candidate);
-    const answers = BigInt(grant.chat.n);
-    const amount = smaller(mostOf(input, BigInt(outputMost(grant.chat, candidate)) * answers, price), MOST_COST);
-    const least = mostOf(input, answers, price);
-    return { amount, least: smaller(least, amount), identifier: entry.identifier };
-  });
-  return bounds.reduce((most, next) => {
-    const identifier = next.amount > most.amount ? next.identifier : most.identifier;
-    return { amount: larger(most.amount, next.amount), least: larger(most.least, next.least), identifier };
-  });
+    const most = smaller(mostOf(input, BigInt(outputMost(grant.chat, candidate)) * answers, price), MOST_COST);
+    if (most > amount) [amount, identifier] = [most, entry.identifier];
+    least = larger(least, smaller(mostOf(input, answers, price), most));
+  }
+  return { amount, least, identifier };
 }
 
 function larger(a: Nano, b: Nano): Nano {
@@ -137,7 +135,9 @@ function shareOf(window: number | undefined): number {
 }
 
 function clientLimit(chat: Chat): number | undefined {
-  return chat.limits.size === 0 ? undefined : Math.max(...chat.limits.values());
+  let most: number | undefined;
+  for (const limit of chat.limits.values()) most = Math.max(most ?? 0, limit);
+  return most;
 }
 
 /**
@@ -145,7 +145,7 @@ function clientLimit(chat: Chat): number | undefined {
  * asked for at most. A client that names no limit is expected to get a usual reply, not the longest that there is.
  */
 function tokensOf({ chat, candidates }: Grant): number {
-  const most = Math.max(...candidates.map((candidate) => outputMost(chat, candidate)));
+  const most = candidates.reduce((sofar, candidate) => Math.max(sofar, outputMost(chat, candidate)), 0);
   return chat.input.estimate + Math.min(clientLimit(chat) ?? USUAL_OUTPUT, most) * chat.n;
 }
 

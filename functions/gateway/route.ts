@@ -33,7 +33,7 @@ export function createRoute(rank: Rank): Route {
     const [first, ...others] = order
       .slice(taken)
       .map((reachable) => ({ ...reachable, limit: outputLimit(reservation, reachable) }));
-    return first === undefined ? err(nobody) : ok({ [made]: true, reservation, first, others });
+    return first === undefined ? err(nobody()) : ok({ [made]: true, reservation, first, others });
   };
 
   /** Nothing is limited: who is best is asked as late as can be. */

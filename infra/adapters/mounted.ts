@@ -11,12 +11,12 @@ export function createMountedCredentials(folder: string, now: () => number): Cre
   const seen = new Map<string, { readonly value: string | undefined; readonly at: number }>();
   return {
     read: (secret, entry) => {
-      if (!isName(secret) || !isName(entry)) return undefined;
-      const path = join(folder, secret, entry);
-      const known = seen.get(path);
+      const name = `${secret}/${entry}`;
+      const known = seen.get(name);
       if (known !== undefined && now() - known.at < LOOK_AGAIN_AFTER) return known.value;
-      const value = readIfThere(path);
-      seen.set(path, { value, at: now() });
+      if (!isName(secret) || !isName(entry)) return undefined;
+      const value = readIfThere(join(folder, secret, entry));
+      seen.set(name, { value, at: now() });
       return value;
     },
   };
