@@ -1,12 +1,13 @@
 // When must an exchange end? When its time is up, or when the client of a stream has left.
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
+import type { StopSignal } from '#core/ports/serving.ts';
 
 export type Ending = 'timeout' | 'left';
 
 export interface Deadline {
   /** Of the attempt that is running: aborted by either end, by `abort`, and by the attempt's own limit. */
-  readonly signal: AbortSignal;
+  readonly signal: StopSignal;
   /** Why the exchange has ended; undefined while it may go on. */
   readonly ended: Ending | undefined;
   /** From now on the listener is told of the end, and decides itself when to abort. At once when it has come. */
@@ -21,16 +22,17 @@ export interface Deadline {
   close(): void;
 }
 
-/** `leaves`: whether it matters that the client has left. */
-export function openDeadline(timer: Timer, total: Millis, client: AbortSignal, leaves: boolean): Deadline {
+/** `client`: its signal where it matters that it has left. */
+export function openDeadline(timer: Timer, total: Millis, client: AbortSignal | undefined): Deadline {
   let ended: Ending | undefined;
-  let running = new AbortController();
-  let listener: (why: Ending) => void = () => running.abort();
-  let wake: () => void = () => {};
+  let running = createStop();
+  let listener: (why: Ending) => void = () => running.stop();
+  let wake: () => void = NOTHING;
+  let attempts = 0;
   const cancelTotal = timer(total, () => end('timeout'));
   const onLeave = () => end('left');
-  if (leaves) client.addEventListener('abort', onLeave, { once: true });
-  if (leaves && client.aborted) end('left');
+  client?.addEventListener('abort', onLeave, { once: true });
+  if (client?.aborted === true) end('left');
 
   function end(why: Ending): void {
     if (ended !== undefined) return;
@@ -42,7 +44,7 @@ export function openDeadline(timer: Timer, total: Millis, client: AbortSignal, l
 
   function close(): void {
     cancelTotal();
-    if (leaves) client.removeEventListener('abort', onLeave);
+    client?.removeEventListener('abort', onLeave);
   }
 
   return {
@@ -56,11 +58,13 @@ export function openDeadline(timer: Timer, total: Millis, client: AbortSignal, l
       listener = told;
       if (ended !== undefined) listener(ended);
     },
-    abort: () => running.abort(),
+    abort: () => running.stop(),
     limitAttempt: (millis) => {
-      if (ended === undefined) running = new AbortController();
+      // The first attempt takes what is there.
+      if (ended === undefined && attempts > 0) running = createStop();
+      attempts += 1;
       const attempt = running;
-      return millis === undefined ? () => {} : timer(millis, () => attempt.abort());
+      return millis === undefined ? NOTHING : timer(millis, () => attempt.stop());
     },
     sleep: (millis) =>
       new Promise((resolve) => {
@@ -71,5 +75,33 @@ export function openDeadline(timer: Timer, total: Millis, client: AbortSignal, l
         };
       }),
     close,
+  };
+}
+
+const NOTHING = (): void => {};
+
+interface Stop {
+  readonly signal: StopSignal;
+  stop(): void;
+}
+
+/** As much of an `AbortController` as an attempt needs: a real one costs two microseconds with its listener, and every request has one. */
+function createStop(): Stop {
+  const listeners = new Set<() => void>();
+  let aborted = false;
+  return {
+    signal: {
+      get aborted() {
+        return aborted;
+      },
+      addEventListener: (_, listener) => void listeners.add(listener),
+      removeEventListener: (_, listener) => void listeners.delete(listener),
+    },
+    stop: () => {
+      if (aborted) return;
+      aborted = true;
+      for (const listener of listeners) listener();
+      listeners.clear();
+    },
   };
 }

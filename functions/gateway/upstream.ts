@@ -33,7 +33,8 @@ export function createCallUpstream(
   return async function callUpstream(targets, request, line) {
     const { chat, routing } = targets.reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
-    const deadline = openDeadline(deps.timer, routing.timeouts.total, request.signal, chat.stream);
+    const client = chat.stream ? request.signal : undefined;
+    const deadline = openDeadline(deps.timer, routing.timeouts.total, client);
     let waiting: ReadonlyArray<Target> = [targets.first, ...targets.others];
     let again: ReadonlyArray<Target> = [];
     let last: NoExchange | undefined;
