@@ -10,6 +10,7 @@ import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
 import { benchLedger } from './ledger.ts';
 import { benchSweep } from './sweep.ts';
+import { benchTenMillion } from './ten-million.ts';
 
 const HELP = `npm run bench                  admission, gateway and ledger, about eleven minutes
 npm run bench -- admission     cold start of the bundle to its first answered review, against bare Node; reviews a second, against an echo of
@@ -26,6 +27,8 @@ npm run bench -- sweep         sweeps over a hundred thousand keys: nothing chan
                                only when asked for (BENCH_KEYS=10000 for less)
 npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it, then each
                                fault alone and how soon it is told; about nine minutes; only when asked for (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
+npm run bench -- ten-million   blocks that each statement touches with ten million entries and a million keys; several minutes and 8 GB of disk;
+                               only when asked for
 npm run bench -- --help        this text
 
 Rounds alternate between what is compared, and medians are told: on a machine that does other things too, look at the ratios.
@@ -39,6 +42,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['ledger', [benchLedger]],
   ['sweep', [benchSweep]],
   ['hints', [benchHints]],
+  ['ten-million', [benchTenMillion]],
 ]);
 const USUAL = ['admission', 'gateway', 'ledger'];
 

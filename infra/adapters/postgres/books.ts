@@ -18,6 +18,14 @@ const QUESTION = 10_000;
 /** One question to the sums however many a sweep asks for, within reason. */
 const SUMS_QUESTION = 200_000;
 
+/** Twice would be as wrong as never: a person decides. */
+const DROPPED = 'its month was dropped (RETAIN_MONTHS), and with it the record of whether it was booked';
+
+const PUT_ASIDE = `
+insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason)
+select id, kind, $3, entry::json, $5 from unnest($1::text[], $2::text[], $4::text[]) as t (id, kind, entry)
+on conflict (id, kind) do nothing`;
+
 /** SQLSTATE of a row without a partition (and of other checks, which are refused again). */
 const NO_PARTITION = '23514';
 
@@ -28,20 +36,21 @@ interface Deps {
 }
 
 export function createBooks({ session, months, log }: Deps): Books {
-  const putAside = async (instanceUid: string, entry: Entry, reason: string) => {
-    log.error('an entry was refused by the database and put aside in entry_rejected', {
-      id: entry.id,
-      kind: entry.kind,
-      instance: instanceUid,
-      reason,
-    });
+  const putAside = async (instanceUid: string, entries: ReadonlyArray<Entry>, reason: string) => {
+    for (const { id, kind } of entries) {
+      const fields = { id, kind, instance: instanceUid, reason };
+      log.error('an entry was refused by the database and put aside in entry_rejected', fields);
+    }
     await session.run(BACKGROUND_LIMIT, (query) =>
-      query(
-        `insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason) values ($1, $2, $3, $4, $5)
-         on conflict (id, kind) do nothing`,
-        [printable(entry.id), printable(entry.kind), instanceUid, toJson(entry), reason],
-      ),
+      query(PUT_ASIDE, [
+        entries.map(({ id }) => printable(id)),
+        entries.map(({ kind }) => printable(kind)),
+        instanceUid,
+        entries.map(toJson),
+        reason,
+      ]),
     );
+    return entries.map(({ id }) => id);
   };
 
   /** Answers the ids that were refused. A refused batch is halved until the bad rows stand alone. */
@@ -60,15 +69,19 @@ export function createBooks({ session, months, log }: Deps): Books {
     if (refusal?.startsWith(NO_PARTITION)) {
       months.forget();
       await months.ensure(entries.map(({ id }) => id));
+      const { dropped = [], others = [] } = Object.groupBy(entries, ({ id }) =>
+        months.isDropped(id) ? 'dropped' : 'others',
+      );
+      if (dropped.length > 0) {
+        const aside = await putAside(instanceUid, dropped, DROPPED);
+        return [...aside, ...(await bookBatch(instanceUid, others, marks, onEpoch))];
+      }
       refusal = await refusalOf(attempt);
     }
     if (refusal === undefined) return [];
     const [first, ...others] = entries;
     if (first === undefined) return [];
-    if (others.length === 0) {
-      await putAside(instanceUid, first, refusal);
-      return [first.id];
-    }
+    if (others.length === 0) return putAside(instanceUid, [first], refusal);
     const half = Math.ceil(entries.length / 2);
     const rejected = await bookBatch(instanceUid, entries.slice(0, half), marks, onEpoch);
     return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half), marks, onEpoch))];
@@ -155,15 +168,16 @@ const toBooked = (kind: EntryKind, cost = '0'): Booked => ({ kind, cost: BigInt(
 
 /** Only of processes that have joined this epoch. Answers the one that holds now. */
 async function mark(query: Query, instanceUid: string, { epoch, calls }: Marks): Promise<number> {
-  const [row] = await query<{ epoch: string }>(
-    `with marked as (update gateway_operator.gateway_process p set calls = greatest(p.calls, m.calls)
-     from unnest($2::text[], $3::bigint[]) as m (process, calls)
-     where p.instance_uid = $1 and p.process = m.process and p.epoch = $4 and p.calls < m.calls)
-     select epoch from gateway_operator.store_epoch where instance_uid = $1`,
-    [instanceUid, [...calls.keys()], [...calls.values()], epoch],
-  );
+  const values = [instanceUid, [...calls.keys()], [...calls.values()], epoch];
+  const [row] = await query<{ epoch: string }>(MARK, values);
   return Number(row?.epoch ?? 0);
 }
+
+export const MARK = `
+with marked as (update gateway_operator.gateway_process p set calls = greatest(p.calls, m.calls)
+  from unnest($2::text[], $3::bigint[]) as m (process, calls)
+  where p.instance_uid = $1 and p.process = m.process and p.epoch = $4 and p.calls < m.calls)
+select epoch from gateway_operator.store_epoch where instance_uid = $1`;
 
 /** One after the other: what one portion answers, then what the next does. */
 async function each<T, A>(

@@ -26,19 +26,34 @@ export interface Months {
   ensure(ids: ReadonlyArray<string>): Promise<void>;
   /** This month and the next two, by the database's clock. */
   ahead(): Promise<void>;
+  /** Its month was dropped when that was last looked at: it is not made again, for nobody can tell what was in it. */
+  isDropped(id: string): boolean;
   /** What was there may be gone: a database restored from a backup, a month that somebody dropped. */
   forget(): void;
 }
 
+/** Months are made and dropped one after the other, whoever does it. */
+export async function lockMonths(query: Query): Promise<void> {
+  await query(`select pg_advisory_xact_lock(${LOCK})`);
+}
+
+/** One that somebody drops with SQL of his own is not remembered, and is made again. */
+export async function readDropped(query: Query): Promise<ReadonlySet<Month>> {
+  const rows = await query<{ month: string }>('select month from gateway_operator.dropped_month');
+  return new Set(rows.map(({ month }) => monthOf(Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`))));
+}
+
 export function createMonths(session: Session): Months {
   const known = new Set<Month>();
+  let dropped: ReadonlySet<Month> = new Set();
 
   const make = async (months: ReadonlyArray<Month>) => {
     const missing = months.filter((month) => month >= 0 && month <= LAST_MONTH && !known.has(month));
     if (missing.length === 0) return;
     await session.transaction(LIMIT, async (query) => {
-      await query(`select pg_advisory_xact_lock(${LOCK})`);
-      for (const month of missing) await makeMonth(query, month);
+      await lockMonths(query);
+      dropped = await readDropped(query);
+      for (const month of missing) if (!dropped.has(month)) await makeMonth(query, month);
     });
     for (const month of missing) known.add(month);
   };
@@ -60,11 +75,15 @@ export function createMonths(session: Session): Months {
       const month = monthOf(Number(row?.now));
       await make([month, month + 1, month + 2]);
     },
+    isDropped: (id) => {
+      const time = timeOf(id);
+      return time !== undefined && dropped.has(monthOf(time));
+    },
     forget: () => known.clear(),
   };
 }
 
-function monthOf(time: Millis): Month {
+export function monthOf(time: Millis): Month {
   const date = new Date(time);
   return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
 }

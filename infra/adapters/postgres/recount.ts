@@ -1,7 +1,7 @@
 // What has a scope spent between two instants, whatever windows its entries named? (LEDGER 4)
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { leastId } from './months.ts';
+import { leastId, monthOf, readDropped } from './months.ts';
 import type { Query } from './session.ts';
 
 const HOUR: Millis = 3_600_000;
@@ -29,7 +29,8 @@ const SEED = 7_203_418_867;
 /**
  * Makes the sum of `window` from the entries whose hold was taken inside it (the time in their id), and remembers the
  * window: entries of that time which are booked later, out of the window they were held in, are added to it as well.
- * Whole hours come from `hour_sum`, the two edges from single charges: constant time at any number of entries. The time in
+ * Whole hours come from `hour_sum`, the two edges from charges by the second: constant time at any number of entries. Where the
+ * charges of the first edge were dropped with their month, its whole hour counts: rather too much than too little. The time in
  * an id is that of the process which took the hold: an entry as close to an edge as two clocks differ may fall on either side. Only the
  * last window is remembered: a gateway that acts on the old policy (5 s at most) after that window has ended counts in the old one only.
  */
@@ -39,18 +40,21 @@ export async function recount(
   recounts: ReadonlyArray<{ readonly scopeId: ScopeId; readonly window: Window }>,
 ): Promise<void> {
   await lockForRecount(query, instanceUid);
-  for (const { scopeId, window } of recounts)
-    await query(RECOUNT, [scopeId, window.start, window.end, ...edgesOf(window)]);
+  const dropped = await readDropped(query);
+  for (const { scopeId, window } of recounts) {
+    const edges = edgesOf(window, dropped.has(monthOf(window.start)));
+    await query(RECOUNT, [scopeId, window.start, window.end, ...edges]);
+  }
 }
 
-/** First and last whole hour, and the ids that end the first edge and begin the last. */
-export function edgesOf({ start, end }: Window): ReadonlyArray<unknown> {
-  const first = Math.ceil(start / HOUR);
+/** First and last whole hour, and the ids that end the first edge and begin the last. `isRounded`: the hour of `start` counts as whole. */
+export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArray<unknown> {
+  const first = isRounded ? Math.floor(start / HOUR) : Math.ceil(start / HOUR);
   const last = Math.floor(end / HOUR);
   const [from, until] = [leastId(start), leastId(end)];
   // Inside one hour: all of it is edge.
   if (first >= last) return [first, first, from, until, until, until];
-  return [first, last, from, leastId(first * HOUR), leastId(last * HOUR), until];
+  return [first, last, from, isRounded ? from : leastId(first * HOUR), leastId(last * HOUR), until];
 }
 
 export const RECOUNT = {

@@ -1,0 +1,26 @@
+// Do the statements stay constant-time at ten million entries? Blocks and milliseconds of each, beside ten thousand and a million.
+import { fillWith } from '../ledger/many-entries.ts';
+import { hotStatements, type Touched, touchedBy } from '../ledger/touched-blocks.ts';
+import { startPostgres } from '../postgres.ts';
+import { table } from './table.ts';
+
+const SIZES = (process.env.BENCH_ENTRIES ?? '10000,1000000,10000000').split(',').map(Number);
+
+export async function benchTenMillion(): Promise<string> {
+  const postgres = await startPostgres();
+  try {
+    const measured: ReadonlyMap<string, Touched>[] = [];
+    for (const [place, entries] of SIZES.entries()) {
+      const connection = await postgres.createDatabase();
+      await fillWith(entries, connection);
+      measured.push(await touchedBy(hotStatements(entries), connection, place === 0));
+    }
+    const names = hotStatements(SIZES[0] ?? 0).map(({ name }) => name);
+    const told = (touched: Touched | undefined) => `${touched?.blocks} · ${touched?.millis.toFixed(1)}`;
+    const rows = names.map((name) => [name, ...measured.map((each) => told(each.get(name)))]);
+    const head = ['blocks · ms', ...SIZES.map((entries) => `${entries.toLocaleString('en')} entries`)];
+    return `Statements by the number of entries; a tenth as many keys.\n\n${table(head, rows)}`;
+  } finally {
+    await postgres.stop();
+  }
+}

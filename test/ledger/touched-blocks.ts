@@ -1,0 +1,157 @@
+// How many blocks does each statement touch that requests, bookings and sweeps wait for?
+import { createHash } from 'node:crypto';
+import pg from 'pg';
+import { BOOK, toColumns } from '#adapters/postgres/book.ts';
+import { BOOKED, MARK, SUMS } from '#adapters/postgres/books.ts';
+import { FIND } from '#adapters/postgres/policies.ts';
+import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { aliasOf, BUSY, END, INSTANCE, idOf, keyNumber, keysOf, newEntry, WINDOW } from './many-entries.ts';
+
+export interface Touched {
+  readonly blocks: number;
+  readonly millis: number;
+  /** Tables that were read whole. */
+  readonly wholly: ReadonlyArray<string>;
+  /** Partitions that were looked into. */
+  readonly months: ReadonlyArray<string>;
+}
+
+interface Asked {
+  readonly name: string;
+  readonly text: string;
+  readonly values: ReadonlyArray<unknown>;
+  /** How often it looks into an index, by the size of the question alone: as many blocks may be added by an index of one more level. */
+  readonly lookups: number;
+  /** Prepared, and after some executions planned for any values. */
+  readonly isPrepared: boolean;
+}
+
+/** In a little index some of the ids share a block. */
+const NEIGHBOURS = 20;
+/** Is it there, the entry itself, and its scope's charge, recount, sum and hour, each found and then written. */
+const PER_ENTRY = 10;
+const DAY = 86_400_000;
+const DAYS_30 = { start: END - 45 * DAY - 1000, end: END - 15 * DAY - 1000 };
+
+/** The statements as they are sent, for a database with so many entries (many-entries.ts). */
+export function hotStatements(entries: number): ReadonlyArray<Asked> {
+  const keys = keysOf(entries);
+  // Spread over all of them, the same from run to run.
+  const some = (count: number, of: number) =>
+    Array.from({ length: count }, (_, place) => 1 + Math.floor(((place + 0.5) * (of - 2)) / count));
+  const scopes = (count: number) => some(count, keys).map(keyNumber);
+  const sums = (of: ReadonlyArray<string>) => [of, of.map(() => WINDOW.start), of.map(() => WINDOW.end)];
+  const ids = some(20, entries).map((number) => idOf(number, entries));
+  const batch = (count: number) =>
+    scopes(count).map((scopeId) => newEntry([scopeId, BUSY].map((each) => ({ scopeId: each, window: WINDOW }))));
+  const hash = createHash('sha256')
+    .update(aliasOf(Math.floor(keys / 2)))
+    .digest('hex');
+  const named = ({ text }: { readonly text: string }) => ({ text, isPrepared: true });
+  const sent = (text: string) => ({ text, isPrepared: false });
+  return [
+    { lookups: 6, name: 'find a key with its policy', ...named(FIND), values: [hash, INSTANCE] },
+    { lookups: 1, name: 'find an unknown key', ...named(FIND), values: ['0'.repeat(64), INSTANCE] },
+    { lookups: 3, name: 'load three counters', ...named(SUMS), values: sums([...scopes(2), BUSY]) },
+    { lookups: 500, name: 'sums of 500 counters: a page of an audit', ...named(SUMS), values: sums(scopes(500)) },
+    {
+      lookups: 20 + NEIGHBOURS,
+      name: 'which of 20 ids are booked: an audit, a recovery',
+      ...named(BOOKED),
+      values: [ids, ids[0], ids.at(-1)],
+    },
+    {
+      lookups: PER_ENTRY * 1000,
+      name: 'book a thousand entries',
+      ...sent(BOOK),
+      values: [INSTANCE, ...toColumns(batch(1000))],
+    },
+    { lookups: PER_ENTRY, name: 'book one entry', ...sent(BOOK), values: [INSTANCE, ...toColumns(batch(1))] },
+    {
+      lookups: 2 * 500,
+      name: 'book them once more: all are there',
+      ...sent(BOOK),
+      values: [INSTANCE, ...toColumns(booked(entries))],
+    },
+    { lookups: 2, name: 'mark and read the epoch', ...sent(MARK), values: [INSTANCE, ['process'], [1], 1] },
+    {
+      lookups: 30 * 24 + 5,
+      name: 'recount 30 days of the busy team',
+      ...named(RECOUNT),
+      values: [BUSY, DAYS_30.start, DAYS_30.end, ...edgesOf(DAYS_30)],
+    },
+  ];
+}
+
+/** What a drain finds in the store and another has booked already. */
+const booked = (entries: number) =>
+  Array.from({ length: 500 }, (_, place) => ({
+    ...newEntry([{ scopeId: BUSY, window: WINDOW }]),
+    id: idOf(1 + Math.floor((place * (entries - 2)) / 500), entries),
+  }));
+
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Loops': number;
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+  readonly Plans?: ReadonlyArray<PlanNode>;
+}
+
+/**
+ * Runs them all, and undoes it. Tables are read through their indexes also where these are so small that the planner would
+ * rather read them whole (`byIndex`). A prepared statement is told as planned for any values or for these, whichever touches more.
+ */
+export async function touchedBy(
+  asked: ReadonlyArray<Asked>,
+  connection: DatabaseConnection,
+  byIndex: boolean,
+): Promise<ReadonlyMap<string, Touched>> {
+  const { host, port, username: user, password, dbname } = connection;
+  const client = new pg.Client({ host, port, user, password, database: dbname });
+  await client.connect();
+  try {
+    const touched = new Map<string, Touched>();
+    for (const each of asked) {
+      const plans = each.isPrepared ? ['force_custom_plan', 'force_generic_plan'] : ['force_custom_plan'];
+      const seen: Touched[] = [];
+      for (const plan of plans)
+        seen.push(await explain(client, each, byIndex ? `${plan}; set local enable_seqscan = off` : plan));
+      touched.set(
+        each.name,
+        seen.reduce((worst, one) => (one.blocks > worst.blocks ? one : worst)),
+      );
+    }
+    return touched;
+  } finally {
+    await client.end();
+  }
+}
+
+async function explain(client: pg.Client, { text, values }: Asked, plan: string): Promise<Touched> {
+  await client.query(`begin; set local plan_cache_mode = ${plan}; prepare asked as ${text}`);
+  const explained = `explain (analyze, buffers, format json) execute asked(${values.map(toLiteral).join(', ')})`;
+  // The first time a table's catalog is read too.
+  await client.query(`savepoint first; ${explained}; rollback to first`);
+  const result = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode; 'Execution Time': number }] }>(explained);
+  await client.query('rollback; deallocate asked');
+  const [told] = result.rows[0]?.['QUERY PLAN'] ?? [];
+  if (told === undefined) throw new Error('no plan');
+  const nodes = nodesOf(told.Plan).filter((node) => node['Actual Loops'] > 0);
+  const relations = nodes.flatMap((node) => node['Relation Name'] ?? []);
+  return {
+    blocks: told.Plan['Shared Hit Blocks'] + told.Plan['Shared Read Blocks'],
+    millis: told['Execution Time'],
+    wholly: nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'] ?? ''),
+    months: [...new Set(relations.filter((name) => /_\d{4}_\d\d$/.test(name)))],
+  };
+}
+
+const nodesOf = (node: PlanNode): PlanNode[] => [node, ...(node.Plans ?? []).flatMap(nodesOf)];
+
+function toLiteral(value: unknown): string {
+  if (Array.isArray(value)) return `'{${value.join(',')}}'`;
+  return typeof value === 'string' ? `'${value}'` : String(value);
+}
