@@ -24,13 +24,18 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
     case 'DeleteKey':
       return foreseeDeletion(action, world);
     case 'OpenDatabase': {
-      const view = world.instances.get(action.instance);
-      return view === undefined
-        ? []
-        : [{ fact: 'opened', instance: action.instance, time: view.time, claims: view.claims, sums: view.sums }];
+      const { instance } = action;
+      const view = world.instances.get(instance);
+      if (view === undefined) return [];
+      const { time, released, claims, sums } = view;
+      return [{ fact: 'opened', instance, time, released, claims, sums }];
     }
     case 'CloseInstance':
       return [{ fact: 'closed', instance: action.instance }];
+    case 'RecordRelease':
+      return [{ fact: 'released', instance: action.instance, plan: action.plan, ids: action.ids }];
+    case 'ForgetRelease':
+      return [{ fact: 'released', instance: action.instance, plan: action.plan, ids: [] }];
     case 'CloseStray':
       return [{ fact: 'strayClosed', instance: action.instance, uid: action.uid }];
     case 'PublishSnapshot':

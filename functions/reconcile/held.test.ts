@@ -102,24 +102,82 @@ test('the name of an earlier plan lets no other go ahead, neither a larger one n
   expect(await aliases()).toHaveLength(39);
 });
 
-test('what a run that died left of it is held under a name of its own', async () => {
+/** Somebody let it go ahead, and the run that did it was killed at its write number `step`. */
+const dying = async (step: number, run: () => Promise<unknown>) => {
+  let left = step;
+  const dies = () => {
+    left -= 1;
+    if (left <= 0) throw new Error('killed');
+  };
+  bed.onDatabase = (method) => {
+    if (['retire', 'release', 'writePolicies', 'retireValues', 'claim'].includes(method)) dies();
+  };
+  bed.cluster.inject(({ verb }) => {
+    if (verb !== 'get' && verb !== 'list') dies();
+    return undefined;
+  });
+  await run();
+  bed.onDatabase = () => undefined;
+  bed.cluster.inject(() => undefined);
+  bed.restart();
+  return left <= 0;
+};
+
+test('a released removal that dies half-way goes on with the next run, wherever it dies, and needs no second release', async () => {
+  for (let step = 1; ; step += 1) {
+    bed = createBed();
+    await bed.apply(...makeSecrets(), makeInstance());
+    await many(16);
+    await lose(0, 12);
+    await annotate('release-deletions', await heldName());
+    const died = await dying(step, () => bed.sweep());
+    const report = await bed.sweep();
+    expect({ step, held: report.held, failed: report.failed }).toEqual({ step, held: undefined, failed: {} });
+    expect(await aliases()).toHaveLength(4);
+    expect({ step, actions: (await bed.sweep()).actions }).toEqual({ step, actions: {} });
+    if (!died) break;
+  }
+});
+
+test('keys of users, too, that a released run did not get to are removed by the next', async () => {
+  const names = Array.from({ length: 16 }, (_, index) => `u${index}`);
+  for (const step of [1, 2, 9, 14]) {
+    bed = createBed();
+    await bed.apply(...makeSecrets(), makeInstance(), ...names.map((name) => makeUser({}, name)));
+    await bed.sweep();
+    for (const name of names.slice(0, 12)) await bed.edit(users, name, { spec: { autoCreateKey: false } });
+    await annotate('release-deletions', await heldName());
+    expect(await dying(step, () => bed.sweep())).toBe(true);
+    expect((await bed.sweep()).held).toBeUndefined();
+    expect((await aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(4);
+  }
+});
+
+test('what is lost while a released removal waits to go on is held by itself: the leave is for what was named, and ends with it', async () => {
+  await many(60);
+  await lose(0, 20);
+  await annotate('release-deletions', await heldName());
+  await dying(8, () => bed.sweep());
+  const left = (await aliases()).length;
+  expect(left).toBeGreaterThan(40);
+  await lose(20, 41);
+  expect(await bed.sweep()).toMatchObject({ held: [{ count: 21, of: 40 }], actions: { ForgetRelease: 1 } });
+  expect(await aliases()).toHaveLength(40);
+  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  expect((await bed.database().instance(uid)).released).toBeUndefined();
+});
+
+test('whoever takes the annotation away stops what is left of it', async () => {
   await many(40);
   await lose(0, 30);
   await annotate('release-deletions', await heldName());
-  let left = 5;
-  bed.onDatabase = (method) => {
-    if (method !== 'retire') return;
-    left -= 1;
-    if (left < 0) throw new Error('killed');
-  };
-  await bed.sweep();
-  bed.onDatabase = () => undefined;
-  expect(await aliases()).toHaveLength(35);
-  const rest = await heldName();
-  expect(await aliases()).toHaveLength(35);
-  await annotate('release-deletions', rest);
-  await bed.sweep();
-  expect(await aliases()).toHaveLength(10);
+  await dying(6, () => bed.sweep());
+  const left = (await aliases()).length;
+  await annotate('release-deletions', null);
+  const report = await bed.sweep();
+  expect(report.actions).toMatchObject({ ForgetRelease: 1 });
+  expect(report.held).toMatchObject([{ count: left - 10 }]);
+  expect(await aliases()).toHaveLength(left);
 });
 
 test('keys that users would lose at once are held too: a share of an instance, which its annotation changes', async () => {

@@ -2,7 +2,7 @@
 import type { Nano } from '#core/money.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Claim, Holder, InstanceState, LiveValue } from '#core/ports/registry.ts';
+import type { Claim, Holder, InstanceState, LiveValue, Releases } from '#core/ports/registry.ts';
 import { type Collection, keep } from './observe/own.ts';
 import type { PartName } from './workload/parts.ts';
 import type { PartView } from './workload/wanted.ts';
@@ -34,10 +34,18 @@ export type Fact =
       readonly instance: Path;
       readonly time: Millis;
       readonly adopted?: InstanceState['adopted'];
+      readonly released: Releases;
       readonly claims: ReadonlyMap<string, Claim>;
       readonly sums: ReadonlyMap<string, Nano>;
     }
   | { readonly fact: 'closed'; readonly instance: Path }
+  /** No ids: it is done. */
+  | {
+      readonly fact: 'released';
+      readonly instance: Path;
+      readonly plan: string;
+      readonly ids: ReadonlyArray<string>;
+    }
   | { readonly fact: 'strayClosed'; readonly instance: Path; readonly uid: string }
   | { readonly fact: 'unreachable'; readonly instance: Path; readonly reason: string; readonly message: string }
   | { readonly fact: 'claim'; readonly instance: Path; readonly key: string; readonly claim: Claim }
@@ -138,11 +146,14 @@ function changesOf(
         database: { ok: true, message: database.message, opened: true },
         time: fact.time,
         ...(fact.adopted === undefined ? {} : { adopted: fact.adopted }),
+        released: fact.released,
         claims: new Map(fact.claims),
         sums: new Map(fact.sums),
       };
     case 'closed':
       return { claims: new Map() };
+    case 'released':
+      return { released: releasesAfter(view.released, fact) };
     case 'strayClosed':
       return { strays: view.strays.filter(({ uid }) => uid !== fact.uid) };
     case 'unreachable':
@@ -158,6 +169,11 @@ function changesOf(
     case 'workloadRefused':
       return { workload: { ...workload, refused: fact.problem } };
   }
+}
+
+function releasesAfter(before: Releases, { plan, ids }: Extract<Fact, { readonly fact: 'released' }>): Releases {
+  const others = [...before].filter(([name]) => name !== plan);
+  return new Map(ids.length === 0 ? others : [...others, [plan, new Set(ids)]]);
 }
 
 /** In place: there may be a hundred thousand of them. */

@@ -487,6 +487,36 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
       const { to } = await registry.migrate();
       expect(await registry.migrate()).toEqual({ from: to, to });
     });
+
+    describe('released removals', () => {
+      const released = async () => (await registry.instance(INSTANCE.uid)).released;
+
+      test('are remembered by the name of their plan, each instance its own, until they are done', async () => {
+        expect(await released()).toBeUndefined();
+        await registry.release(INSTANCE.uid, 'first', ['a', 'b']);
+        await registry.release(INSTANCE.uid, 'second', ['c']);
+        await registry.release(INSTANCE.uid, 'first', ['a', 'd']);
+        expect(await released()).toEqual(
+          new Map([
+            ['first', new Set(['a', 'd'])],
+            ['second', new Set(['c'])],
+          ]),
+        );
+        expect((await registry.instance(OTHER.uid)).released).toBeUndefined();
+        await registry.release(INSTANCE.uid, 'first', []);
+        await registry.release(INSTANCE.uid, 'first', []);
+        expect(await released()).toEqual(new Map([['second', new Set(['c'])]]));
+        await registry.release(INSTANCE.uid, 'second', []);
+        expect(await released()).toBeUndefined();
+      });
+
+      test('are forgotten with their instance', async () => {
+        await registry.release(INSTANCE.uid, 'first', ['a']);
+        await registry.closeInstance(INSTANCE.uid);
+        await registry.openInstance(INSTANCE);
+        expect(await released()).toBeUndefined();
+      });
+    });
   });
 }
 

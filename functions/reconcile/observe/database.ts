@@ -9,7 +9,7 @@ import {
 } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Claim, InstanceState, Registry } from '#core/ports/registry.ts';
+import type { Claim, InstanceState, Registry, Releases } from '#core/ports/registry.ts';
 import { judgeDatabaseSecret } from '#core/rules/instance-secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ledgerAskedFor } from '../plan/ledger.ts';
@@ -23,6 +23,7 @@ interface ReachedDatabase {
   readonly database: DatabaseView;
   readonly time: Millis;
   readonly adopted?: InstanceState['adopted'];
+  readonly released: Releases;
   readonly claims: Map<string, Claim>;
   readonly sums: InstanceDraft['sums'];
   readonly link: Link | undefined;
@@ -31,6 +32,7 @@ interface ReachedDatabase {
 const unreached = (problem: Problem, time: Millis): ReachedDatabase => ({
   database: { ok: false, ...problem },
   time,
+  released: new Map(),
   claims: new Map(),
   sums: new Map(),
   link: undefined,
@@ -56,7 +58,7 @@ export async function reachDatabase(
     return unreached({ reason: 'DatabaseUnreachable', message: away.message }, now);
   try {
     const claims = await readClaims(registry, metadata.uid);
-    const { now: time, adopted } = await registry.instance(metadata.uid);
+    const { now: time, adopted, released = new Map() } = await registry.instance(metadata.uid);
     // What is settled is booked before it is summed up; a database that is away was found so already.
     const places = 'reason' in found || store === undefined ? undefined : { store, connection: found.connection };
     if (acts && places !== undefined && claims.size > 0) await flush(look, metadata.uid, places);
@@ -65,7 +67,7 @@ export async function reachDatabase(
     if (store !== undefined) memory.stores.set(metadata.uid, store);
     memory.away.delete(metadata.uid);
     const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
-    return { database, time, ...(adopted === undefined ? {} : { adopted }), claims, sums, link };
+    return { database, time, ...(adopted === undefined ? {} : { adopted }), released, claims, sums, link };
   } catch (error) {
     memory.opened.delete(key);
     const isAway = error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing);
@@ -79,7 +81,7 @@ export async function reachDatabase(
       why: reasonOf(error),
     });
     const database = { ok: true, message: where, opened: false } as const;
-    return { database, time: now, claims: new Map(), sums: new Map(), link };
+    return { database, time: now, released: new Map(), claims: new Map(), sums: new Map(), link };
   }
 }
 

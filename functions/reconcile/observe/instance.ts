@@ -48,6 +48,7 @@ export async function observeInstance(
     database: reached.database,
     time: reached.time,
     ...(reached.adopted === undefined ? {} : { adopted: reached.adopted }),
+    released: reached.released,
     strays: [],
     store: health,
     entryProblems: entryProblems(object, secrets),

@@ -10,6 +10,7 @@ import {
   type LiveValue,
   type PolicyWrite,
   type Registry,
+  type Releases,
   SAME_PLACE,
 } from '#core/ports/registry.ts';
 
@@ -35,6 +36,7 @@ interface Instance extends InstanceRow {
   open: boolean;
   adopted?: { readonly from: string; readonly at: number };
   adoptedBy?: string;
+  released?: Releases;
   /** What lived when it was closed. */
   closedWith: ReadonlyArray<{ readonly row: Row; readonly values: ReadonlyArray<LiveValue> }>;
 }
@@ -97,8 +99,18 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       return { won: true, claim: toClaim(row) };
     },
     instance: async (uid) => {
-      const adopted = instances.get(uid)?.adopted;
-      return { now: clock.now(), ...(adopted === undefined ? {} : { adopted }) };
+      const { adopted, released } = instances.get(uid) ?? {};
+      return {
+        now: clock.now(),
+        ...(adopted === undefined ? {} : { adopted }),
+        ...(released === undefined || released.size === 0 ? {} : { released }),
+      };
+    },
+    release: async (uid, plan, ids) => {
+      const instance = instances.get(uid);
+      if (instance === undefined) return;
+      const others = [...(instance.released ?? [])].filter(([name]) => name !== plan);
+      instance.released = new Map(ids.length === 0 ? others : [...others, [plan, new Set(ids)]]);
     },
     openInstances: async (cluster) =>
       [...instances.values()]
@@ -137,6 +149,7 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     const closing = live(uid);
     if (instance?.open === true) {
       instance.open = false;
+      instance.released = new Map();
       instance.closedWith = closing.map((row) => ({ row, values: [...row.values.values()] }));
     }
     closing.forEach(retire);

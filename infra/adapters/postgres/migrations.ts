@@ -185,4 +185,17 @@ create table gateway_operator.dropped_month (
 );
 `,
   },
+  {
+    version: 6,
+    name: 'removals that were released and are not done yet',
+    sql: `
+-- Scopes and uids of keys, by the name of the plan that removes them.
+create table gateway_operator.release (
+  instance_uid text not null,
+  plan text not null,
+  ids text[] not null,
+  primary key (instance_uid, plan)
+);
+`,
+  },
 ];
