@@ -82,6 +82,9 @@ export type DatabaseView =
   | { readonly ok: true; readonly message: string; readonly opened: boolean }
   | ({ readonly ok: false } & Problem);
 
+/** The condition of an instance whose old snapshots could not be deleted. */
+export const SNAPSHOTS_LEFT = 'SnapshotsLeft';
+
 export interface SnapshotView {
   readonly hash: string;
   readonly name: string;

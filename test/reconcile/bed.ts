@@ -54,8 +54,8 @@ export interface Bed {
   knative: boolean;
   /** `nobody`: the platform serves no instance itself. */
   servedAt: string | 'nobody' | undefined;
-  /** Called before each call to a database: throw to fail it. */
-  onDatabase: (method: string) => void | Promise<void>;
+  /** Called before each call to a database: throw to fail it; `lost`: it happens, and its answer never arrives. */
+  onDatabase: (method: string) => Lost | Promise<Lost>;
   readonly app: Hono;
   /** A process that knows nothing of the ones before. */
   restart(): void;
@@ -81,6 +81,9 @@ export interface Bed {
   /** Writes to the cluster so far. */
   writes(): number;
 }
+
+// biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
+type Lost = 'lost' | void;
 
 export type Status = Readonly<Record<string, unknown>> & {
   readonly conditions?: ReadonlyArray<{
@@ -122,8 +125,10 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
         return async (...args: unknown[]) => {
           if (refused.has(dbname))
             throw new DatabaseUnreachable(`PostgreSQL at db:5432/${dbname} refused the connection`);
-          await bed.onDatabase(String(method));
-          return call(...args);
+          const fate = await bed.onDatabase(String(method));
+          const answer = await call(...args);
+          if (fate === 'lost') throw new DatabaseUnreachable(`PostgreSQL at db:5432/${dbname} closed the connection`);
+          return answer;
         };
       },
     });

@@ -4,7 +4,7 @@ import { snapshotName } from '#core/names.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { OWNED, OWNED_LABEL } from '#crds/group.ts';
-import type { SnapshotView } from '../world.ts';
+import { SNAPSHOTS_LEFT, type SnapshotView } from '../world.ts';
 import type { Look } from './look.ts';
 
 export async function observeSnapshot(
@@ -18,7 +18,8 @@ export async function observeSnapshot(
     labels?.[OWNED_LABEL] === OWNED && ownerReferences?.some(({ uid }) => uid === metadata.uid) === true;
   const there = await deps.cluster.get(RESOURCES.configMaps, metadata.namespace, name);
   const published = there !== undefined && isOurs(there);
-  const steady = published && status?.snapshotHash === hash;
+  const isTidy = status?.conditions?.some(({ type }) => type === SNAPSHOTS_LEFT) !== true;
+  const steady = published && isTidy && status?.snapshotHash === hash;
   const all = steady
     ? []
     : await deps.cluster.list(RESOURCES.configMaps, {

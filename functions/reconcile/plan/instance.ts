@@ -1,7 +1,7 @@
 // What brings an instance to what its spec says? Finalizer, database, snapshot, and what runs its gateway.
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
 import type { Action } from '../action.ts';
-import { type InstanceView, idOf, pathOf } from '../world.ts';
+import { type InstanceView, idOf, pathOf, type SnapshotView } from '../world.ts';
 import { about } from './about.ts';
 import { hasFinalizer, isDeleted, planInstanceDeletion } from './deletion.ts';
 import { ledgerAskedFor, planStrays } from './ledger.ts';
@@ -51,16 +51,18 @@ function planSnapshot(view: InstanceView, outlook: Outlook): Action[] {
       },
     ];
   }
-  // While a rollout is under way, Pods of any earlier one may still have to start.
-  if (!outlook.judge(view).workload.isCurrent) return [];
+  return superfluous(view, outlook).map(({ name, uid }) => ({
+    action: 'DeleteSnapshot',
+    ...about(object, `${snapshot.name} took the place of ${name}`),
+    snapshot: name,
+    uid,
+  }));
+}
+
+/** While a rollout is under way, Pods of any earlier one may still have to start. */
+export function superfluous(view: InstanceView, outlook: Outlook): SnapshotView['older'] {
+  const { object, snapshot } = view;
+  if (!snapshot.published || !outlook.judge(view).workload.isCurrent) return [];
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;
-  return snapshot.older
-    .slice(KEPT - 1)
-    .filter(({ name }) => name !== inUse)
-    .map(({ name, uid }) => ({
-      action: 'DeleteSnapshot',
-      ...about(object, `${snapshot.name} took its place`),
-      snapshot: name,
-      uid,
-    }));
+  return snapshot.older.slice(KEPT - 1).filter(({ name }) => name !== inUse);
 }

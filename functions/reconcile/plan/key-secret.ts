@@ -4,7 +4,7 @@ import { IMPORT_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } f
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { SecretShape } from '../action.ts';
-import type { PresentSecret, SecretView } from '../world.ts';
+import type { KeyView, PresentSecret, SecretView } from '../world.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
@@ -105,6 +105,13 @@ function isImport({ annotations, data }: PresentSecret, { metadata, status }: Vi
 
 /** What is ours is deleted only while it has our label too (DESIGN 6, law 4). */
 export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
+
+/** The key's Secret of the name before, beside the one that took its place. */
+export function leftoverOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
+  const previous = present(view.previous);
+  if (previous === undefined || previous.uid === secret.uid) return undefined;
+  return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;
+}
 
 /** What differs between the Secret and its shape, in words; undefined when nothing does. Labels and annotations of others stay. */
 export function driftOf(secret: PresentSecret, shape: SecretShape): string | undefined {

@@ -7,7 +7,7 @@ import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
 import { hashesOf, instancePathOf, type KeyView } from '../world.ts';
 import { judgeModels, whyNotKey } from './judge-member.ts';
-import { displayOf, isOurs, present } from './key-secret.ts';
+import { displayOf, isOurs, leftoverOf, present } from './key-secret.ts';
 import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf } from './policies.ts';
 import { judgeRotation, toldOfRotation } from './rotation.ts';
@@ -91,12 +91,19 @@ export function secretStatus(
   outlook: Outlook,
 ): Pick<VirtualKeyStatus, 'keySecretRef' | 'keyValue' | 'keyID'> {
   const before = view.object.status ?? {};
-  const secret = present(view.secret);
+  // Where the one of the new name could not be made, the one of the name before is still the key's.
+  const secret = present(view.secret) ?? present(view.previous);
   const mode = modeOf(view, outlook);
   const shows = secret?.hash !== undefined && live?.includes(secret.hash) === true && isOurs(secret, view.object, live);
   if (shows && secret?.hash !== undefined) {
     const value = secret.data.get('key') ?? '';
-    return { keySecretRef: secret.name, keyID: secret.hash, keyValue: mode === 'Full' ? value : displayOf(value) };
+    // Not before the one of the name before is gone: who forgets it leaves it behind.
+    const left = leftoverOf(view, secret);
+    return {
+      keySecretRef: left?.name ?? secret.name,
+      keyID: secret.hash,
+      keyValue: mode === 'Full' ? value : displayOf(value),
+    };
   }
   const { keySecretRef, keyID, keyValue } = before;
   const isLost = live !== undefined && view.secret.state !== 'unread';

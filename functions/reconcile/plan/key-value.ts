@@ -7,7 +7,7 @@ import { askedFor, overlapOf } from '#core/rotation.ts';
 import type { Action, SecretShape } from '../action.ts';
 import { aliasOf, currentHashesOf, hashesOf, instancePathOf, type KeyView, type PresentSecret } from '../world.ts';
 import { about } from './about.ts';
-import { driftOf, isLabelled, isMadeFor, isOurs, present, shapeOf } from './key-secret.ts';
+import { driftOf, isLabelled, isMadeFor, isOurs, leftoverOf, present, shapeOf } from './key-secret.ts';
 import { endedOf, isOverlapping, othersOf, whyRotate } from './rotation.ts';
 
 export interface KeyValuePlan {
@@ -104,9 +104,8 @@ function isToWork(view: KeyView, secret: PresentSecret, live: ReadonlyArray<stri
 
 /** The Secret of the name before, once the new one is there. */
 function planPrevious(view: KeyView, secret: PresentSecret): Action[] {
-  const previous = present(view.previous);
-  if (previous === undefined || previous.uid === secret.uid) return [];
-  if (!isLabelled(previous) || !isOurs(previous, view.object, [])) return [];
+  const previous = leftoverOf(view, secret);
+  if (previous === undefined) return [];
   const why = `its Secret is now called "${secret.name}"`;
   return [{ action: 'DeleteSecret', ...on(view, why), secret: previous.name, uid: previous.uid }];
 }

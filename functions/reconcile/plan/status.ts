@@ -7,9 +7,19 @@ import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { Team, TeamStatus } from '#crds/team.ts';
 import type { User, UserStatus } from '#crds/user.ts';
 import type { Action } from '../action.ts';
-import { hashesOf, type InstanceView, instancePathOf, type Malformed, type OwnObject, pathOf } from '../world.ts';
+import {
+  hashesOf,
+  type InstanceView,
+  idOf,
+  instancePathOf,
+  type Malformed,
+  type OwnObject,
+  pathOf,
+  SNAPSHOTS_LEFT,
+} from '../world.ts';
 import { isDeleted } from './deletion.ts';
 import { type Held, toHeldMessage } from './hold.ts';
+import { superfluous } from './instance.ts';
 import { judgeModels, whyNotKey, whyNotScope } from './judge-member.ts';
 import { secretStatus } from './key-status.ts';
 import { judgeLedger } from './ledger.ts';
@@ -24,7 +34,7 @@ export function planInstanceStatus(view: InstanceView, outlook: Outlook, held: R
   const judged = outlook.judge(view);
   const conditions = isDeleted(object)
     ? [toDeleting(view)]
-    : [...judged.conditions, ...judgeLedger(view), ...judgeHeld(view, held)];
+    : [...judged.conditions, ...judgeLedger(view), ...judgeLeft(view, outlook), ...judgeHeld(view, held)];
   const before = object.status;
   // What is served, not what is published: while a rollout is under way that is the one before.
   const hash = snapshot.published && judged.workload.isCurrent ? snapshot.hash : before?.snapshotHash;
@@ -40,8 +50,17 @@ export function planInstanceStatus(view: InstanceView, outlook: Outlook, held: R
 }
 
 /** Conditions that are there only while there is something to say. Only a run that sees all members sees what is held. */
-const PASSING = ['LedgerAdopted'];
+const PASSING = ['LedgerAdopted', SNAPSHOTS_LEFT];
 const HELD = 'DeletionsHeld';
+
+/** What the run wanted to delete and still sees. While it is told, the next run looks for them again. */
+function judgeLeft(view: InstanceView, outlook: Outlook): ReadonlyArray<Judgement> {
+  const left = superfluous(view, outlook).map(({ name }) => `"${name}"`);
+  if (left.length === 0) return [];
+  const failure = outlook.world.failures.get(idOf(view.object.kind, view.object.metadata)) ?? 'not done yet';
+  const message = `nothing needs ConfigMap ${left.join(', ')} any more, and it is still there: ${failure}`;
+  return [{ type: SNAPSHOTS_LEFT, status: 'True', reason: 'SnapshotNotDeleted', message }];
+}
 
 function judgeHeld({ object, complete }: InstanceView, all: ReadonlyArray<Held>): ReadonlyArray<Judgement> {
   const held = all.filter(({ instance }) => complete && instance === pathOf(object.metadata));

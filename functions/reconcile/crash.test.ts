@@ -1,0 +1,97 @@
+// Does one more run bring the world to where it belongs, wherever the run before it was cut short or a call of it failed?
+import { afterAll, describe, expect, test } from 'vitest';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { differenceOf, endOf } from '../../test/reconcile/laws/end.ts';
+import { type Scenario, scenarios } from '../../test/reconcile/laws/scenarios.ts';
+import { type ActionName, SIGNS } from './action.ts';
+
+const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
+const READS = ['claims', 'instance', 'openInstances', 'sums', 'find'];
+
+/** How a call ends badly: it did not happen, or it happened and nobody heard of it; and whether the process lives on. */
+const ACCIDENTS = [
+  { name: 'fails before its effect', after: false, dies: false },
+  { name: 'has its effect and its answer is lost', after: true, dies: false },
+  { name: 'is where the process dies before its effect', after: false, dies: true },
+  { name: 'is where the process dies after its effect', after: true, dies: true },
+] as const;
+
+/** From now on the call number `step` that writes ends badly; 0: none. Answers how many there were, and mends it. */
+function breakCall(bed: Bed, step: number, { after, dies }: (typeof ACCIDENTS)[number]) {
+  let count = 0;
+  const meets = (): 'nothing' | 'lost' | 'killed' => {
+    count += 1;
+    if (count === step) return after ? 'lost' : 'killed';
+    return dies && count > step ? 'killed' : 'nothing';
+  };
+  bed.cluster.inject(({ verb }) => {
+    const fate = isWrite(verb) ? meets() : 'nothing';
+    if (fate === 'killed') throw new Error('killed');
+    return fate === 'lost' ? 'lost' : undefined;
+  });
+  bed.onDatabase = (method) => {
+    const fate = READS.includes(method) ? 'nothing' : meets();
+    if (fate === 'killed') throw new DatabaseUnreachable('PostgreSQL at db:5432/gateway closed the connection');
+    return fate === 'lost' ? 'lost' : undefined;
+  };
+  return () => {
+    bed.cluster.inject(() => undefined);
+    bed.onDatabase = () => undefined;
+    return count;
+  };
+}
+
+const prepared = async ({ prepare }: Scenario): Promise<Bed> => {
+  const bed = createBed();
+  await prepare(bed);
+  return bed;
+};
+
+/** Where it ends when nothing goes wrong, and what is done on the way. */
+async function undisturbed(scenario: Scenario) {
+  const bed = await prepared(scenario);
+  const count = breakCall(bed, 0, ACCIDENTS[0]);
+  const { actions, failed } = await bed.sweep();
+  const calls = count();
+  expect(failed).toEqual({});
+  bed.clock.pass(1000);
+  await bed.sweep();
+  return { kinds: Object.keys(actions) as ActionName[], calls, end: await endOf(bed) };
+}
+
+const broken = new Map<ActionName, string[]>();
+
+describe.each(scenarios)('when $name', (scenario) => {
+  test.each(ACCIDENTS)(
+    'and any one call of the run $name: one more run converges to the same world',
+    async (accident) => {
+      const { kinds, calls, end } = await undisturbed(scenario);
+      const met = new Set<string>();
+      for (let step = 1; step <= calls; step += 1) {
+        const bed = await prepared(scenario);
+        const mend = breakCall(bed, step, accident);
+        const cut = await bed.sweep();
+        mend();
+        for (const kind of Object.keys(cut.failed)) met.add(kind);
+        if (accident.dies) bed.restart();
+        bed.clock.pass(1000);
+        const { failed } = await bed.sweep();
+        expect({ step, failed }).toEqual({ step, failed: {} });
+        expect({ step, differs: differenceOf(await endOf(bed), end) }).toEqual({ step, differs: [] });
+        const quiet = bed.writes();
+        await bed.sweep();
+        expect({ step, writes: bed.writes() - quiet }).toEqual({ step, writes: 0 });
+        expect(await bed.works('sk-forged')).toBe(false);
+      }
+      // Each kind of action of the scenario was met by an accident of its own.
+      if (!accident.after) expect(kinds.filter((kind) => !met.has(kind))).toEqual([]);
+      for (const kind of kinds) broken.set(kind, [...(broken.get(kind) ?? []), scenario.name]);
+    },
+  );
+});
+
+afterAll(() => {
+  const never = (Object.keys(SIGNS) as ActionName[]).filter((kind) => !broken.has(kind));
+  expect(never, 'kinds of action that no scenario has').toEqual([]);
+});
