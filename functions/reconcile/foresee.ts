@@ -6,7 +6,7 @@ import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';
 import { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Action } from './action.ts';
 import type { Fact } from './learn.ts';
-import { dataOf, metadataOf, present } from './plan/key-secret.ts';
+import { dataOf, metadataOf, ownersAfter, present } from './plan/key-secret.ts';
 import { claimKey, type KeyView, type PresentSecret, pathOf, sumKey, type World } from './world.ts';
 
 /** Stands for what only doing can know: ids, and the hash of a value that is not made. */
@@ -180,8 +180,16 @@ function foreseeValues(
   const after = known([...before, { hash, createdAt: time, ...(asked === undefined ? {} : { asked }) }]);
   const secret = present(world.keys.get(pathOf(action))?.secret);
   if (action.action === 'AddValue' || secret === undefined) return [after];
-  const data = dataOf(action.shape, UNKNOWN);
-  return [after, { fact: 'secret', key: pathOf(action), which: 'secret', view: { ...secret, data, hash } }];
+  const metadata = metadataOf(secret, action.shape);
+  const view = {
+    ...secret,
+    data: dataOf(action.shape, UNKNOWN),
+    labels: merged(secret.labels, metadata.labels),
+    annotations: merged(secret.annotations, metadata.annotations),
+    owners: ownersAfter(secret.owners, action.shape),
+    hash,
+  };
+  return [after, { fact: 'secret', key: pathOf(action), which: 'secret', view }];
 }
 
 function foreseeSecret(

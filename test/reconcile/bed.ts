@@ -37,6 +37,8 @@ export interface BedOptions {
   readonly start?: number;
   /** A real cluster in place of the one in memory: as whoever prepares a test, and as reconcile. */
   readonly clusters?: { readonly ours: Cluster; readonly reconciles: Cluster };
+  /** Between the cluster in memory and all who use it. */
+  readonly through?: (memory: MemoryCluster) => Cluster;
 }
 
 export interface Bed {
@@ -97,14 +99,15 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed({ openDatabase, start = START, clusters, timer, tracer }: BedOptions = {}): Bed {
+export function createBed({ openDatabase, start = START, clusters, timer, tracer, through }: BedOptions = {}): Bed {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
   const values = new Set<string>();
   const serves = ({ group }: Resource) => group !== 'serving.knative.dev' || bed.knative;
   const memory = noting(createMemoryCluster({ clock, ids, serves }), values);
-  const cluster: Cluster = clusters?.ours ?? memory;
+  const seen = through?.(memory) ?? memory;
+  const cluster: Cluster = clusters?.ours ?? seen;
   const log = createMemoryLog();
   const metrics = createMetrics();
   const databases = new Map<string, Database>();
@@ -141,7 +144,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
   let seed = 0;
   const makeApp = () =>
     createReconcile({
-      cluster: clusters?.reconciles ?? memory,
+      cluster: clusters?.reconciles ?? seen,
       backends,
       platform: {
         servedAt: (instance) =>

@@ -2,14 +2,17 @@
 
 import type { Ledger } from '#core/ports/registry.ts';
 import type { ActionName, ActionOf } from '../action.ts';
+import type { Fact } from '../learn.ts';
 import { readClaims } from '../observe/database.ts';
 import { each } from '../observe/each.ts';
+import { readSecret } from '../observe/key-secrets.ts';
 import { type Link, openedKey } from '../observe/links.ts';
 import { clusterOf } from '../observe/strays.ts';
 import { readSums } from '../observe/sums.ts';
+import { present } from '../plan/key-secret.ts';
 import { ledgerAskedFor, refusalOf } from '../plan/ledger.ts';
 import { membersOf } from '../plan/outlook.ts';
-import { claimKey, instancePathOf, type Member, sumKey } from '../world.ts';
+import { claimKey, instancePathOf, type Member, pathOf, sumKey } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 import { movedMeanwhile, objectOf } from './objects.ts';
 
@@ -138,8 +141,21 @@ const addValue: Performer<'AddValue'> = (action, hands) =>
 const retireValues: Performer<'RetireValues'> = (action, hands) =>
   on(action, hands, async ({ registry }) => {
     const { instance, claim: key, scopeId, hashes, overlap } = action;
+    // A slow run never replaces what a faster one has published meanwhile by a value that is in no Secret any more.
+    const moved = overlap === undefined ? undefined : await publishedMeanwhile(action, hands);
+    if (moved !== undefined) return stale(moved);
     return done({ fact: 'values', instance, key, values: await registry.retireValues(scopeId, hashes, overlap) });
   });
+
+/** The key's Secret as it is now, if it holds another value than was planned with. */
+async function publishedMeanwhile(at: ActionOf<'RetireValues'>, { deps, world }: Hands): Promise<Fact | undefined> {
+  const key = pathOf(at);
+  const planned = present(world.keys.get(key)?.secret);
+  if (planned === undefined) return undefined;
+  const view = await readSecret(deps, at.namespace, planned.name);
+  const same = view.state === 'present' && view.hash === planned.hash;
+  return same ? undefined : { fact: 'secret', key, which: 'secret', view };
+}
 
 /**
  * All policies of an instance in one transaction; the sums of recounted windows are read again. A policy that takes

@@ -24,19 +24,29 @@ export async function findGone(
   );
   const instance = pathOf(view.object.metadata);
   const gone = await each(suspects, WIDTH, async ([key, claim]) =>
-    (await isGone(deps, claim, key, instance)) ? [claim.scopeId] : [],
+    (await isGone(deps, claim, { key, instance, listed: claimed })) ? [claim.scopeId] : [],
   );
   return new Set(gone.flat());
 }
 
+interface Place {
+  readonly key: string;
+  readonly instance: string;
+  /** What the members that were listed claim, by their uid. */
+  readonly listed: ReadonlyMap<string, string>;
+}
+
 /** Whether nothing of the holder's uid claims this any more. Of an object that is malformed nothing is known: it stays. */
-async function isGone({ cluster }: ReconcileDeps, claim: Claim, key: string, instance: string): Promise<boolean> {
+async function isGone({ cluster }: ReconcileDeps, claim: Claim, at: Place): Promise<boolean> {
   const { namespace, name, uid } = claim.holder;
   const secret = retainedSecret(claim.policy);
   if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
   const found = await cluster.get(OWN[KINDS[claim.kind]], namespace, name);
-  if (found?.metadata.uid !== uid) return true;
+  if (found === undefined) return true;
   const own = toOwn(found)?.object;
-  if (own === undefined || own.kind === 'GatewayInstance') return false;
-  return instancePathOf(own) !== instance || aliasOf(own).key !== key;
+  const isSame = found.metadata.uid === uid;
+  if (own === undefined || own.kind === 'GatewayInstance') return !isSame;
+  if (instancePathOf(own) !== at.instance || aliasOf(own).key !== at.key) return true;
+  // Another of its name that the list does not show: it may bring along what proves that the claim is its own.
+  return !isSame && at.listed.has(own.metadata.uid);
 }

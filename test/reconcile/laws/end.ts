@@ -39,7 +39,11 @@ export function differenceOf(found: ReadonlyArray<string>, wanted: ReadonlyArray
 function toLine({ kind, metadata, ...rest }: KubeObject): string {
   const { namespace, name, labels, annotations, finalizers, ownerReferences, deletionTimestamp, generation } = metadata;
   const { observedGeneration, lastSyncTime: _, ...status } = (rest.status ?? {}) as Record<string, unknown>;
-  const seen = observedGeneration === undefined ? undefined : observedGeneration === generation;
+  const isSeen = (of: unknown) => (of === undefined ? undefined : of === generation);
+  const seen = isSeen(observedGeneration);
+  const conditions = (status.conditions ?? []) as ReadonlyArray<{ readonly observedGeneration?: number }>;
+  if (conditions.length > 0)
+    status.conditions = conditions.map((one) => ({ ...one, observedGeneration: isSeen(one.observedGeneration) }));
   const kept = { labels, annotations, finalizers, ownerReferences, deletionTimestamp, ...rest, status, seen };
   return `${kind} ${namespace}/${name} ${JSON.stringify(sorted(kept))}`;
 }
@@ -48,7 +52,7 @@ async function claimsOf(bed: Bed, { metadata }: KubeObject): Promise<string[]> {
   const claims = await bed.database().claims(metadata.uid ?? '');
   const scopes = new Map(claims.map(({ scopeId, kind, alias }) => [scopeId, `<${kind} ${alias}>`]));
   return claims.map(({ kind, alias, holder, values, policy }) => {
-    const live = values.filter(({ notAfter }) => notAfter === undefined).map(({ hash }) => hash);
+    const live = values.map(({ hash, notAfter }) => (notAfter === undefined ? hash : `${hash} for a while`));
     // Of members of a policy, as of those of any JSON, PostgreSQL keeps no order.
     const named = JSON.stringify(policy ?? null).replaceAll(/[0-9a-f-]{36}/g, (id) => scopes.get(id) ?? id);
     const said = JSON.stringify(sorted(JSON.parse(named)));

@@ -1,10 +1,10 @@
 // Does one more run bring the world to where it belongs, wherever the run before it was cut short or a call of it failed?
 import { afterAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
-import { differenceOf, endOf } from '../../test/reconcile/laws/end.ts';
-import { type Scenario, scenarios } from '../../test/reconcile/laws/scenarios.ts';
-import { type ActionName, SIGNS } from './action.ts';
+import { type ActionName, SIGNS } from '../../../functions/reconcile/action.ts';
+import { type Bed, createBed } from '../bed.ts';
+import { differenceOf, endOf } from './end.ts';
+import { type Scenario, scenarios } from './scenarios.ts';
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
 const READS = ['claims', 'instance', 'openInstances', 'sums', 'find'];

@@ -1,0 +1,76 @@
+// Which of two runs makes the next call? A small scheduler that lets one go on and holds the other, so that every order can be tried.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Bed } from '../bed.ts';
+
+type Who = 0 | 1;
+/** Before which calls a run may be held. */
+export type Points = 'calls' | 'writes';
+
+const READS = ['claims', 'instance', 'openInstances', 'sums', 'find'];
+
+/**
+ * Each run in a process of its own. The first makes as many calls as the first number says, then the second as many as the
+ * second says, and so on by turns; after the last number each goes on to its end. Answers how many points each has met.
+ */
+export async function interleave(
+  bed: Bed,
+  runs: readonly [() => Promise<unknown>, () => Promise<unknown>],
+  turns: ReadonlyArray<number>,
+  points: Points = 'calls',
+): Promise<readonly [number, number]> {
+  const whose = new AsyncLocalStorage<Who>();
+  const met: [number, number] = [0, 0];
+  const ended = [false, false];
+  let place = 0;
+  let active: Who = 0;
+  let left = turns[0] ?? Number.POSITIVE_INFINITY;
+  let changed = Promise.withResolvers<void>();
+  const yieldTo = (other: Who) => {
+    active = other;
+    place += 1;
+    left = turns[place] ?? Number.POSITIVE_INFINITY;
+    changed.resolve();
+    changed = Promise.withResolvers();
+  };
+  const other = (who: Who): Who => (who === 0 ? 1 : 0);
+  const point = async () => {
+    const who = whose.getStore();
+    if (who === undefined) return;
+    met[who] += 1;
+    for (;;) {
+      if (active !== who) await changed.promise;
+      else if (left > 0 || ended[other(who)]) break;
+      else yieldTo(other(who));
+    }
+    left -= 1;
+  };
+  bed.cluster.inject(async ({ verb }) => {
+    if (points === 'calls' || (verb !== 'get' && verb !== 'list')) await point();
+    return undefined;
+  });
+  bed.onDatabase = async (method) => {
+    if (points === 'calls' || !READS.includes(method)) await point();
+  };
+  const start = (who: Who) =>
+    whose.run(who, async () => {
+      const run = runs[who]();
+      bed.restart();
+      await run;
+      ended[who] = true;
+      if (active === who) yieldTo(other(who));
+    });
+  await Promise.all([start(0), start(1)]);
+  bed.cluster.inject(() => undefined);
+  bed.onDatabase = () => undefined;
+  return met;
+}
+
+/** At most so many of all pairs, evenly spread. */
+export function pairs(first: number, second: number, most: number): ReadonlyArray<readonly [number, number]> {
+  const all = Array.from({ length: first * second }, (_, index): readonly [number, number] => [
+    Math.floor(index / second) + 1,
+    (index % second) + 1,
+  ]);
+  const stride = Math.max(1, all.length / most);
+  return Array.from({ length: Math.min(most, all.length) }, (_, index) => all[Math.floor(index * stride)] ?? [1, 1]);
+}
