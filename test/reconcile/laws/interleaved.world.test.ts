@@ -1,15 +1,6 @@
 // Do runs that overlap, see old lists, or meet people at work end where one undisturbed run ends: one winner per alias, one value per key?
 import { describe, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  makeKey,
-  makeSecret,
-  RESOURCES,
-  teams,
-  users,
-  virtualKeys,
-} from '../bed.ts';
+import { type Bed, createBed, makeKey, makeSecret, RESOURCES, teams, users, virtualKeys } from '../bed.ts';
 import { differenceOf, endOf } from './end.ts';
 import { interleave, pairs } from './interleave.ts';
 import { file, lose, type Scenario, scenarios } from './scenarios.ts';
