@@ -1,20 +1,12 @@
 // What does the stack remember between two starts, and who may use the folder?
 import { createHash, randomBytes } from 'node:crypto';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { UsageError } from './options.ts';
+import { makeFolder, unusable } from './state-folder.ts';
 
 /** Written once, at the first start on a folder. */
 const Remembered = z.object({
@@ -39,10 +31,18 @@ export interface State {
   release(): Promise<void>;
 }
 
-/** Takes the folder for this process. Throws UsageError when another stack runs on it, or when it holds something else. */
+/** Takes the folder for this process. Throws UsageError when another stack runs on it, when it holds something else, or cannot be written to. */
 export async function openState(folder: string, reset: boolean): Promise<State> {
+  try {
+    return await open(folder, reset);
+  } catch (error) {
+    throw unusable(folder, error);
+  }
+}
+
+async function open(folder: string, reset: boolean): Promise<State> {
+  makeFolder(folder);
   refuseForeign(folder);
-  mkdirSync(folder, { recursive: true });
   const release = await lock(folder);
   if (reset) empty(folder);
   const file = join(folder, 'state.json');
@@ -90,7 +90,6 @@ function read(file: string): Remembered {
 
 /** A folder with other people's files is never taken, and so never emptied by --reset. */
 function refuseForeign(folder: string): void {
-  if (!existsSync(folder)) return;
   const names = readdirSync(folder);
   if (
     names.length === 0 ||

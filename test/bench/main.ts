@@ -22,7 +22,8 @@ npm run bench -- gateway       requests per second and CPU per request with ever
                                that name, BENCH_ROUNDS=2 for fewer rounds, BENCH_PROFILE=DIR for profiles of the gateway's CPU)
 npm run bench -- ledger        hold and settle on each store against bare round trips, a wiped store until it serves again, entries per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
-npm run bench -- hints         from apply to a usable key while runs of the CronJob hand over, three minutes on each cluster; only when asked for
+npm run bench -- hints         from apply to a usable key, by each trigger: runs of the CronJob that hand over (three minutes on each cluster),
+                               admission's hint (Node on both clusters, Workers), Knative's ApiServerSource; about ten minutes; only when asked for
 npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, a thousand have spent, a thousand are new; about ten minutes;
                                only when asked for (BENCH_KEYS=10000 for less)
 npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it, then each

@@ -1,0 +1,74 @@
+// How long from an apply until a key works? Applied one after the other, and watched as people would.
+import { setTimeout as pause } from 'node:timers/promises';
+import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
+import { watch } from '#adapters/kubernetes/watch.ts';
+import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
+import { users, virtualKeys } from '#crds/kinds.ts';
+import { put } from '../../../infra/local/manifests.ts';
+
+export interface Ground {
+  readonly request: KubeTransport;
+  readonly cluster: Cluster;
+}
+
+/** Milliseconds. Knative's adapter posts one event after the other, and our own writes are events too: much faster, and its queue is what is measured. */
+const EVERY = 1_000;
+const PATIENCE = 30_000;
+
+const connectionRef = { instanceRef: { name: 'sample', namespace: 'default' } };
+const budget = { maxBudget: '1', budgetDuration: '30d' };
+
+export const makeKey = (name: string): KubeObject => ({
+  apiVersion: virtualKeys.apiVersion,
+  kind: 'VirtualKey',
+  metadata: { name, namespace: 'default' },
+  spec: { keyAlias: name, ...budget, connectionRef },
+});
+
+/** Its key has the same name. */
+export const makeUser = (name: string): KubeObject => ({
+  apiVersion: users.apiVersion,
+  kind: 'User',
+  metadata: { name, namespace: 'default' },
+  spec: { userEmail: `${name}@example.com`, autoCreateKey: true, keyAlias: name, ...budget, connectionRef },
+});
+
+/** The waits, in milliseconds; fails where a key is not usable in time. The first few are not told: processes warm up. */
+export async function measure(
+  { request, cluster }: Ground,
+  count: number,
+  make: (name: string) => KubeObject,
+): Promise<number[]> {
+  const applied = new Map<string, number>();
+  const waits = new Map<string, number>();
+  const over = new AbortController();
+  const watching = watch(request, {
+    resource: virtualKeys,
+    signal: over.signal,
+    onEvent: ({ object }) => {
+      const { name } = object.metadata;
+      const at = applied.get(name);
+      const isActive = (object.status as { isActive?: boolean } | undefined)?.isActive === true;
+      if (isActive && at !== undefined && !waits.has(name)) waits.set(name, performance.now() - at);
+    },
+  });
+  const warmUp = 5;
+  for (let index = 0; index < count + warmUp; index += 1) {
+    const name = `m${index}`;
+    applied.set(name, performance.now());
+    await put(cluster, make(name), true);
+    await pause(EVERY);
+  }
+  for (const until = Date.now() + PATIENCE; waits.size < applied.size; await pause(50)) {
+    if (Date.now() > until) throw new Error(`of ${applied.size} keys only ${waits.size} were usable in time`);
+  }
+  over.abort();
+  await watching;
+  return [...applied.keys()].slice(warmUp).map((name) => waits.get(name) ?? Number.NaN);
+}
+
+/** The smallest that so large a share is not above. */
+export function quantile(values: ReadonlyArray<number>, share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+}

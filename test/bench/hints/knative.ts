@@ -1,0 +1,83 @@
+// How fast is Knative's ApiServerSource? Its own adapter on a real API server; the key is one that a User gets, because it cannot watch VirtualKeys.
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { DEPLOYABLES, writeBundles } from '../../../infra/build.ts';
+import { put } from '../../../infra/local/manifests.ts';
+import { startNode } from '../../platforms/node-process.ts';
+import { apply, applyKinds, sampleFor } from '../../platforms/world.ts';
+import { startPostgres } from '../../postgres.ts';
+import { eventually, run, temporaryFolder } from '../../stack.ts';
+import { makeUser, measure } from './keys.ts';
+
+const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
+const PATIENCE = 90_000;
+
+/** Why it cannot be measured here; undefined where it can. */
+export const whyNoKnative = (): string | undefined =>
+  existsSync(join(process.env.KUBEBUILDER_ASSETS ?? '', 'knative/apiserver_receive_adapter')) &&
+  existsSync(join(KIT, 'start-knative.sh'))
+    ? undefined
+    : 'no Knative in KUBEBUILDER_ASSETS, or no GATEWAY_OPERATOR_ENVTEST_KIT';
+
+export async function hintsOfKnative(count: number): Promise<number[]> {
+  const folder = temporaryFolder();
+  const state = join(folder, 'state');
+  const script = async (name: string, ...args: string[]) =>
+    (await promisify(execFile)(join(KIT, name), args)).stdout.trim();
+  const closing: Array<() => Promise<unknown>> = [];
+  try {
+    const [kubeconfig, postgres] = await Promise.all([script('start.sh', state), startPostgres()]);
+    closing.unshift(postgres.stop, () => promisify(execFile)(join(state, 'stop')));
+    await script('start-nodes.sh', state);
+    await script('start-knative.sh', state);
+    const { request, close } = await createKubeconfigTransport(kubeconfig);
+    closing.unshift(close);
+    const cluster = createCluster({ request });
+    await applyKinds(cluster);
+    await writeBundles(
+      folder,
+      DEPLOYABLES.filter(({ output }) => output === 'node/reconcile.mjs'),
+    );
+    const reconcile = await startNode(join(folder, 'node/reconcile.mjs'), {
+      KUBECONFIG: kubeconfig,
+      GATEWAY_PROCESSES: 'one',
+    });
+    closing.unshift(() => reconcile.stop());
+    await run('kubectl', ['apply', '-f', 'infra/kubernetes/access.yaml', '-f', 'infra/knative/operator.yaml'], {
+      KUBECONFIG: kubeconfig,
+    });
+    await script('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
+    const sample = sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9');
+    await apply(
+      cluster,
+      sample.filter(({ kind }) => kind === 'Secret' || kind === 'GatewayInstance'),
+    );
+    await fetch(reconcile.url, { method: 'POST' });
+    const isReady = async () => {
+      const args = ['-n', 'gateway-operator', 'get', 'apiserversource', 'changes', '-o', 'json'];
+      return /"type": "Ready"/.test((await run('kubectl', args, { KUBECONFIG: kubeconfig })).stdout);
+    };
+    await eventually(isReady, Boolean, PATIENCE);
+    const adapter = Number(await script('knative.sh', state, 'apiserver', 'gateway-operator/changes'));
+    closing.unshift(async () => process.kill(adapter));
+    // It posts what changes after its watch began, and nothing says when that was.
+    let touches = 0;
+    const isHeard = async () => {
+      touches += 1;
+      await put(cluster, makeUser(`early${touches}`), true);
+      const found = await Promise.all(
+        Array.from({ length: touches }, (_, index) => cluster.get(virtualKeys, 'default', `early${index + 1}`)),
+      );
+      return found.some((key) => (key?.status as { isActive?: boolean } | undefined)?.isActive === true);
+    };
+    await eventually(isHeard, Boolean, PATIENCE);
+    return await measure({ request, cluster }, count, makeUser);
+  } finally {
+    for (const close of closing) await close();
+  }
+}
