@@ -10,7 +10,8 @@ import { credentialNames, credentialsRequired, credentialsUnused } from './rules
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
 const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
-const HTTP_ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/][^\p{Z}\p{C}]*$/u;
+/** Without `user:password@`: what stands in a spec is read by everybody who may read the instance, and a gateway would not send it. */
+const HTTP_ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+([/?#][^\p{Z}\p{C}]*)?$/u;
 
 const price = (what: string) => Money.optional().describe(what);
 
@@ -34,7 +35,10 @@ export const GatewayParams = z.object({
       'Decides dialect and address in place of the provider in `model`. An unknown one with an `apiBase` is treated as OpenAI-compatible.',
     ),
   apiBase: text(2048)
-    .regex(HTTP_ADDRESS, 'is not an address; write it like "https://host/v1"')
+    .regex(
+      HTTP_ADDRESS,
+      'is not an address; write it like "https://host/v1", without a user name or password: those go into a Secret, by modelCredentials',
+    )
     .optional()
     .describe(
       "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",

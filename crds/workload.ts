@@ -6,7 +6,7 @@ import { Annotations, Labels, mapOf } from './map-of.ts';
 import { ruled } from './ruled.ts';
 import { externalNeedsUrl, oneValue, oneValueSource, resourceNames, scaleInOrder } from './rules.ts';
 
-const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#][^\p{Z}\p{C}?#]*$/u;
+const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+(\/[^\p{Z}\p{C}?#]*)?$/u;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/u;
 
 const keyOf = (what: string) =>
@@ -68,7 +68,10 @@ export const Workload = ruled(
         '`Knative` where it scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` takes Knative where it is installed; decided once and kept in `status.workloadType`.',
       ),
     url: text(2048)
-      .regex(ADDRESS, 'is not an address; write it like "https://host/path", without a query')
+      .regex(
+        ADDRESS,
+        'is not an address; write it like "https://host/path", without a query and without a user name or password',
+      )
       .optional()
       .describe('With `type: External` the address of the gateway, under which `/chat/completions` is served.'),
     image: z

@@ -130,6 +130,21 @@ export const gatewayInstances: readonly Case[] = [
   ]),
   refuse(
     'GatewayInstance',
+    'with a password in an address, where everybody reads it',
+    { [`${first}.gatewayParams.apiBase`]: 'https://user:password@host/v1' },
+    ['Malformed', `${params}.apiBase`],
+  ),
+  accept('GatewayInstance', 'with an @ behind the host of an address', {
+    [`${first}.gatewayParams.apiBase`]: 'http://host:8000/@me?v=1',
+  }),
+  refuse(
+    'GatewayInstance',
+    "with a password in its gateway's address",
+    { 'spec.workload': { type: 'External', url: 'https://user@host' } },
+    ['Malformed', 'spec.workload.url'],
+  ),
+  refuse(
+    'GatewayInstance',
     'with a price that is a number',
     { [`${first}.gatewayParams.inputCostPerMillionTokens`]: 2.5 },
     ['WrongType', `${params}.inputCostPerMillionTokens`],

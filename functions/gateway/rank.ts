@@ -96,7 +96,8 @@ export function createRank(
     const base = credentials.value.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials.value);
     if (base === undefined)
       return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
-    if (!/^https?:\/\/[^\s/]/.test(base)) return err('apiBase is not an http address');
+    if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
+      return err('apiBase is not an http address without user name and password');
     return ok({ entry, price, provider, dialect, base: base.replace(/\/+$/, ''), credentials: credentials.value });
   }
 }

@@ -90,6 +90,7 @@ describe('the address of a target', () => {
       { provider: 'bedrock', credentials: { awsRegion: { secret: 'evil', entry: 'x' } } },
     ],
     ['an apiBase that is no address', { apiBase: 'ftp://own' }],
+    ['an apiBase with a password in it, which would not be sent', { apiBase: 'http://user:password@own' }],
     ['a credential that is not there', { credentials: { apiKey: { secret: 'missing', entry: 'key' } } }],
     ['a credential that is empty', { credentials: { apiKey: { secret: 'empty', entry: 'key' } } }],
   ])('cannot be found for %s: 503, and the hold is given back', async (_, differences) => {
