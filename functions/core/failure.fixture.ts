@@ -19,6 +19,7 @@ export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code
     duration: '30d',
     resetAt: NOW + 1500,
     now: NOW,
+    needs: 1_200_000n,
   },
   budget_held: { code: 'budget_held', kind: 'key', name: 'billing' },
   rate_limit_exceeded: {

@@ -16,8 +16,42 @@ test('a request that is too dear for what is left is not told that the budget is
   const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
   expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" leaves too little for this request: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" leaves too little for this request, which costs at least 0.0012 dollars: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
   );
+});
+
+test('a request that is dearer than the whole budget is told so, with what it needs, and of nothing to wait for', () => {
+  const { status, error, headers } = toReply({ ...EXAMPLES.budget_exceeded, spent: 0n, needs: 20_000_000_000n });
+  expect(status).toBe(429);
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" is too small for this request, which costs at least 20 dollars: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
+  );
+  expect(headers).toEqual({ 'x-should-retry': 'false' });
+});
+
+test('a budget of nothing is told as that: there is nothing to wait for', () => {
+  const { error, headers } = toReply({ ...EXAMPLES.budget_exceeded, limit: 0n, spent: 0n, needs: 0n });
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" is 0 dollars per 30d: nothing may be spent. Raise maxBudget.',
+  );
+  expect(headers).toEqual({ 'x-should-retry': 'false' });
+});
+
+test('a request of more tokens than the limit of a minute is told how many, and when a whole minute is free', () => {
+  const { error, headers } = toReply({ ...EXAMPLES.rate_limit_exceeded, rate: 'tokens', limit: 100, needs: 4321 });
+  expect(error.message).toBe(
+    'The rate limit of key "billing" is reached: 100 tokens per minute. This request uses about 4321, so it waits until a whole minute is free. Try again in 12 s. Or send less, or set a smaller max_completion_tokens.',
+  );
+  expect(headers).toEqual({ 'retry-after': '12' });
+});
+
+test.each([
+  ['TeamNotFound', 'The team that this API key names is gone, so nobody would pay for it.'],
+  ['UserOfOtherInstance', 'The user that this API key names is not of this gateway, so nobody would pay for it.'],
+  ['TeamNotReady', 'The team that this API key names is not ready, so nobody would pay for it.'],
+  ['SomethingNew', 'This API key is blocked.'],
+])('a key that nobody blocked is told who is missing: %s', (unpaid, said) => {
+  expect(toReply({ code: 'key_blocked', kind: 'key', unpaid }).error.message).toContain(said);
 });
 
 test('nobody is told why the ledger is away', () => {

@@ -7,7 +7,8 @@ import type { RateKind } from './ports/rates.ts';
 export type Failure =
   | { readonly code: 'invalid_api_key' }
   | { readonly code: 'expired_api_key'; readonly at: Millis }
-  | { readonly code: 'key_blocked'; readonly kind: ScopeKind }
+  /** `unpaid`: nobody blocked it, but whom it names does not pay (`TeamNotFound`). */
+  | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly unpaid?: string }
   | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
   | { readonly code: 'model_not_found'; readonly model: string }
   | { readonly code: 'model_not_priced'; readonly model: string }
@@ -21,6 +22,8 @@ export type Failure =
       readonly duration: string;
       readonly resetAt: Millis;
       readonly now: Millis;
+      /** The least that this request can cost. */
+      readonly needs: Nano;
     }
   | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string; readonly of?: string }
   /** `scope` absent: all entries of the model are full. */
@@ -31,6 +34,8 @@ export type Failure =
       readonly rate: RateKind;
       readonly limit: number;
       readonly retryIn: Millis;
+      /** About how many tokens this request uses, where that is more than the limit. */
+      readonly needs?: number;
     }
   | { readonly code: 'invalid_request'; readonly message: string; readonly param?: string }
   | { readonly code: 'request_too_large'; readonly limit: number }
@@ -85,7 +90,7 @@ export function toReply(failure: Failure): FailureReply {
         },
       );
     case 'key_blocked':
-      return reply(failure, 403, `This ${OWNER[failure.kind]} is blocked. Ask whoever manages it to unblock it.`);
+      return reply(failure, 403, keyBlocked(failure));
     case 'model_access_denied':
       return reply(
         failure,
@@ -110,7 +115,8 @@ export function toReply(failure: Failure): FailureReply {
     case 'budget_exceeded':
       return reply(failure, 429, budgetExceeded(failure), {
         headers: {
-          'retry-after': String(seconds(failure.resetAt - failure.now)),
+          // No window is large enough for it: there is nothing to wait for.
+          ...(isHopeless(failure) ? {} : { 'retry-after': String(seconds(failure.resetAt - failure.now)) }),
           'x-should-retry': 'false',
         },
       });
@@ -208,10 +214,19 @@ function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>):
   const field = failure.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
+  const needs = `this request, which costs at least ${formatMoney(failure.needs)} dollars`;
   // A request can be too dear for a budget that is hardly touched: no wait makes it cheaper.
+  if (failure.limit === 0n) return `${budget} is ${limit}: nothing may be spent. Raise ${field}.`;
+  if (isHopeless(failure))
+    return `${budget} is too small for ${needs}: it is ${limit}. No wait changes that; send less, or raise ${field}.`;
   return failure.spent < failure.limit
-    ? `${budget} leaves too little for this request: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise ${field}.`
+    ? `${budget} leaves too little for ${needs}: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise ${field}.`
     : `${budget} is exceeded: ${limit}. ${reset}; raise ${field} to go on before that.`;
+}
+
+/** Not even a whole window pays for it. */
+function isHopeless({ needs, limit }: Extract<Failure, { code: 'budget_exceeded' }>): boolean {
+  return needs > limit || limit === 0n;
 }
 
 /** `key "billing"`, `model "gpt" of key "billing"`. */
@@ -220,12 +235,28 @@ function whose({ kind, name, of }: { readonly kind: ScopeKind; readonly name: st
 }
 
 function rateLimitExceeded(failure: Extract<Failure, { code: 'rate_limit_exceeded' }>): string {
-  const { scope, model, rate, limit, retryIn } = failure;
+  const { scope, model, rate, limit, retryIn, needs } = failure;
   const again = `Try again in ${seconds(retryIn)} s.`;
   // How much an entry takes is between the gateway and its provider.
   if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
-  return `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : MANY[rate]}. ${again}`;
+  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? ONE[rate] : MANY[rate]}.`;
+  if (needs === undefined) return `${reached} ${again}`;
+  return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }
+
+function keyBlocked({ kind, unpaid = '' }: Extract<Failure, { code: 'key_blocked' }>): string {
+  const [, who = '', why = ''] = /^(User|Team)(.*)$/.exec(unpaid) ?? [];
+  const state = UNPAID[why];
+  if (state === undefined) return `This ${OWNER[kind]} is blocked. Ask whoever manages it to unblock it.`;
+  return `The ${who.toLowerCase()} that this API key names ${state}, so nobody would pay for it. Ask whoever manages the key to mend that, or to name another.`;
+}
+
+/** What is wrong with whom a key names, by the end of the reason that its conditions give. */
+const UNPAID: Readonly<Record<string, string>> = {
+  NotFound: 'is gone',
+  OfOtherInstance: 'is not of this gateway',
+  NotReady: 'is not ready',
+};
 
 const ONE: Readonly<Record<RateKind, string>> = {
   requests: 'request per minute',

@@ -97,6 +97,7 @@ describe('a key', () => {
   test.each([
     ['expired', keyRecord({ expiresAt: NOW }), 401, 'expired_api_key'],
     ['blocked', keyRecord({ blocked: true }), 403, 'key_blocked'],
+    ['whose team is gone', keyRecord({ blocked: true, unpaid: 'TeamNotFound' }), 403, 'key_blocked'],
     ['of a blocked user', keyRecord({}, [scope('user', { blocked: true })]), 403, 'key_blocked'],
     ['of a blocked team', keyRecord({}, [scope('team', { blocked: true })]), 403, 'key_blocked'],
   ])('that is %s does not work, whatever the body', async (_, record, status, code) => {
@@ -198,7 +199,12 @@ describe('the budget', () => {
     const withLimit = (nano: number) => ({ keys: { [KEY]: keyRecord({ limit: (nano / 1e9).toFixed(9) }) } });
     for (const body of [CHAT, { ...CHAT, stream: true }]) {
       const poor = stage(withLimit(least(body) - 1));
-      expect(await codeOf(await poor.chat(body))).toEqual([429, 'budget_exceeded']);
+      const response = await poor.chat(body);
+      // Its whole budget is less: nothing to wait for.
+      expect(response.headers.get('retry-after')).toBeNull();
+      const { error } = Envelope.parse(await response.clone().json());
+      expect(error.message).toContain(`costs at least ${least(body) / 1e9} dollars`);
+      expect(await codeOf(response)).toEqual([429, 'budget_exceeded']);
       expect([poor.fake.requests.length, poor.ledger.held(), poor.ledger.settled.length]).toEqual([0, 0, 0]);
     }
     const enough = stage(withLimit(least(CHAT)));

@@ -37,6 +37,7 @@ function bearerOf(header: string | null): string | undefined {
 function judge(record: KeyRecord, now: number): Result<Caller, Failure> {
   const { key, scopes } = record;
   if (key.expiresAt !== undefined && key.expiresAt <= now) return err({ code: 'expired_api_key', at: key.expiresAt });
+  if (key.blocked && key.unpaid !== undefined) return err({ code: 'key_blocked', kind: 'key', unpaid: key.unpaid });
   const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
   if (blocked !== undefined) return err({ code: 'key_blocked', kind: blocked.kind });
   return ok(callerOf(record));

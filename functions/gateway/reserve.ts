@@ -50,7 +50,8 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     ranking?.settled();
     if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
-    return err({ failure: toFailure(held.failure, model, clock.now()), rates });
+    const needs = { money: least, tokens };
+    return err({ failure: toFailure(held.failure, { model, now: clock.now(), needs }), rates });
   };
 }
 
@@ -151,19 +152,35 @@ function tokensOf({ chat, candidates }: Grant): number {
 
 const named = ({ kind, name, of }: ScopePolicy) => ({ kind, name, ...(of === undefined ? {} : { of }) });
 
-function toFailure(refusal: HoldRefusal, model: string, now: number): Failure {
+interface Asked {
+  readonly model: string;
+  readonly now: number;
+  readonly needs: { readonly money: Nano; readonly tokens: number };
+}
+
+function toFailure(refusal: HoldRefusal, { model, now, needs }: Asked): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
       const { limit, spent, resetAt } = refusal;
       const duration = refusal.scope.budget?.duration ?? 'window';
-      return { code: 'budget_exceeded', ...named(refusal.scope), limit, spent, duration, resetAt, now };
+      return {
+        code: 'budget_exceeded',
+        ...named(refusal.scope),
+        limit,
+        spent,
+        duration,
+        resetAt,
+        now,
+        needs: needs.money,
+      };
     }
     case 'busy':
       return { code: 'budget_held', ...named(refusal.scope) };
     case 'limited': {
       const { scope, rate, limit, retryIn } = refusal;
       const whose = scope === undefined ? {} : { scope: { kind: scope.kind, name: scope.name } };
-      return { code: 'rate_limit_exceeded', ...whose, model, rate, limit, retryIn };
+      const tooMany = rate === 'tokens' && needs.tokens > limit ? { needs: needs.tokens } : {};
+      return { code: 'rate_limit_exceeded', ...whose, model, rate, limit, retryIn, ...tooMany };
     }
     case 'unavailable':
       return { code: 'ledger_unavailable', why: refusal.why };

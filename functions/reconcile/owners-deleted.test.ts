@@ -88,6 +88,26 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   ]);
   expect(await bed.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
   expect(await bed.ready(virtualKeys, 'alice')).toBe('True Ready');
+  // The gateway can say so too, and says no longer that somebody blocked it.
+  const instance = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  const policyOf = async () => {
+    const value = await bed.value('chat-key');
+    return (
+      await bed
+        .database()
+        .policies(instance)
+        .find(sha256(value ?? ''))
+    )?.key;
+  };
+  expect(await policyOf()).toMatchObject({ blocked: true, unpaid: 'TeamNotFound' });
+  await bed.edit(virtualKeys, 'chat', { spec: { blocked: true } });
+  await bed.sweep();
+  expect((await policyOf())?.unpaid).toBeUndefined();
+  await bed.edit(virtualKeys, 'chat', { spec: { blocked: false } });
+  await bed.apply(makeTeam());
+  await bed.sweep();
+  expect(await policyOf()).toMatchObject({ blocked: false });
+  expect((await policyOf())?.unpaid).toBeUndefined();
 });
 
 test.each([

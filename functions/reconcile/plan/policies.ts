@@ -48,12 +48,14 @@ function keyPolicy(key: VirtualKey, claim: Claim, outlook: Outlook): KeyPolicy |
   const payers = payersOf(key, outlook);
   if (payers.waiting) return undefined;
   const { namespace, name } = key.metadata;
+  const [unpaid] = payers.missing;
   const expiresAt = expiryOf(key, claim);
   const models = modelScopesOf(key, claim, outlook.hash);
   return {
     ...shared(key, claim),
     kind: 'key',
-    blocked: key.spec.blocked || payers.missing.length > 0,
+    blocked: key.spec.blocked || unpaid !== undefined,
+    ...(unpaid === undefined || key.spec.blocked ? {} : { unpaid: unpaid.rule }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
     object: { namespace, name },
     charges: payers.claims.map(({ scopeId }) => scopeId),
