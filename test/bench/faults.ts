@@ -1,8 +1,9 @@
 // `npm run bench -- faults`: many seeds of what test/ledger/faults.world.test.ts does with three, for longer.
 import { judge } from '../ledger/faults/aftermath.ts';
 import { APART, liveThrough } from '../ledger/faults/apart.ts';
+import { type Arrivals, measureArrivals } from '../ledger/faults/arrival.ts';
 import { makeBed, type StoreOfBed } from '../ledger/faults/bed.ts';
-import { recovered, type Seen } from '../ledger/faults/load.ts';
+import { recovered, type Seen, startLoad } from '../ledger/faults/load.ts';
 import { type Storm, weather } from '../ledger/faults/storm.ts';
 import { table } from './table.ts';
 
@@ -64,4 +65,32 @@ async function liveThroughAll(store: StoreOfBed, gateways: number): Promise<stri
   } finally {
     await bed.stop();
   }
+}
+
+/** From a reply's last byte until the store has its settlement or release, alone and beside twelve other clients. */
+export async function benchArrivals(): Promise<string> {
+  const limit = 10n ** 15n;
+  const bed = await makeBed(2, [limit, limit, limit]);
+  try {
+    const measured = bed.keys[1];
+    if (measured === undefined) throw new Error('there is no key');
+    const alone = await measureArrivals(bed, measured, 100);
+    const load = startLoad(bed, 12);
+    const beside = await measureArrivals(bed, measured, 100);
+    await load.end();
+    const rowsOf = (name: string, { settled, released }: Arrivals): string[][] => [
+      [name, 'settled', ...timesOf(settled)],
+      [name, 'released', ...timesOf(released)],
+    ];
+    const rows = [...rowsOf('alone', alone), ...rowsOf('beside 12 clients', beside)];
+    return table(['two gateways, Redis', 'ending', 'count', 'p50, ms', 'p99, ms', 'slowest, ms'], rows);
+  } finally {
+    await bed.stop();
+  }
+}
+
+function timesOf(times: ReadonlyArray<number>): string[] {
+  const sorted = [...times].sort((one, other) => one - other);
+  const at = (share: number): string => (sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(1);
+  return [`${sorted.length}`, at(0.5), at(0.99), at(1)];
 }

@@ -4,7 +4,7 @@ import { benchApply } from './admission/apply.ts';
 import { benchLookups } from './admission/lookups.ts';
 import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
-import { benchFaults, benchFaultsApart } from './faults.ts';
+import { benchArrivals, benchFaults, benchFaultsApart } from './faults.ts';
 import { benchGateway } from './gateway.ts';
 import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
@@ -27,7 +27,8 @@ npm run bench -- hints         from apply to a usable key, by each trigger: runs
 npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, a thousand have spent, a thousand are new; about ten minutes;
                                only when asked for (BENCH_KEYS=10000 for less)
 npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it, then each
-                               fault alone and how soon it is told; about nine minutes; only when asked for (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
+                               fault alone and how soon it is told, and how soon endings reach the store; about ten minutes; only when asked for
+                               (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
 npm run bench -- ten-million   blocks that each statement touches with ten million entries and a million keys; several minutes and 8 GB of disk;
                                only when asked for
 npm run bench -- --help        this text
@@ -37,7 +38,7 @@ Rounds alternate between what is compared, and medians are told: on a machine th
 
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
-  ['faults', [benchFaults, benchFaultsApart]],
+  ['faults', [benchFaults, benchFaultsApart, benchArrivals]],
   ['gateway', [benchGateway]],
   ['hostile', [benchHostile]],
   ['ledger', [benchLedger]],

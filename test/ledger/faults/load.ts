@@ -57,10 +57,13 @@ export async function recovered({ gateways }: Bed, keys: ReadonlyArray<Key>): Pr
   return seen;
 }
 
-export function ask(url: string, key: Key, isStream: boolean): Promise<Seen> {
+/** What makes the upstream fail. */
+export const FAILING = 'Fail.';
+
+export function ask(url: string, key: Key, isStream: boolean, content = 'Say words.'): Promise<Seen> {
   const began = performance.now();
   const body = JSON.stringify({
-    ...{ model: 'fault', messages: [{ role: 'user', content: 'Say words.' }], max_tokens: 40 },
+    ...{ model: 'fault', messages: [{ role: 'user', content }], max_tokens: 40 },
     ...(isStream ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
   const nothing = { key, code: undefined, completed: undefined };

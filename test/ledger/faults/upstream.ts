@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
+import { FAILING } from './load.ts';
 
 export interface Delivered {
   readonly input: number;
@@ -22,7 +23,9 @@ export async function startUpstream(): Promise<FaultUpstream> {
   const reported = new Map<string, Delivered>();
   let made = 0;
   const server = createServer(async (request, response) => {
-    const { stream } = JSON.parse(await text(request)) as { stream?: boolean };
+    const body = await text(request);
+    const { stream } = JSON.parse(body) as { stream?: boolean };
+    if (body.includes(FAILING)) return void response.writeHead(500).end('{}');
     made += 1;
     const id = `reply-${made}`;
     const size = { input: 5 + (made % 7), output: 2 + ((made * 7) % 19) };
