@@ -9,6 +9,8 @@ export const TOKEN = 'token';
 
 export interface TestUpstash {
   readonly url: string;
+  /** From now on what it is asked reaches nobody and is never answered; answers how to let it through again. */
+  lose(): () => void;
   stop(): void;
 }
 
@@ -17,10 +19,12 @@ export async function startUpstash({ connection }: Pick<TestRedis, 'connection'>
   const redis = new Redis({ host: connection.host, port: connection.port, protocol: 2 });
   // It may be killed: the next command says so.
   redis.on('error', () => undefined);
+  let isLosing = false;
   const server = createServer(async (request, response) => {
     const answer = (status: number, body: unknown) => response.writeHead(status).end(JSON.stringify(body));
     if (request.headers.authorization !== `Bearer ${TOKEN}`) return answer(401, { error: 'Unauthorized' });
     const words = JSON.parse(await text(request)) as [string, ...string[]];
+    if (isLosing) return;
     await redis.call(...words).then(
       (result) => answer(200, { result }),
       (error: Error) => answer(400, { error: error.message }),
@@ -29,6 +33,12 @@ export async function startUpstash({ connection }: Pick<TestRedis, 'connection'>
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    lose() {
+      isLosing = true;
+      return () => {
+        isLosing = false;
+      };
+    },
     stop() {
       server.closeAllConnections();
       server.close();

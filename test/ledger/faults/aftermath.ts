@@ -19,7 +19,7 @@ const MOST_HELD = 200n * PRICE.input + 40n * PRICE.output;
 /** Sentences on all that is wrong with the money when nothing is on its way any more; empty: all is right. */
 export async function judge(bed: Bed, seen: ReadonlyArray<Seen>): Promise<Aftermath> {
   const wrong: string[] = [];
-  const charged = await settled(bed);
+  const { charged, charges } = await settled(bed);
   const { spent, problems } = await (bed.kind === 'memory' ? askForCounters(bed) : compareCounters(bed));
   wrong.push(...problems);
   const billed = costOf(bed);
@@ -31,6 +31,8 @@ export async function judge(bed: Bed, seen: ReadonlyArray<Seen>): Promise<Afterm
     if (paid < whole) wrong.push(`${whole - paid} nano-dollars of completed replies were not charged`);
     if (paid > whole + doubtful) wrong.push(`${paid - whole - doubtful} nano-dollars too much were charged`);
     if (paid > key.limit + doubtful) wrong.push(`a limit of ${key.limit} was exceeded: ${paid}`);
+    if ((charges.get(key.scopeId) ?? 0n) !== paid)
+      wrong.push(`entries are ${paid}, their charges are ${charges.get(key.scopeId)}`);
     if (spent.get(key.scopeId) !== paid)
       wrong.push(`entries are ${paid}, their sum or counter is ${spent.get(key.scopeId)}`);
   }
@@ -54,27 +56,30 @@ const costOf =
     return size === undefined ? 0n : BigInt(size.input) * PRICE.input + BigInt(size.output) * PRICE.output;
   };
 
-/** What each scope was charged when nothing is on its way any more. */
-async function settled({ postgres, connection }: Bed): Promise<Map<string, bigint>> {
-  const read = () =>
-    postgres.query<{ scope_id: string; cost: string }>(
-      connection,
-      'select scope_id, sum(cost)::text as cost from gateway_operator.charge group by scope_id order by scope_id',
-    );
+const BY_ENTRY = `select scope_id, sum(cost)::text as cost from gateway_operator.entry, unnest(scope_ids) as scope_id
+  group by scope_id order by scope_id`;
+const BY_CHARGE = `select scope_id, sum(cost)::text as cost from gateway_operator.charge group by scope_id order by scope_id`;
+
+/** What each scope was charged, by its entries and by its charges, when nothing is on its way any more. */
+async function settled({ postgres, connection }: Bed) {
+  const read = async (text: string): Promise<ReadonlyMap<string, bigint>> => {
+    const rows = await postgres.query<{ scope_id: string; cost: string }>(connection, text);
+    return new Map(rows.map(({ scope_id, cost }) => [scope_id, BigInt(cost)]));
+  };
   let before = '';
-  const rows = await eventually(
+  return eventually(
     async () => {
       await pause(1500);
-      return read();
+      return { charged: await read(BY_ENTRY), charges: await read(BY_CHARGE) };
     },
-    (now) => {
-      const same = JSON.stringify(now) === before;
-      before = JSON.stringify(now);
+    ({ charged }) => {
+      const now = [...charged].join();
+      const same = now === before;
+      before = now;
       return same;
     },
     30_000,
   );
-  return new Map(rows.map(({ scope_id, cost }) => [scope_id, BigInt(cost)]));
 }
 
 /** Nobody sees the counters of a store in memory but by asking for what a key has spent. */

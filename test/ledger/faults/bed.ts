@@ -1,7 +1,7 @@
 // Where are gateways killed? Real Node processes, a real Redis, a real PostgreSQL, and a provider that says what it delivered.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -15,6 +15,7 @@ import type { Store } from '#core/ports/store.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { startPostgres, type TestPostgres } from '../../postgres.ts';
 import { startRedis, type TestRedis } from '../../redis.ts';
+import { startUpstash, type TestUpstash, TOKEN } from '../../upstash.ts';
 import { type FaultUpstream, startUpstream } from './upstream.ts';
 
 /** Nano-dollars a token: a dollar and two dollars a million. */
@@ -39,7 +40,11 @@ export interface Bed {
   readonly connection: DatabaseConnection;
   readonly database: ReturnType<typeof createDatabase>;
   readonly redis: TestRedis;
+  readonly upstash: TestUpstash;
   readonly upstream: FaultUpstream;
+  readonly folder: string;
+  /** The compiled instance, as its gateways have it. */
+  readonly snapshot: string;
   readonly gateways: ReadonlyArray<Gateway>;
   readonly keys: ReadonlyArray<Key>;
   readonly instanceUid: string;
@@ -49,8 +54,8 @@ export interface Bed {
   stop(): Promise<void>;
 }
 
-/** `memory`: of one gateway, and the Redis that is there as well is nobody's. */
-export type StoreOfBed = 'redis' | 'memory';
+/** `memory`: of one gateway, and the Redis that is there as well is nobody's. `upstash`: a REST interface before the Redis. */
+export type StoreOfBed = 'redis' | 'memory' | 'upstash';
 
 /** One instance, keys with these limits, so many gateways that share the store. */
 export async function makeBed(
@@ -67,17 +72,21 @@ export async function makeBed(
   await database.openInstance({ uid: instanceUid, namespace: 'default', name: 'faults' });
   const keys: Key[] = [];
   for (const limit of limits) keys.push(await makeKey(database, instanceUid, keys.length, limit));
-  const store = kind === 'memory' ? { host: 'memory' } : addressOf(redis);
+  const upstash = await startUpstash(redis);
+  const rest = { host: upstash.url, port: 443, password: TOKEN };
+  const store = { memory: { host: 'memory' }, redis: addressOf(redis), upstash: rest }[kind];
   const mounts = mount(folder, instanceUid, upstream.url, connection, store);
   const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `outbox-${at}`)));
   await Promise.all(made.map((gateway) => gateway.start()));
   const client = openRedis(redis.connection, { log: createMemoryLog() });
   return {
-    ...{ postgres, connection, database, redis, upstream, gateways: made, keys, instanceUid, kind },
+    ...{ postgres, connection, database, redis, upstream, gateways: made, keys, instanceUid, kind, upstash, folder },
+    snapshot: readFileSync(mounts.SNAPSHOT_FILE ?? '', 'utf8'),
     store: createRedisStore({ evaluate: client.evaluate, instanceUid }),
     async stop() {
       await Promise.all(made.map((gateway) => gateway.kill()));
       upstream.close();
+      upstash.stop();
       await client.close();
       await database.close();
       await redis.stop();

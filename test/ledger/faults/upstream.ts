@@ -24,11 +24,11 @@ export async function startUpstream(): Promise<FaultUpstream> {
   let made = 0;
   const server = createServer(async (request, response) => {
     const body = await text(request);
-    const { stream } = JSON.parse(body) as { stream?: boolean };
+    const { stream, max_tokens: most = 40 } = JSON.parse(body) as { stream?: boolean; max_tokens?: number };
     if (body.includes(FAILING)) return void response.writeHead(500).end('{}');
     made += 1;
     const id = `reply-${made}`;
-    const size = { input: 5 + (made % 7), output: 2 + ((made * 7) % 19) };
+    const size = { input: 5 + (made % 7), output: Math.min(most, 2 + ((made * 7) % 19)) };
     response.on('error', () => undefined);
     reported.set(id, size);
     if (stream === true) await streamTo(response, id, size);

@@ -1,0 +1,29 @@
+// How does a gateway of the bed run as a Worker, beside those that are processes? On its Upstash, its database, its snapshot.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DEPLOYABLES, writeBundles } from '../../../infra/build.ts';
+import { openCertificates } from '../../../infra/local/certificates.ts';
+import { type RunningWorkers, startWorkers } from '../../platforms/miniflare.ts';
+import { TOKEN } from '../../upstash.ts';
+import type { Bed } from './bed.ts';
+
+const OUTPUT = 'cloudflare/gateway.mjs';
+
+/** Stopped as a machine is that goes away: nobody waits for what it still does. */
+export async function startWorker({ folder, upstash, connection, snapshot }: Bed): Promise<RunningWorkers> {
+  await writeBundles(
+    folder,
+    DEPLOYABLES.filter(({ output }) => output === OUTPUT),
+  );
+  const ca = join(folder, 'ca.pem');
+  writeFileSync(ca, (await openCertificates(folder, new Date())).ca);
+  const { host, port, username, password, dbname } = connection;
+  const address = `postgres://${username}:${encodeURIComponent(password)}@${host}:${port}/${dbname}`;
+  const worker = {
+    ...{ name: 'gateway', scriptPath: join(folder, OUTPUT), services: {} },
+    bindings: { UPSTASH_REDIS_REST_URL: upstash.url, UPSTASH_REDIS_REST_TOKEN: TOKEN, CREDENTIALS: '{}' },
+    hyperdrives: { HYPERDRIVE: address },
+    namespaces: { SNAPSHOTS: { 'snapshot.json': snapshot } },
+  };
+  return startWorkers([worker], ca);
+}
