@@ -75,10 +75,11 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
       caller: ({ key, scopes }) => {
         fields.alias = key.name;
         fields.key = `${key.object.namespace}/${key.object.name}`;
-        Object.assign(fields, wordsOf({ key, scopes }));
+        addWords(fields, { key, scopes });
       },
       model: (name, stream) => {
-        Object.assign(fields, { model: name, stream });
+        fields.model = name;
+        fields.stream = stream;
         model = name;
       },
       skipped: (identifier, why) => {
@@ -90,7 +91,8 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
       attempt: (target, failed) => {
         attempts += 1;
         const { identifier } = target.entry;
-        Object.assign(fields, { identifier, attempts });
+        fields.identifier = identifier;
+        fields.attempts = attempts;
         if (failed?.status !== undefined) fields.upstreamStatus = failed.status;
         if (failed?.upstreamCode !== undefined) fields.upstreamCode = failed.upstreamCode;
         const outcome = failed?.failure.code ?? 'answered';
@@ -98,7 +100,10 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
       },
       settled: ({ hold }, { cost, tokens, identifier, estimated }) => {
         const labels = labelsOf(route, model);
-        Object.assign(fields, { identifier, tokens, cost: formatMoney(cost), estimated });
+        fields.identifier = identifier;
+        fields.tokens = tokens;
+        fields.cost = formatMoney(cost);
+        fields.estimated = estimated;
         metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'input'), tokens.input);
         metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'output'), tokens.output);
         metrics.add('gateway_operator_cost_dollars_total', labels, Number(cost) / 1e9);
@@ -110,14 +115,16 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
         write(level, status, failure.code);
       },
       answered: (status, end) => {
-        Object.assign(fields, { status, end });
+        fields.status = status;
+        fields.end = end;
         write(end === 'broken' || end === 'timeout' ? 'warn' : 'info', status, end);
       },
     };
 
     function write(level: FailureReply['level'], status: number, code: string): void {
       const ms = clock.now() - began;
-      log[level]('request', { ...fields, ms });
+      fields.ms = ms;
+      log[level]('request', fields);
       metrics.add('gateway_operator_requests_total', requestLabels(route, model, String(status), code));
       metrics.observe('gateway_operator_request_seconds', ms / 1000, labelsOf(route, model));
     }
@@ -125,13 +132,11 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
 }
 
 /** What people wrote on the key and its user, for whoever counts lines by it. */
-function wordsOf({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>> {
+function addWords(fields: Record<string, unknown>, { key, scopes }: KeyRecord): void {
   const user = scopes.find(({ kind }) => kind === 'user');
-  return {
-    ...(user === undefined ? {} : { user: user.alias ?? user.name }),
-    ...(key.tags === undefined ? {} : { tags: key.tags }),
-    ...(key.metadata === undefined ? {} : { metadata: key.metadata }),
-  };
+  if (user !== undefined) fields.user = user.alias ?? user.name;
+  if (key.tags !== undefined) fields.tags = key.tags;
+  if (key.metadata !== undefined) fields.metadata = key.metadata;
 }
 
 /** What the log may know and the client may not. */

@@ -17,13 +17,35 @@ interface Deps {
 
 /** The line is `{"time","level","message",…fields}`. Whatever looks like a key value or a bearer token is blotted out, wherever it stands. */
 export function createLog({ write, fields: always = {}, level: least = 'info', clock = Date }: Deps): Log {
-  const at = (level: LogLevel) => (message: string, fields?: Readonly<Record<string, unknown>>) => {
-    if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
-    const head = { time: new Date(clock.now()).toISOString(), level, message };
-    // Named twice: these three come first, and no field replaces them.
-    write(`${toLine({ ...head, ...always, ...fields, ...head })}\n`);
-  };
+  const timeOf = createTimes();
+  const at =
+    (level: LogLevel) =>
+    (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
+      if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
+      const head = { time: timeOf(clock.now()), level, message, ...always };
+      const line = inOne(head, fields);
+      // Named twice: these three come first, and no field replaces them.
+      write(`${line ?? toLine({ ...head, ...fields, time: head.time, level, message })}\n`);
+    };
   return { info: at('info'), warn: at('warn'), error: at('error') };
+}
+
+/** The text of the millisecond that was asked for last: many lines are written in one. */
+function createTimes(): (now: number) => string {
+  let [last, text] = [Number.NaN, ''];
+  return (now) => {
+    if (now !== last) [last, text] = [now, new Date(now).toISOString()];
+    return text;
+  };
+}
+
+/** Most lines: two objects without a common name, which need not become one before they are written. */
+function inOne(head: object, fields: object): string | undefined {
+  for (const name in fields) if (name in head) return undefined;
+  if (!isPlain(head) || !isPlain(fields)) return undefined;
+  const [first, rest] = [JSON.stringify(head), JSON.stringify(fields)];
+  const line = rest === '{}' ? first : `${first.slice(0, -1)},${rest.slice(1)}`;
+  return SUSPICIOUS.test(line) ? undefined : line;
 }
 
 /** Most lines are short and harmless, which their JSON shows: it escapes nothing that `SUSPICIOUS` looks for. */

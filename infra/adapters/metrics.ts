@@ -12,58 +12,77 @@ interface Histogram {
   sum: number;
 }
 
+interface Amount {
+  value: number;
+}
+
 interface Family<T> {
   readonly type: 'counter' | 'gauge' | 'histogram';
   /** By rendered labels (`a="1",b="2"`), which are the same for the same labels in any order. */
   readonly series: Map<string, T>;
+  /** The same by the object that the labels came in: who counts often keeps one, and changes none. */
+  readonly known: WeakMap<Labels, T>;
 }
+
+const NO_LABELS: Labels = {};
 
 /** One name is one kind of metric; using it as another throws. */
 export function createMetrics(): Metrics {
-  const families = new Map<string, Family<number> | Family<Histogram>>();
+  const families = new Map<string, Family<Amount> | Family<Histogram>>();
 
-  const family = <T>(name: string, type: Family<T>['type']): Map<string, T> => {
+  const family = <T>(name: string, type: Family<T>['type']): Family<T> => {
     const found = families.get(name);
     if (found !== undefined && found.type !== type) throw new Error(`metric ${name} is a ${found.type}, not a ${type}`);
-    if (found !== undefined) return found.series as Map<string, T>;
+    // What is of one type was made by the same of the three below.
+    if (found !== undefined) return found as unknown as Family<T>;
     if (!/^[a-zA-Z_:][a-zA-Z0-9_:]*$/.test(name)) throw new Error(`not a metric name: ${JSON.stringify(name)}`);
-    const series = new Map<string, T>();
-    families.set(name, { type, series } as Family<number> | Family<Histogram>);
-    return series;
+    const made: Family<T> = { type, series: new Map(), known: new WeakMap() };
+    families.set(name, made as unknown as Family<Amount>);
+    return made;
   };
 
+  const amount = (name: string, type: 'counter' | 'gauge', labels: Labels): Amount =>
+    seriesOf(family<Amount>(name, type), labels, () => ({ value: 0 }));
+
   return {
-    add: (name, labels = {}, by = 1) => {
+    add: (name, labels = NO_LABELS, by = 1) => {
       if (!(by >= 0)) throw new Error(`counter ${name} only goes up, not by ${by}`);
-      const series = family<number>(name, 'counter');
-      const key = toKey(labels);
-      series.set(key, (series.get(key) ?? 0) + by);
+      amount(name, 'counter', labels).value += by;
     },
-    set: (name, value, labels = {}) => {
-      family<number>(name, 'gauge').set(toKey(labels), value);
+    set: (name, value, labels = NO_LABELS) => {
+      amount(name, 'gauge', labels).value = value;
     },
-    observe: (name, seconds, labels = {}) => {
-      const series = family<Histogram>(name, 'histogram');
-      const key = toKey(labels);
-      const histogram = series.get(key) ?? { counts: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0 };
+    observe: (name, seconds, labels = NO_LABELS) => {
+      const histogram = seriesOf(family<Histogram>(name, 'histogram'), labels, emptyHistogram);
       const bucket = BUCKETS.findIndex((bound) => seconds <= bound);
       const place = bucket === -1 ? BUCKETS.length : bucket;
       histogram.counts[place] = (histogram.counts[place] ?? 0) + 1;
       histogram.sum += seconds;
-      series.set(key, histogram);
     },
     render: () =>
       [...families]
         .sort(([one], [other]) => (one < other ? -1 : 1))
         .map(([name, { type, series }]) => {
-          const lines = [...series].flatMap(([key, value]) =>
-            typeof value === 'number' ? [line(name, key, value)] : histogramLines(name, key, value),
+          const lines = [...series].flatMap(([key, one]) =>
+            'value' in one ? [line(name, key, one.value)] : histogramLines(name, key, one),
           );
           return [`# TYPE ${name} ${type}`, ...lines, ''].join('\n');
         })
         .join(''),
   };
 }
+
+function seriesOf<T>({ series, known }: Family<T>, labels: Labels, make: () => T): T {
+  const before = known.get(labels);
+  if (before !== undefined) return before;
+  const key = render(labels);
+  const one = series.get(key) ?? make();
+  series.set(key, one);
+  known.set(labels, one);
+  return one;
+}
+
+const emptyHistogram = (): Histogram => ({ counts: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0 });
 
 function histogramLines(name: string, key: string, { counts, sum }: Histogram): ReadonlyArray<string> {
   const before = key === '' ? '' : `${key},`;
@@ -82,17 +101,6 @@ function line(name: string, key: string, value: number): string {
 function toNumber(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return '+Inf';
   return value === Number.NEGATIVE_INFINITY ? '-Inf' : String(value);
-}
-
-/** Rendered labels by the object that they came in: who counts often keeps one, and changes none. */
-const keys = new WeakMap<Labels, string>();
-
-function toKey(labels: Labels): string {
-  const known = keys.get(labels);
-  if (known !== undefined) return known;
-  const key = render(labels);
-  keys.set(labels, key);
-  return key;
 }
 
 function render(labels: Labels): string {

@@ -64,8 +64,8 @@ export function createBooking(deps: BookingDependencies): Booking {
   let running: Promise<void> | undefined;
   let closed = false;
 
+  const labels = { instance: instanceUid };
   const report = (): void => {
-    const labels = { instance: instanceUid };
     const oldest = waiting.values().next().value?.since;
     metrics.set('gateway_operator_ledger_unbooked', waiting.size, labels);
     const age = oldest === undefined ? 0 : (clock.now() - oldest) / 1000;

@@ -17,9 +17,13 @@ interface Reading {
   readonly charge: ScopeWindow;
 }
 
-/** Reads a policy once per policy object and window; a refreshed policy is another object, so nothing grows stale. */
+/**
+ * Reads a policy once per policy object and window; a refreshed policy is another object, so nothing grows stale. The same list of
+ * scopes in the same windows is answered with the same charges: whoever writes them down encodes them once.
+ */
 export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Millis) => Charges {
   const readings = new WeakMap<ScopePolicy, Reading>();
+  const known = new WeakMap<ReadonlyArray<ScopePolicy>, Charges>();
 
   const read = (scope: ScopePolicy, now: Millis): Reading => {
     const known = readings.get(scope);
@@ -32,7 +36,7 @@ export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Milli
     return reading;
   };
 
-  return (scopes, now) => {
+  const readAll = (scopes: ReadonlyArray<ScopePolicy>, now: Millis): Charges => {
     const all: ScopeWindow[] = [];
     const counters: Counter[] = [];
     const limited: ScopePolicy[] = [];
@@ -44,6 +48,14 @@ export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Milli
       limited.push(scope);
     }
     return { all, counters, limited };
+  };
+
+  return (scopes, now) => {
+    const before = known.get(scopes);
+    if (before?.all.every(({ window }) => holds(window, now)) === true) return before;
+    const charges = readAll(scopes, now);
+    known.set(scopes, charges);
+    return charges;
   };
 }
 

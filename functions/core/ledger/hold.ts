@@ -26,6 +26,17 @@ type WrittenAttempt = Attempt & { written: boolean };
 
 const UNTRIED = { over: false, asked: undefined, written: false } as const;
 
+type Outcome = 'held' | HoldRefusal['reason'];
+
+/** Labels that come in the same object cost nothing (ports/clock.ts). */
+const OUTCOMES: Readonly<Record<Outcome, { readonly outcome: Outcome }>> = {
+  held: { outcome: 'held' },
+  exceeded: { outcome: 'exceeded' },
+  busy: { outcome: 'busy' },
+  limited: { outcome: 'limited' },
+  unavailable: { outcome: 'unavailable' },
+};
+
 /** Frozen parts: the client has its 503 within 2 s (DESIGN 10, Time). */
 const PATIENCE: Millis = 1800;
 
@@ -42,7 +53,7 @@ export function createHold(deps: HoldDependencies): (request: HoldRequest) => Pr
       if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked, attempt.written);
       result = err({ reason: 'unavailable', why: reasonOf(error) });
     }
-    deps.metrics.add('gateway_operator_ledger_holds_total', { outcome: result.ok ? 'held' : result.failure.reason });
+    deps.metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
     return result;
   };
 }
@@ -55,18 +66,22 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
   const { amount, operation, at, rates, entry } = taken.value;
   const { note, counters } = operation;
   const since = deps.clock.now();
-  const unended = {
+  // From here on: should the store forget it, it is registered anew.
+  deps.lives.set(id, {
+    id,
+    amount,
+    note,
+    counters,
+    since,
+    at,
+    tokens: operation.rates?.tokens,
+    entry: attempt.request.entries?.[entry ?? 0],
     known: undefined,
     written: undefined,
     isCounted: false,
     isMoved: false,
     outcome: undefined,
     ending: undefined,
-  };
-  // From here on: should the store forget it, it is registered anew.
-  deps.lives.set(id, {
-    ...{ id, amount, note, counters, since, at, ...unended },
-    ...{ tokens: operation.rates?.tokens, entry: attempt.request.entries?.[entry ?? 0] },
   });
   attempt.written = true;
   await deps.outbox.append({ type: 'hold', id, amount, ...note });

@@ -78,9 +78,9 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       phase = 'open';
       stopBeating = keepLeases({ lives, batch, outbox, clock, timer, log });
     },
-    async hold(request) {
+    hold(request) {
       const refused = refusal();
-      return refused === undefined ? hold(request) : err(refused);
+      return refused === undefined ? hold(request) : Promise.resolve(err(refused));
     },
     progress({ id }, known) {
       const live = lives.get(id);

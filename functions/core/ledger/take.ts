@@ -112,8 +112,12 @@ export function createTake(deps: TakeDependencies): Take {
 
 /** Now, or the nearest instant that all its windows have. */
 function instantIn({ all }: Charges, { storeClock }: TakeDependencies): Millis {
-  const first = Math.max(...all.map(({ window }) => window.start));
-  const last = Math.min(...all.map(({ window }) => window.end - 1));
+  let first = Number.NEGATIVE_INFINITY;
+  let last = Number.POSITIVE_INFINITY;
+  for (const { window } of all) {
+    first = Math.max(first, window.start);
+    last = Math.min(last, window.end - 1);
+  }
   return Math.min(Math.max(storeClock.now(), first), last);
 }
 

@@ -9,28 +9,23 @@ export function judge(
   found: ReadonlyArray<CounterState | undefined>,
   now: Millis,
 ): HoldAnswer {
-  if (operation.counters.some(({ window }) => now < window.start || window.end <= now)) return { outcome: 'window' };
-  const absent = operation.counters.flatMap((_, index) => (found[index] === undefined ? [index] : []));
+  const { counters, amount: asked, least: wanted } = operation;
+  if (counters.some(({ window }) => now < window.start || window.end <= now)) return { outcome: 'window' };
+  const absent = counters.flatMap((_, index) => (found[index] === undefined ? [index] : []));
   if (absent.length > 0) return { outcome: 'absent', counters: absent };
-  return judgeLoaded(
-    operation,
-    operation.counters.map(({ limit }, index) => ({ limit, spent: 0n, held: 0n, ...found[index] })),
-  );
-}
-
-function judgeLoaded(
-  { amount: asked, least: wanted }: HoldOperation,
-  counters: ReadonlyArray<{ readonly limit: Nano; readonly spent: Nano; readonly held: Nano }>,
-): HoldAnswer {
+  const spentOf = (index: number): Nano => found[index]?.spent ?? 0n;
   const least = wanted < asked ? wanted : asked;
   // What spend has reached stays refused, also for what costs nothing.
-  const exceeded = counters.findIndex(({ limit, spent }) => spent >= limit || limit - spent < least);
-  if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: counters[exceeded]?.spent ?? 0n };
+  const exceeded = counters.findIndex(({ limit }, at) => spentOf(at) >= limit || limit - spentOf(at) < least);
+  if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: spentOf(exceeded) };
   // Spend that leaves less than was asked clamps; all scopes give the same.
   let amount = asked;
-  for (const { limit, spent } of counters) if (limit - spent < amount) amount = limit - spent;
+  for (const [index, { limit }] of counters.entries()) {
+    const left = limit - spentOf(index);
+    if (left < amount) amount = left;
+  }
   // Holds of others are only in the way of what costs something.
-  const busy = amount === 0n ? -1 : counters.findIndex(({ limit, spent, held }) => spent + held + amount > limit);
-  if (busy >= 0) return { outcome: 'busy', counter: busy };
-  return { outcome: 'held', amount };
+  const isBusy = (limit: Nano, at: number): boolean => spentOf(at) + (found[at]?.held ?? 0n) + amount > limit;
+  const busy = amount === 0n ? -1 : counters.findIndex(({ limit }, at) => isBusy(limit, at));
+  return busy >= 0 ? { outcome: 'busy', counter: busy } : { outcome: 'held', amount };
 }

@@ -11,18 +11,26 @@ export interface OpenLines {
   move(upTo: number, to: number): void;
 }
 
+interface Line {
+  readonly line: string;
+  /** On disk. */
+  readonly bytes: number;
+  segment: number;
+}
+
 export function createOpenLines(): OpenLines {
-  const open = new Map<string, { readonly line: string; segment: number }[]>();
+  const open = new Map<string, Line[]>();
   let bytes = 0;
   return {
     add(id, line, segment) {
+      const added = { line, bytes: Buffer.byteLength(line), segment };
       const lines = open.get(id);
-      if (lines === undefined) open.set(id, [{ line, segment }]);
-      else lines.push({ line, segment });
-      bytes += Buffer.byteLength(line);
+      if (lines === undefined) open.set(id, [added]);
+      else lines.push(added);
+      bytes += added.bytes;
     },
     done(id) {
-      for (const { line } of open.get(id) ?? []) bytes -= Buffer.byteLength(line);
+      for (const line of open.get(id) ?? []) bytes -= line.bytes;
       open.delete(id);
     },
     isEmpty: () => open.size === 0,

@@ -6,7 +6,7 @@ import type { OutboxRecord } from '#core/ports/outbox.ts';
 const CHECK_LENGTH = 8;
 
 export function toLine(record: OutboxRecord): string {
-  const json = JSON.stringify(toPlain(record));
+  const json = toJson(record);
   return `${check(json)} ${json}\n`;
 }
 
@@ -29,18 +29,37 @@ type Text<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] };
 type Plain<T> = T extends { readonly entry: Entry } ? Omit<T, 'entry'> & { readonly entry: Text<Entry> } : Text<T>;
 type PlainRecord = Plain<OutboxRecord>;
 
-function toPlain(record: OutboxRecord): PlainRecord {
+/** As `JSON.stringify` would write a `PlainRecord`, in another order of members. Every request writes two of them. */
+function toJson(record: OutboxRecord): string {
   switch (record.type) {
-    case 'hold':
-      return { ...record, amount: `${record.amount}` };
+    case 'hold': {
+      const { amount, charges, ...rest } = record;
+      return `${open(rest)},"amount":"${amount}","charges":${textOf(charges)}}`;
+    }
     case 'progress':
-      return { ...record, known: `${record.known}` };
+      return JSON.stringify({ ...record, known: `${record.known}` });
     case 'settle':
-    case 'expired':
-      return { type: record.type, entry: { ...record.entry, cost: `${record.entry.cost}` } };
+    case 'expired': {
+      const { cost, charges, ...rest } = record.entry;
+      return `{"type":"${record.type}","entry":${open(rest)},"cost":"${cost}","charges":${textOf(charges)}}}`;
+    }
     case 'release':
-      return record;
+      return JSON.stringify(record);
   }
+}
+
+/** An object that goes on. */
+const open = (members: object): string => JSON.stringify(members).slice(0, -1);
+
+/** The ledger charges the same scopes in the same windows by the same list (charges.ts), which is half of a line. */
+const texts = new WeakMap<object, string>();
+
+function textOf(charges: Entry['charges']): string {
+  const known = texts.get(charges);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(charges);
+  texts.set(charges, text);
+  return text;
 }
 
 /** The checksum says that we wrote it, so its shape is ours; only money has to be read. */
