@@ -13,6 +13,13 @@ import { createPolicyCache } from './policy-cache.ts';
 import { nameHeaders, namesOf, toJson, toRefusal } from './respond.ts';
 import { dialects } from './wire/dialects.ts';
 
+/** What each path is asked with. */
+const METHODS: ReadonlyMap<string, 'GET' | 'POST'> = new Map([
+  ['/chat/completions', 'POST'],
+  ['/models', 'GET'],
+  ['/key', 'GET'],
+]);
+
 /** Where each request has I/O of its own (Workers), an app is made for each, and they share the memory. */
 export function createGateway(deps: GatewayDeps, { policies, health } = createMemory(deps)): Hono {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, policies));
@@ -26,14 +33,16 @@ export function createGateway(deps: GatewayDeps, { policies, health } = createMe
     app.post(`${base}/chat/completions`, (c) => keep(c, (background) => handle(c.req.raw, background)));
     app.get(`${base}/models`, (c) => tell(c, listModels));
     app.get(`${base}/key`, (c) => tell(c, ownKey));
-    app.all(`${base}/chat/completions`, (c) => refuse({ code: 'method_not_allowed', allow: 'POST' }, c));
-    app.all(`${base}/models`, (c) => refuse({ code: 'method_not_allowed', allow: 'GET' }, c));
-    app.all(`${base}/key`, (c) => refuse({ code: 'method_not_allowed', allow: 'GET' }, c));
   }
   app.get('/healthz', (c) => c.text('ok'));
   app.get('/readyz', (c) => (deps.snapshots.current() ? c.text('ok') : c.text('no configuration yet', 503)));
   app.get('/metrics', (c) => c.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
-  app.all('*', (c) => refuse({ code: 'not_found', path: c.req.path }, c));
+  // A route that would answer every method beside these costs each request of theirs a chain of handlers (Hono).
+  app.notFound((c) => {
+    const { path } = c.req;
+    const allow = METHODS.get(path.replace(/^\/v1/, ''));
+    return refuse(allow === undefined ? { code: 'not_found', path } : { code: 'method_not_allowed', allow }, c);
+  });
   app.onError((error, c) => {
     deps.log.error('a request failed for a reason of ours', { why: error.message, stack: error.stack });
     return refuse({ code: 'internal_error' }, c);

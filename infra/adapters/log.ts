@@ -22,10 +22,10 @@ export function createLog({ write, fields: always = {}, level: least = 'info', c
     (level: LogLevel) =>
     (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
       if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
-      const head = { time: timeOf(clock.now()), level, message, ...always };
-      const line = inOne(head, fields);
-      // Named twice: these three come first, and no field replaces them.
-      write(`${line ?? toLine({ ...head, ...fields, time: head.time, level, message })}\n`);
+      const first = { time: timeOf(clock.now()), level, message };
+      // Named twice: these three come first, and nothing replaces them.
+      const head = { ...first, ...always, ...first };
+      write(`${inOne(head, fields) ?? toLine({ ...head, ...fields, ...first })}\n`);
     };
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
