@@ -80,6 +80,7 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
     written: undefined,
     isCounted: false,
     isMoved: false,
+    isEnded: false,
     outcome: undefined,
     ending: undefined,
   });

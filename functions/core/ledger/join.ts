@@ -2,13 +2,14 @@
 import type { Books } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { EpochState, Epochs } from '../ports/epochs.ts';
-import type { Millis, Nano } from '../ports/money.ts';
+import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { Registration, Store, StoreCall } from '../ports/store.ts';
 import type { Booking } from './booking.ts';
-import type { Live, Lives } from './lives.ts';
+import { tellEnded } from './ended.ts';
+import type { Lives } from './lives.ts';
 import type { OpenableMembership } from './membership.ts';
-import { LEASE } from './take.ts';
+import { chargedOf, toRegistration } from './registration.ts';
 import { within } from './within.ts';
 
 export interface JoinDependencies {
@@ -46,7 +47,11 @@ export async function join(deps: JoinDependencies, standing: Standing): Promise<
     const state = await beat(deps, standing);
     if (state.epoch === 0) await raise(deps, state.epoch, standing.said);
     else if (!state.isOpen) await gather(deps, standing, state);
-    else if (await isCurrent(deps, standing, state)) return deps.membership.open(state.epoch);
+    else if (await isCurrent(deps, standing, state)) {
+      // All who live have booked what they had.
+      await tellEnded(deps, state.epoch);
+      return deps.membership.open(state.epoch);
+    }
   }
 }
 
@@ -111,18 +116,12 @@ async function registrationsOf({ books, lives, timer }: JoinDependencies): Promi
   const booked = await within(timer, SILENCE, 'PostgreSQL', books.bookedOf(open.map(({ id }) => id)));
   return open.flatMap((live) => {
     live.isMoved = true;
-    const charged = booked.get(live.id)?.find(({ kind }) => kind === 'expired')?.cost;
+    const charged = chargedOf(booked, live.id);
+    live.isEnded = charged !== undefined;
     // The store may have freed it already, and somebody may have what it left.
     return live.outcome === 'released' && charged === undefined ? [] : [toRegistration(live, charged)];
   });
 }
-
-/** One that has told its cost needs no more than that. */
-const toRegistration = ({ id, amount, outcome, at, known, note }: Live, charged: Nano | undefined): Registration => ({
-  ...{ id, amount: typeof outcome === 'bigint' ? outcome : amount, at, note, lease: LEASE },
-  ...(known === undefined ? {} : { known: known() }),
-  ...(charged === undefined ? {} : { charged }),
-});
 
 /** Answers what the store lives under, where that is not this epoch. */
 async function tell(

@@ -25,6 +25,8 @@ export interface Live {
   outcome: Nano | 'released' | undefined;
   /** Registered under a later epoch than it was taken in: somebody may have booked the end of its lease meanwhile. */
   isMoved: boolean;
+  /** The store knows it as one whose lease had ended, in an earlier epoch. */
+  isEnded: boolean;
   /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */
   ending: Promise<void> | undefined;
 }

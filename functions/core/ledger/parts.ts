@@ -6,6 +6,7 @@ import { auditCounters } from './audit.ts';
 import { createBatch } from './batch.ts';
 import { createBooking } from './booking.ts';
 import { drain, GONE_AFTER } from './drain.ts';
+import { tellEnded } from './ended.ts';
 import { createEnding } from './ending.ts';
 import { createHold } from './hold.ts';
 import type { LedgerDependencies } from './ledger.ts';
@@ -45,6 +46,7 @@ export function createParts(deps: LedgerDependencies) {
   };
   const onBeat = (): void => {
     void doubts.settle();
+    void tellEnded({ ...deps, lives }, membership.epoch()).catch(() => undefined);
     void drain({ ...deps, onDoubt: doubts.add }, GONE_AFTER).catch(() => undefined);
   };
   const attendance: Attendance | undefined =

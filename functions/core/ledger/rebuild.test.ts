@@ -223,6 +223,43 @@ describe('a process that slept through a rebuild', () => {
   });
 });
 
+describe('a lease whose end one process had heard and not booked when the store forgot', () => {
+  test('counts once, also while the process that holds it has registered it anew', async () => {
+    const [hearer, holder] = [freezable(), freezable()];
+    const [one, two] = [await start(hearer), await start(holder)];
+    const held = await take(two, 40n);
+    holder.freeze();
+    scene.books.mood = 'refuses';
+    await scene.time.advance(63_000);
+    // It waits in the first one to be booked.
+    expect(scene.gauges.get('gateway_operator_ledger_unbooked')).toBe(1);
+    hearer.freeze();
+    scene.books.mood = 'up';
+    wipe();
+    holder.thaw();
+    await scene.time.advance(3000);
+    expect(await tryHold(two, 61n)).toMatchObject({ outcome: 'busy' });
+    expect(scene.books.part.entries()).toEqual([]);
+    hearer.thaw();
+    await scene.time.advance(2500);
+    expect(scene.books.part.entries()).toMatchObject([{ kind: 'expired', cost: 40n }]);
+    expect(await spent(two)).toMatchObject({ value: [{ spent: 40n }] });
+    expect(await tryHold(one, 61n)).toMatchObject({ outcome: 'exceeded' });
+    const rest = await tryHold(one, 60n);
+    expect(rest).toMatchObject({ outcome: 'held' });
+    // The truth comes after all.
+    await two.settle(held, settlementOf(30n));
+    await one.release(heldOf(rest.value));
+    await scene.time.advance(2500);
+    expect(await spent(one)).toMatchObject({ value: [{ spent: 30n }] });
+    expect(scene.books.part.entries()).toMatchObject([
+      { kind: 'expired', cost: 40n },
+      { kind: 'correction', cost: -10n },
+    ]);
+    expect(await tryHold(two, 70n)).toMatchObject({ outcome: 'held' });
+  });
+});
+
 describe('what a process counted that is gone for good', () => {
   test('is booked by another after two seconds of silence, with its tokens and its model', async () => {
     const dead = freezable();

@@ -116,6 +116,27 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect(await spent(key)).toBe(20n);
         expect(await unbooked(0)).toMatchObject([{ id: of.id, kind: 'correction', cost: -40n }]);
       });
+
+      test('is told later that the lease of one had ended: it holds nothing from then on, and its settlement is a correction', async () => {
+        const key = counter('key', 100n);
+        const [ended, settled] = [operation(60n, [key]), operation(10n, [key])];
+        await call({ registers: [registration(ended), registration(settled)] });
+        await load(60n, key);
+        await call({ settles: [{ id: settled.id, cost: 5n, note: said(settled) }] });
+        expect(await call({ holds: [operation(35n, [key])] })).toMatchObject({ holds: [{ outcome: 'busy' }] });
+        const told = [ended, settled].map((of) => registration(of, { charged: 60n }));
+        await call({ registers: [...told, ...told] });
+        await call({ registers: [registration(ended)] });
+        expect(await spent(key)).toBe(65n);
+        expect(await call({ holds: [operation(36n, [key])] })).toMatchObject({ holds: [{ outcome: 'exceeded' }] });
+        expect(await call({ holds: [operation(35n, [key])] })).toMatchObject({ holds: [{ outcome: 'held' }] });
+        // Nobody is told to book it: PostgreSQL has it.
+        await under.advance(LEASE - 100);
+        expect((await unbooked(0)).map(({ id, kind }) => [id, kind])).toEqual([[settled.id, 'settled']]);
+        const settles = [{ id: ended.id, cost: 20n, note: said(ended) }];
+        expect(await call({ settles })).toMatchObject({ settles: [{ outcome: 'expired', charged: 60n }] });
+        expect(await spent(key)).toBe(25n);
+      });
     });
 
     describe('a load', () => {

@@ -108,7 +108,7 @@ export interface Registration {
   /** When it was taken, on the store's clock. */
   readonly at: Millis;
   readonly known?: Nano;
-  /** Its lease had ended, and PostgreSQL has been told that it cost so much. */
+  /** Its lease had ended, and PostgreSQL has been told that it cost so much. Told of one that is registered and held, it frees that. */
   readonly charged?: Nano;
   readonly note: HoldNote;
   readonly lease: Millis;

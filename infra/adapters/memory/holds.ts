@@ -175,7 +175,12 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     },
 
     register({ id, amount, at, known, charged, note, lease }, now) {
-      if (states.has(id)) return;
+      const before = states.get(id);
+      if (before !== undefined && (before.state !== 'held' || charged === undefined)) return;
+      if (before !== undefined) {
+        vacate(before, 0n);
+        endRates(before, {}, now);
+      }
       const taken = { at, amount, note, counters: countersAt(note, at) };
       if (charged === undefined)
         return hold(id, { state: 'held', ...taken, known, until: now + lease, shares: undefined });

@@ -48,7 +48,12 @@ end
 
 -- From an earlier epoch: whatever the limits say.
 register = function(asked)
-  if recordOf(asked.id) ~= nil then return end
+  local before = recordOf(asked.id)
+  if before ~= nil then
+    if before.state ~= 'held' or asked.charged == nil then return end
+    vacate(before, ZERO)
+    if before.rates then rates().finish(before) end
+  end
   local record = { at = asked.at, amount = shown(amount(asked.amount)), scopes = asked.scopes }
   if asked.charged == nil then
     record.state, record.known, record.ends = 'held', asked.known, millis(now + tonumber(asked.lease))
