@@ -34,6 +34,24 @@ test.each(['unbooked_age_seconds', 'rejected_total', 'rebuilds_total', 'audit_di
   },
 );
 
+test('somebody is called long before the certificate of admission ends, and while two thirds of its life have not passed nobody is', () => {
+  const ends = rules.find(({ expr }) => expr.includes('gateway_operator_certificate_expiry_timestamp_seconds'));
+  const days = Number(ends?.expr.match(/- time\(\) < (\d+) \* 86400/)?.[1]);
+  const environment = readFileSync(join(root, 'infra/env.ts'), 'utf8');
+  const lifetime = Number(environment.match(/CERTIFICATE_LIFETIME: withDefault\(lifetime, '(\d+)d'/)?.[1]);
+  expect(ends?.labels.severity).toBe('critical');
+  expect(days).toBeGreaterThanOrEqual(7);
+  expect(days).toBeLessThan(lifetime / 3);
+});
+
+test('somebody is called about what waits to be booked in time to do something before requests are refused', () => {
+  const behind = rules.find(({ expr }) => expr.includes('unbooked_age_seconds'));
+  const seconds = Number(behind?.expr.match(/> (\d+)/)?.[1]);
+  const refused = Number(code.match(/OLDEST_UNBOOKED: Millis = (\d+)_000/)?.[1]);
+  expect(behind).not.toHaveProperty('for');
+  expect(seconds).toBeLessThanOrEqual(refused / 2);
+});
+
 test('the metrics of the ledger that the docs name are counted, and every one that is counted is named', () => {
   const docs = readFileSync(join(root, 'docs/deploy.md'), 'utf8');
   const table = docs.slice(docs.indexOf('## Metrics and alerts'), docs.indexOf('## Environment'));

@@ -34,6 +34,8 @@ export interface BookingDependencies {
   readonly membership: Membership;
   /** Whether this process still works on the hold: then the outbox keeps its records. */
   readonly isLive: (id: string) => boolean;
+  /** Something was booked, or could not be. */
+  readonly onRun: () => void;
   /** These were counted under an epoch that is over, and are in PostgreSQL now: a counter may have been loaded without them. */
   readonly onStraight: (entries: ReadonlyArray<Entry>) => void;
 }
@@ -54,7 +56,7 @@ const MOST = 2000;
 const MOST_UNFORGOTTEN = 10_000;
 
 export function createBooking(deps: BookingDependencies): Booking {
-  const { instanceUid, clock, timer, metrics } = deps;
+  const { clock, timer, metrics } = deps;
   /** In the order in which they came, so the first is the oldest. */
   const waiting = new Map<string, Waiting>();
   /** PostgreSQL has them, and the store was not there to hear it. */
@@ -63,14 +65,6 @@ export function createBooking(deps: BookingDependencies): Booking {
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let closed = false;
-
-  const labels = { instance: instanceUid };
-  const report = (): void => {
-    const oldest = waiting.values().next().value?.since;
-    metrics.set('gateway_operator_ledger_unbooked', waiting.size, labels);
-    const age = oldest === undefined ? 0 : (clock.now() - oldest) / 1000;
-    metrics.set('gateway_operator_ledger_unbooked_age_seconds', age, labels);
-  };
 
   const gather = (): void => {
     if (closed || running !== undefined || cancelGather !== undefined || backOff.isPending()) return;
@@ -85,7 +79,7 @@ export function createBooking(deps: BookingDependencies): Booking {
   const run = (): Promise<void> => {
     running ??= bookAll().finally(() => {
       running = undefined;
-      report();
+      deps.onRun();
       gather();
     });
     return running;

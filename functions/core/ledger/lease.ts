@@ -14,6 +14,7 @@ export interface LeaseDependencies {
   readonly clock: Clock;
   readonly timer: Timer;
   readonly log: Log;
+  readonly onBeat: () => void;
 }
 
 const BEAT: Millis = 1000;
@@ -37,6 +38,7 @@ export function keepLeases(deps: LeaseDependencies): () => void {
         deps.batch.renew(known === undefined ? { id, lease: LEASE } : { id, known: known(), lease: LEASE });
       }
     }
+    deps.onBeat();
     cancel = deps.timer(BEAT, beat);
   };
 

@@ -34,9 +34,6 @@ export interface LedgerDependencies {
   readonly visits?: StoreMemory | undefined;
 }
 
-/** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */
-const MOST_UNBOOKED = 100_000;
-const OLDEST_UNBOOKED: Millis = 30_000;
 /** A flush answers within this; a stop may take so long. */
 const GRACE: Millis = 5000;
 
@@ -50,7 +47,7 @@ export interface StartableLedger extends Ledger {
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const { outbox, clock, timer, log } = deps;
   const parts = createParts(deps);
-  const { lives, batch, booking, ending, attendance, membership, hold, move, spend } = parts;
+  const { lives, batch, booking, ending, behind, attendance, membership, hold, move, spend } = parts;
   let records: ReadonlyArray<OutboxRecord> | undefined;
   let phase: 'new' | 'open' | 'closed' = 'new';
   let stopBeating = (): void => undefined;
@@ -58,8 +55,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   const refusal = (): HoldRefusal | undefined => {
     if (phase !== 'open')
       return { reason: 'unavailable', why: phase === 'new' ? 'the ledger starts' : 'the ledger stops' };
-    const since = Math.min(booking.oldest() ?? Number.POSITIVE_INFINITY, ending.oldest() ?? Number.POSITIVE_INFINITY);
-    if (booking.size() + ending.size() <= MOST_UNBOOKED && clock.now() - since <= OLDEST_UNBOOKED) return undefined;
+    if (!behind.isTooFar()) return undefined;
     return { reason: 'unavailable', why: 'PostgreSQL or the store is behind with what was settled' };
   };
 
@@ -76,7 +72,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       await recover({ ...deps, ...parts }, records);
       records = undefined;
       phase = 'open';
-      stopBeating = keepLeases({ lives, batch, outbox, clock, timer, log });
+      stopBeating = keepLeases({ lives, batch, outbox, clock, timer, log, onBeat: behind.report });
     },
     hold(request) {
       const refused = refusal();

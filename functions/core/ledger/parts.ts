@@ -4,6 +4,7 @@ import type { Expired } from '../ports/store.ts';
 import { type Attendance, createAttendance } from './attendance.ts';
 import { auditCounters } from './audit.ts';
 import { createBatch } from './batch.ts';
+import { createBehind } from './behind.ts';
 import { createBooking } from './booking.ts';
 import { drain, GONE_AFTER } from './drain.ts';
 import { tellEnded } from './ended.ts';
@@ -32,11 +33,13 @@ export function createParts(deps: LedgerDependencies) {
   const batch = createBatch({ ...deps, membership, storeClock, tick, onExpired });
   const doubts = createDoubts(deps, membership.epoch);
   const isLive = (id: string): boolean => lives.has(id);
-  const booking = createBooking({ ...deps, membership, isLive, onStraight: doubts.add });
+  const onRun = (): void => behind.report();
+  const booking = createBooking({ ...deps, membership, isLive, onRun, onStraight: doubts.add });
   const loads = createLoads({ ...deps, batch, tick });
   const waiting = createWaiting(deps.timer);
   const take = createTake({ ...deps, batch, loads, storeClock, waiting });
   const ending = createEnding({ ...deps, lives, batch, loads, booking, membership, storeClock, waiting });
+  const behind = createBehind({ ...deps, booking, ending });
   const hold = createHold({ ...deps, lives, take, ending });
   const move = createMove({ ...deps, lives, batch });
   const spend = createSpend({ ...deps, batch, loads, storeClock });
@@ -56,7 +59,7 @@ export function createParts(deps: LedgerDependencies) {
           ...{ ...deps, epochs, membership: openable, process: memory.process, booking, lives },
           ...{ onOpen, onAway: batch.refuse, onExpired, onBeat, visits: deps.visits },
         });
-  return { lives, storeClock, membership, batch, booking, ending, hold, move, spend, attendance };
+  return { lives, storeClock, membership, batch, booking, ending, behind, hold, move, spend, attendance };
 }
 
 /** Counters that may have been loaded before something was booked that they do not know of. */
