@@ -30,7 +30,7 @@ export function openDeadline(timer: Timer, total: Millis, client: AbortSignal | 
   let wake: () => void = NOTHING;
   let attempts = 0;
   const cancelTotal = timer(total, () => end('timeout'));
-  const onLeave = () => end('left');
+  const onLeave = client === undefined ? NOTHING : () => end('left');
   client?.addEventListener('abort', onLeave, { once: true });
   if (client?.aborted === true) end('left');
 
@@ -87,21 +87,20 @@ interface Stop {
 
 /** As much of an `AbortController` as an attempt needs: a real one costs two microseconds with its listener, and every request has one. */
 function createStop(): Stop {
-  const listeners = new Set<() => void>();
-  let aborted = false;
-  return {
-    signal: {
-      get aborted() {
-        return aborted;
-      },
-      addEventListener: (_, listener) => void listeners.add(listener),
-      removeEventListener: (_, listener) => void listeners.delete(listener),
+  let listeners: ReadonlyArray<() => void> = [];
+  const signal = {
+    aborted: false,
+    addEventListener: (_: 'abort', listener: () => void) => {
+      listeners = [...listeners, listener];
     },
-    stop: () => {
-      if (aborted) return;
-      aborted = true;
-      for (const listener of listeners) listener();
-      listeners.clear();
+    removeEventListener: (_: 'abort', listener: () => void) => {
+      listeners = listeners.filter((other) => other !== listener);
     },
   };
+  const stop = () => {
+    if (signal.aborted) return;
+    signal.aborted = true;
+    for (const listener of listeners) listener();
+  };
+  return { signal, stop };
 }

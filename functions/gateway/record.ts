@@ -53,12 +53,30 @@ function keep(toLabels: (...words: string[]) => Labels): (...words: string[]) =>
   };
 }
 
+interface ModelLabels {
+  readonly all: Labels;
+  readonly input: Labels;
+  readonly output: Labels;
+}
+
+/** The same, found without putting words together: most metrics of a request are about its model. */
+function createLabels(): (route: string, model: string) => ModelLabels {
+  const known = new Map<string, Map<string, ModelLabels>>();
+  return (route, model) => {
+    const found = known.get(route)?.get(model);
+    if (found !== undefined) return found;
+    const all = { route, model };
+    const made = { all, input: { ...all, kind: 'input' }, output: { ...all, kind: 'output' } };
+    known.set(route, (known.get(route) ?? new Map<string, ModelLabels>()).set(model, made));
+    return made;
+  };
+}
+
 /** `request` is for whoever follows. */
 export type OpenLine = (names: RequestNames, route: string, request?: Request) => Line;
 
 export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
-  const labelsOf = keep((route = '', model = '') => ({ route, model }));
-  const tokenLabels = keep((route = '', model = '', kind = '') => ({ route, model, kind }));
+  const labelsOf = createLabels();
   const requestLabels = keep((route = '', model = '', status = '', code = '') => ({ route, model, status, code }));
   const attemptLabels = keep((identifier = '', outcome = '') => ({ identifier, outcome }));
 
@@ -104,11 +122,11 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
         fields.tokens = tokens;
         fields.cost = formatMoney(cost);
         fields.estimated = estimated;
-        metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'input'), tokens.input);
-        metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'output'), tokens.output);
-        metrics.add('gateway_operator_cost_dollars_total', labels, Number(cost) / 1e9);
-        if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels);
-        if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels);
+        metrics.add('gateway_operator_tokens_total', labels.input, tokens.input);
+        metrics.add('gateway_operator_tokens_total', labels.output, tokens.output);
+        metrics.add('gateway_operator_cost_dollars_total', labels.all, Number(cost) / 1e9);
+        if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels.all);
+        if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels.all);
       },
       refused: (failure, { status, level }) => {
         Object.assign(fields, { status, code: failure.code, ...aside(failure) });
@@ -126,7 +144,7 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
       fields.ms = ms;
       log[level]('request', fields);
       metrics.add('gateway_operator_requests_total', requestLabels(route, model, String(status), code));
-      metrics.observe('gateway_operator_request_seconds', ms / 1000, labelsOf(route, model));
+      metrics.observe('gateway_operator_request_seconds', ms / 1000, labelsOf(route, model).all);
     }
   };
 }

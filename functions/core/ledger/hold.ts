@@ -85,7 +85,8 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
     ending: undefined,
   });
   attempt.written = true;
-  await deps.outbox.append({ type: 'hold', id, amount, ...note });
+  const { charges, model, identifier } = note;
+  await deps.outbox.append({ type: 'hold', id, amount, charges, model, identifier });
   if (attempt.over) throw new Error('patience ended');
   const told = { ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
   return ok({ id, amount, charges: note.charges, ...told });

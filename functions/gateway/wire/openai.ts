@@ -17,10 +17,9 @@ export const openai: Dialect = { toRequest, readReply, readError, createReader }
 
 function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
   const set = new Map([['model', JSON.stringify(target.entry.model)]]);
-  const drop = new Set(chat.lookalikes);
-  const options = chat.stream && target.provider.streamOptions ? streamOptions(chat) : undefined;
-  if (options !== undefined) set.set('stream_options', options);
-  else if (!target.provider.streamOptions) drop.add('stream_options');
+  const { streamOptions: knowsOptions } = target.provider;
+  if (chat.stream && knowsOptions) set.set('stream_options', streamOptions(chat));
+  const drop = knowsOptions ? chat.lookalikes : new Set([...chat.lookalikes, 'stream_options']);
   for (const [name, value] of limits(chat, target)) set.set(name, String(value));
   return ok({
     url: urlOf(target),
@@ -61,14 +60,15 @@ function urlOf({ base, credentials }: Target): string {
 function headersOf(chat: Chat, { provider, credentials }: Target): Readonly<Record<string, string>> {
   const key = credentials.apiKey;
   const organization = credentials.organization;
-  return {
+  const headers: Record<string, string> = {
     'content-type': 'application/json',
     accept: chat.stream ? 'text/event-stream' : 'application/json',
     'accept-encoding': 'identity',
     'user-agent': 'gateway-operator',
-    ...(key === undefined ? {} : { [provider.auth]: provider.auth === 'authorization' ? `Bearer ${key}` : key }),
-    ...(organization === undefined ? {} : { 'openai-organization': organization }),
   };
+  if (key !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${key}` : key;
+  if (organization !== undefined) headers['openai-organization'] = organization;
+  return headers;
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {

@@ -20,10 +20,10 @@ export function judge(
   if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: spentOf(exceeded) };
   // Spend that leaves less than was asked clamps; all scopes give the same.
   let amount = asked;
-  for (const [index, { limit }] of counters.entries()) {
-    const left = limit - spentOf(index);
+  counters.forEach(({ limit }, at) => {
+    const left = limit - spentOf(at);
     if (left < amount) amount = left;
-  }
+  });
   // Holds of others are only in the way of what costs something.
   const isBusy = (limit: Nano, at: number): boolean => spentOf(at) + (found[at]?.held ?? 0n) + amount > limit;
   const busy = amount === 0n ? -1 : counters.findIndex(({ limit }, at) => isBusy(limit, at));

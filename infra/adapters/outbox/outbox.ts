@@ -20,11 +20,10 @@ export interface OutboxOptions {
   readonly write?: (descriptor: number, bytes: Uint8Array, from: number) => number;
 }
 
+/** What goes into one write: it is written for all who wait, or for none. */
 interface Waiting {
-  readonly id: string;
-  readonly line: string;
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
+  readonly lines: { readonly id: string; readonly line: string }[];
+  readonly written: PromiseWithResolvers<void>;
 }
 
 interface Active {
@@ -52,7 +51,7 @@ export function createOutbox({
   /** Bytes per segment. Those of earlier processes are known once they were read. */
   const segments = new Map<number, number>();
   const earlier = listSegments(folder);
-  let queue: Waiting[] = [];
+  let waiting: Waiting | undefined;
   let draining: Promise<void> | undefined;
   let active: Active | undefined;
   let carrying: Promise<void> | undefined;
@@ -75,15 +74,15 @@ export function createOutbox({
 
   /** One write for all that came since the last one. */
   const drain = async (): Promise<void> => {
-    while (queue.length > 0) {
-      const batch = queue;
-      queue = [];
+    while (waiting !== undefined) {
+      const batch = waiting;
+      waiting = undefined;
       try {
         writeAll(active ?? (await activeSegment()), batch);
-        for (const { resolve } of batch) resolve();
+        batch.written.resolve();
       } catch (cause) {
         if (active !== undefined) active.torn = true;
-        for (const { reject } of batch) reject(new Error(`writing the outbox in ${folder}`, { cause }));
+        batch.written.reject(new Error(`writing the outbox in ${folder}`, { cause }));
       }
       cutWhenDue();
     }
@@ -91,13 +90,15 @@ export function createOutbox({
   };
 
   /** It lands in the page cache within microseconds; handing it to another thread and back costs several times that. */
-  const writeAll = (to: Active, batch: ReadonlyArray<Waiting>): void => {
-    const bytes = Buffer.from(`${to.torn ? '\n' : ''}${batch.map(({ line }) => line).join('')}`);
+  const writeAll = (to: Active, batch: Waiting): void => {
+    let text = to.torn ? '\n' : '';
+    for (const { line } of batch.lines) text += line;
+    const bytes = Buffer.from(text);
     to.unsynced = true;
     for (let at = 0; at < bytes.length; ) at += write(to.handle.fd, bytes, at);
     to.torn = false;
     segments.set(to.number, (segments.get(to.number) ?? 0) + bytes.length);
-    for (const { id, line } of batch) lines.add(id, line, to.number);
+    for (const { id, line } of batch.lines) lines.add(id, line, to.number);
   };
 
   const sync = async (): Promise<void> => {
@@ -151,10 +152,11 @@ export function createOutbox({
   return {
     append(record) {
       if (closed) return Promise.reject(new Error(`the outbox in ${folder} is closed`));
-      return new Promise<void>((resolve, reject) => {
-        queue.push({ id: idOf(record), line: toLine(record), resolve, reject });
-        draining ??= new Promise((tick) => setImmediate(tick)).then(drain);
-      });
+      const line = toLine(record);
+      waiting ??= { lines: [], written: Promise.withResolvers<void>() };
+      waiting.lines.push({ id: idOf(record), line });
+      draining ??= new Promise((tick) => setImmediate(tick)).then(drain);
+      return waiting.written.promise;
     },
 
     async recover() {
