@@ -1,14 +1,19 @@
 // How does a fetch handler become an HTTP server in Node, and how does it stop without cutting anybody off?
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { createAdaptorServer } from '@hono/node-server';
+import type { OpenReply } from '#core/ports/reply.ts';
+import { directReply } from './direct-reply.ts';
 
 export interface ServeOptions {
-  fetch(request: Request): Response | Promise<Response>;
+  fetch(request: Request, connection: Connection): Response | Promise<Response>;
   /** 0: any free port. */
   readonly port: number;
   readonly host: string;
   readonly tls?: Tls;
 }
+
+/** What a handler may use of a request's connection. A type, not an interface: frameworks take it as a record of anything. */
+export type Connection = { readonly openReply: OpenReply };
 
 /** PEM texts. */
 export interface Tls {
@@ -34,11 +39,13 @@ export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<S
   // Behind an ingress nobody speaks TLS here: a cold start does without it.
   const https = tls === undefined ? undefined : await import('node:https');
   const server = createAdaptorServer({
-    fetch,
+    fetch: (request, { outgoing }) =>
+      // HTTP/2 is the third thing that it can be, and is not spoken here.
+      fetch(request, { openReply: directReply(outgoing as ServerResponse) }),
     ...(https === undefined || tls === undefined
       ? { createServer }
       : { createServer: https.createServer, serverOptions: tls }),
-  }) as Server; // HTTP/2 is the third thing it can make, and it is not asked to.
+  }) as Server; // Nor is that asked for.
   server.keepAliveTimeout = KEEP_ALIVE;
   await listen(server, port, host);
   const address = server.address();

@@ -2,9 +2,10 @@
 
 import { type Context, Hono } from 'hono';
 import type { Failure } from '#core/failure.ts';
+import type { OpenReply } from '#core/ports/reply.ts';
 import type { Result } from '#core/result.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
-import type { Background, GatewayDeps } from './deps.ts';
+import type { Background, GatewayDeps, Visit } from './deps.ts';
 import { createHandle } from './handle.ts';
 import { createMemory } from './memory.ts';
 import { createListModels } from './models.ts';
@@ -30,7 +31,7 @@ export function createGateway(deps: GatewayDeps, { policies, health } = createMe
   const app = new Hono();
 
   for (const base of ['', '/v1']) {
-    app.post(`${base}/chat/completions`, (c) => keep(c, (background) => handle(c.req.raw, background)));
+    app.post(`${base}/chat/completions`, (c) => keep(c, (visit) => handle(c.req.raw, visit)));
     app.get(`${base}/models`, (c) => tell(c, listModels));
     app.get(`${base}/key`, (c) => tell(c, ownKey));
   }
@@ -65,9 +66,9 @@ function createKeep() {
   /** Hono throws where there is no execution context, and a platform either has one or it has not. */
   let resident = false;
   const stays: Background = (work) => void work.catch(() => {});
-  return function keep(c: Context, run: (background: Background) => Promise<Response>): Promise<Response> {
+  return function keep(c: Context, run: (visit: Visit) => Promise<Response>): Promise<Response> {
     const background = resident ? stays : backgroundOf(c);
-    const answer = run(background);
+    const answer = run({ background, openReply: openReplyOf(c) });
     background(answer);
     return answer;
   };
@@ -81,4 +82,10 @@ function createKeep() {
       return stays;
     }
   }
+}
+
+/** Given by a platform whose connections can be written to without a web stream in between. */
+function openReplyOf(c: Context): OpenReply | undefined {
+  const openReply: unknown = c.env?.openReply;
+  return typeof openReply === 'function' ? (openReply as OpenReply) : undefined;
 }

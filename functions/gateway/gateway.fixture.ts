@@ -3,6 +3,7 @@ import type { Log } from '#core/ports/clock.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { createGateway } from './app.ts';
+import { createConnectionFake } from './connection.fixture.ts';
 import type { GatewayDeps } from './deps.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
 import { createLedgerFake } from './ledger.fixture.ts';
@@ -14,6 +15,8 @@ export interface World {
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly script?: Script;
   readonly deps?: Partial<GatewayDeps>;
+  /** Replies are written to a connection with room for so many writes; absent: they are web streams. */
+  readonly room?: number | undefined;
 }
 
 /** The app and everything around it that a test may look at. Timers run on the test's own clock. */
@@ -63,16 +66,21 @@ export function stage(world: World = {}) {
     ...world.deps,
   };
   const app = createGateway(deps);
-  const chat = (body: unknown, init: { key?: string | null; signal?: AbortSignal; path?: string } = {}) =>
-    app.request(init.path ?? '/chat/completions', {
+  const chat = async (body: unknown, init: { key?: string | null; signal?: AbortSignal; path?: string } = {}) => {
+    const connection = world.room === undefined ? undefined : createConnectionFake(world.room);
+    const signals = [init.signal, connection?.signal].filter((signal) => signal !== undefined);
+    const request = {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         ...(init.key === null ? {} : { authorization: `Bearer ${init.key ?? KEY}` }),
       },
       body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
-      ...(init.signal === undefined ? {} : { signal: init.signal }),
-    });
+      ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
+    };
+    const response = await app.request(init.path ?? '/chat/completions', request, connection);
+    return connection?.received(response) ?? response;
+  };
   const get = (path: string, key: string | null = KEY) =>
     app.request(path, { headers: key === null ? {} : { authorization: `Bearer ${key}` } });
   return { app, chat, get, ledger, fake, lines, counted, clock, keys, finds };

@@ -6,7 +6,7 @@ import type { Authenticate } from './authenticate.ts';
 import { authorize } from './authorize.ts';
 import { readBody } from './body.ts';
 import { toChat } from './chat.ts';
-import type { Background, GatewayDeps } from './deps.ts';
+import type { GatewayDeps, Visit } from './deps.ts';
 import type { Health } from './health.ts';
 import { createRank } from './rank.ts';
 import { createOpenLine, type Line } from './record.ts';
@@ -18,7 +18,7 @@ import { traceLines } from './traced.ts';
 import { createCallUpstream } from './upstream.ts';
 import type { Dialect } from './wire/dialect.ts';
 
-export type Handle = (request: Request, background: Background) => Promise<Response>;
+export type Handle = (request: Request, visit: Visit) => Promise<Response>;
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → settled answer; the first failure is the answer. */
 export function createHandle(
@@ -34,7 +34,7 @@ export function createHandle(
   const callUpstream = createCallUpstream(deps, health);
   const settle = createSettle(deps);
 
-  return async function handle(request, background) {
+  return async function handle(request, visit) {
     const line = openLine(namesOf(request, deps.ids), 'chat', request);
     const caller = await authenticate(request);
     if (!caller.ok) return refuse(caller.failure, line);
@@ -62,7 +62,7 @@ export function createHandle(
     const exchange = await callUpstream(targets.value, request, line);
     if (!exchange.ok) return refuse(await settle.withdraw(reservation.value, exchange.failure, line), line, rates);
 
-    const answer = await settle.answer(exchange.value, line, background);
+    const answer = await settle.answer(exchange.value, line, visit);
     return answer.ok ? answer.value : refuse(answer.failure, line, rates);
   };
 }

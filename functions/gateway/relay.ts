@@ -1,7 +1,8 @@
 // How does a stream reach the client? Piece by piece as it came, counted on the way, settled before its last byte.
 import type { Failure } from '#core/failure.ts';
+import type { OpenReply, ReplyStream } from '#core/ports/reply.ts';
 import { type Book, UNBOOKED } from './book.ts';
-import type { Background, GatewayDeps } from './deps.ts';
+import type { GatewayDeps, Visit } from './deps.ts';
 import type { StreamExchange } from './exchange.ts';
 import { cutWords, errorWords } from './last-words.ts';
 import { concat } from './members.ts';
@@ -9,33 +10,84 @@ import { createMeter } from './meter.ts';
 import type { Line, ReplyEnd } from './record.ts';
 import type { Piece } from './wire/dialect.ts';
 
-export type Relay = (exchange: StreamExchange, line: Line, background: Background) => ReadableStream<Uint8Array>;
+/** An answer that is streamed, and the headers that it begins with. */
+export interface Streamed {
+  readonly exchange: StreamExchange;
+  readonly line: Line;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Relay = (streamed: Streamed, visit: Visit) => Response;
+
+/** What the client hears. */
+interface Output {
+  /** False: it should not get more until it has room. */
+  write(bytes: Uint8Array): boolean;
+  end(bytes: Uint8Array): void;
+}
 
 /** An upstream that has said all is heard for so long: for its count, and so that its connection can be used again. */
 const LINGER = 1_000;
 
-export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'timer'>, book: Book): Relay {
-  return function relay(exchange, line, background) {
+export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>, book: Book): Relay {
+  return function relay({ exchange, line, headers }, { background, openReply }) {
     const { reservation, target, reader, rest, deadline } = exchange;
     const { includeUsage } = reservation.grant.chat;
     const meter = createMeter(reservation, target);
     let waiting: ReadonlyArray<Piece> = exchange.first;
+    let moving: Promise<void> | undefined;
     let ending: Promise<void> | undefined;
     /** Undefined before the stream has started, and after the client has left. */
-    let output: ReadableStreamDefaultController<Uint8Array> | undefined;
+    let output: Output | undefined;
+    let hasRoom = true;
 
     ledger.progress(reservation.hold, () => meter.settlement().cost);
-    return new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        output = controller;
-        deadline.onEnd((why) => background(why === 'left' ? leave() : finish('timeout')));
-      },
-      pull: () => pump(),
-      cancel: () => background(leave()),
-    });
+    return openReply === undefined ? pulled() : pushed(openReply);
 
-    /** Moves pieces until the client has got something, or the reply has ended. */
-    async function pump(): Promise<void> {
+    /** Through a web stream, which asks for more when it has room. */
+    function pulled(): Response {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => begin(toOutput(controller)),
+        pull: () => pump(),
+        cancel: () => background(leave()),
+      });
+      return new Response(body, { headers });
+    }
+
+    /** To a connection that is written to, and says when it has no room. */
+    function pushed(open: OpenReply): Response {
+      const { stream, response } = open(200, headers);
+      begin(stream);
+      background(push(stream));
+      return response;
+    }
+
+    async function push(stream: ReplyStream): Promise<void> {
+      try {
+        while (ending === undefined) {
+          await pump();
+          if (!hasRoom) await stream.drained();
+          hasRoom = true;
+        }
+        await ending;
+      } catch (error) {
+        stream.destroy();
+        log.error('a stream failed for a reason of ours', { why: error instanceof Error ? error.message : 'unknown' });
+      }
+    }
+
+    function begin(to: Output): void {
+      output = to;
+      deadline.onEnd((why) => background(why === 'left' ? leave() : finish('timeout')));
+    }
+
+    /** Moves pieces until the client has got something, or the reply has ended. One at a time, whoever asks. */
+    function pump(): Promise<void> {
+      moving ??= move();
+      return moving;
+    }
+
+    async function move(): Promise<void> {
       let moved = false;
       while (!moved && ending === undefined) {
         const pieces = waiting.length > 0 ? waiting : await read();
@@ -43,6 +95,7 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
         if (ending === undefined) moved = typeof pieces === 'string' ? end(pieces) : forward(pieces);
       }
       await ending;
+      moving = undefined;
     }
 
     async function read(): Promise<ReadonlyArray<Piece> | 'complete' | 'broken'> {
@@ -75,8 +128,9 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
     }
 
     function send(bytes: ReadonlyArray<Uint8Array>): boolean {
-      if (bytes.length > 0) output?.enqueue(concat(bytes));
-      return bytes.length > 0;
+      if (bytes.length === 0) return false;
+      hasRoom = output?.write(concat(bytes)) ?? true;
+      return true;
     }
 
     function end(how: ReplyEnd, last: ReadonlyArray<Uint8Array> = []): true {
@@ -98,10 +152,9 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
       deadline.close();
       exchange.over(how);
       line.answered(200, booked ? how : 'broken');
-      if (!booked) send([errorWords(UNBOOKED)]);
-      else if (how === 'cut') send([...last, cutWords(meter, settlement.tokens, includeUsage)]);
-      else send([...last, ...ERRORS[how].map(errorWords)]);
-      output?.close();
+      if (!booked) output?.end(errorWords(UNBOOKED));
+      else if (how === 'cut') output?.end(concat([...last, cutWords(meter, settlement.tokens, includeUsage)]));
+      else output?.end(concat([...last, ...ERRORS[how].map(errorWords)]));
     }
 
     /** The client has left: the upstream is stopped at once, unless all it still owes is its count. */
@@ -130,6 +183,21 @@ export function createRelay({ ledger, timer }: Pick<GatewayDeps, 'ledger' | 'tim
         cancel();
       }
     }
+  };
+}
+
+function toOutput(controller: ReadableStreamDefaultController<Uint8Array>): Output {
+  const write = (bytes: Uint8Array) => {
+    if (bytes.length > 0) controller.enqueue(bytes);
+    // It asks when it has.
+    return true;
+  };
+  return {
+    write,
+    end: (bytes) => {
+      write(bytes);
+      controller.close();
+    },
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { createBook, UNBOOKED } from './book.ts';
-import type { Background, GatewayDeps } from './deps.ts';
+import type { GatewayDeps, Visit } from './deps.ts';
 import type { Exchange } from './exchange.ts';
 import { settlementOfPrompt, settlementOfReply } from './meter.ts';
 import type { Line } from './record.ts';
@@ -13,7 +13,7 @@ import type { NoExchange } from './upstream.ts';
 
 export interface Settle {
   /** The answer to the client. A stream settles when it ends; anything else has settled when this resolves. */
-  answer(exchange: Exchange, line: Line, background: Background): Promise<Result<Response, Failure>>;
+  answer(exchange: Exchange, line: Line, visit: Visit): Promise<Result<Response, Failure>>;
   /** Nobody was called: the hold is released. */
   release(reservation: Reservation, failure: Failure): Promise<Failure>;
   /** Nothing came of it: the hold is released, or charged for the prompt where the provider may have read it. */
@@ -24,12 +24,11 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
   const book = createBook(deps);
   const relay = createRelay(deps, book);
   return {
-    answer: async (exchange, line, background) => {
+    answer: async (exchange, line, visit) => {
       const { reservation, target } = exchange;
       const headers = answerHeaders(exchange.headers, target, line.names, reservation.hold.rates);
       if (exchange.type === 'stream') {
-        const body = relay(exchange, line, background);
-        return ok(new Response(body, { headers: { ...headers, 'cache-control': 'no-cache' } }));
+        return ok(relay({ exchange, line, headers: { ...headers, 'cache-control': 'no-cache' } }, visit));
       }
       const settlement = settlementOfReply(reservation, target, exchange.reply);
       if (!(await book(reservation, settlement, line))) return err(UNBOOKED);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { stage } from './gateway.fixture.ts';
+import { stage as stageWorld, type World } from './gateway.fixture.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
 import { settleDown } from './time.fixture.ts';
 import { chunk, DONE, MESSAGES, type Script, SSE, streamed, USAGE_CHUNK } from './upstream.fixture.ts';
@@ -19,303 +19,313 @@ async function* breaksAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
   throw new Error('socket hang up');
 }
 
-describe('a stream', () => {
-  test('reaches the client as the bytes that came, and its usage is charged', async () => {
-    const body = streamed(['Hel', 'lo ', 'wörld']);
-    const { chat, ledger, fake, lines } = stage({ script: plays(body) });
-    const response = await chat(ASKING);
-    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
-    expect(await response.text()).toBe(body.join(''));
-    expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
-    expect(lines[0]?.fields).toMatchObject({ status: 200, end: 'complete', stream: true });
-    await settleDown();
-    expect([ledger.held(), fake.ended()]).toEqual([0, 1]);
-  });
+describe.each([
+  ['a web stream', undefined],
+  ['a connection that is always full', 1],
+  ['a connection with room', 100],
+])('through %s', (_, room) => {
+  const stage = (world: World = {}) => stageWorld({ ...world, room });
 
-  test('hides the usage chunk from a client that did not ask, and asks the provider for it all the same', async () => {
-    const body = streamed(['Hello']);
-    const { chat, fake, ledger } = stage({ script: plays(body) });
-    const text = await (await chat({ ...CHAT, stream_options: { other: 1, include_usage: false } })).text();
-    expect(text).toBe(body.filter((event) => event !== USAGE_CHUNK).join(''));
-    expect(fake.sent()).toMatchObject({ stream_options: { other: 1, include_usage: true } });
-    expect(ledger.settled[0]).toMatchObject({ estimated: false });
-  });
-
-  test('shows a usage that came with content, and charges the last one that came', async () => {
-    const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
-    const body = [
-      chunk({ content: 'a' }, usage(1)),
-      chunk({ content: 'b' }, usage(2)),
-      chunk({}, usage(9), 'stop'),
-      DONE,
-    ];
-    const { chat, ledger } = stage({ script: plays(body) });
-    expect(await (await chat(CHAT)).text()).toBe(body.join(''));
-    expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 9 }, estimated: false }]);
-  });
-
-  test('may begin with a chunk without choices that is no usage, and hold comments: they pass', async () => {
-    const filter = 'data: {"id":"","choices":[],"prompt_filter_results":[],"usage":null}\n\n';
-    const body = [': waiting\n\n', filter, ...streamed(['x'])];
-    const { chat } = stage({ script: plays(body) });
-    expect(await (await chat(ASKING)).text()).toBe(body.join(''));
-  });
-
-  test('sends its last byte only when the settlement is durable', async () => {
-    let settle: () => void = () => {};
-    const durable = new Promise<void>((resolve) => {
-      settle = resolve;
+  describe('a stream', () => {
+    test('reaches the client as the bytes that came, and its usage is charged', async () => {
+      const body = streamed(['Hel', 'lo ', 'wörld']);
+      const { chat, ledger, fake, lines } = stage({ script: plays(body) });
+      const response = await chat(ASKING);
+      expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+      expect(await response.text()).toBe(body.join(''));
+      expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
+      expect(lines[0]?.fields).toMatchObject({ status: 200, end: 'complete', stream: true });
+      await settleDown();
+      expect([ledger.held(), fake.ended()]).toEqual([0, 1]);
     });
-    const world = stage({ script: plays(streamed(['x'])) });
-    const settled = world.ledger.settle;
-    world.ledger.settle = async (hold, settlement) => {
-      await durable;
-      await settled(hold, settlement);
-    };
-    const reader = (await world.chat(CHAT)).body?.getReader();
-    let text = '';
-    const reading = (async () => {
-      for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
-        text += new TextDecoder().decode(next.value);
-      }
-      text += '(end)';
-    })();
-    await settleDown();
-    expect(text).toContain('"finish_reason":"stop"');
-    expect(text).not.toMatch(/DONE|\(end\)/);
-    settle();
-    await reading;
-    expect(text).toMatch(/\[DONE\]\n\n\(end\)$/);
-  });
 
-  test('that cannot be booked ends in an error and never looks whole', async () => {
-    const { chat, ledger } = stage({ script: plays(streamed(['x'])) });
-    ledger.fail('settle');
-    const text = await (await chat(CHAT)).text();
-    expect(text).toContain('"code":"ledger_unavailable"');
-    expect(text).not.toContain('[DONE]');
-  });
-
-  test('tells the ledger on its way what it has cost so far', async () => {
-    const { chat, ledger } = stage({ script: plays(streamed(['one', 'two', 'three'])) });
-    const reader = (await chat(CHAT)).body?.getReader();
-    const known: bigint[] = [];
-    for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
-      known.push(ledger.progressed[0]?.() ?? -1n);
-    }
-    expect(ledger.progressed).toHaveLength(1);
-    expect(known[0]).toBeGreaterThan(0n);
-    expect(known.slice(0, 4)).toEqual([...new Set(known.slice(0, 4))].sort((a, b) => (a < b ? -1 : 1)));
-  });
-
-  test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
-    const body = [chunk({ content: 'Hello there, this is a reply.' }), chunk({}, {}, 'stop'), DONE];
-    const { chat, ledger } = stage({ script: plays(body) });
-    await (await chat(CHAT)).text();
-    const [settled] = ledger.settled;
-    expect(settled).toMatchObject({ estimated: true });
-    expect(settled?.cost).toBeGreaterThan(0n);
-    expect(settled?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
-  });
-
-  test('without usage is charged for its bytes: a text is no cheaper for being written in few characters', async () => {
-    const outputOf = async (content: string) => {
-      const { chat, ledger } = stage({ script: plays([chunk({ content }), chunk({}, {}, 'stop'), DONE]) });
-      await (await chat(CHAT)).text();
-      return ledger.settled[0]?.tokens.output;
-    };
-    expect(await outputOf('abc'.repeat(50))).toBe(50);
-    expect(await outputOf('网关'.repeat(25))).toBe(50);
-    // Four bytes each; and two.
-    expect(await outputOf('🏦'.repeat(30))).toBe(40);
-    expect(await outputOf('é'.repeat(30))).toBe(20);
-  });
-
-  test('that ends without [DONE] is whole when its content had ended', async () => {
-    const body = [chunk({ content: 'x' }), chunk({}, {}, 'stop')];
-    const { chat, lines } = stage({ script: plays(body) });
-    expect(await (await chat(CHAT)).text()).toBe(body.join(''));
-    expect(lines[0]?.fields).toMatchObject({ end: 'complete' });
-  });
-
-  test.each([
-    ['breaks', breaksAfter(chunk({ content: 'some' }), chunk({ content: ' words' }))],
-    ['just ends', [chunk({ content: 'some' }), chunk({ content: ' words' })]],
-  ])('whose upstream %s in the middle ends in an error without [DONE], charged for what arrived', async (_, body) => {
-    const { chat, ledger, fake, lines } = stage({ script: plays(body) });
-    const text = await (await chat(CHAT)).text();
-    const [last] = text.trimEnd().split('\n\n').slice(-1);
-    expect(JSON.parse(last?.replace('data: ', '') ?? '')).toEqual({
-      error: { message: expect.any(String), type: 'server_error', param: null, code: 'upstream_error' },
+    test('hides the usage chunk from a client that did not ask, and asks the provider for it all the same', async () => {
+      const body = streamed(['Hello']);
+      const { chat, fake, ledger } = stage({ script: plays(body) });
+      const text = await (await chat({ ...CHAT, stream_options: { other: 1, include_usage: false } })).text();
+      expect(text).toBe(body.filter((event) => event !== USAGE_CHUNK).join(''));
+      expect(fake.sent()).toMatchObject({ stream_options: { other: 1, include_usage: true } });
+      expect(ledger.settled[0]).toMatchObject({ estimated: false });
     });
-    expect(text).not.toContain('[DONE]');
-    expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
-    expect(fake.requests).toHaveLength(1);
-    expect(lines[0]).toMatchObject({ level: 'warn', fields: { end: 'broken' } });
-  });
 
-  test("passes no word of the provider's about its failure", async () => {
-    const body = [chunk({ content: 'some' }), 'data: {"error":{"message":"org-17 is over quota"}}\n\n', DONE];
-    const { chat } = stage({ script: plays(body) });
-    const text = await (await chat(CHAT)).text();
-    expect(text).toContain('"code":"upstream_error"');
-    expect(text).not.toMatch(/org-17|DONE/);
-  });
+    test('shows a usage that came with content, and charges the last one that came', async () => {
+      const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
+      const body = [
+        chunk({ content: 'a' }, usage(1)),
+        chunk({ content: 'b' }, usage(2)),
+        chunk({}, usage(9), 'stop'),
+        DONE,
+      ];
+      const { chat, ledger } = stage({ script: plays(body) });
+      expect(await (await chat(CHAT)).text()).toBe(body.join(''));
+      expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 9 }, estimated: false }]);
+    });
 
-  test('that lasts too long is ended with an error, and the upstream is stopped', async () => {
-    const { chat, ledger, fake, clock, lines } = stage({ script: plays(stuckAfter(chunk({ content: 'x' }))) });
-    const text = (await chat(CHAT)).text();
-    await settleDown();
-    await clock.pass(5000);
-    expect(await text).toContain('"code":"upstream_timeout"');
-    expect(lines[0]?.fields).toMatchObject({ end: 'timeout' });
-    expect([ledger.settled.length, fake.requests[0]?.signal.aborted]).toEqual([1, true]);
-  });
-});
+    test('may begin with a chunk without choices that is no usage, and hold comments: they pass', async () => {
+      const filter = 'data: {"id":"","choices":[],"prompt_filter_results":[],"usage":null}\n\n';
+      const body = [': waiting\n\n', filter, ...streamed(['x'])];
+      const { chat } = stage({ script: plays(body) });
+      expect(await (await chat(ASKING)).text()).toBe(body.join(''));
+    });
 
-describe('a client that leaves a stream', () => {
-  test('stops the upstream at once and is charged for what was streamed, at least the prompt', async () => {
-    const world = stage({ script: plays(stuckAfter(...['a', 'b', 'c'].map((content) => chunk({ content })))) });
-    const reader = (await world.chat(CHAT)).body?.getReader();
-    await reader?.read();
-    await reader?.cancel();
-    await settleDown();
-    expect(world.fake.requests[0]?.signal.aborted).toBe(true);
-    expect(world.ledger.settled).toMatchObject([{ estimated: true }]);
-    expect(world.ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
-    expect(world.ledger.settled[0]?.tokens.output).toBeGreaterThanOrEqual(1);
-    expect(world.lines[0]?.fields).toMatchObject({ end: 'left' });
-    expect([world.ledger.held(), world.clock.waiting()]).toEqual([0, 0]);
-  });
-
-  test('by closing its connection, before the first byte, is charged for the prompt', async () => {
-    const client = new AbortController();
-    const world = stage({ script: () => new Promise(() => {}) });
-    const response = world.chat(CHAT, { signal: client.signal });
-    await expect.poll(() => world.fake.requests.length).toBe(1);
-    client.abort();
-    expect((await response).status).toBe(499);
-    expect(world.fake.requests[0]?.signal.aborted).toBe(true);
-    expect(world.ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 0 } }]);
-    expect(world.ledger.settled[0]?.cost).toBeGreaterThan(0n);
-  });
-
-  test('before anybody was called is charged nothing', async () => {
-    const client = new AbortController();
-    client.abort();
-    const world = stage();
-    expect((await world.chat(CHAT, { signal: client.signal })).status).toBe(499);
-    expect([world.fake.requests.length, world.ledger.released.length, world.ledger.settled.length]).toEqual([0, 1, 0]);
-  });
-
-  test('after the last word waits for the count, and pays what the provider counted', async () => {
-    let release: () => void = () => {};
-    async function* body() {
-      const encoder = new TextEncoder();
-      yield encoder.encode(chunk({ content: 'all' }) + chunk({}, {}, 'stop'));
-      await new Promise<void>((resolve) => {
-        release = resolve;
+    test('sends its last byte only when the settlement is durable', async () => {
+      let settle: () => void = () => {};
+      const durable = new Promise<void>((resolve) => {
+        settle = resolve;
       });
-      yield encoder.encode(USAGE_CHUNK + DONE);
-    }
-    const world = stage({ script: plays(body()) });
-    const reader = (await world.chat(CHAT)).body?.getReader();
-    await reader?.read();
-    await reader?.cancel();
-    await settleDown();
-    expect(world.ledger.settled).toEqual([]);
-    release();
-    await settleDown();
-    expect(world.ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
-  });
-
-  test('after the last word waits for the count no longer than a second', async () => {
-    const world = stage({ script: plays(stuckAfter(chunk({ content: 'all' }) + chunk({}, {}, 'stop'))) });
-    const reader = (await world.chat(CHAT)).body?.getReader();
-    await reader?.read();
-    await reader?.cancel();
-    await world.clock.pass(1000);
-    expect(world.ledger.settled).toMatchObject([{ estimated: true }]);
-    expect(world.fake.requests[0]?.signal.aborted).toBe(true);
-  });
-});
-
-describe('a stream at its hold', () => {
-  const words = Array.from({ length: 40 }, (_, index) => `w${index} `);
-  /** The prompt at its most, and ten tokens. */
-  const tight = (body: object) => {
-    const bytes = JSON.stringify(body).length;
-    return { [KEY]: keyRecord({ limit: ((bytes + 20) / 1_000_000).toFixed(9) }) };
-  };
-
-  test('is cut with finish_reason length and [DONE], never early, and never charged above the hold', async () => {
-    const { chat, ledger, fake, lines } = stage({ keys: tight(CHAT), script: plays(streamed(words)) });
-    const response = await chat(CHAT);
-    expect(response.headers.get('x-gateway-clamped-to')).toBe('10');
-    const text = await response.text();
-    const events = text
-      .split('\n\n')
-      .filter(Boolean)
-      .map((event) => event.replace('data: ', ''));
-    expect(text).toContain('w9 ');
-    expect(text).not.toContain('w10 ');
-    expect(events.at(-1)).toBe('[DONE]');
-    expect(JSON.parse(events.at(-2) ?? '')).toEqual({
-      id: 'c-1',
-      object: 'chat.completion.chunk',
-      created: 1,
-      model: 'real',
-      choices: [{ index: 0, delta: {}, finish_reason: 'length' }],
+      const world = stage({ script: plays(streamed(['x'])) });
+      const settled = world.ledger.settle;
+      world.ledger.settle = async (hold, settlement) => {
+        await durable;
+        await settled(hold, settlement);
+      };
+      const reader = (await world.chat(CHAT)).body?.getReader();
+      let text = '';
+      const reading = (async () => {
+        for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
+          text += new TextDecoder().decode(next.value);
+        }
+        text += '(end)';
+      })();
+      await settleDown();
+      expect(text).toContain('"finish_reason":"stop"');
+      expect(text).not.toMatch(/DONE|\(end\)/);
+      settle();
+      await reading;
+      expect(text).toMatch(/\[DONE\]\n\n\(end\)$/);
     });
-    expect(fake.sent()).toMatchObject({ max_completion_tokens: 10 });
-    expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
-    expect(fake.requests[0]?.signal.aborted).toBe(true);
-    expect(lines[0]?.fields).toMatchObject({ end: 'cut', status: 200 });
+
+    test('that cannot be booked ends in an error and never looks whole', async () => {
+      const { chat, ledger } = stage({ script: plays(streamed(['x'])) });
+      ledger.fail('settle');
+      const text = await (await chat(CHAT)).text();
+      expect(text).toContain('"code":"ledger_unavailable"');
+      expect(text).not.toContain('[DONE]');
+    });
+
+    test('tells the ledger on its way what it has cost so far', async () => {
+      const { chat, ledger } = stage({ script: plays(streamed(['one', 'two', 'three'])) });
+      const reader = (await chat(CHAT)).body?.getReader();
+      const known: bigint[] = [];
+      for (let next = await reader?.read(); next?.done === false; next = await reader?.read()) {
+        known.push(ledger.progressed[0]?.() ?? -1n);
+      }
+      expect(ledger.progressed).toHaveLength(1);
+      expect(known[0]).toBeGreaterThan(0n);
+      expect(known.slice(0, 4)).toEqual([...new Set(known.slice(0, 4))].sort((a, b) => (a < b ? -1 : 1)));
+    });
+
+    test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
+      const body = [chunk({ content: 'Hello there, this is a reply.' }), chunk({}, {}, 'stop'), DONE];
+      const { chat, ledger } = stage({ script: plays(body) });
+      await (await chat(CHAT)).text();
+      const [settled] = ledger.settled;
+      expect(settled).toMatchObject({ estimated: true });
+      expect(settled?.cost).toBeGreaterThan(0n);
+      expect(settled?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
+    });
+
+    test('without usage is charged for its bytes: a text is no cheaper for being written in few characters', async () => {
+      const outputOf = async (content: string) => {
+        const { chat, ledger } = stage({ script: plays([chunk({ content }), chunk({}, {}, 'stop'), DONE]) });
+        await (await chat(CHAT)).text();
+        return ledger.settled[0]?.tokens.output;
+      };
+      expect(await outputOf('abc'.repeat(50))).toBe(50);
+      expect(await outputOf('网关'.repeat(25))).toBe(50);
+      // Four bytes each; and two.
+      expect(await outputOf('🏦'.repeat(30))).toBe(40);
+      expect(await outputOf('é'.repeat(30))).toBe(20);
+    });
+
+    test('that ends without [DONE] is whole when its content had ended', async () => {
+      const body = [chunk({ content: 'x' }), chunk({}, {}, 'stop')];
+      const { chat, lines } = stage({ script: plays(body) });
+      expect(await (await chat(CHAT)).text()).toBe(body.join(''));
+      expect(lines[0]?.fields).toMatchObject({ end: 'complete' });
+    });
+
+    test.each([
+      ['breaks', breaksAfter(chunk({ content: 'some' }), chunk({ content: ' words' }))],
+      ['just ends', [chunk({ content: 'some' }), chunk({ content: ' words' })]],
+    ])('whose upstream %s in the middle ends in an error without [DONE], charged for what arrived', async (_, body) => {
+      const { chat, ledger, fake, lines } = stage({ script: plays(body) });
+      const text = await (await chat(CHAT)).text();
+      const [last] = text.trimEnd().split('\n\n').slice(-1);
+      expect(JSON.parse(last?.replace('data: ', '') ?? '')).toEqual({
+        error: { message: expect.any(String), type: 'server_error', param: null, code: 'upstream_error' },
+      });
+      expect(text).not.toContain('[DONE]');
+      expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
+      expect(fake.requests).toHaveLength(1);
+      expect(lines[0]).toMatchObject({ level: 'warn', fields: { end: 'broken' } });
+    });
+
+    test("passes no word of the provider's about its failure", async () => {
+      const body = [chunk({ content: 'some' }), 'data: {"error":{"message":"org-17 is over quota"}}\n\n', DONE];
+      const { chat } = stage({ script: plays(body) });
+      const text = await (await chat(CHAT)).text();
+      expect(text).toContain('"code":"upstream_error"');
+      expect(text).not.toMatch(/org-17|DONE/);
+    });
+
+    test('that lasts too long is ended with an error, and the upstream is stopped', async () => {
+      const { chat, ledger, fake, clock, lines } = stage({ script: plays(stuckAfter(chunk({ content: 'x' }))) });
+      const text = (await chat(CHAT)).text();
+      await settleDown();
+      await clock.pass(5000);
+      expect(await text).toContain('"code":"upstream_timeout"');
+      expect(lines[0]?.fields).toMatchObject({ end: 'timeout' });
+      expect([ledger.settled.length, fake.requests[0]?.signal.aborted]).toEqual([1, true]);
+    });
   });
 
-  test('is cut at the same word whether words come one by one, a few or all at a time', async () => {
-    const cutAfter = async (size: number) => {
-      const all = streamed(words);
-      const packets = Array.from({ length: Math.ceil(all.length / size) }, (_, at) =>
-        all.slice(at * size, (at + 1) * size).join(''),
-      );
-      const { chat, ledger, lines } = stage({ keys: tight(CHAT), script: plays(packets) });
-      return { text: await (await chat(CHAT)).text(), settled: ledger.settled, line: lines[0]?.fields };
+  describe('a client that leaves a stream', () => {
+    test('stops the upstream at once and is charged for what was streamed, at least the prompt', async () => {
+      const world = stage({ script: plays(stuckAfter(...['a', 'b', 'c'].map((content) => chunk({ content })))) });
+      const reader = (await world.chat(CHAT)).body?.getReader();
+      await reader?.read();
+      await reader?.cancel();
+      await settleDown();
+      expect(world.fake.requests[0]?.signal.aborted).toBe(true);
+      expect(world.ledger.settled).toMatchObject([{ estimated: true }]);
+      expect(world.ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
+      expect(world.ledger.settled[0]?.tokens.output).toBeGreaterThanOrEqual(1);
+      expect(world.lines[0]?.fields).toMatchObject({ end: 'left' });
+      expect([world.ledger.held(), world.clock.waiting()]).toEqual([0, 0]);
+    });
+
+    test('by closing its connection, before the first byte, is charged for the prompt', async () => {
+      const client = new AbortController();
+      const world = stage({ script: () => new Promise(() => {}) });
+      const response = world.chat(CHAT, { signal: client.signal });
+      await expect.poll(() => world.fake.requests.length).toBe(1);
+      client.abort();
+      expect((await response).status).toBe(499);
+      expect(world.fake.requests[0]?.signal.aborted).toBe(true);
+      expect(world.ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 0 } }]);
+      expect(world.ledger.settled[0]?.cost).toBeGreaterThan(0n);
+    });
+
+    test('before anybody was called is charged nothing', async () => {
+      const client = new AbortController();
+      client.abort();
+      const world = stage();
+      expect((await world.chat(CHAT, { signal: client.signal })).status).toBe(499);
+      expect([world.fake.requests.length, world.ledger.released.length, world.ledger.settled.length]).toEqual([
+        0, 1, 0,
+      ]);
+    });
+
+    test('after the last word waits for the count, and pays what the provider counted', async () => {
+      let release: () => void = () => {};
+      async function* body() {
+        const encoder = new TextEncoder();
+        yield encoder.encode(chunk({ content: 'all' }) + chunk({}, {}, 'stop'));
+        await new Promise<void>((resolve) => {
+          release = resolve;
+        });
+        yield encoder.encode(USAGE_CHUNK + DONE);
+      }
+      const world = stage({ script: plays(body()) });
+      const reader = (await world.chat(CHAT)).body?.getReader();
+      await reader?.read();
+      await reader?.cancel();
+      await settleDown();
+      expect(world.ledger.settled).toEqual([]);
+      release();
+      await settleDown();
+      expect(world.ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
+    });
+
+    test('after the last word waits for the count no longer than a second', async () => {
+      const world = stage({ script: plays(stuckAfter(chunk({ content: 'all' }) + chunk({}, {}, 'stop'))) });
+      const reader = (await world.chat(CHAT)).body?.getReader();
+      await reader?.read();
+      await reader?.cancel();
+      await world.clock.pass(1000);
+      expect(world.ledger.settled).toMatchObject([{ estimated: true }]);
+      expect(world.fake.requests[0]?.signal.aborted).toBe(true);
+    });
+  });
+
+  describe('a stream at its hold', () => {
+    const words = Array.from({ length: 40 }, (_, index) => `w${index} `);
+    /** The prompt at its most, and ten tokens. */
+    const tight = (body: object) => {
+      const bytes = JSON.stringify(body).length;
+      return { [KEY]: keyRecord({ limit: ((bytes + 20) / 1_000_000).toFixed(9) }) };
     };
-    const single = await cutAfter(1);
-    expect(single.text).toMatch(/w9 [^w]*length[^w]*$/);
-    for (const size of [3, 7, 100]) expect(await cutAfter(size)).toEqual(single);
-  });
 
-  test('says its usage to a client that asked for it', async () => {
-    const { chat } = stage({ keys: tight(ASKING), script: plays(streamed(words)) });
-    const events = (await (await chat(ASKING)).text()).split('\n\n').filter(Boolean);
-    expect(JSON.parse(events.at(-2)?.replace('data: ', '') ?? '')).toMatchObject({
-      choices: [],
-      usage: { completion_tokens: expect.any(Number), prompt_tokens: expect.any(Number) },
+    test('is cut with finish_reason length and [DONE], never early, and never charged above the hold', async () => {
+      const { chat, ledger, fake, lines } = stage({ keys: tight(CHAT), script: plays(streamed(words)) });
+      const response = await chat(CHAT);
+      expect(response.headers.get('x-gateway-clamped-to')).toBe('10');
+      const text = await response.text();
+      const events = text
+        .split('\n\n')
+        .filter(Boolean)
+        .map((event) => event.replace('data: ', ''));
+      expect(text).toContain('w9 ');
+      expect(text).not.toContain('w10 ');
+      expect(events.at(-1)).toBe('[DONE]');
+      expect(JSON.parse(events.at(-2) ?? '')).toEqual({
+        id: 'c-1',
+        object: 'chat.completion.chunk',
+        created: 1,
+        model: 'real',
+        choices: [{ index: 0, delta: {}, finish_reason: 'length' }],
+      });
+      expect(fake.sent()).toMatchObject({ max_completion_tokens: 10 });
+      expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
+      expect(fake.requests[0]?.signal.aborted).toBe(true);
+      expect(lines[0]?.fields).toMatchObject({ end: 'cut', status: 200 });
     });
-  });
 
-  test('is not cut when the provider keeps to the limit', async () => {
-    const { chat } = stage({ keys: tight(CHAT), script: plays(streamed(words.slice(0, 10))) });
-    expect(await (await chat(CHAT)).text()).toContain('"finish_reason":"stop"');
-  });
+    test('is cut at the same word whether words come one by one, a few or all at a time', async () => {
+      const cutAfter = async (size: number) => {
+        const all = streamed(words);
+        const packets = Array.from({ length: Math.ceil(all.length / size) }, (_, at) =>
+          all.slice(at * size, (at + 1) * size).join(''),
+        );
+        const { chat, ledger, lines } = stage({ keys: tight(CHAT), script: plays(packets) });
+        return { text: await (await chat(CHAT)).text(), settled: ledger.settled, line: lines[0]?.fields };
+      };
+      const single = await cutAfter(1);
+      expect(single.text).toMatch(/w9 [^w]*length[^w]*$/);
+      for (const size of [3, 7, 100]) expect(await cutAfter(size)).toEqual(single);
+    });
 
-  test("is cut by the provider's own count", async () => {
-    const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
-    const body = [chunk({ content: 'four ' }, usage(4)), chunk({ content: 'eleven ' }, usage(11)), DONE];
-    const { chat } = stage({ keys: tight(CHAT), script: plays(body) });
-    const text = await (await chat(CHAT)).text();
-    expect(text).toContain('four');
-    expect(text).not.toContain('eleven');
-  });
+    test('says its usage to a client that asked for it', async () => {
+      const { chat } = stage({ keys: tight(ASKING), script: plays(streamed(words)) });
+      const events = (await (await chat(ASKING)).text()).split('\n\n').filter(Boolean);
+      expect(JSON.parse(events.at(-2)?.replace('data: ', '') ?? '')).toMatchObject({
+        choices: [],
+        usage: { completion_tokens: expect.any(Number), prompt_tokens: expect.any(Number) },
+      });
+    });
 
-  test('does not exist without a budget', async () => {
-    const { budget: _, ...unlimited } = keyRecord().key;
-    const keys = { [KEY]: { key: unlimited, scopes: [unlimited] } };
-    const { chat, fake } = stage({ keys, snapshot: snapshotOf([entry('gpt')]), script: plays(streamed(words)) });
-    const body = { ...CHAT, max_tokens: 5 };
-    expect(await (await chat(body)).text()).toContain('w39 ');
-    expect(fake.sent()).toMatchObject({ max_tokens: 5 });
+    test('is not cut when the provider keeps to the limit', async () => {
+      const { chat } = stage({ keys: tight(CHAT), script: plays(streamed(words.slice(0, 10))) });
+      expect(await (await chat(CHAT)).text()).toContain('"finish_reason":"stop"');
+    });
+
+    test("is cut by the provider's own count", async () => {
+      const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
+      const body = [chunk({ content: 'four ' }, usage(4)), chunk({ content: 'eleven ' }, usage(11)), DONE];
+      const { chat } = stage({ keys: tight(CHAT), script: plays(body) });
+      const text = await (await chat(CHAT)).text();
+      expect(text).toContain('four');
+      expect(text).not.toContain('eleven');
+    });
+
+    test('does not exist without a budget', async () => {
+      const { budget: _, ...unlimited } = keyRecord().key;
+      const keys = { [KEY]: { key: unlimited, scopes: [unlimited] } };
+      const { chat, fake } = stage({ keys, snapshot: snapshotOf([entry('gpt')]), script: plays(streamed(words)) });
+      const body = { ...CHAT, max_tokens: 5 };
+      expect(await (await chat(body)).text()).toContain('w39 ');
+      expect(fake.sent()).toMatchObject({ max_tokens: 5 });
+    });
   });
 });

@@ -34,9 +34,9 @@ function skippingSteps(line: Parameters<CallUpstream>[2], request: Request): voi
   callUpstream(reservation, request, line);
   const targets = {} as Targets;
   // @ts-expect-error Nothing is answered without an exchange.
-  settle.answer(targets, line, () => {});
+  settle.answer(targets, line, { background: () => {} });
   const exchange = {} as Exchange;
-  settle.answer(exchange, line, () => {});
+  settle.answer(exchange, line, { background: () => {} });
 }
 
 test('the steps of a request are held together by types', () => {

@@ -12,7 +12,7 @@ import { createAdmission } from '../../functions/admission/app.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { nodeDependencies } from '../node.ts';
 import { RELEASE_IMAGE } from '../release.ts';
-import { type Served, serve } from '../serve.ts';
+import { type Connection, type Served, serve } from '../serve.ts';
 import { createTending } from '../tending.ts';
 import type { Certificates } from './certificates.ts';
 import { createGateways, type Gateways } from './gateways.ts';
@@ -81,8 +81,8 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
 }
 
 interface App {
-  fetch(request: Request): Response | Promise<Response>;
+  fetch(request: Request, connection: Connection): Response | Promise<Response>;
 }
 
 const listen = (app: App, port: number, tls?: { readonly cert: string; readonly key: string }) =>
-  serve({ fetch: (request) => app.fetch(request), host: '127.0.0.1', port, ...(tls === undefined ? {} : { tls }) });
+  serve({ fetch: (...call) => app.fetch(...call), host: '127.0.0.1', port, ...(tls === undefined ? {} : { tls }) });

@@ -11,6 +11,7 @@ import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Upstream } from '#core/ports/serving.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
+import type { Connection } from '../serve.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
 
@@ -41,7 +42,7 @@ export interface GatewayRuntime {
   readonly connection: DatabaseConnection;
   readonly store: StoreConnection;
   configure(configuration: Configuration): void;
-  fetch(request: Request): Response | Promise<Response>;
+  fetch(request: Request, connection: Connection): Response | Promise<Response>;
   /** Books everything that was settled, by whomever, and audits the counters; throws when the database is away. */
   flush(): Promise<void>;
   close(): Promise<void>;
@@ -87,7 +88,7 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
     configure: (configuration) => {
       current = configuration;
     },
-    fetch: (request) => app.fetch(request),
+    fetch: (...call) => app.fetch(...call),
     flush: async () => {
       await ledger.flush();
       await ledger.tend();

@@ -2,11 +2,12 @@
 import { Hono } from 'hono';
 import { type Failure, toReply } from '#core/failure.ts';
 import type { Metrics } from '#core/ports/clock.ts';
+import type { Connection } from '../serve.ts';
 import type { Gateways } from './gateways.ts';
 
 /** One server for all instances: `/{namespace}/{name}/…` is the instance's own gateway; health and metrics stand at the root. */
-export function gatewayServer(gateways: Gateways, metrics: Metrics): Hono {
-  const app = new Hono();
+export function gatewayServer(gateways: Gateways, metrics: Metrics): Hono<{ Bindings: Connection }> {
+  const app = new Hono<{ Bindings: Connection }>();
   app.get('/healthz', (c) => c.text('ok'));
   app.get('/readyz', (c) => c.text('ok'));
   app.get('/metrics', (c) => c.text(metrics.render()));
@@ -18,7 +19,7 @@ export function gatewayServer(gateways: Gateways, metrics: Metrics): Hono {
     if (runtime === 'unavailable') return refuse({ code: 'ledger_unavailable', why: 'the gateway is not up' });
     const url = new URL(c.req.url);
     url.pathname = url.pathname.slice(`/${namespace}/${name}`.length);
-    return runtime.fetch(new Request(url, c.req.raw));
+    return runtime.fetch(new Request(url, c.req.raw), c.env);
   });
   app.notFound((c) => refuse({ code: 'not_found', path: c.req.path }));
   return app;

@@ -1,0 +1,19 @@
+// How does a streamed reply reach the client where the platform has something cheaper than a web stream?
+
+/** A reply that has begun. After the client has left, what is written is dropped. */
+export interface ReplyStream {
+  /** False: the client is slower than we are, and `drained` should be awaited. */
+  write(bytes: Uint8Array): boolean;
+  /** Resolves when there is room again, or nobody who reads. */
+  drained(): Promise<void>;
+  /** Ends the reply with these bytes. */
+  end(bytes: Uint8Array): void;
+  /** Breaks it off, so that nobody takes it for a whole one. */
+  destroy(): void;
+}
+
+/** Begins a reply to one request. The handler answers `response`, which stands for what is written. */
+export type OpenReply = (
+  status: number,
+  headers: Readonly<Record<string, string>>,
+) => { readonly stream: ReplyStream; readonly response: Response };

@@ -1,0 +1,57 @@
+// What is a connection in a test? One that can be written to without a web stream in between, as Node's, and whose client reads or leaves.
+import type { OpenReply } from '#core/ports/reply.ts';
+
+export interface ConnectionFake {
+  readonly openReply: OpenReply;
+  /** Aborted when the client has left. */
+  readonly signal: AbortSignal;
+  /** What the client gets: of what is answered, or of what is written in its place. */
+  received(answered: Response): Response;
+}
+
+/** Has room for so many writes that the client has not read. */
+export function createConnectionFake(room: number): ConnectionFake {
+  const gone = new AbortController();
+  let received: Response | undefined;
+
+  const openReply: OpenReply = (status, headers) => {
+    let wake: () => void = () => {};
+    let client: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          client = controller;
+        },
+        pull: () => wake(),
+        cancel: () => {
+          client = undefined;
+          wake();
+          gone.abort();
+        },
+      },
+      new CountQueuingStrategy({ highWaterMark: room }),
+    );
+    received = new Response(body, { status, headers });
+    return {
+      response: new Response(null, { status: 299 }),
+      stream: {
+        write: (bytes) => {
+          client?.enqueue(bytes);
+          return (client?.desiredSize ?? 1) > 0;
+        },
+        drained: () =>
+          new Promise((resolve) => {
+            wake = resolve;
+            if ((client?.desiredSize ?? 1) > 0) resolve();
+          }),
+        end: (bytes) => {
+          if (bytes.length > 0) client?.enqueue(bytes);
+          client?.close();
+        },
+        destroy: () => client?.error(new Error('the connection was closed')),
+      },
+    };
+  };
+
+  return { openReply, signal: gone.signal, received: (answered) => received ?? answered };
+}
