@@ -8,8 +8,8 @@ local function settleUnknown(id, costText, said, asked)
   -- Some instant that all its windows have; it counts in every counter that is loaded there.
   local at, names, cost = now, {}, amount(costText)
   for i, one in ipairs(asked.counters) do
-    local first, last = boundsOf(one[2])
-    if last > now and find(scopeOf(one[1]), first, last) == nil then absent[#absent + 1] = millis(i - 1) end
+    local _, last = boundsOf(one[2])
+    if last > now and find(scopeOf(one[1]), one[2]) == nil then absent[#absent + 1] = millis(i - 1) end
   end
   if #absent > 0 then return 'a' .. table.concat(absent, ' ') end
   for i, one in ipairs(asked.charges or asked.counters) do
@@ -61,7 +61,7 @@ local function settle(id, costText, said, more)
   local at, size, cost = tonumber(atText), amount(sizeText), amount(costText)
   local names = string.sub(text, 2, tab - 1)
   for _, scope in ipairs(placesIn(names)) do
-    for _, counter in ipairs(windowsOf(scope)) do
+    for _, counter in ipairs(countersOf(scope)) do
       if counter.first <= at and at < counter.last then
         counter.held, counter.holds, counter.spent = counter.held - size, counter.holds - 1, counter.spent + cost
         if not scope.isTouched then touch(scope) end
@@ -133,16 +133,15 @@ local function sweepCounters()
   local over = redis.call('ZRANGEBYSCORE', prefix .. 'w', '-inf', millis(now - KEEP), 'LIMIT', '0', '10')
   for _, member in ipairs(over) do
     local window, name = string.match(member, '^(%S+) (.*)$')
-    local first, last = boundsOf(window)
     local scope, kept = scopeOf(name), {}
-    local counter = find(scope, first, last)
+    local counter = find(scope, window)
     if counter ~= nil and counter.holds > 0 then
       edges[member] = millis(now)
     else
-      for _, one in ipairs(scope.windows) do
+      for _, one in ipairs(scope.counters) do
         if one ~= counter then kept[#kept + 1] = one end
       end
-      scope.windows, edges[member] = kept, false
+      scope.counters, edges[member] = kept, false
       touch(scope)
     end
   end

@@ -23,11 +23,11 @@ local function isLate(asked) return asked.deadline ~= nil and now > tonumber(ask
 load = function(asked)
   local scope, window = scopeOf(asked.counter[1]), asked.counter[2]
   local first, last = boundsOf(window)
-  local counter = { first = first, last = last, spent = sum(asked.spent), held = ZERO, holds = 0 }
-  if find(scope, first, last) ~= nil or isLate(asked) then return end
+  local counter = { window = window, first = first, last = last, spent = sum(asked.spent), held = ZERO, holds = 0 }
+  if find(scope, window) ~= nil or isLate(asked) then return end
   local booked = {}
   for _, name in ipairs(asked.booked or {}) do booked[name] = true end
-  scope.windows[#scope.windows + 1] = counter
+  scope.counters[#scope.counters + 1] = counter
   touch(scope)
   edges[window .. ' ' .. scope.name] = millis(last)
   local ids = redis.call('SMEMBERS', prefix .. 'b:' .. scope.name)
@@ -39,7 +39,7 @@ end
 
 adjust = function(asked)
   local scope = scopeOf(asked.counter[1])
-  local counter = find(scope, boundsOf(asked.counter[2]))
+  local counter = find(scope, asked.counter[2])
   if counter == nil or isLate(asked) then return end
   counter.spent = counter.spent + sum(asked.by)
   checked(counter, MOST_SUM)

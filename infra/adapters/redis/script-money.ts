@@ -7,7 +7,7 @@
  */
 export const MONEY = `
 local BASE, MOST_AMOUNT, MOST_SUM = 1000000000, 1e13, 3e15
-local amount, sum, shown, ZERO
+local amount, sum, shown, lineOf, ZERO
 local function checked(counter, most)
   if not isWide and (counter.spent > most or counter.spent < -most or counter.held > most) then error(WIDE, 0) end
 end
@@ -44,6 +44,9 @@ if isWide then
     if high == 0 then return sign .. string.format('%d', low) end
     return sign .. string.format('%d%09d', high, low)
   end
+  lineOf = function(counter)
+    return string.format('%s %s %s %d', counter.window, shown(counter.spent), shown(counter.held), counter.holds)
+  end
 else
   ZERO = 0
   amount = function(digits)
@@ -56,6 +59,10 @@ else
     if number == nil or number > MOST_SUM or number < -MOST_SUM then error(WIDE, 0) end
     return number
   end
-  shown = function(number) return string.format('%d', number) end
+  shown = millis
+  lineOf = function(counter)
+    checked(counter, 2 * MOST_SUM)
+    return string.format('%s %d %d %d', counter.window, counter.spent, counter.held, counter.holds)
+  end
 end
 `;

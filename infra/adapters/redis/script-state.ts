@@ -2,10 +2,15 @@
 
 /** Used by script.ts: `prefix`, `now`, `millis`, `caller` and money are there. */
 export const STATE = `
-local PORTION = 1000
-local function inPortions(list, work)
-  if #list <= PORTION then return #list > 0 and work(unpack(list)) end
-  for from = 1, #list, PORTION do work(unpack(list, from, math.min(from + PORTION - 1, #list))) end
+-- Of a hash, in the order of the names.
+local function fieldsOf(key, names)
+  if #names <= PORTION then return names[1] and redis.call('HMGET', prefix .. key, unpack(names)) or {} end
+  local all = {}
+  for from = 1, #names, PORTION do
+    local part = redis.call('HMGET', prefix .. key, unpack(names, from, math.min(from + PORTION - 1, #names)))
+    for _, found in ipairs(part) do all[#all + 1] = found end
+  end
+  return all
 end
 
 -- Counters, by scope. What is named is read together with all that was named before.
@@ -18,46 +23,49 @@ local function scopeOf(name)
   end
   return scope
 end
+local bounds = {}
 local function boundsOf(window)
+  local known = bounds[window]
+  if known ~= nil then return known[1], known[2] end
   local first, last = string.match(window, '^(%-?%d+):(%-?%d+)$')
   if first == nil then error('not a window: ' .. window) end
-  return tonumber(first), tonumber(last)
+  first, last = tonumber(first), tonumber(last)
+  bounds[window] = { first, last }
+  return first, last
 end
-local function toWindows(text)
-  local windows = {}
-  for line in string.gmatch(text, '[^;]+') do
-    local first, last, spent, held, holds = string.match(line, '^(%-?%d+):(%-?%d+) (%-?%d+) (%-?%d+) (%-?%d+)$')
-    windows[#windows + 1] = {
-      first = tonumber(first), last = tonumber(last), spent = sum(spent), held = sum(held), holds = tonumber(holds),
+local function toCounters(text)
+  local counters, at = {}, 1
+  repeat
+    local window, spent, held, holds, past = string.match(text, '^(%S+) (%S+) (%S+) (%-?%d+)()', at)
+    local first, last = boundsOf(window)
+    counters[#counters + 1] = {
+      window = window, first = first, last = last, spent = sum(spent), held = sum(held), holds = tonumber(holds),
     }
-  end
-  return windows
+    at = past + 1
+  until at > #text
+  return counters
 end
-local function windowsOf(scope)
-  if scope.windows == nil then
+local function countersOf(scope)
+  if scope.counters == nil then
     local names, asked = {}, unread
     unread = {}
     for i, one in ipairs(asked) do names[i] = one.name end
-    local done = 0
-    inPortions(names, function(...)
-      for i, found in ipairs(redis.call('HMGET', prefix .. 'c', ...)) do asked[done + i].windows = found and toWindows(found) or {} end
-      done = done + PORTION
-    end)
+    for i, found in ipairs(fieldsOf('c', names)) do asked[i].counters = found and toCounters(found) or {} end
   end
-  return scope.windows
+  return scope.counters
 end
 local function touch(scope)
   if scope.isTouched then return end
   scope.isTouched, touched[#touched + 1] = true, scope
 end
-local function find(scope, first, last)
-  for _, counter in ipairs(windowsOf(scope)) do
-    if counter.first == first and counter.last == last then return counter end
+local function find(scope, window)
+  for _, counter in ipairs(countersOf(scope)) do
+    if counter.window == window then return counter end
   end
 end
 -- Those of a scope that have this instant will be written.
 local function countersAt(scope, instant, work)
-  for _, counter in ipairs(windowsOf(scope)) do
+  for _, counter in ipairs(countersOf(scope)) do
     if counter.first <= instant and instant < counter.last then
       touch(scope)
       work(counter)
@@ -72,11 +80,7 @@ local function recall(ids)
   for _, id in ipairs(ids) do
     if texts[id] == nil then asked[#asked + 1] = id end
   end
-  local done = 0
-  inPortions(asked, function(...)
-    for i, found in ipairs(redis.call('HMGET', prefix .. 'h', ...)) do texts[asked[done + i]] = found end
-    done = done + PORTION
-  end)
+  for i, found in ipairs(fieldsOf('h', asked)) do texts[asked[i]] = found end
 end
 local listsOf = {}
 local function namesIn(text)

@@ -2,9 +2,8 @@
 
 /** Used by script.ts, behind its functions. Each ends the script. */
 export const SURVEY = `
-local function toCounter(at) return scopeOf(at[1]), boundsOf(at[2]) end
 local function spentOf(at)
-  local counter = find(toCounter(at))
+  local counter = find(scopeOf(at[1]), at[2])
   return counter and shown(counter.spent) or ''
 end
 -- All scopes are named before the first is read.
@@ -21,8 +20,8 @@ if operation == 'read' then
 end
 
 local function surveyOf(at)
-  local scope, first, last = toCounter(at)
-  local ids, parts = redis.call('SMEMBERS', prefix .. 'b:' .. scope.name), {}
+  local first, last = boundsOf(at[2])
+  local ids, parts = redis.call('SMEMBERS', prefix .. 'b:' .. at[1]), {}
   recall(ids)
   for _, id in ipairs(ids) do
     local record = recordOf(id)

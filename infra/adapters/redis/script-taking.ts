@@ -25,7 +25,7 @@ end
 local function counterOf(one)
   if one.counter == nil then
     one.first, one.last = boundsOf(one.window)
-    one.counter = find(one.scope, one.first, one.last) or false
+    one.counter = find(one.scope, one.window) or false
     one.limit = sum(one.limit)
   end
   return one.counter
@@ -59,7 +59,7 @@ end
 -- Set aside in every counter of its scopes that is loaded and whose window has that instant.
 local function occupyAll(places, at, size)
   for _, scope in ipairs(places) do
-    for _, counter in ipairs(windowsOf(scope)) do
+    for _, counter in ipairs(countersOf(scope)) do
       if counter.first <= at and at < counter.last then
         counter.held, counter.holds = counter.held + size, counter.holds + 1
         if not scope.isTouched then touch(scope) end

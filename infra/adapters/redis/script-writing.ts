@@ -2,18 +2,13 @@
 
 /** Used by script.ts behind the state. All texts are made before the first command: one that cannot be made leaves nothing half done. */
 export const WRITING = `
-local function toCounters(scope)
-  local lines = {}
-  for i, counter in ipairs(scope.windows) do
-    checked(counter, 2 * MOST_SUM)
-    local spent, held = shown(counter.spent), shown(counter.held)
-    lines[i] = string.format('%d:%d %s %s %d', counter.first, counter.last, spent, held, counter.holds)
+local function write(command, key, words)
+  local count = #words
+  if count == 0 then return end
+  if count <= PORTION then return redis.call(command, prefix .. key, unpack(words)) end
+  for from = 1, count, PORTION do
+    redis.call(command, prefix .. key, unpack(words, from, math.min(from + PORTION - 1, count)))
   end
-  return lines[2] == nil and lines[1] or table.concat(lines, ';')
-end
-local function writeHash(key, put, gone)
-  inPortions(put, function(...) redis.call('HSET', prefix .. key, ...) end)
-  inPortions(gone, function(...) redis.call('HDEL', prefix .. key, ...) end)
 end
 local function writeRanks(key, members)
   local put, gone = {}, {}
@@ -24,16 +19,18 @@ local function writeRanks(key, members)
       gone[#gone + 1] = id
     end
   end
-  inPortions(put, function(...) redis.call('ZADD', prefix .. key, ...) end)
-  inPortions(gone, function(...) redis.call('ZREM', prefix .. key, ...) end)
+  write('ZADD', key, put)
+  write('ZREM', key, gone)
 end
 local function flush()
   local counters, empty, kept, gone, said, unsaid = {}, {}, {}, {}, {}, {}
   for _, scope in ipairs(touched) do
-    if scope.windows[1] == nil then
+    local text
+    for _, counter in ipairs(scope.counters) do text = (text and text .. ';' or '') .. lineOf(counter) end
+    if text == nil then
       empty[#empty + 1] = scope.name
     else
-      counters[#counters + 1], counters[#counters + 2] = scope.name, toCounters(scope)
+      counters[#counters + 1], counters[#counters + 2] = scope.name, text
     end
   end
   for _, id in ipairs(order) do
@@ -51,14 +48,17 @@ local function flush()
       unsaid[#unsaid + 1] = id
     end
   end
-  writeHash('c', counters, empty)
-  writeHash('h', kept, gone)
-  writeHash('n', said, unsaid)
+  write('HSET', 'c', counters)
+  write('HDEL', 'c', empty)
+  write('HSET', 'h', kept)
+  write('HDEL', 'h', gone)
+  write('HSET', 'n', said)
+  write('HDEL', 'n', unsaid)
   writeRanks('l', leases)
   writeRanks('x', endings)
   writeRanks('w', edges)
-  for name, ids in pairs(left) do inPortions(ids, function(...) redis.call('SREM', prefix .. 'b:' .. name, ...) end) end
-  for name, ids in pairs(joined) do inPortions(ids, function(...) redis.call('SADD', prefix .. 'b:' .. name, ...) end) end
+  for name, ids in pairs(left) do write('SREM', 'b:' .. name, ids) end
+  for name, ids in pairs(joined) do write('SADD', 'b:' .. name, ids) end
   if ratesOpen ~= nil then ratesOpen.flush() end
 end
 `;

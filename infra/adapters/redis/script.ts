@@ -16,7 +16,7 @@ import { WRITING } from './script-writing.ts';
  * | key | what |
  * |---|---|
  * | `epoch` | the epoch the store lives under |
- * | `c` | hash: scope → its loaded counters, `start:end spent held holds`, with `;` between them |
+ * | `c` | hash: scope → its loaded counters, `start:end spent held holds`, with `;` between several |
  * | `h` | hash: id → what became of a hold: `h` or `s` and text (script-state.ts), or JSON |
  * | `n` | hash: id → the hold's note, which the script never reads |
  * | `b:<scope>` | set: ids that a counter of this scope may have to count when it is loaded |
@@ -35,7 +35,7 @@ export const SCRIPT = `
 local WIDE = 'wide'
 local prefix = string.sub(KEYS[1], 1, -6)
 local operation = ARGV[1]
-local KEEP, DAY, MOST, COUNTED = 600000, 86400000, 100, 1000000000000000
+local KEEP, DAY, MOST, COUNTED, PORTION = 600000, 86400000, 100, 1000000000000000, 1000
 
 local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
