@@ -1,5 +1,5 @@
 // Which scopes pay for a request, in which windows, and which of them have a limit?
-import type { Millis, Nano, Window } from '../ports/money.ts';
+import type { Millis, Window } from '../ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '../ports/policy.ts';
 import type { Counter } from '../ports/store.ts';
 import { spendWindow } from '../window.ts';
@@ -13,8 +13,9 @@ export interface Charges {
 }
 
 interface Reading {
-  readonly limit: Nano | undefined;
   readonly charge: ScopeWindow;
+  /** The same object for all who pay from it: a store call names it once. */
+  readonly counter: Counter | undefined;
 }
 
 /**
@@ -28,10 +29,9 @@ export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Milli
   const read = (scope: ScopePolicy, now: Millis): Reading => {
     const known = readings.get(scope);
     if (known !== undefined && holds(known.charge.window, now)) return known;
-    const reading = {
-      limit: scope.budget === undefined ? undefined : BigInt(scope.budget.limit),
-      charge: { scopeId: scope.scopeId, window: spendWindow(scope, now) },
-    };
+    const charge = { scopeId: scope.scopeId, window: spendWindow(scope, now) };
+    const counter = scope.budget === undefined ? undefined : { ...charge, limit: BigInt(scope.budget.limit) };
+    const reading = { charge, counter };
     readings.set(scope, reading);
     return reading;
   };
@@ -41,10 +41,10 @@ export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Milli
     const counters: Counter[] = [];
     const limited: ScopePolicy[] = [];
     for (const scope of scopes) {
-      const { limit, charge } = read(scope, now);
+      const { charge, counter } = read(scope, now);
       all.push(charge);
-      if (limit === undefined) continue;
-      counters.push({ ...charge, limit });
+      if (counter === undefined) continue;
+      counters.push(counter);
       limited.push(scope);
     }
     return { all, counters, limited };

@@ -15,10 +15,18 @@ const known = new WeakMap<ScopeWindow, string>();
 
 /** The windows of its scopes, then the rest. */
 export function noteText({ charges, model, identifier }: HoldNote): string {
-  let text = '';
-  for (const charge of charges) text += `${windowText(charge)} `;
-  return text + JSON.stringify([model, identifier]);
+  return `${windowsText(charges)}${JSON.stringify([model, identifier])}`;
 }
+
+/** Made once for each list, as the ledger has one for each list of scopes. */
+function windowsText(charges: HoldNote['charges']): string {
+  const before = lists.get(charges);
+  if (before !== undefined) return before;
+  const text = charges.map((charge) => `${windowText(charge)} `).join('');
+  lists.set(charges, text);
+  return text;
+}
+const lists = new WeakMap<HoldNote['charges'], string>();
 
 /** `names`: the scopes, as the script knows them. */
 export function toNote(names: string, text: string): HoldNote {
