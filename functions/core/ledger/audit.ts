@@ -5,7 +5,7 @@ import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
 import type { Store, StoreCall } from '../ports/store.ts';
-import { readExactly } from './exact.ts';
+import { differencesIn, readExactly } from './exact.ts';
 import { within } from './within.ts';
 
 export interface AuditDependencies {
@@ -54,12 +54,7 @@ export async function auditCounters(
 ): Promise<ReadonlyArray<Difference>> {
   if (counters.length === 0) return [];
   const work = deps.books.exclusively(deps.instanceUid, async (reading) => {
-    const exact = await readExactly(deps.store, reading, counters);
-    const adjusts = exact.flatMap(({ scopeId, window, shown, spent, load }) =>
-      shown === undefined || shown === spent
-        ? []
-        : [{ scopeId, window, by: spent - shown, deadline: load.deadline ?? 0 }],
-    );
+    const adjusts = differencesIn(await readExactly(deps.store, reading, counters));
     if (adjusts.length > 0) await adjust(deps, { ...NOTHING, epoch, adjusts });
     return adjusts.map(({ scopeId, window, by }) => ({ scopeId, window, by }));
   });

@@ -2,8 +2,8 @@
 import type { Booked, Books, Reading } from '../ports/books.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { Store } from '../ports/store.ts';
-import { readExactly } from './exact.ts';
+import type { Store, StoreCall } from '../ports/store.ts';
+import { differencesIn, readExactly } from './exact.ts';
 import type { Live, Lives } from './lives.ts';
 import { chargedOf, toRegistration } from './registration.ts';
 import { within } from './within.ts';
@@ -25,7 +25,7 @@ type BookedOf = ReadonlyMap<string, ReadonlyArray<Booked>>;
 
 /**
  * Another process had heard of the end and had not booked it when this one registered the hold: PostgreSQL has the charge, the
- * store the hold. The store is told, and its counters are made right in the same step: what is freed is spent. Costs one
+ * store the hold. Counters are made right, then the store is told: what is freed is spent. Costs one
  * question while a hold lives that went through a rebuild, and nothing else.
  */
 export async function tellEnded(deps: EndedDependencies, epoch: number): Promise<void> {
@@ -41,6 +41,7 @@ export async function tellEnded(deps: EndedDependencies, epoch: number): Promise
   }
 }
 
+/** Only what the counters show already is freed: a call that a frozen store runs late may lose its adjustment. */
 async function tell(
   { store }: EndedDependencies,
   epoch: number,
@@ -49,15 +50,21 @@ async function tell(
   reading: Reading,
 ): Promise<void> {
   const charges = ended.flatMap(({ note }) => note.charges);
-  const counters = new Map(charges.map((of) => [`${of.window.start}/${of.window.end}/${of.scopeId}`, of]));
-  const exact = await readExactly(store, reading, [...counters.values()]);
-  const adjusts = exact.flatMap(({ scopeId, window, shown, spent, load }) =>
-    shown === undefined || shown === spent
-      ? []
-      : [{ scopeId, window, by: spent - shown, deadline: load.deadline ?? 0 }],
-  );
+  const counters = [
+    ...new Map(charges.map((of) => [`${of.window.start}/${of.window.end}/${of.scopeId}`, of])).values(),
+  ];
+  const adjusts = differencesIn(await readExactly(store, reading, counters));
+  if (adjusts.length > 0) {
+    await call(store, { ...NOTHING, epoch, adjusts });
+    // Again at the next beat.
+    if (differencesIn(await readExactly(store, reading, counters)).length > 0) return;
+  }
   const registers = ended.map((live) => toRegistration(live, chargedOf(booked, live.id)));
-  const answer = await store.call({ ...NOTHING, epoch, registers, adjusts });
-  if (answer.outcome === 'epoch') throw new Error('the store is being rebuilt');
+  await call(store, { ...NOTHING, epoch, registers });
   for (const live of ended) live.isEnded = true;
+}
+
+async function call(store: Store, asked: StoreCall): Promise<void> {
+  const answer = await store.call(asked);
+  if (answer.outcome === 'epoch') throw new Error('the store is being rebuilt');
 }

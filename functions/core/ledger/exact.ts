@@ -2,7 +2,7 @@
 import type { Booked, Reading } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
-import type { EntryName, Load, Part, Store } from '../ports/store.ts';
+import type { EntryName, Load, Part, Store, StoreCall } from '../ports/store.ts';
 
 export interface Exact extends ScopeSpend {
   /** What the store shows; undefined where the counter is not loaded. */
@@ -10,6 +10,8 @@ export interface Exact extends ScopeSpend {
   /** What sets the counter. */
   readonly load: Load;
 }
+
+type Adjust = NonNullable<StoreCall['adjusts']>[number];
 
 /** Half a second less than PostgreSQL leaves the lock to somebody silent. */
 export const DEADLINE: Millis = 1000;
@@ -37,5 +39,13 @@ export async function readExactly(
     return { ...sum, shown, spent: sum.spent + costOf(unbooked), load: { ...sum, booked: names, deadline } };
   });
 }
+
+/** What makes loaded counters show what they must. */
+export const differencesIn = (exact: ReadonlyArray<Exact>): ReadonlyArray<Adjust> =>
+  exact.flatMap(({ scopeId, window, shown, spent, load }) =>
+    shown === undefined || shown === spent
+      ? []
+      : [{ scopeId, window, by: spent - shown, deadline: load.deadline ?? 0 }],
+  );
 
 const costOf = (parts: ReadonlyArray<Part>): Nano => parts.reduce((all, { cost }) => all + cost, 0n);
