@@ -68,7 +68,13 @@ export type Action =
       readonly proof?: string;
     })
   | (OnInstance & { readonly action: 'RetireClaim'; readonly claim: string; readonly scopeId: ScopeId })
-  | (OnInstance & { readonly action: 'WritePolicy'; readonly claim: string; readonly write: PolicyWrite })
+  | (OnInstance & {
+      readonly action: 'WritePolicy';
+      readonly claim: string;
+      readonly write: PolicyWrite;
+      /** The gateway has none of it yet. */
+      readonly first?: true;
+    })
   | (OnInstance & {
       readonly action: 'AddValue';
       readonly claim: string;
@@ -140,8 +146,19 @@ export interface StatusPatch {
 export type ActionName = Action['action'];
 export type ActionOf<Name extends ActionName> = Extract<Action, { readonly action: Name }>;
 
-/** How a dry run draws each: something comes, changes or goes. */
-export const SIGNS: Readonly<Record<ActionName, '+' | '~' | '-'>> = {
+export type Sign = '+' | '~' | '-';
+
+/** How a dry run draws it. */
+export function signOf(action: Action): Sign {
+  const isNew =
+    (action.action === 'ApplyWorkload' && action.uid === undefined) ||
+    (action.action === 'WritePolicy' && action.first === true);
+  const isOver = action.action === 'RetireValues' && action.overlap !== undefined;
+  return isNew ? '+' : isOver ? '~' : SIGNS[action.action];
+}
+
+/** Something comes, changes or goes; what may do both says so itself. */
+export const SIGNS: Readonly<Record<ActionName, Sign>> = {
   AddFinalizer: '+',
   RemoveFinalizer: '-',
   OpenDatabase: '~',

@@ -22,7 +22,8 @@ export function createReconcile(deps: ReconcileDeps): Hono {
     }
     if (dry !== 'true') return context.json(await run(deps, memory, scope.value, req.header('traceparent')));
     const plan = await dryRun(deps, memory, scope.value);
-    return req.header('accept')?.includes('text/plain') === true ? context.text(toText(plan)) : context.json({ plan });
+    if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));
+    return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });
   });
   app.get('/healthz', (context) => context.text('ok'));
   app.get('/readyz', (context) => context.text('ok'));

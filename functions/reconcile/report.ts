@@ -1,7 +1,7 @@
 // What did a run see and do? The answer to whoever asked for it, and the lines of a dry run.
 
 import type { Deed } from './act.ts';
-import { type Action, type ActionName, SIGNS } from './action.ts';
+import { type Action, type ActionName, type Sign, signOf } from './action.ts';
 import type { CertificateReport } from './certificates/keep.ts';
 import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.ts';
 import type { Objects } from './observe/objects.ts';
@@ -32,6 +32,11 @@ export interface PlannedRow {
   readonly namespace: string;
   readonly name: string;
   readonly why: string;
+}
+
+/** A row as people read it: something comes, changes, goes, or is held. */
+export interface PlannedLine extends PlannedRow {
+  readonly sign: Sign | '!';
 }
 
 /** What came of one part of a run. */
@@ -83,24 +88,27 @@ function count<Name extends string>(names: ReadonlyArray<Name>): Partial<Record<
   return Object.fromEntries(entries);
 }
 
-export function toRow({ action, kind, namespace, name, why }: Action): PlannedRow {
-  return { action, kind, namespace, name, why };
+export function toLine(planned: Action): PlannedLine {
+  const { action, kind, namespace, name, why } = planned;
+  return { sign: signOf(planned), action, kind, namespace, name, why };
 }
 
-export function toHeldRow(held: Held): PlannedRow {
+export function toCertificateLine(row: PlannedRow & Pick<CertificateAction, 'action'>): PlannedLine {
+  return { sign: CERTIFICATE_SIGNS[row.action], ...row };
+}
+
+export function toHeldLine(held: Held): PlannedLine {
   const [namespace = '', name = ''] = held.instance.split('/');
-  return { action: 'Held', kind: 'GatewayInstance', namespace, name, why: toHeldMessage(held) };
+  return { sign: '!', action: 'Held', kind: 'GatewayInstance', namespace, name, why: toHeldMessage(held) };
 }
-
-const ALL_SIGNS = { ...SIGNS, ...CERTIFICATE_SIGNS, Held: '!' } as const;
 
 /** One line per action: `+` something comes, `~` changes, `-` goes, `!` is held. */
-export function toText(rows: ReadonlyArray<PlannedRow>): string {
+export function toText(rows: ReadonlyArray<PlannedLine>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
   return rows
     .map((row) => {
       const at = row.namespace === '' ? row.name : `${row.namespace}/${row.name}`;
-      return `${ALL_SIGNS[row.action]} ${row.action} ${row.kind} ${at}: ${row.why}\n`;
+      return `${row.sign} ${row.action} ${row.kind} ${at}: ${row.why}\n`;
     })
     .join('');
 }

@@ -16,7 +16,16 @@ import { partition } from './observe/parts.ts';
 import { observe } from './observe.ts';
 import type { Held } from './plan/hold.ts';
 import { plan } from './plan.ts';
-import { countObserved, type PartOutcome, type PlannedRow, type Report, toHeldRow, toReport, toRow } from './report.ts';
+import {
+  countObserved,
+  type PartOutcome,
+  type PlannedLine,
+  type Report,
+  toCertificateLine,
+  toHeldLine,
+  toLine,
+  toReport,
+} from './report.ts';
 import type { Scope } from './scope.ts';
 import { oldestUnconverged } from './unconverged.ts';
 import type { World } from './world.ts';
@@ -122,7 +131,7 @@ function tellUnconverged({ metrics }: ReconcileDeps, parts: ReadonlyArray<PartOu
 }
 
 /** The same, but acts are only foreseen. */
-export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
+export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedLine>> {
   const now = deps.clock.now();
   const { certificates } = deps;
   const isDue = certificates !== undefined && scope.look === 'everywhere';
@@ -130,7 +139,7 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const all = await loadObjects(deps.cluster, scope);
   const look: Look = { deps, memory, now, sweeps: scope.look === 'everywhere', acts: false, discovered: {} };
   const rows = await Promise.all(await inParts(all, (part) => foreseePart(look, part, all)));
-  return [...first, ...rows.flat()];
+  return [...first.map(toCertificateLine), ...rows.flat()];
 }
 
 function awayIn({ instances }: World, { away }: Memory): PartOutcome['away'] {
@@ -140,21 +149,21 @@ function awayIn({ instances }: World, { away }: Memory): PartOutcome['away'] {
   });
 }
 
-async function foreseePart(look: Look, part: Objects, all: Objects): Promise<ReadonlyArray<PlannedRow>> {
+async function foreseePart(look: Look, part: Objects, all: Objects): Promise<ReadonlyArray<PlannedLine>> {
   const { deps, now } = look;
   const { world } = await observe(look, part, all);
   const tries = new Map<string, number>();
-  const rows: PlannedRow[] = [];
+  const rows: PlannedLine[] = [];
   let held: ReadonlyArray<Held> = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
     const { actions: todo, ...rest } = plan(world, now, deps.hash, (action) => isWorthTrying(action, tries));
     held = rest.held;
     for (const action of todo) countTry(action, tries);
     if (todo.length === 0) break;
-    rows.push(...todo.map(toRow));
+    rows.push(...todo.map(toLine));
     for (const action of todo) learn(world, foresee(action, world, now));
   }
-  return [...rows, ...held.map(toHeldRow)];
+  return [...rows, ...held.map(toHeldLine)];
 }
 
 function isWorthTrying(action: Action, tries: ReadonlyMap<string, number>): boolean {

@@ -116,12 +116,14 @@ function planRetirement(member: Member, outlook: Outlook): Action[] | undefined 
     return over ? [letGo(member, `its claim is left behind until a sweep finds it: ${why}`)] : undefined;
   }
   if (held?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
-  const on = { ...about(member, 'it is deleted'), instance: instancePathOf(member) };
+  const { kind: scope, alias } = aliasOf(member);
+  const why = `it is deleted: the ${scope} alias "${alias}" is free again`;
+  const on = { ...about(member, why), instance: instancePathOf(member) };
   return [{ action: 'RetireClaim', ...on, claim: aliasOf(member).key, scopeId: held.scopeId }, removeFinalizer(member)];
 }
 
 function deleteSecret(key: VirtualKey, secret: PresentSecret): Action {
-  const on = { ...about(key, 'its key is deleted'), instance: instancePathOf(key) };
+  const on = { ...about(key, `it is deleted: Secret "${secret.name}" goes with it`), instance: instancePathOf(key) };
   return { action: 'DeleteSecret', ...on, secret: secret.name, uid: secret.uid };
 }
 

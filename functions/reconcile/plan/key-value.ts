@@ -39,7 +39,9 @@ function planLostSecret({ view, claim }: KeyValuePlan, shape: SecretShape, live:
     return [{ action: 'CreateSecret', ...about(view.object, why), shape, value: 'previous' }];
   }
   const lost = live.length > 0 || view.object.status?.keyID !== undefined;
-  const why = lost ? `Secret "${shape.name}" is lost: a new key takes its place` : 'it has no key yet';
+  const why = lost
+    ? `Secret "${shape.name}" is lost: a new key takes its place`
+    : `it has no key yet: one is made in Secret "${shape.name}"`;
   return [
     ...retire(view, claim, live, 'its Secret is lost'),
     { action: 'CreateSecret', ...about(view.object, why), shape, value: 'new' },
@@ -64,8 +66,9 @@ function planPresentSecret(
     const drift = driftOf(secret, shape);
     const others = othersOf(claim, hash, time);
     const due = whyDue(view, claim, hash, time);
+    const overlap = overlapOf(view.object.spec.rotation);
     return [
-      ...retire(view, claim, others.replaced, 'another has taken its place', overlapOf(view.object.spec.rotation)),
+      ...retire(view, claim, others.replaced, whyOver(overlap), overlap),
       ...retire(view, claim, others.lost, 'nobody was ever given it'),
       ...(due !== undefined ? rotate(view, claim, shape, due) : []),
       ...(due !== undefined || drift === undefined
@@ -77,7 +80,7 @@ function planPresentSecret(
   // It holds a value that is to work, once the gateway has a policy to judge it by.
   const isOld = isOverlapping(claim, hash, time);
   if (hash !== undefined && !isOld && isToWork(view, secret, live)) {
-    const why = secret.minted === true ? 'its new value is to work' : 'the value in its Secret is to work';
+    const why = `the ${secret.minted === true ? 'new ' : ''}value in Secret "${secret.name}" is to work`;
     const add = { claim: aliasOf(view.object).key, scopeId: claim.scopeId, hash, ...askedOf(view.object) };
     return claim.policy === undefined ? [] : [{ action: 'AddValue', ...on(view, why), ...add }];
   }
@@ -95,6 +98,9 @@ function planPresentSecret(
   return [{ action: 'DeleteSecret', ...on(view, why), secret: secret.name, uid: secret.uid, unless }];
 }
 
+const whyOver = (overlap: Millis): string =>
+  `a new value has taken its place: the one before works on for ${overlap / 1000} seconds`;
+
 /** Nothing lives, and the value is new, or the one that the key had: a minting that was cut short, or a row that was lost. */
 function isToWork(view: KeyView, secret: PresentSecret, live: ReadonlyArray<string>): boolean {
   if (live.length > 0 || secret.hash === view.refusedHash) return false;
@@ -106,7 +112,7 @@ function isToWork(view: KeyView, secret: PresentSecret, live: ReadonlyArray<stri
 function planPrevious(view: KeyView, secret: PresentSecret): Action[] {
   const previous = leftoverOf(view, secret);
   if (previous === undefined) return [];
-  const why = `its Secret is now called "${secret.name}"`;
+  const why = `Secret "${previous.name}" is called "${secret.name}" now`;
   return [{ action: 'DeleteSecret', ...on(view, why), secret: previous.name, uid: previous.uid }];
 }
 

@@ -26,7 +26,9 @@ export function planOwnedKey(user: User, outlook: Outlook): Action[] {
   if (standing.at === 'paused' || standing.at === 'refused') return [];
   const { key, owned } = ownedKeyOf(user, outlook);
   if (!user.spec.autoCreateKey) {
-    return key === undefined || !owned || isDeleted(key) ? [] : [deleteKey(user, key, 'autoCreateKey is off')];
+    return key === undefined || !owned || isDeleted(key)
+      ? []
+      : [deleteKey(user, key, `autoCreateKey is off: VirtualKey "${key.metadata.name}" goes`)];
   }
   const spec = specOf(user);
   if (spec === undefined) return [];
@@ -60,7 +62,9 @@ export function planOwnedKey(user: User, outlook: Outlook): Action[] {
 
 export function planOwnedKeyDeletion(user: User, outlook: Outlook): Action[] {
   const { key, owned } = ownedKeyOf(user, outlook);
-  return key === undefined || !owned || isDeleted(key) ? [] : [deleteKey(user, key, 'its User is deleted')];
+  return key === undefined || !owned || isDeleted(key)
+    ? []
+    : [deleteKey(user, key, `VirtualKey "${key.metadata.name}" goes with it`)];
 }
 
 /** What a user may leave out, and the key then must not have. */
@@ -96,7 +100,7 @@ function createKey(user: User, spec: OwnedKeySpec): Action {
   const requestedBy = user.metadata.annotations?.[REQUESTED_BY_ANNOTATION];
   return {
     action: 'CreateKey',
-    ...about(user, 'autoCreateKey is on and it has no key yet'),
+    ...about(user, `autoCreateKey is on, and VirtualKey "${userKeyName(name)}" is not there yet`),
     key: userKeyName(name),
     spec,
     owner: { apiVersion: AUTH_API_VERSION, kind: 'User', name, uid, controller: true, blockOwnerDeletion: true },

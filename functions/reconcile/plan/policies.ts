@@ -31,6 +31,7 @@ export function planPolicy(member: Member, claim: Claim, outlook: Outlook): Acti
       instance: instancePathOf(member),
       claim: aliasOf(member).key,
       write,
+      ...(claim.policy === undefined ? { first: true as const } : {}),
     },
   ];
 }
