@@ -17,6 +17,10 @@ export interface Grant {
 const NAMESPACE = 'gateway-operator';
 const CORE = '';
 
+/** What the API server calls the service account of a function. */
+export const accountUser = (account: 'admission' | 'reconcile'): string =>
+  `system:serviceaccount:${NAMESPACE}:${account}`;
+
 /** Admission reads what a spec refers to, and asks whether its author may read it too. */
 export const ADMISSION: readonly Grant[] = [
   { group: INSTANCE_GROUP, resources: ['gatewayinstances'], verbs: ['get'] },

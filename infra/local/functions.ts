@@ -14,6 +14,7 @@ import { nodeDependencies } from '../node.ts';
 import { RELEASE_IMAGE } from '../release.ts';
 import { type Connection, type Served, serve } from '../serve.ts';
 import { createTending } from '../tending.ts';
+import type { Accounts } from './accounts.ts';
 import type { Certificates } from './certificates.ts';
 import { createGateways, type Gateways } from './gateways.ts';
 import { portOf } from './ports.ts';
@@ -23,9 +24,8 @@ import type { State } from './state.ts';
 export interface FunctionDependencies {
   readonly state: State;
   readonly cluster: Cluster;
-  /** Of reconcile: a user of its own, whose writes are not judged, or the same as the others'. */
-  readonly ours: Cluster;
-  readonly own: ReadonlyArray<string>;
+  /** As whom admission and reconcile speak to it; the gateways are what kubelets would start. */
+  readonly accounts: Pick<Accounts, 'admission' | 'reconcile' | 'ownUser'>;
   readonly certificates: Certificates;
   readonly log: Log;
   /** Already known to be free. */
@@ -42,7 +42,8 @@ export interface Functions {
 }
 
 export async function startFunctions(deps: FunctionDependencies): Promise<Functions> {
-  const { state, cluster, ours, own, certificates, log } = deps;
+  const { state, cluster, accounts, certificates, log } = deps;
+  const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
   const node = nodeDependencies();
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
 
@@ -61,12 +62,12 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     manyProcesses: false,
   };
   const reconcile = await listen(
-    createReconcile({ ...node, cluster: ours, backends, platform, log, metrics: createMetrics() }),
+    createReconcile({ ...node, cluster: accounts.reconcile, backends, platform, log, metrics: createMetrics() }),
     await portOf(state, 'reconcile'),
   );
 
   const admission = await listen(
-    createAdmission({ ...node, cluster, own, log, metrics: createMetrics() }),
+    createAdmission({ ...node, cluster: accounts.admission, own, log, metrics: createMetrics() }),
     await portOf(state, 'admission'),
     { cert: certificates.cert, key: certificates.key },
   );

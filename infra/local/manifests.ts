@@ -8,7 +8,14 @@ import { kinds } from '#crds/kinds.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-const CLUSTER_SCOPED: Readonly<Record<string, Resource>> = {
+const RBAC = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
+
+const OTHERS: Readonly<Record<string, Resource>> = {
+  ServiceAccount: { group: '', version: 'v1', plural: 'serviceaccounts', kind: 'ServiceAccount' },
+  ClusterRole: { ...RBAC, plural: 'clusterroles', kind: 'ClusterRole' },
+  ClusterRoleBinding: { ...RBAC, plural: 'clusterrolebindings', kind: 'ClusterRoleBinding' },
+  Role: { ...RBAC, plural: 'roles', kind: 'Role' },
+  RoleBinding: { ...RBAC, plural: 'rolebindings', kind: 'RoleBinding' },
   CustomResourceDefinition: {
     group: 'apiextensions.k8s.io',
     version: 'v1',
@@ -32,7 +39,7 @@ const CLUSTER_SCOPED: Readonly<Record<string, Resource>> = {
 /** The resource that holds objects of this kind; throws for a kind the stack never applies. */
 export function resourceOf(kind: string): Resource {
   const core = Object.values(RESOURCES).find((resource) => resource.kind === kind);
-  const found = kinds.find((known) => known.kind === kind) ?? CLUSTER_SCOPED[kind] ?? core;
+  const found = kinds.find((known) => known.kind === kind) ?? OTHERS[kind] ?? core;
   if (found === undefined) throw new Error(`no resource for kind ${kind}`);
   return found;
 }

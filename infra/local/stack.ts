@@ -8,7 +8,8 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../webhooks.ts';
+import { webhookConfigurations } from '../webhooks.ts';
+import { openAccounts } from './accounts.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { openDatabase } from './database.ts';
 import { type Functions, startFunctions } from './functions.ts';
@@ -103,19 +104,30 @@ async function bringUp(coming: Coming): Promise<Stack> {
   const upstream = await createSampleUpstream({ port: await portOf(state, 'upstream') });
   started.push(upstream.close);
   const gatewayPort = await portForGateway(options, progress);
-  const own = await openOwn(opened.kubeconfig, options, cluster);
-  started.push(own.close);
-  const identity = { ours: own.cluster, own: own.user === undefined ? [] : [own.user] };
-  const functions = await startFunctions({ state, cluster, ...identity, certificates, log, gatewayPort });
+  const { kubeconfig } = opened;
+  const accounts = await openAccounts({ kubeconfig, options, cluster, request: transport.request });
+  started.push(accounts.close);
+  const functions = await startFunctions({ state, cluster, accounts, certificates, log, gatewayPort });
   started.push(() => functions.close(GRACE));
-  await applyWebhooks(cluster, functions, certificates, own.user);
+  await applyWebhooks(cluster, functions, certificates, accounts.ownUser);
   progress.step('functions   admission, reconcile, gateway');
 
   const post = postTo(functions.reconcile.url);
   const { gateways } = functions;
   const newId = () => crypto.randomUUID();
   const { schedule } = options;
-  started.push(await startTriggers({ request: transport.request, cluster, gateways, post, newId, schedule, log }));
+  started.push(
+    await startTriggers({
+      request: transport.request,
+      own: accounts.request,
+      cluster,
+      gateways,
+      post,
+      newId,
+      schedule,
+      log,
+    }),
+  );
   return {
     cluster,
     sweep: () => post({}, ''),
@@ -146,17 +158,6 @@ async function applyKinds(cluster: Cluster): Promise<void> {
       if (Date.now() > until) throw new Error(`the cluster does not serve ${kind.plural}`, { cause: served });
     }
   }
-}
-
-/**
- * As whom reconcile acts. In a cluster of the stack it is the user that it is on every platform, whose writes are not judged; in
- * somebody's own it is whoever the kubeconfig says, who may not be allowed to act as others.
- */
-async function openOwn(kubeconfig: string, { cluster: { type } }: Options, cluster: Cluster) {
-  if (type === 'kubeconfig') return { cluster, user: undefined, close: async () => undefined };
-  const { ownUser: user = '' } = IN_CLUSTER;
-  const transport = await createKubeconfigTransport(kubeconfig, { user, group: 'system:masters' });
-  return { cluster: createCluster({ request: transport.request }), user, close: transport.close };
 }
 
 async function applyWebhooks(cluster: Cluster, { admission }: Functions, { ca }: Certificates, ownUser?: string) {

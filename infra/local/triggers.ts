@@ -11,7 +11,10 @@ import { resourceOf } from './manifests.ts';
 import { startSchedule } from './schedule.ts';
 
 export interface TriggerDependencies {
+  /** As whoever may read Secrets: what kubelets mount. */
   readonly request: KubeTransport;
+  /** As reconcile: what it is told of. */
+  readonly own: KubeTransport;
   readonly cluster: Cluster;
   readonly gateways: Gateways;
   readonly post: (headers: Readonly<Record<string, string>>, body: string) => Promise<void>;
@@ -29,7 +32,7 @@ export async function startTriggers(deps: TriggerDependencies): Promise<() => Pr
     ...nodeDependencies(),
     sources: [...SOURCES, DEPLOYMENTS],
     watch: ({ resource, labelSelector }, watching) =>
-      watch(deps.request, { resource, ...(labelSelector === undefined ? {} : { labelSelector }), ...watching }),
+      watch(deps.own, { resource, ...(labelSelector === undefined ? {} : { labelSelector }), ...watching }),
     post,
     sweep,
     newId: deps.newId,

@@ -1,8 +1,9 @@
 // Where do tests apply manifests with the stock kubectl, with our admission function in the path?
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
@@ -11,6 +12,7 @@ import type { AdmissionDeps } from '../../functions/admission/app.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { customResourceDefinitions, resourceOf } from '../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
+import { openAccounts } from '../accounts.ts';
 import { type ClusterName, startCluster } from '../embedded-plane.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
 
@@ -54,7 +56,9 @@ export async function openBed(
   const { request, close } = await createKubeconfigTransport(started.kubeconfig);
   const cluster = createCluster({ request });
 
-  const served = await deploy({ ...started.api, folder, tls: certificates, cluster, more });
+  // The embedded cluster judges no rights.
+  const own = name === 'real' ? await asAdmission(started, folder) : { ...started.api, cluster, close: async () => {} };
+  const served = await deploy({ ...own, folder, tls: certificates, more });
 
   for (const definition of customResourceDefinitions()) await create(cluster, definition);
   await Promise.all(kinds.map((kind) => untilServed(cluster, kind.plural)));
@@ -66,6 +70,7 @@ export async function openBed(
 
   const stop = async () => {
     await served.stop();
+    await own.close();
     await close();
     await started.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -83,6 +88,14 @@ export async function openBed(
 async function start(name: ClusterName): Promise<Started> {
   const { kubeconfig, etcd, url, token, ca, stop } = await startCluster(name);
   return { kubeconfig, etcd, api: { url, token, ca }, stop };
+}
+
+/** With the rights of its service account, and no more. */
+async function asAdmission({ kubeconfig, api }: Started, folder: string) {
+  const { admission } = await openAccounts(kubeconfig, folder);
+  const { request, close } = await createKubeconfigTransport(admission);
+  const { users } = parse(readFileSync(admission, 'utf8')) as { users: Array<{ user: { token: string } }> };
+  return { ...api, token: users[0]?.user.token ?? '', cluster: createCluster({ request }), close };
 }
 
 async function create(cluster: Cluster, object: KubeObject): Promise<void> {

@@ -13,6 +13,7 @@ import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { put } from '../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
+import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { eventually, run, temporaryFolder } from '../stack.ts';
@@ -46,17 +47,18 @@ describe.skipIf(why !== undefined)(`hints on Knative${why === undefined ? '' : `
     closing.push(transport.close);
     cluster = createCluster({ request: transport.request });
     await applyKinds(cluster);
+    const accounts = await openAccounts(kubeconfig, folder);
     const node = DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output));
     const [certificates] = await Promise.all([openCertificates(folder, new Date()), writeBundles(folder, node)]);
     reconcile = await startNode(join(folder, 'node/reconcile.mjs'), {
-      KUBECONFIG: kubeconfig,
+      KUBECONFIG: accounts.reconcile,
       GATEWAY_PROCESSES: 'one',
     });
     const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
     writeFileSync(cert, certificates.cert);
     writeFileSync(key, certificates.key);
     admission = await startNode(join(folder, 'node/admission.mjs'), {
-      KUBECONFIG: kubeconfig,
+      KUBECONFIG: accounts.admission,
       RECONCILE_URL: reconcile.url,
       TLS_CERT_FILE: cert,
       TLS_KEY_FILE: key,
@@ -65,7 +67,7 @@ describe.skipIf(why !== undefined)(`hints on Knative${why === undefined ? '' : `
       () => admission.stop(),
       () => reconcile.stop(),
     );
-    await kubectl('apply', '-f', 'infra/kubernetes/access.yaml', '-f', 'infra/knative/operator.yaml');
+    await kubectl('apply', '-f', 'infra/knative/operator.yaml');
     // Nothing runs Services here: their address is what the kit says.
     await script('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
     await apply(

@@ -8,6 +8,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
 import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
+import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { applyKinds, startWorld, type TestWorld } from '../platforms/world.ts';
 import { eventually, temporaryFolder } from '../stack.ts';
@@ -41,7 +42,7 @@ const workload = { type: 'Deployment', scale: { min: 2, max: 2 }, resources: { r
 const redis = makeSecret('store', { host: 'redis', port: '6379', password: '' });
 
 /** What both clusters promise of a Deployment and what goes with it. */
-function describeParts(open: () => { readonly cluster: Cluster }): void {
+function describeParts(open: () => { readonly cluster: Cluster; readonly reconciles?: Cluster }): void {
   let bed: Bed;
   const live = (part: PartName) => bed.get(PARTS[part], partName(part, 'main'));
   const versions = async () => {
@@ -59,8 +60,8 @@ function describeParts(open: () => { readonly cluster: Cluster }): void {
   const edit = (more: object) => bed.edit(gatewayInstances, 'main', { spec: { workload: more } });
 
   beforeAll(async () => {
-    const { cluster } = open();
-    bed = createBed({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
+    const { cluster, reconciles = cluster } = open();
+    bed = createBed({ clusters: { ours: cluster, reconciles }, start: Date.now() });
     bed.servedAt = 'nobody';
     await bed.apply(...makeSecrets(), makeKey());
     await bed.apply(redis, makeInstance({ workload }));
@@ -188,26 +189,33 @@ describe('on the embedded cluster', () => {
 describe.skipIf(whyNot !== undefined)(`on Kubernetes${whyNot === undefined ? '' : ` (skipped: ${whyNot})`}`, () => {
   const state = join(temporaryFolder(), 'state');
   const script = (name: string, ...args: string[]) => promisify(execFile)(name, args);
-  let transport: NodeTransport;
+  const transports: NodeTransport[] = [];
   let cluster: Cluster;
+  let reconciles: Cluster;
 
   beforeAll(async () => {
     const { stdout } = await script(join(KIT, 'start.sh'), state);
     await script(join(KIT, 'start-nodes.sh'), state);
-    transport = await createKubeconfigTransport(stdout.trim());
-    cluster = createCluster({ request: transport.request });
+    const kubeconfig = stdout.trim();
+    const open = async (file: string) => {
+      const transport = await createKubeconfigTransport(file);
+      transports.push(transport);
+      return createCluster(transport);
+    };
+    cluster = await open(kubeconfig);
     await applyKinds(cluster);
+    reconciles = await open((await openAccounts(kubeconfig, state)).reconcile);
   }, 60_000);
   afterAll(async () => {
-    await transport?.close();
+    for (const { close } of transports) await close();
     if (existsSync(join(state, 'stop'))) await script(join(state, 'stop'));
   }, 30_000);
 
   describe('with controllers and nodes', () => {
-    describeParts(() => ({ cluster }));
+    describeParts(() => ({ cluster, reconciles }));
 
     test('the instance turns Ready when its Pods do, and owns what it made', async () => {
-      const bed = createBed({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
+      const bed = createBed({ clusters: { ours: cluster, reconciles }, start: Date.now() });
       bed.servedAt = 'nobody';
       await bed.edit(gatewayInstances, 'main', { spec: { workload: { serviceAccountName: null } } });
       const ready = async () => {

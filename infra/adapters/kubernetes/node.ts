@@ -23,7 +23,8 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Whom to act as, where the kubeconfig may (`kubectl --as`). */
 export interface Impersonated {
   readonly user: string;
-  readonly group: string;
+  /** Absent: the API server knows the groups, as it does of a service account. */
+  readonly group?: string;
 }
 
 /** With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. */
@@ -41,7 +42,8 @@ export async function createKubeconfigTransport(file: string, as?: Impersonated)
     const options: Parameters<typeof config.applyToHTTPSOptions>[0] = {};
     await config.applyToHTTPSOptions(options);
     const { ca, cert, key, passphrase, rejectUnauthorized, servername, auth, headers } = options;
-    const acting = as === undefined ? {} : { 'impersonate-user': as.user, 'impersonate-group': as.group };
+    const groups = as?.group === undefined ? {} : { 'impersonate-group': as.group };
+    const acting = as === undefined ? {} : { 'impersonate-user': as.user, ...groups };
     const basic = typeof auth === 'string' ? { authorization: `Basic ${Buffer.from(auth).toString('base64')}` } : {};
     return {
       address: cluster.server,
