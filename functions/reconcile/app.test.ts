@@ -40,7 +40,9 @@ test('a dry run lists the plan as JSON, or as lines for people', async () => {
   });
   const text = await post('/?dry-run=true', { headers: { accept: 'text/plain' } });
   expect(text.headers.get('content-type')).toMatch(/^text\/plain/);
-  expect(await text.text()).toMatch(/^[+] CreateSecret VirtualKey default\/chat: it has no key yet: one is made in Secret "chat-key"$/m);
+  expect(await text.text()).toMatch(
+    /^[+] CreateSecret VirtualKey default\/chat: it has no key yet: one is made in Secret "chat-key"$/m,
+  );
   expect(bed.writes()).toBe(5);
   await post();
   expect(await (await post('/?dry-run=true')).json()).toEqual({ plan: [] });
