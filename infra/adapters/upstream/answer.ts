@@ -34,11 +34,15 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   readonly #begin: (response: UpstreamResponse) => void;
   readonly #fail: (error: Error) => void;
   readonly #onAbort = (): void => this.#stop();
+  readonly #onPieces = (): void => {
+    const reader = this.#takeReader();
+    if (reader !== undefined) reader.resolve(this.#take());
+  };
   #controller: Controller | undefined;
   /** Arrived, and not yet read. */
   #pieces: Uint8Array[] = [];
   #bytes = 0;
-  /** Who waits for the next piece. */
+  /** Who waits for the next pieces. */
   #reader: Reader | undefined;
   /** The last piece has arrived, or none will, and why. */
   #ended = false;
@@ -67,18 +71,17 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     this.#begin({ status, headers: joined(headers), body });
   }
 
+  /** Told of each chunk of the transfer, all that came in one packet before anybody else runs: then they are read as one. */
   onResponseData(controller: Controller, piece: Uint8Array): void {
-    const reader = this.#takeReader();
-    if (reader === undefined) {
-      this.#pieces.push(piece);
-      this.#bytes += piece.length;
-      if (this.#bytes > MOST_WAITING) controller.pause();
-    } else reader.resolve({ done: false, value: piece });
+    if (this.#pieces.length === 0 && this.#reader !== undefined) queueMicrotask(this.#onPieces);
+    this.#pieces.push(piece);
+    this.#bytes += piece.length;
+    if (this.#bytes > MOST_WAITING) controller.pause();
   }
 
   onResponseEnd(): void {
     this.#end();
-    this.#takeReader()?.resolve(END);
+    if (this.#pieces.length === 0) this.#takeReader()?.resolve(END);
   }
 
   onResponseError(_: Controller | null, error: Error): void {
@@ -89,14 +92,9 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     return this;
   }
 
-  /** One at a time. */
+  /** All that has come since, or the next that comes. One at a time. */
   next(): Promise<Next> {
-    const value = this.#pieces.shift();
-    if (value !== undefined) {
-      this.#bytes -= value.length;
-      if (this.#bytes <= MOST_WAITING / 2 && this.#controller?.paused === true) this.#controller.resume();
-      return Promise.resolve({ done: false, value });
-    }
+    if (this.#pieces.length > 0) return Promise.resolve(this.#take());
     if (this.#error !== undefined) return Promise.reject(this.#error);
     if (this.#ended) return Promise.resolve(END);
     return new Promise((resolve, reject) => {
@@ -107,13 +105,24 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   /** Nobody reads on: the connection is closed, so that the provider stops. */
   return(): Promise<Next> {
     if (!this.#ended) this.#stop();
-    this.#pieces.length = 0;
+    this.#pieces = [];
+    this.#bytes = 0;
     return Promise.resolve(END);
+  }
+
+  /** All that waits. */
+  #take(): Next {
+    const value = whole(this.#pieces, this.#bytes);
+    this.#pieces = [];
+    this.#bytes = 0;
+    if (this.#controller?.paused === true) this.#controller.resume();
+    return { done: false, value };
   }
 
   #stop(): void {
     const why = new Error(UNWANTED);
     this.#pieces = [];
+    this.#bytes = 0;
     this.#break(why);
     this.#controller?.abort(why);
   }
@@ -123,7 +132,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     this.#end();
     this.#error = toBroken(error);
     this.#fail(this.#error);
-    this.#takeReader()?.reject(this.#error);
+    if (this.#pieces.length === 0) this.#takeReader()?.reject(this.#error);
   }
 
   #end(): void {
@@ -136,6 +145,18 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     this.#reader = undefined;
     return reader;
   }
+}
+
+function whole(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
+  const [first] = pieces;
+  if (pieces.length === 1 && first !== undefined) return first;
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }
 
 const END: Next = { done: true, value: undefined };

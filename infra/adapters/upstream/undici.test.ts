@@ -38,6 +38,24 @@ describe('an upstream over undici', () => {
     await expect(iterator.next()).rejects.toThrow('the upstream failed');
   });
 
+  test('says what came in one packet as one piece, however many chunks it was sent in', async () => {
+    let say: (text: string) => void = () => {};
+    const { body } = await ask((_, response) => {
+      say = (text) => void response.socket?.write(text);
+      say('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb\r\n');
+    });
+    const iterator = body[Symbol.asyncIterator]();
+    const text = async () => Buffer.from((await iterator.next()).value ?? []).toString();
+    expect(await text()).toBe('ab');
+    const waiting = text();
+    say('1\r\nc\r\n1\r\nd\r\n1\r\ne\r\n');
+    expect(await waiting).toBe('cde');
+    const last = text();
+    say('1\r\nf\r\n1\r\ng\r\n0\r\n\r\n');
+    expect(await last).toBe('fg');
+    expect(await iterator.next()).toEqual({ done: true, value: undefined });
+  });
+
   test('that speaks faster than it is read has to wait, and loses nothing', async () => {
     const piece = Buffer.alloc(1024 * 1024, 'x');
     const pieces = 64;
