@@ -3,16 +3,17 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { aboutObject, noTracer } from '#core/ports/tracer.ts';
 import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
-import { registryPerformers, writePolicies } from './act/registry.ts';
+import { registryPerformers } from './act/registry.ts';
 import { rotateSecret } from './act/rotate.ts';
 import { secretPerformers } from './act/secrets.ts';
+import { together } from './act/together.ts';
 import { toldPerformers } from './act/told.ts';
 import { workloadPerformers } from './act/workload.ts';
 import type { Action, ActionOf } from './action.ts';
 import { giveUp, learn } from './learn.ts';
 import { each } from './observe/each.ts';
 import { reasonOf } from './observe/look.ts';
-import type { Draft } from './world.ts';
+import { type Draft, pathOf } from './world.ts';
 
 /** How an action ended, for the report. */
 export interface Deed {
@@ -34,19 +35,39 @@ const performers = {
   ...workloadPerformers,
 };
 
-/** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
+/**
+ * Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. Policies are written together
+ * beside the turns, first claims and new values after them: for each object they are the last thing of its turn.
+ */
 export async function act(actions: ReadonlyArray<Action>, hands: Actor): Promise<Deed[]> {
-  const turns = Map.groupBy(actions, (action) =>
-    action.action === 'WritePolicy'
-      ? `policies ${action.instance}`
-      : `${action.kind}/${action.namespace}/${action.name}`,
+  const { policies = [], own = [] } = Object.groupBy(actions, (action) =>
+    action.action === 'WritePolicy' ? 'policies' : 'own',
   );
-  const deeds = await each(turns.values(), WIDTH, async (turn) => {
-    const policies = turn.filter((action) => action.action === 'WritePolicy');
-    return policies.length > 0 ? doPolicies(policies, hands) : doInOrder(turn, hands);
-  });
-  return deeds.flat();
+  const turns = Map.groupBy(own, ({ kind, namespace, name }) => `${kind}/${namespace}/${name}`);
+  const waiting: Action[] = [];
+  const written = new Set<string>();
+  const [told, done] = await Promise.all([
+    doTogether(policies, written, hands),
+    each(turns.values(), WIDTH, async (turn) => {
+      const last = turn.at(-1);
+      const waits = last !== undefined && isForMany(last);
+      const deeds = await doInOrder(waits ? turn.slice(0, -1) : turn, hands);
+      if (waits && deeds.every(({ ended }) => ended === 'done')) {
+        waiting.push(last);
+        if (deeds.some(({ action }) => action.action === 'AddFinalizer')) written.add(pathOf(last));
+      }
+      return deeds;
+    }),
+  ]);
+  return [...told, ...done.flat(), ...(await doTogether(waiting, written, hands))];
 }
+
+type ForMany = ActionOf<'WritePolicy' | 'ClaimAlias' | 'AddValue'>;
+
+/** Of keys, for they are many; an adoption is proven one by one. */
+const isForMany = (action: Action): boolean =>
+  action.kind === 'VirtualKey' &&
+  (action.action === 'AddValue' || (action.action === 'ClaimAlias' && action.proof === undefined));
 
 async function doInOrder(turn: ReadonlyArray<Action>, hands: Actor): Promise<Deed[]> {
   const deeds: Deed[] = [];
@@ -58,6 +79,29 @@ async function doInOrder(turn: ReadonlyArray<Action>, hands: Actor): Promise<Dee
   return deeds;
 }
 
+async function doTogether(actions: ReadonlyArray<Action>, written: ReadonlySet<string>, hands: Actor): Promise<Deed[]> {
+  const groups = Map.groupBy(actions as ReadonlyArray<ForMany>, ({ action, instance }) => `${action} ${instance}`);
+  const deeds = await each(groups.values(), WIDTH, (group) => doGroup(group, written, hands));
+  return deeds.flat();
+}
+
+/** What fails as a whole fails for each of them. */
+async function doGroup(group: ReadonlyArray<ForMany>, written: ReadonlySet<string>, hands: Actor): Promise<Deed[]> {
+  const [first] = group;
+  let outcomes: ReadonlyArray<Outcome> = [];
+  const whole = await attempt(async () => {
+    // The table has an entry for each name; TypeScript does not follow a union through it.
+    const perform = together[first?.action ?? 'AddValue'] as (
+      actions: ReadonlyArray<Action>,
+      hands: Hands,
+      written: ReadonlySet<string>,
+    ) => Promise<ReadonlyArray<Outcome>>;
+    outcomes = await perform(group, hands, written);
+    return done();
+  }, first);
+  return group.map((action, index) => conclude(action, outcomes[index] ?? whole, hands));
+}
+
 function traced(action: Action, hands: Actor): Promise<Outcome> {
   return (hands.span ?? noTracer).span(`reconcile ${action.action}`, aboutObject(action), async (span) => {
     const outcome = await attempt(() => perform(action, hands), action);
@@ -65,16 +109,6 @@ function traced(action: Action, hands: Actor): Promise<Outcome> {
     if (outcome.ended === 'failed') span.fail(outcome.why);
     return outcome;
   });
-}
-
-/** One transaction for all of them: they succeed or fail together, but for those whose object has changed. */
-async function doPolicies(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: Actor): Promise<Deed[]> {
-  let outcomes: ReadonlyArray<Outcome> = [];
-  const whole = await attempt(async () => {
-    outcomes = await writePolicies(actions, hands);
-    return done();
-  }, actions[0]);
-  return actions.map((action, index) => conclude(action, outcomes[index] ?? whole, hands));
 }
 
 /** The one catch of an action. */

@@ -17,6 +17,8 @@ export interface ReconcileDeps {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Whether a run that has nothing left to do plans for all keys once more, and ends early if it should have done more. For tests. */
+  readonly audits?: boolean;
   /** Absent: nobody follows. */
   readonly tracer?: Tracer;
   /** Absent: the certificate of admission is somebody else's. */

@@ -53,7 +53,7 @@ describe('a new key', () => {
 
   test('says the end of its first window at once, though its claim is younger than the run that made it', async () => {
     bed.onDatabase = (method) => {
-      if (method === 'claim') bed.clock.pass(30);
+      if (method === 'claimAll') bed.clock.pass(30);
     };
     await working();
     expect(await chat()).toMatchObject({ budgetResetDate: '2026-12-21T12:00:00Z' });

@@ -16,6 +16,8 @@ const WRITES = [
   'openInstance',
   'claim',
   'addValue',
+  'addValues',
+  'claimAll',
   'retireValues',
   'writePolicies',
   'retire',

@@ -264,7 +264,17 @@ test('a run that dies at any of its writes adopts once all the same, and two run
       return undefined;
     });
     bed.onDatabase = (method) => {
-      const writes = ['migrate', 'openInstance', 'claim', 'addValue', 'retireValues', 'writePolicies', 'retire'];
+      const writes = [
+        'migrate',
+        'openInstance',
+        'claim',
+        'claimAll',
+        'addValue',
+        'addValues',
+        'retireValues',
+        'writePolicies',
+        'retire',
+      ];
       if (writes.includes(method) && dies()) throw new Error('killed');
     };
     await bed.sweep();

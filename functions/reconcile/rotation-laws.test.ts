@@ -30,7 +30,7 @@ const pass = async (millis: number) => {
 };
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
-const WRITES = ['addValue', 'retireValues'];
+const WRITES = ['addValue', 'addValues', 'retireValues'];
 
 test.each([
   ['in time', HOUR, async (): Promise<unknown> => undefined],

@@ -6,6 +6,7 @@ import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
+import { dueAfter, EVERYTHING, seenByKeys } from './due.ts';
 import { foresee } from './foresee.ts';
 import { learn } from './learn.ts';
 import { each } from './observe/each.ts';
@@ -15,6 +16,7 @@ import { loadObjects, type Objects } from './observe/objects.ts';
 import { partition } from './observe/parts.ts';
 import { observe } from './observe.ts';
 import type { Held } from './plan/hold.ts';
+import { judgeInstance } from './plan/judge-instance.ts';
 import { plan } from './plan.ts';
 import {
   countObserved,
@@ -107,12 +109,18 @@ async function runPart(look: Look, part: Objects, all: Objects, span: Span): Pro
   const tries = new Map<string, number>();
   const deeds: Deed[] = [];
   let held: ReadonlyArray<Held> = [];
+  let due = EVERYTHING;
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const { actions: todo, ...rest } = plan(world, now, deps.hash, (action) => isWorthTrying(action, tries));
+    const { actions: todo, ...rest } = plan(world, now, deps.hash, (action) => isWorthTrying(action, tries), due);
     held = rest.held;
     for (const action of todo) countTry(action, tries);
-    if (todo.length === 0) break;
+    if (todo.length === 0) {
+      if (deps.audits === true) audit(plan(world, now, deps.hash, (action) => isWorthTrying(action, tries)).actions);
+      break;
+    }
+    const before = seenByKeys(world, judgeInstance);
     const done = await act(todo, { deps, memory, now, world, links, span });
+    due = dueAfter(rest.due, done, before, seenByKeys(world, judgeInstance));
     // What succeeded may be due once more (a status after another step); what failed waits for the next run.
     for (const { action, ended } of done) if (ended === 'failed') tries.set(identify(action), MOST_TRIES);
     deeds.push(...done);
@@ -120,6 +128,10 @@ async function runPart(look: Look, part: Objects, all: Objects, span: Span): Pro
   const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path));
   const unconverged = oldestUnconverged(world, now);
   return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory), unconverged };
+}
+
+function audit(left: ReadonlyArray<Action>): void {
+  if (left.length > 0) throw new Error(`keys that were due were not looked at: ${left.map(identify).join(', ')}`);
 }
 
 /** By kind, none is 0: an alert needs a number that comes back. */

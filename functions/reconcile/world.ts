@@ -159,7 +159,8 @@ export const pathOf = (at: { readonly namespace: string; readonly name: string }
 export const idOf = (kind: string, at: { readonly namespace: string; readonly name: string }): ObjectId =>
   `${kind}/${at.namespace}/${at.name}`;
 
-export const claimKey = (kind: ClaimKind, alias: string): string => `${kind} ${alias}`;
+/** A key's alias as it stands, for there are so many of them; no alias has a control character. */
+export const claimKey = (kind: ClaimKind, alias: string): string => (kind === 'key' ? alias : `${kind}\n${alias}`);
 
 export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${scopeId} ${start} ${end}`;
 

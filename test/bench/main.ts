@@ -9,7 +9,7 @@ import { benchGateway } from './gateway.ts';
 import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
 import { benchLedger } from './ledger.ts';
-import { benchSweep } from './sweep.ts';
+import { benchRealSweep, benchSweep } from './sweep.ts';
 import { benchTenMillion } from './ten-million.ts';
 
 const HELP = `npm run bench                  admission, gateway and ledger, about eleven minutes
@@ -24,8 +24,9 @@ npm run bench -- ledger        hold and settle on each store against bare round 
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
 npm run bench -- hints         from apply to a usable key, by each trigger: runs of the CronJob that hand over (three minutes on each cluster),
                                admission's hint (Node on both clusters, Workers), Knative's ApiServerSource; about ten minutes; only when asked for
-npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, a thousand have spent, a thousand are new; about ten minutes;
-                               only when asked for (BENCH_KEYS=10000 for less)
+npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, some have spent, a thousand are new; then over ten thousand on a real
+                               API server (KUBEBUILDER_ASSETS; sweep-real is that part alone); about five minutes; only when asked for
+                               (BENCH_KEYS=10000 for less)
 npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it, then each
                                fault alone and how soon it is told, and how soon endings reach the store; about ten minutes; only when asked for
                                (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
@@ -42,7 +43,8 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['gateway', [benchGateway]],
   ['hostile', [benchHostile]],
   ['ledger', [benchLedger]],
-  ['sweep', [benchSweep]],
+  ['sweep', [benchSweep, benchRealSweep]],
+  ['sweep-real', [benchRealSweep]],
   ['hints', [benchHints]],
   ['ten-million', [benchTenMillion]],
 ]);

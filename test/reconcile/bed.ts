@@ -156,6 +156,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
           return bed.manyProcesses;
         },
       },
+      audits: true,
       clock,
       ids,
       hash: sha256,

@@ -1,7 +1,7 @@
 // What does every registry promise, in memory or in PostgreSQL?
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { KeyPolicy, Policies, ScopePolicy } from './policy.ts';
-import { type Claim, type Holder, type Registry, SAME_PLACE } from './registry.ts';
+import { type Claim, type ClaimOutcome, type Holder, type Registry, SAME_PLACE } from './registry.ts';
 
 export interface RegistryUnderTest {
   readonly registry: Registry;
@@ -72,6 +72,43 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         const [winner, ...more] = outcomes.flatMap((outcome) => (outcome.won ? [outcome.claim.holder] : []));
         expect(more).toEqual([]);
         for (const outcome of outcomes) if (!outcome.won) expect(outcome.by).toEqual(winner);
+      });
+
+      test('of many aliases that are asked for at once each is won or lost by itself, and answered in its place', async () => {
+        const theirs = await claim('b', 'key', 'first');
+        const wishes = ['c', 'b', 'a'].map((alias) => ({ kind: 'key' as const, alias, holder: holder('second') }));
+        const outcomes = await registry.claimAll(INSTANCE.uid, wishes);
+        expect(outcomes).toMatchObject([
+          { won: true, claim: { alias: 'c', kind: 'key', holder: holder('second'), values: [] } },
+          { won: false, by: holder('first') },
+          { won: true, claim: { alias: 'a' } },
+        ]);
+        expect(await registry.claimAll(INSTANCE.uid, wishes)).toEqual(outcomes);
+        expect(await registry.claimAll(INSTANCE.uid, [])).toEqual([]);
+        const again = { kind: 'key' as const, alias: 'b', holder: holder('first') };
+        expect(await registry.claimAll(INSTANCE.uid, [again])).toEqual([{ won: true, claim: theirs }]);
+      });
+
+      test('of many that ask for the same aliases at the same time, in any order, each alias has one winner, whom all name', async () => {
+        const aliases = Array.from({ length: 50 }, (_, place) => `alias-${place}`);
+        const ask = (by: string, of: ReadonlyArray<string>) =>
+          registry.claimAll(
+            INSTANCE.uid,
+            of.map((alias) => ({ kind: 'key' as const, alias, holder: holder(by) })),
+          );
+        const back = aliases.toReversed();
+        const [one, other, third] = await Promise.all([ask('one', aliases), ask('other', back), ask('third', aliases)]);
+        const winnerOf = (outcome: ClaimOutcome | undefined) =>
+          outcome?.won === true ? outcome.claim.holder : outcome?.by;
+        expect(other.toReversed().map(winnerOf)).toEqual(one.map(winnerOf));
+        expect(third.map(winnerOf)).toEqual(one.map(winnerOf));
+        expect(await registry.claims(INSTANCE.uid)).toHaveLength(aliases.length);
+      });
+
+      test('what is kept of each claim is what who asks for them makes of it', async () => {
+        await claim('billing');
+        const listed = await registry.claims(INSTANCE.uid, (claimed) => ({ ...claimed, alias: 'kept' }));
+        expect(listed.map(({ alias }) => alias)).toEqual(['kept']);
       });
 
       test('an alias is taken per kind and per instance only', async () => {
@@ -174,6 +211,24 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         ]);
         expect(added.filter((values) => values === undefined)).toHaveLength(1);
         expect((await registry.claims(INSTANCE.uid)).flatMap(({ values }) => values)).toHaveLength(1);
+      });
+
+      test('of many values that are added at once each lives or is refused by itself, and is answered in its place', async () => {
+        const [one, other, over] = [await claim('one'), await claim('other'), await claim('over')];
+        await workingKey('theirs', hash('d'));
+        await registry.retire([over.scopeId]);
+        const values = [
+          { scopeId: over.scopeId, hash: hash('c') },
+          { scopeId: other.scopeId, hash: hash('d') },
+          { scopeId: one.scopeId, hash: hash('a'), asked: 'today' },
+        ];
+        const added = await registry.addValues(values);
+        const live = [{ hash: hash('a'), createdAt: expect.any(Number), asked: 'today' }];
+        expect(added).toEqual(['retired', 'another scope has it', live]);
+        expect(await registry.addValues(values)).toEqual(added);
+        await registry.retireValues(one.scopeId, [hash('a')]);
+        expect(await registry.addValues(values.slice(2))).toEqual(added.slice(2));
+        expect(await registry.addValues([])).toEqual([]);
       });
 
       test('a value of a retired key may be used by another', async () => {

@@ -36,6 +36,23 @@ export interface Claim {
 /** What a user or team that has no value can show: it is called and stands as the holder did. Reconcile decides when that is enough. */
 export const SAME_PLACE = 'same place';
 
+/** Who wants which alias. */
+export interface Wish {
+  readonly kind: ClaimKind;
+  readonly alias: string;
+  readonly holder: Holder;
+}
+
+/** A value to make live, as `addValue` takes it. */
+export interface NewValue {
+  readonly scopeId: ScopeId;
+  readonly hash: string;
+  readonly asked?: string;
+}
+
+/** `retired`: the claim is over, or never was. */
+export type Added = ReadonlyArray<LiveValue> | 'another scope has it' | 'retired';
+
 export type ClaimOutcome = { readonly won: true; readonly claim: Claim } | { readonly won: false; readonly by: Holder };
 
 /** A policy to write. `recounts`: the windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 4). */
@@ -92,8 +109,11 @@ export interface Registry {
   openInstance(instance: InstanceRow, ledger?: Ledger): Promise<Adoption>;
   /** Retires the instance's claims and values; the ledger stays. */
   closeInstance(uid: string): Promise<void>;
-  /** All unretired claims of the instance, with values and policies, in a constant number of statements. */
-  claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
+  /**
+   * All unretired claims of the instance, with values and policies, in a constant number of statements. `keep` is told of each
+   * as it arrives and answers what is kept of it: an equal claim, made of what the caller has already.
+   */
+  claims(instanceUid: string, keep?: (claim: Claim) => Claim): Promise<ReadonlyArray<Claim>>;
   /**
    * First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. `proof` is the hash of a
    * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10). Where
@@ -101,6 +121,8 @@ export interface Registry {
    * A user or team is taken over with `SAME_PLACE` by an object of the holder's namespace and name.
    */
   claim(instanceUid: string, kind: ClaimKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
+  /** `claim` without a proof for many at once, in a constant number of statements per thousand; each is won or lost by itself, and answered in its place. */
+  claimAll(instanceUid: string, wishes: ReadonlyArray<Wish>): Promise<ReadonlyArray<ClaimOutcome>>;
   /** Of an instance that is not recorded the clock alone. */
   instance(uid: string): Promise<InstanceState>;
   /** The open instances of a cluster. */
@@ -110,6 +132,8 @@ export interface Registry {
    * the claim's. A hash that another live scope has is refused: undefined. Without `asked` what the value before it says stays.
    */
   addValue(scopeId: ScopeId, hash: string, asked?: string): Promise<ReadonlyArray<LiveValue> | undefined>;
+  /** The same for many at once, each of another scope, in a constant number of statements per thousand; each is answered in its place. */
+  addValues(values: ReadonlyArray<NewValue>): Promise<ReadonlyArray<Added>>;
   /**
    * These values no longer work; with `overlap`, from so much later on, by the database's clock. One that has an end already
    * keeps it. Answers the values of the claim that are left.

@@ -1,10 +1,10 @@
 // How are claims, values and policies written to an instance's database?
 
-import type { Ledger } from '#core/ports/registry.ts';
+import type { Nano } from '#core/money.ts';
+import type { ClaimOutcome, Holder, Ledger } from '#core/ports/registry.ts';
 import type { ActionName, ActionOf } from '../action.ts';
 import type { Fact } from '../learn.ts';
 import { readClaims } from '../observe/database.ts';
-import { each } from '../observe/each.ts';
 import { readSecret } from '../observe/key-secrets.ts';
 import { type Link, openedKey } from '../observe/links.ts';
 import { clusterOf } from '../observe/strays.ts';
@@ -12,14 +12,12 @@ import { readSums } from '../observe/sums.ts';
 import { present } from '../plan/key-secret.ts';
 import { ledgerAskedFor, refusalOf } from '../plan/ledger.ts';
 import { membersOf } from '../plan/outlook.ts';
-import { claimKey, instancePathOf, type Member, pathOf, sumKey } from '../world.ts';
+import { claimKey, instancePathOf, type Member, pathOf } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 import { movedMeanwhile, objectOf } from './objects.ts';
 
-const WIDTH = 16;
-
 /** Runs `work` with the database of the action's instance. */
-async function on(
+export async function on(
   { instance }: { readonly instance: string },
   { links }: Hands,
   work: (link: Link) => Promise<Outcome>,
@@ -103,26 +101,48 @@ const forgetRelease: Performer<'ForgetRelease'> = (action, hands) =>
     return done({ fact: 'released', instance, plan, ids: [] });
   });
 
+/** With a proof; all others are claimed together. */
 const claimAlias: Performer<'ClaimAlias'> = (action, hands) =>
   on(action, hands, async ({ uid, registry }) => {
-    const { instance, scope, alias, namespace, name, proof } = action;
+    const { instance, scope, alias, proof } = action;
     // A list is older than this call: what was deleted meanwhile must not come back as a claim.
     const moved = await movedMeanwhile(action, hands);
     if (moved !== undefined) return stale(moved);
-    const holder = { uid: objectOf(action, hands)?.metadata.uid ?? '', namespace, name };
-    const outcome = await registry.claim(uid, scope, alias, holder, proof);
-    const key = claimKey(scope, alias);
-    if (!outcome.won) return done({ fact: 'taken', instance, key, by: outcome.by });
-    const { claim } = outcome;
-    const found = done({ fact: 'claim', instance, key, claim });
-    // A claim that is older than this run has spent something: its sum was not asked for while it was somebody else's.
-    if (claim.policy === undefined) return found;
-    const sums = await readSums(registry, membersOn(instance, hands), new Map([[key, claim]]), {
-      now: hands.now,
-      hash: hands.deps.hash,
-    });
-    return done({ fact: 'claim', instance, key, claim }, { fact: 'sums', instance, sums });
+    const outcome = await registry.claim(uid, scope, alias, holderOf(action, hands), proof);
+    return claimed(action, outcome, await olderSums(instance, [outcome], hands));
   });
+
+export const holderOf = (at: ActionOf<'ClaimAlias'>, hands: Hands): Holder => {
+  const { namespace, name } = at;
+  return { uid: objectOf(at, hands)?.metadata.uid ?? '', namespace, name };
+};
+
+/** What is learned of a claim that was asked for. */
+export function claimed(
+  { instance, scope, alias }: ActionOf<'ClaimAlias'>,
+  outcome: ClaimOutcome,
+  sums: ReadonlyMap<string, Nano> | undefined,
+): Outcome {
+  const key = claimKey(scope, alias);
+  if (!outcome.won) return done({ fact: 'taken', instance, key, by: outcome.by });
+  const found = { fact: 'claim', instance, key, claim: outcome.claim } as const;
+  return sums === undefined ? done(found) : done(found, { fact: 'sums', instance, sums });
+}
+
+/** A claim that is older than this run has spent something: its sum was not asked for while it was somebody else's. */
+export async function olderSums(
+  instance: string,
+  outcomes: ReadonlyArray<ClaimOutcome>,
+  hands: Hands,
+): Promise<ReadonlyMap<string, Nano> | undefined> {
+  const older = outcomes.flatMap((outcome) =>
+    outcome.won && outcome.claim.policy !== undefined ? [outcome.claim] : [],
+  );
+  const link = hands.links.get(instance);
+  if (older.length === 0 || link === undefined) return undefined;
+  const claims = new Map(older.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
+  return readSums(link.registry, membersOn(instance, hands), claims, { now: hands.now, hash: hands.deps.hash });
+}
 
 const retireClaim: Performer<'RetireClaim'> = (action, hands) =>
   on(action, hands, async ({ registry }) => {
@@ -130,6 +150,7 @@ const retireClaim: Performer<'RetireClaim'> = (action, hands) =>
     return done({ fact: 'retired', instance: action.instance, key: action.claim });
   });
 
+/** Where something of the same key comes after it; all others are added together. */
 const addValue: Performer<'AddValue'> = (action, hands) =>
   on(action, hands, async ({ registry }) => {
     const { instance, claim: key, scopeId, hash, asked, namespace, name } = action;
@@ -157,44 +178,7 @@ async function publishedMeanwhile(at: ActionOf<'RetireValues'>, { deps, world }:
   return same ? undefined : { fact: 'secret', key, which: 'secret', view };
 }
 
-/**
- * All policies of an instance in one transaction; the sums of recounted windows are read again. A policy that takes
- * another's place is written only if its object is still as it was read: a slow run never undoes an edit that a faster
- * one has carried already. One outcome per action.
- */
-export async function writePolicies(
-  actions: ReadonlyArray<ActionOf<'WritePolicy'>>,
-  hands: Hands,
-): Promise<ReadonlyArray<Outcome>> {
-  const moved = await each(actions, WIDTH, async (action) =>
-    isFirst(action, hands) ? undefined : movedMeanwhile(action, hands),
-  );
-  const current = actions.filter((_, index) => moved[index] === undefined);
-  const written = await writeAll(current, hands);
-  return moved.map((fact) => (fact === undefined ? written : stale(fact)));
-}
-
-async function writeAll(actions: ReadonlyArray<ActionOf<'WritePolicy'>>, hands: Hands): Promise<Outcome> {
-  const [first] = actions;
-  if (first === undefined) return done();
-  const { instance } = first;
-  return on(first, hands, async ({ uid, registry }) => {
-    const writes = actions.map(({ write }) => write);
-    await registry.writePolicies(uid, writes);
-    const recounted = writes.flatMap(({ recounts }) => recounts ?? []);
-    const spent = recounted.length === 0 ? [] : await registry.sums(recounted);
-    const sums = new Map(spent.map((sum) => [sumKey(sum.scopeId, sum.window), sum.spent]));
-    return done(
-      ...actions.map(({ claim: key, write: { policy } }) => ({ fact: 'policy', instance, key, policy }) as const),
-      { fact: 'sums', instance, sums },
-    );
-  });
-}
-
-const isFirst = ({ instance, claim }: ActionOf<'WritePolicy'>, { world }: Hands): boolean =>
-  world.instances.get(instance)?.claims.get(claim)?.policy === undefined;
-
-function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {
+export function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {
   return membersOf(world).filter((member) => instancePathOf(member) === instance);
 }
 

@@ -18,6 +18,7 @@ import { type Read, toReadSecret } from './instance-secrets.ts';
 import { type Link, openedKey, stayAway } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { readSums } from './sums.ts';
+import { createWelding } from './welding.ts';
 
 interface ReachedDatabase {
   readonly database: DatabaseView;
@@ -57,7 +58,7 @@ export async function reachDatabase(
   if (!look.sweeps && away !== undefined && now < away.until)
     return unreached({ reason: 'DatabaseUnreachable', message: away.message }, now);
   try {
-    const claims = await readClaims(registry, metadata.uid);
+    const claims = await readClaims(registry, metadata.uid, members);
     const { now: time, adopted, released = new Map() } = await registry.instance(metadata.uid);
     // What is settled is booked before it is summed up; a database that is away was found so already.
     const places = 'reason' in found || store === undefined ? undefined : { store, connection: found.connection };
@@ -112,9 +113,16 @@ export function databaseConnection(
   return connection.ok ? connection.value : { reason: connection.failure.reason, message: connection.failure.problem };
 }
 
-export async function readClaims(registry: Registry, instanceUid: string): Promise<Map<string, Claim>> {
-  const claims = await registry.claims(instanceUid);
-  return new Map(claims.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
+/** By `claimKey`. What a claim says alike with the member that holds it is kept once. */
+export async function readClaims(
+  registry: Registry,
+  instanceUid: string,
+  members: Iterable<Member> = [],
+): Promise<Map<string, Claim>> {
+  const claims = new Map<string, Claim>();
+  for (const claim of await registry.claims(instanceUid, createWelding(members)))
+    claims.set(claimKey(claim.kind, claim.alias), claim);
+  return claims;
 }
 
 interface Places {

@@ -34,8 +34,10 @@ export interface Recorded {
 export async function observeKey(reading: Reading, object: VirtualKey, recorded: Recorded): Promise<KeyView> {
   const { deps } = reading;
   const { namespace } = object.metadata;
-  const wanted = keySecretName(object.metadata.name, object.spec.secretTemplate?.name, deps.hash);
   const published = object.status?.keySecretRef;
+  const named = keySecretName(object.metadata.name, object.spec.secretTemplate?.name, deps.hash);
+  // Of two equal texts the one that is kept anyway.
+  const wanted = named === published ? published : named;
   if (!isWorthReading(reading, object, recorded, wanted)) return { object, secretName: wanted, secret: UNREAD };
   const text = object.status?.keyValue;
   const view = { object, secretName: wanted, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };

@@ -5,8 +5,8 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
-import { hashesOf, instancePathOf, type KeyView } from '../world.ts';
-import { judgeModels, whyNotKey } from './judge-member.ts';
+import { hashesOf, instancePathOf, type KeyView, type Problem } from '../world.ts';
+import { judgeModels } from './judge-member.ts';
 import { displayOf, isOurs, leftoverOf, present } from './key-secret.ts';
 import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf } from './policies.ts';
@@ -15,11 +15,11 @@ import { judgeSoftBudget, planSoftBudgetEvent } from './soft-budget.ts';
 import { spendOf } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
-export function planKeyStatus(view: KeyView, outlook: Outlook): Action[] {
+/** `problem`: why it does not work. */
+export function planKeyStatus(view: KeyView, outlook: Outlook, problem: Problem | undefined): Action[] {
   const key = view.object;
   const standing = outlook.standing(key);
   if (standing.at === 'paused') return [];
-  const problem = whyNotKey(view, outlook);
   const claim = standing.at === 'admitted' ? outlook.claim(key, standing.instance) : undefined;
   const mine = claim?.state === 'ours' ? claim.claim : undefined;
   const isLost = claim !== undefined && mine === undefined;

@@ -11,16 +11,16 @@ import {
   hashesOf,
   type InstanceView,
   idOf,
-  instancePathOf,
   type Malformed,
   type OwnObject,
+  type Path,
   pathOf,
   SNAPSHOTS_LEFT,
 } from '../world.ts';
 import { isDeleted } from './deletion.ts';
 import { type Held, toHeldMessage } from './hold.ts';
 import { superfluous } from './instance.ts';
-import { judgeModels, whyNotKey, whyNotScope } from './judge-member.ts';
+import { judgeModels, whyNotScope } from './judge-member.ts';
 import { secretStatus } from './key-status.ts';
 import { judgeLedger } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
@@ -28,7 +28,12 @@ import { ownedKeyOf } from './owned-key.ts';
 import { spendOf } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
-export function planInstanceStatus(view: InstanceView, outlook: Outlook, held: ReadonlyArray<Held>): Action[] {
+/** `inactive`: the keys that do not work. */
+export function planInstanceStatus(
+  view: InstanceView,
+  outlook: Outlook,
+  { held, inactive }: { readonly held: ReadonlyArray<Held>; readonly inactive: ReadonlySet<Path> },
+): Action[] {
   const { object, snapshot, complete } = view;
   if (object.spec.paused && !isDeleted(object)) return [];
   const judged = outlook.judge(view);
@@ -42,7 +47,7 @@ export function planInstanceStatus(view: InstanceView, outlook: Outlook, held: R
     ...observed(object, conditions, outlook, complete ? [...PASSING, HELD] : PASSING),
     ...optional('url', judged.workload.url),
     models: judged.models,
-    ...optional('keys', complete ? countKeys(view, outlook) : before?.keys),
+    ...optional('keys', complete ? countKeys(view, outlook, inactive) : before?.keys),
     ...optional('snapshotHash', hash),
     ...optional('workloadType', judged.workload.type),
   };
@@ -126,10 +131,17 @@ function keyRefs(user: User, outlook: Outlook): Pick<UserStatus, 'keyRef' | 'key
   return { keyRef: { name: key.metadata.name }, ...optional('keySecretRef', keySecretRef) };
 }
 
-function countKeys(view: InstanceView, outlook: Outlook): NonNullable<GatewayInstanceStatus['keys']> {
-  const path = pathOf(view.object.metadata);
-  const keys = [...outlook.world.keys.values()].filter(
-    ({ object }) => instancePathOf(object) === path && !isDeleted(object),
-  );
-  return { total: keys.length, active: keys.filter((key) => whyNotKey(key, outlook) === undefined).length };
+function countKeys(
+  { object: { metadata } }: InstanceView,
+  { world }: Outlook,
+  inactive: ReadonlySet<Path>,
+): NonNullable<GatewayInstanceStatus['keys']> {
+  let [total, active] = [0, 0];
+  for (const [path, { object }] of world.keys) {
+    const { namespace, name } = object.spec.connectionRef.instanceRef;
+    if (name !== metadata.name || namespace !== metadata.namespace || isDeleted(object)) continue;
+    total += 1;
+    if (!inactive.has(path)) active += 1;
+  }
+  return { total, active };
 }

@@ -3,8 +3,10 @@ import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import {
+  type Added,
   type Adoption,
   type Claim,
+  type ClaimOutcome,
   type InstanceRow,
   type Ledger,
   type LiveValue,
@@ -54,7 +56,7 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
     for (const value of row.values.values()) forget(row, value);
   };
 
-  return {
+  const registry: MemoryRegistry = {
     migrate: async () => ({ from: 1, to: 1 }),
     openInstance: async (instance, ledger) => {
       const { uid } = instance;
@@ -70,7 +72,7 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       return adoption;
     },
     closeInstance: async (uid) => close(uid),
-    claims: async (instanceUid) => live(instanceUid).map(toClaim),
+    claims: async (instanceUid, keep = (claim) => claim) => live(instanceUid).map((row) => keep(toClaim(row))),
     claim: async (instanceUid, kind, alias, holder, proof) => {
       const found = live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
       if (found !== undefined && found.holder.uid !== holder.uid) {
@@ -142,7 +144,23 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       for (const scopeId of scopeIds) retire(rows.get(scopeId));
     },
     policies: (instanceUid) => ({ find: async (hash) => find(instanceUid, hash) }),
+    claimAll: async (instanceUid, wishes) => {
+      const outcomes: ClaimOutcome[] = [];
+      for (const { kind, alias, holder } of wishes)
+        outcomes.push(await registry.claim(instanceUid, kind, alias, holder));
+      return outcomes;
+    },
+    addValues: async (values) => {
+      const added: Added[] = [];
+      for (const { scopeId, hash, asked } of values) {
+        const isLive = rows.get(scopeId)?.retired === false;
+        const all = isLive ? await registry.addValue(scopeId, hash, asked) : 'retired';
+        added.push(all ?? 'another scope has it');
+      }
+      return added;
+    },
   };
+  return registry;
 
   function close(uid: string): void {
     const instance = instances.get(uid);

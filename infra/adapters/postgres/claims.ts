@@ -1,21 +1,33 @@
 // Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
-import { type Claim, type ClaimOutcome, type Holder, type Registry, SAME_PLACE } from '#core/ports/registry.ts';
+import {
+  type Added,
+  type Claim,
+  type ClaimOutcome,
+  type Holder,
+  type Registry,
+  SAME_PLACE,
+  type Wish,
+} from '#core/ports/registry.ts';
 import { createSharing } from '#core/ports/sharing.ts';
 import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
+import { inPortions } from './portions.ts';
 import { retire } from './retire.ts';
 import type { Query, Session } from './session.ts';
-import { addValue, millis, retireValues, toValue, type ValueRow, valuesOf } from './values.ts';
+import { addValues, millis, retireValues, toValue, type ValueRow, valuesOf } from './values.ts';
 
-type Claims = Pick<Registry, 'claims' | 'claim' | 'addValue' | 'retireValues' | 'retire'>;
+type Claims = Pick<Registry, 'claims' | 'claim' | 'claimAll' | 'addValue' | 'addValues' | 'retireValues' | 'retire'>;
+
+/** Small enough for the limit, whoever waits for one of its rows. */
+const PORTION = 1000;
 
 export function createClaims(session: Session): Claims {
   return {
-    claims: (instanceUid) =>
+    claims: (instanceUid, keep = (claim) => claim) =>
       session.run(LIMIT, async (_, stream) => {
         const claims: Claim[] = [];
         const text = `${SELECT_CLAIM} where c.instance_uid = $1 and c.retired_at is null`;
-        const onRow = (row: ClaimRow) => void claims.push(toClaim(row));
+        const onRow = (row: ClaimRow) => void claims.push(keep(toClaim(row)));
         await stream<ClaimRow>({ text, readJson: createSharing(), onRow }, [instanceUid]);
         return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
       }),
@@ -23,8 +35,27 @@ export function createClaims(session: Session): Claims {
     claim: (instanceUid, kind, alias, holder, proof) =>
       session.run(LIMIT, (query) => claim(query, { instanceUid, kind, alias, holder, proof })),
 
-    addValue: (scopeId, hash, asked) =>
-      session.transaction(LIMIT, (query) => addValue(query, { scopeId, hash, asked })),
+    claimAll: async (instanceUid, wishes) => {
+      const outcomes: ClaimOutcome[] = [];
+      for (const portion of inPortions(wishes, PORTION))
+        outcomes.push(...(await session.run(LIMIT, (query) => claimAll(query, instanceUid, portion))));
+      return outcomes;
+    },
+
+    addValue: async (scopeId, hash, asked) => {
+      const value = { scopeId, hash, ...(asked === undefined ? {} : { asked }) };
+      const [added] = await session.transaction(LIMIT, (query) => addValues(query, [value]));
+      if (added === 'retired' || added === undefined)
+        throw new Error(`adding a value to scope ${scopeId}, which is retired or was never claimed`);
+      return added === 'another scope has it' ? undefined : added;
+    },
+
+    addValues: async (values) => {
+      const added: Added[] = [];
+      for (const portion of inPortions(values, PORTION))
+        added.push(...(await session.transaction(LIMIT, (query) => addValues(query, portion))));
+      return added;
+    },
 
     retireValues: (scopeId, hashes, overlap) =>
       session.run(LIMIT, (query) => retireValues(query, scopeId, hashes, overlap)),
@@ -93,6 +124,43 @@ async function claim(query: Query, { instanceUid, kind, alias, holder, proof }: 
     );
   }
 }
+
+/**
+ * The unique index decides each race. Everybody asks in the order of aliases, so that no two wait for each other. A winner that
+ * retires before it is read leaves another round.
+ */
+async function claimAll(query: Query, instanceUid: string, wishes: ReadonlyArray<Wish>): Promise<ClaimOutcome[]> {
+  const nameOf = ({ kind, alias }: Pick<Wish, 'kind' | 'alias'>) => `${kind} ${alias}`;
+  const found = new Map<string, Claim>();
+  for (let missing = wishes; missing.length > 0; missing = wishes.filter((wish) => !found.has(nameOf(wish)))) {
+    const asked = missing.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+    const [kinds, aliases] = [asked.map(({ kind }) => kind), asked.map(({ alias }) => alias)];
+    const holders = asked.map(({ holder }) => holder);
+    await query(CLAIM_ALL, [
+      instanceUid,
+      kinds,
+      aliases,
+      holders.map(({ uid }) => uid),
+      holders.map(({ namespace }) => namespace),
+      holders.map(({ name }) => name),
+    ]);
+    const rows = await query<ClaimRow>(
+      `${SELECT_CLAIM} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
+       where c.instance_uid = $1 and c.retired_at is null`,
+      [instanceUid, kinds, aliases],
+    );
+    for (const claim of rows.map(toClaim)) found.set(nameOf(claim), claim);
+  }
+  return wishes.map((wish) => {
+    const claim = found.get(nameOf(wish)) as Claim;
+    return claim.holder.uid === wish.holder.uid ? { won: true, claim } : { won: false, by: claim.holder };
+  });
+}
+
+const CLAIM_ALL = `
+insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name)
+select $1, w.* from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) as w
+on conflict (instance_uid, kind, alias) where retired_at is null do nothing`;
 
 /** Of two that prove the same value the first takes the claim over: the other finds a holder that it did not expect. */
 async function adopt(

@@ -1,7 +1,7 @@
 // Which values open a claim, how old are they, and until when do they work? Always by the database's clock.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import type { LiveValue } from '#core/ports/registry.ts';
+import type { Added, LiveValue, NewValue } from '#core/ports/registry.ts';
 import type { Query } from './session.ts';
 
 /** A value as JSON, so that instants are numbers. */
@@ -28,43 +28,58 @@ export const toValue = ({ hash, created_at, not_after, asked }: ValueRow): LiveV
   ...(asked === null ? {} : { asked }),
 });
 
-interface Added {
-  readonly scopeId: ScopeId;
-  readonly hash: string;
-  readonly asked: string | undefined;
+/**
+ * In one transaction. The claims' rows are locked first, so that none can retire meanwhile and leave a live value behind.
+ * A hash may be ours (live: nothing to do), ours from before (revived at its age), or another's (refused), decided by the index.
+ */
+export async function addValues(query: Query, values: ReadonlyArray<NewValue>): Promise<ReadonlyArray<Added>> {
+  const all = values.toSorted((one, other) => (one.scopeId < other.scopeId ? -1 : 1));
+  const scopes = all.map(({ scopeId }) => scopeId);
+  const locked = await query<{ scope_id: ScopeId }>(
+    `select scope_id from gateway_operator.claim where scope_id = any($1) and retired_at is null
+     order by scope_id for no key update`,
+    [scopes],
+  );
+  const live = new Set(locked.map(({ scope_id }) => scope_id));
+  const adding = all.filter(({ scopeId }) => live.has(scopeId));
+  const revived = await query<{ scope_id: ScopeId; created_at: string }>(REVIVE, [
+    adding.map(({ scopeId }) => scopeId),
+    adding.map(({ hash }) => hash),
+  ]);
+  const ages = new Map(revived.map((row) => [row.scope_id, row.created_at]));
+  await query(ADD, [
+    adding.map(({ scopeId }) => scopeId),
+    adding.map(({ hash }) => hash),
+    adding.map(({ asked }) => asked ?? null),
+    adding.map(({ scopeId }) => ages.get(scopeId) ?? null),
+  ]);
+  const rows = await query<{ scope_id: ScopeId; live: ReadonlyArray<ValueRow> }>(
+    `select s.scope_id, ${valuesOf('s.scope_id')} as live from unnest($1::uuid[]) as s (scope_id)`,
+    [adding.map(({ scopeId }) => scopeId)],
+  );
+  const found = new Map(rows.map((row) => [row.scope_id, row.live.map(toValue)]));
+  return values.map(({ scopeId, hash }) => {
+    const now = found.get(scopeId);
+    if (now === undefined) return 'retired';
+    return now.some((value) => value.hash === hash) ? now : 'another scope has it';
+  });
 }
 
-/** The claim's row is locked first, so that it cannot retire meanwhile and leave a live value behind. */
-export async function addValue(
-  query: Query,
-  { scopeId, hash, asked }: Added,
-): Promise<ReadonlyArray<LiveValue> | undefined> {
-  const [live] = await query(
-    'select 1 from gateway_operator.claim where scope_id = $1 and retired_at is null for no key update',
-    [scopeId],
-  );
-  if (live === undefined) throw new Error(`adding a value to scope ${scopeId}, which is retired or was never claimed`);
-  // The hash may be ours (live: nothing to do), ours from before (revived at its age), or another's (refused), decided by the index.
-  const [before] = await query<{ created_at: string }>(
-    `delete from gateway_operator.key_value where scope_id = $1 and hash = $2 and retired_at is not null
-     returning ${millis('created_at')} as created_at`,
-    [scopeId, hash],
-  );
-  await query(ADD, [scopeId, hash, asked ?? null, before?.created_at ?? null]);
-  const [owner] = await query<{ scope_id: ScopeId }>(
-    'select scope_id from gateway_operator.key_value where hash = $1 and retired_at is null',
-    [hash],
-  );
-  return owner?.scope_id === scopeId ? readValues(query, scopeId) : undefined;
-}
+const REVIVE = `
+delete from gateway_operator.key_value v using unnest($1::uuid[], $2::text[]) as w (scope_id, hash)
+where v.scope_id = w.scope_id and v.hash = w.hash and v.retired_at is not null
+returning v.scope_id, ${millis('v.created_at')} as created_at`;
 
 /** A new value is younger than all before it, also when the clock was set back. */
 const ADD = `
 insert into gateway_operator.key_value (scope_id, hash, asked, created_at)
-select $1, $2, coalesce($3, (array_agg(v.asked order by v.created_at desc, v.hash desc))[1]),
-  coalesce(to_timestamp($4::bigint / 1000.0),
-    greatest(date_trunc('milliseconds', clock_timestamp()), max(v.created_at) + interval '1 millisecond'))
-from gateway_operator.key_value v where v.scope_id = $1 and v.retired_at is null
+select w.scope_id, w.hash, coalesce(w.asked, before.asked),
+  coalesce(to_timestamp(w.created_at / 1000.0),
+    greatest(date_trunc('milliseconds', clock_timestamp()), before.created_at + interval '1 millisecond'))
+from unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[]) as w (scope_id, hash, asked, created_at)
+  cross join lateral (
+    select (array_agg(v.asked order by v.created_at desc, v.hash desc))[1] as asked, max(v.created_at) as created_at
+    from gateway_operator.key_value v where v.scope_id = w.scope_id and v.retired_at is null) before
 on conflict do nothing`;
 
 export async function retireValues(

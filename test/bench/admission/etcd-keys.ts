@@ -1,4 +1,5 @@
 // How do a hundred thousand keys get into a bench's API server within a minute? As copies of one that it stored itself, put straight into its etcd.
+import type { KubeObject } from '#core/ports/cluster.ts';
 
 const PER_TRANSACTION = 100;
 const AT_A_TIME = 4;
@@ -6,23 +7,31 @@ const AT_A_TIME = 4;
 /** Copies the stored object `namespace/name` of `folder` (`group/plural`) as `count` others, each with a name, uid and alias of its own. */
 export async function copyInEtcd(etcd: string, original: Original, count: number): Promise<void> {
   const { folder, namespace, name } = original;
-  const prefix = `/registry/${folder}/${namespace}/`;
-  const { kvs } = (await ask(etcd, 'range', { key: base64(`${prefix}${name}`) })) as { kvs?: Array<{ value: string }> };
+  const key = base64(`/registry/${folder}/${namespace}/${name}`);
+  const { kvs } = (await ask(etcd, 'range', { key })) as { kvs?: Array<{ value: string }> };
   const stored = JSON.parse(Buffer.from(kvs?.[0]?.value ?? '', 'base64').toString());
+  const copyOf = (_: unknown, index: number) => {
+    const copy = structuredClone(stored);
+    copy.metadata.name = `copy-${index}`;
+    copy.metadata.uid = crypto.randomUUID();
+    copy.spec.keyAlias = copy.metadata.name;
+    return copy;
+  };
+  await putInEtcd(etcd, folder, Array.from({ length: count }, copyOf));
+}
+
+/** Custom resources, which the API server keeps as JSON, as they are. */
+export async function putInEtcd(etcd: string, folder: string, objects: ReadonlyArray<KubeObject>): Promise<void> {
   const put = (from: number) =>
     ask(etcd, 'txn', {
-      success: Array.from({ length: Math.min(PER_TRANSACTION, count - from) }, (_, index) => {
-        const copy = structuredClone(stored);
-        copy.metadata.name = `copy-${from + index}`;
-        copy.metadata.uid = crypto.randomUUID();
-        copy.spec.keyAlias = copy.metadata.name;
-        const value = base64(`${JSON.stringify(copy)}\n`);
-        return { requestPut: { key: base64(`${prefix}${copy.metadata.name}`), value } };
+      success: objects.slice(from, from + PER_TRANSACTION).map((object) => {
+        const key = base64(`/registry/${folder}/${object.metadata.namespace}/${object.metadata.name}`);
+        return { requestPut: { key, value: base64(`${JSON.stringify(object)}\n`) } };
       }),
     });
-  for (let from = 0; from < count; from += PER_TRANSACTION * AT_A_TIME) {
+  for (let from = 0; from < objects.length; from += PER_TRANSACTION * AT_A_TIME) {
     const starts = Array.from({ length: AT_A_TIME }, (_, index) => from + index * PER_TRANSACTION);
-    await Promise.all(starts.filter((start) => start < count).map(put));
+    await Promise.all(starts.filter((start) => start < objects.length).map(put));
   }
 }
 

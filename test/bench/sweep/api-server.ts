@@ -1,19 +1,13 @@
-// A stand-in for an API server with very many objects: it keeps JSON, pages lists, merges patches, and counts what it was asked.
+// A stand-in for an API server with very many objects: it keeps JSON, pages lists and merges patches.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
-
-export interface Counted {
-  /** By verb and plural, `get secrets`. */
-  readonly calls: Readonly<Record<string, number>>;
-  readonly bytes: number;
-}
 
 export interface StandIn {
   readonly url: string;
   put(resource: Resource, object: KubeObject): void;
   get(resource: Resource, namespace: string, name: string): KubeObject;
-  /** Since the last time. */
-  counted(): Counted;
+  /** Told of each write to a named object. */
+  onWrite: (plural: string, name: string) => void;
   stop(): Promise<void>;
 }
 
@@ -41,8 +35,6 @@ export async function startStandIn(): Promise<StandIn> {
   const folders = new Map<string, Map<string, Kept>>();
   let version = 1000;
   let uids = 0;
-  let calls: Record<string, number> = {};
-  let bytes = 0;
 
   const folder = (path: string) => {
     const found = folders.get(path) ?? new Map<string, Kept>();
@@ -76,11 +68,9 @@ export async function startStandIn(): Promise<StandIn> {
   };
 
   function answer(method: string, url: URL, body: string): readonly [number, string] {
-    const { group, namespace, plural, name, sub } = parse(url.pathname);
+    const { group, namespace, plural, name } = parse(url.pathname);
     const path = `${group}/${plural}`;
     const verb = method === 'GET' ? (name === undefined ? 'list' : 'get') : method.toLowerCase();
-    const counted = `${verb} ${plural}${sub === undefined ? '' : `/${sub}`}`;
-    calls[counted] = (calls[counted] ?? 0) + 1;
     const all = folder(path);
     if (verb === 'list') return [200, listed(all, url, namespace)];
     if (verb === 'post') {
@@ -97,6 +87,7 @@ export async function startStandIn(): Promise<StandIn> {
       all.delete(id);
       return [200, '{}'];
     }
+    standIn.onWrite(plural, name ?? '');
     const patch = JSON.parse(body) as Record<string, unknown>;
     const wanted = (patch.metadata as { resourceVersion?: string } | undefined)?.resourceVersion;
     if (wanted !== undefined && wanted !== found.object.metadata.resourceVersion) return [409, status('Conflict', 409)];
@@ -110,12 +101,11 @@ export async function startStandIn(): Promise<StandIn> {
     let body = '';
     for await (const part of request) body += part;
     const [code, text] = answer(request.method ?? '', new URL(request.url ?? '/', 'http://stand-in'), body);
-    bytes += text.length;
     response.writeHead(code, { 'content-type': 'application/json' }).end(text);
   }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
-  return {
+  const standIn: StandIn = {
     url: `http://127.0.0.1:${port}`,
     put: ({ group, plural }, object) => void insert(`${group}/${plural}`, object),
     get: ({ group, plural }, namespace, name) => {
@@ -123,21 +113,17 @@ export async function startStandIn(): Promise<StandIn> {
       if (found === undefined) throw new Error(`no ${plural} ${namespace}/${name}`);
       return found.object;
     },
-    counted: () => {
-      const told = { calls, bytes };
-      calls = {};
-      bytes = 0;
-      return told;
-    },
+    onWrite: () => undefined,
     stop: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
+  return standIn;
 }
 
-/** A token is the place in the order of insertion: nothing is inserted while a list is paged here. */
+/** A token is the place in the order of insertion: nothing is inserted while a list is paged here. Of all objects only a page is looked at. */
 function listed(all: ReadonlyMap<string, Kept>, url: URL, namespace: string | undefined): string {
   const limit = Number(url.searchParams.get('limit') ?? Number.MAX_SAFE_INTEGER);
   const from = Number(url.searchParams.get('continue') ?? 0);
@@ -145,9 +131,8 @@ function listed(all: ReadonlyMap<string, Kept>, url: URL, namespace: string | un
   const fits = ({ object }: Kept) =>
     (namespace === undefined || object.metadata.namespace === namespace) &&
     (wanted === undefined || instanceOf(object) === wanted);
-  const some = [...all.values()].filter(fits);
-  const page = some.slice(from, from + limit);
-  const next = from + limit < some.length ? String(from + limit) : '';
+  const page = all.values().filter(fits).drop(from).take(limit).toArray();
+  const next = page.length === limit && from + limit < all.size ? String(from + limit) : '';
   const metadata = JSON.stringify({ resourceVersion: '1', ...(next === '' ? {} : { continue: next }) });
   return `{"kind":"List","apiVersion":"v1","metadata":${metadata},"items":[${page.map(({ text }) => text).join(',')}]}`;
 }
@@ -160,8 +145,8 @@ function parse(pathname: string) {
   const rest = parts[0] === 'api' ? parts.slice(2) : parts.slice(3);
   const group = parts[0] === 'api' ? '' : (parts[1] ?? '');
   const isNamespaced = rest[0] === 'namespaces' && rest.length > 2;
-  const [plural = '', name, sub] = isNamespaced ? rest.slice(2) : rest;
-  return { group, namespace: isNamespaced ? rest[1] : undefined, plural, name, sub };
+  const [plural = '', name] = isNamespaced ? rest.slice(2) : rest;
+  return { group, namespace: isNamespaced ? rest[1] : undefined, plural, name };
 }
 
 const status = (reason: string, code: number) =>

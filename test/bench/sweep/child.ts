@@ -4,6 +4,7 @@ import pg from 'pg';
 import { createBackends } from '#adapters/backends.ts';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
+import type { KubeRequest } from '#adapters/kubernetes/transport.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
@@ -19,16 +20,34 @@ export interface Swept {
   /** MiB, the largest so far. */
   readonly peak: number;
   readonly statements: number;
+  readonly requests: Requests;
+}
+
+/** What the API server was asked. */
+export interface Requests {
+  pages: number;
+  secrets: number;
+  others: number;
+  writes: number;
 }
 
 const [address = '', folder = ''] = process.argv.slice(2);
 
 let statements = 0;
 const query = pg.Client.prototype.query;
-pg.Client.prototype.query = function count(this: pg.Client, ...args: unknown[]) {
+pg.Client.prototype.query = function counted(this: pg.Client, ...args: unknown[]) {
   statements += 1;
   return Reflect.apply(query, this, args);
 } as typeof query;
+
+const none = (): Requests => ({ pages: 0, secrets: 0, others: 0, writes: 0 });
+let requests = none();
+function count({ method, path }: Pick<KubeRequest, 'method' | 'path'>): void {
+  if (method !== 'GET') requests.writes += 1;
+  else if (path.includes('?limit=')) requests.pages += 1;
+  else if (path.includes('/secrets/')) requests.secrets += 1;
+  else requests.others += 1;
+}
 
 const log = { info: () => undefined, warn: say, error: say };
 function say(message: string, fields?: object) {
@@ -43,7 +62,12 @@ const backends = createBackends({
 });
 const app = createReconcile({
   ...nodeDependencies(),
-  cluster: createCluster({ request: transport.request }),
+  cluster: createCluster({
+    request: (request) => {
+      count(request);
+      return transport.request(request);
+    },
+  }),
   backends,
   platform: { servedAt: () => 'http://gateway.test', gatewayImage: 'gateway', manyProcesses: false },
   log,
@@ -52,6 +76,7 @@ const app = createReconcile({
 
 process.on('message', async () => {
   statements = 0;
+  requests = none();
   const [began, cpu] = [performance.now(), process.cpuUsage()];
   const answer = await app.request('/', { method: 'POST' });
   const report = (await answer.json()) as Report;
@@ -62,6 +87,7 @@ process.on('message', async () => {
     cpuMillis: (user + system) / 1000,
     peak: process.resourceUsage().maxRSS / 1024,
     statements,
+    requests,
   };
   process.send?.(swept);
 });

@@ -1,0 +1,77 @@
+// Where do the objects of a sweep bench stand: in a stand-in for an API server, or in a real one?
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import type { KubeObject, Resource } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { each } from '../../../functions/reconcile/observe/each.ts';
+import { customResourceDefinitions, resourceOf } from '../../../infra/local/manifests.ts';
+import { startControlPlane } from '../../control-plane.ts';
+import { putInEtcd } from '../admission/etcd-keys.ts';
+import { startStandIn } from './api-server.ts';
+import { NAMESPACES } from './filling.ts';
+
+export interface Place {
+  readonly url: string;
+  readonly token: string;
+  /** PEM; empty: no TLS. */
+  readonly ca: string;
+  put(resource: Resource, objects: ReadonlyArray<KubeObject>): Promise<void>;
+  /** As they are, uid and status included. */
+  copy(resource: Resource, objects: ReadonlyArray<KubeObject>): Promise<void>;
+  get(resource: Resource, namespace: string, name: string): Promise<KubeObject>;
+  stop(): Promise<void>;
+}
+
+export async function openStandIn(): Promise<Place> {
+  const api = await startStandIn();
+  const put = async (resource: Resource, objects: ReadonlyArray<KubeObject>) => {
+    for (const object of objects) api.put(resource, object);
+  };
+  const get = async (resource: Resource, namespace: string, name: string) => api.get(resource, namespace, name);
+  return { url: api.url, token: 'bench', ca: '', put, copy: put, get, stop: api.stop };
+}
+
+const WIDTH = 16;
+
+/** kube-apiserver and etcd, with our CRDs and the namespaces of the bench. */
+export async function openReal(): Promise<Place> {
+  const plane = await startControlPlane();
+  const { request, close } = await createKubeconfigTransport(plane.kubeconfig);
+  const cluster = createCluster({ request });
+  const put = async (resource: Resource, objects: ReadonlyArray<KubeObject>) => {
+    await each(objects, WIDTH, async (object) => {
+      const written = await cluster.create(resource, object);
+      if (!written.ok) throw new Error(`${object.kind} ${object.metadata.name}: ${written.message}`);
+      return [];
+    });
+  };
+  const get = async (resource: Resource, namespace: string, name: string) => {
+    const { metadata, ...rest } = (await cluster.get(resource, namespace, name)) as KubeObject;
+    const { resourceVersion: _, ...own } = metadata;
+    return { ...rest, metadata: own } as KubeObject;
+  };
+  for (const definition of customResourceDefinitions()) await put(resourceOf(definition.kind), [definition]);
+  while (!(await cluster.serves(virtualKeys).catch(() => false))) await new Promise((go) => setTimeout(go, 200));
+  const namespaces = NAMESPACES.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }));
+  await put(resourceOf('Namespace'), namespaces);
+  return {
+    url: plane.url,
+    token: plane.token,
+    ca: plane.ca,
+    put,
+    // A status and a uid of one's own go into etcd only. Core objects are kept there in a binary form: those are made anew.
+    copy: async (resource, objects) => {
+      if (resource.group === '') return put(resource, objects);
+      await putInEtcd(plane.etcd ?? '', `${resource.group}/${resource.plural}`, objects);
+      const last = objects.at(-1)?.metadata;
+      // The API server learns of what was put into its etcd by a watch of its own.
+      while ((await cluster.get(resource, last?.namespace, last?.name ?? '')) === undefined)
+        await new Promise((go) => setTimeout(go, 200));
+    },
+    get,
+    stop: async () => {
+      await close();
+      await plane.stop();
+    },
+  };
+}
