@@ -1,26 +1,16 @@
 // What is there? Scope in, World out: everything that a run reads before it plans is read from here.
 import { toText } from '#core/finding.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
 import { each } from './observe/each.ts';
 import { findGone } from './observe/gone.ts';
 import { observeInstance } from './observe/instance.ts';
-import { observeKey, type Reading } from './observe/key-secrets.ts';
+import { observeKeys } from './observe/keys.ts';
 import type { Link, Links } from './observe/links.ts';
 import { type Look, reasonOf } from './observe/look.ts';
 import { namespaceLabels, type Objects } from './observe/objects.ts';
 import { clusterOf, findStrays } from './observe/strays.ts';
 import { within } from './observe/within.ts';
-import {
-  aliasOf,
-  type Draft,
-  type InstanceDraft,
-  instancePathOf,
-  type KeyView,
-  type Member,
-  type Path,
-  pathOf,
-} from './world.ts';
+import { type Draft, type InstanceDraft, instancePathOf, type Member, type Path, pathOf } from './world.ts';
 
 export interface Observation {
   readonly world: Draft;
@@ -93,24 +83,6 @@ async function straysOf(
 }
 
 const isComplete = ({ complete }: Objects, path: Path): boolean => complete === 'all' || complete === path;
-
-/** After the claims: a value that was minted meanwhile is then newer than what its claim shows, and act looks again. */
-async function observeKeys(
-  reading: Reading,
-  keys: ReadonlyMap<Path, VirtualKey>,
-  instances: ReadonlyMap<Path, InstanceDraft>,
-): Promise<Map<Path, KeyView>> {
-  const views = await each(keys, SECRETS, async ([path, key]): Promise<[Path, KeyView]> => {
-    const instance = instances.get(instancePathOf(key));
-    const recorded = {
-      claim: instance?.claims.get(aliasOf(key).key),
-      time: instance?.time ?? reading.now,
-      known: instance?.database.ok === true,
-    };
-    return [path, await observeKey(reading, key, recorded)];
-  });
-  return new Map(views);
-}
 
 /** Only where an instance selects namespaces by label. */
 async function observeNamespaces({ deps }: Look, objects: Objects, members: ReadonlyArray<Member>) {

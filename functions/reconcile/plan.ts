@@ -55,7 +55,7 @@ interface Planned {
 
 function planSteps(outlook: Outlook, due: Due): Planned {
   const { world } = outlook;
-  const keys = planKeys(outlook, due.steps, (view) => planKey(view, outlook));
+  const keys = planKeys(outlook, due.steps, (view) => (view.later === true ? [] : planKey(view, outlook)));
   const actions = [
     ...[...world.instances.values()].flatMap((view) => planInstance(view, outlook)),
     ...[...world.instances].flatMap(([path, view]) => planLeftovers(path, view, outlook)),
@@ -86,7 +86,7 @@ function planStatuses(
     const problem = whyNotKey(view, outlook);
     if (problem === undefined) inactive.delete(path);
     else inactive.add(path);
-    return planKeyStatus(view, outlook, problem);
+    return view.later === true ? [] : planKeyStatus(view, outlook, problem);
   });
   const actions = [
     ...[...world.instances.values()].flatMap((view) => planInstanceStatus(view, outlook, { held, inactive })),

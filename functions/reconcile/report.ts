@@ -19,6 +19,8 @@ export interface Report {
   readonly held?: ReadonlyArray<Held>;
   /** Databases that did not answer, how often in a row, and until when only sweeps ask them. Absent: none. */
   readonly away?: ReadonlyArray<AwayRow>;
+  /** Keys that changed and whose turn comes with one of the next runs: too many changed at once. Absent: none. */
+  readonly later?: number;
   /** Steps in the life of admission's certificate. Absent: none. */
   readonly certificate?: CertificateReport;
 }
@@ -46,6 +48,7 @@ export interface PartOutcome {
   /** Instances that could not be looked at. A spec that is none is told in its status: that is no failure of the run. */
   readonly unobserved: number;
   readonly away: ReadonlyArray<AwayRow>;
+  readonly later: number;
   readonly unconverged: Unconverged;
 }
 
@@ -61,6 +64,7 @@ export function toReport(observed: Report['observed'], parts: ReadonlyArray<Part
   const held = parts.flatMap((part) => part.held);
   const failed = count(deeds.filter(({ ended }) => ended === 'failed').map(({ action }) => action.action));
   const away = parts.flatMap((part) => part.away);
+  const later = parts.reduce((sum, part) => sum + part.later, 0);
   const unobserved = parts.reduce((sum, part) => sum + part.unobserved, 0);
   return {
     observed,
@@ -68,6 +72,7 @@ export function toReport(observed: Report['observed'], parts: ReadonlyArray<Part
     failed: { ...failed, ...(unobserved === 0 ? {} : { Observe: unobserved }) },
     ...(held.length === 0 ? {} : { held }),
     ...(away.length === 0 ? {} : { away }),
+    ...(later === 0 ? {} : { later }),
   };
 }
 

@@ -1,16 +1,18 @@
 // How does one run go? In parts that never wait for each other: observe once, then plan and act until nothing is left to do.
 
 import { toTimestamp } from '#core/conditions.ts';
+import type { Millis } from '#core/ports/money.ts';
 import { aboutObject, noTracer, type Span } from '#core/ports/tracer.ts';
 import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
-import { dueAfter, EVERYTHING, seenByKeys } from './due.ts';
+import { type Due, dueAfter, EVERYTHING, seenByKeys } from './due.ts';
 import { foresee } from './foresee.ts';
 import { learn } from './learn.ts';
 import { each } from './observe/each.ts';
-import type { Memory } from './observe/links.ts';
+import { takeTurn } from './observe/keys.ts';
+import type { Links, Memory } from './observe/links.ts';
 import type { Look } from './observe/look.ts';
 import { loadObjects, type Objects } from './observe/objects.ts';
 import { partition } from './observe/parts.ts';
@@ -30,12 +32,14 @@ import {
 } from './report.ts';
 import type { Scope } from './scope.ts';
 import { oldestUnconverged } from './unconverged.ts';
-import type { World } from './world.ts';
+import type { Draft, World } from './world.ts';
 
 /** Longer than any chain of steps; a plan that never ends is a bug that must not run for ever. */
 const MOST_PASSES = 24;
 /** Beyond this many that are slow, the others wait. */
 const PARTS = 64;
+/** After so long no other turn is begun: a run ends within two and a half minutes (DESIGN 6). */
+const TURNS: Millis = 45_000;
 /** So often the same action is tried when somebody else was faster. */
 const MOST_TRIES = 3;
 
@@ -103,31 +107,53 @@ async function inParts<T>(all: Objects, visit: (part: Objects) => Promise<T>): P
   }).then((parts) => parts.map(([visited]) => visited));
 }
 
+/** Turn after turn, the oldest keys first, while there is time: what does not fit goes on with the next run. */
 async function runPart(look: Look, part: Objects, all: Objects, span: Span): Promise<PartOutcome> {
   const { deps, memory, now } = look;
   const { world, links } = await observe(look, part, all);
-  const tries = new Map<string, number>();
+  const effort: Effort = { look, world, links, span, tries: new Map() };
   const deeds: Deed[] = [];
-  let held: ReadonlyArray<Held> = [];
-  let due = EVERYTHING;
-  for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const { actions: todo, ...rest } = plan(world, now, deps.hash, (action) => isWorthTrying(action, tries), due);
-    held = rest.held;
-    for (const action of todo) countTry(action, tries);
-    if (todo.length === 0) {
-      if (deps.audits === true) audit(plan(world, now, deps.hash, (action) => isWorthTrying(action, tries)).actions);
-      break;
-    }
-    const before = seenByKeys(world, judgeInstance);
-    const done = await act(todo, { deps, memory, now, world, links, span });
-    due = dueAfter(rest.due, done, before, seenByKeys(world, judgeInstance));
-    // What succeeded may be due once more (a status after another step); what failed waits for the next run.
-    for (const { action, ended } of done) if (ended === 'failed') tries.set(identify(action), MOST_TRIES);
-    deeds.push(...done);
+  let { held, due } = await converge(effort, EVERYTHING, deeds);
+  while (deps.clock.now() - now < TURNS) {
+    const turn = await takeTurn({ ...look, sweep: false, count: all.keys.size }, world.keys);
+    if (turn.size === 0) break;
+    ({ held, due } = await converge(effort, { ...due, steps: turn, statuses: turn }, deeds));
   }
   const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path));
   const unconverged = oldestUnconverged(world, now);
-  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory), unconverged };
+  const later = world.keys.values().reduce((sum, key) => sum + (key.later === true ? 1 : 0), 0);
+  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory), later, unconverged };
+}
+
+interface Effort {
+  readonly look: Look;
+  readonly world: Draft;
+  readonly links: Links;
+  readonly span: Span;
+  readonly tries: Map<string, number>;
+}
+
+/** Until nothing is left to do for the keys that are due. Adds to `deeds`. */
+async function converge({ look, world, links, span, tries }: Effort, first: Due, deeds: Deed[]) {
+  const { deps, memory, now } = look;
+  const isWorth = (action: Action) => isWorthTrying(action, tries);
+  let [held, due]: [ReadonlyArray<Held>, Due] = [[], first];
+  for (let pass = 0; pass < MOST_PASSES; pass += 1) {
+    const planned = plan(world, now, deps.hash, isWorth, due);
+    ({ held, due } = planned);
+    for (const action of planned.actions) countTry(action, tries);
+    if (planned.actions.length === 0) {
+      if (deps.audits === true) audit(plan(world, now, deps.hash, isWorth).actions);
+      break;
+    }
+    const before = seenByKeys(world, judgeInstance);
+    const done = await act(planned.actions, { deps, memory, now, world, links, span });
+    due = dueAfter(due, done, before, seenByKeys(world, judgeInstance));
+    // What succeeded may be due once more (a status after another step); what failed waits for the next run.
+    for (const { action, ended } of done) if (ended === 'failed') tries.set(identify(action), MOST_TRIES);
+    for (const deed of done) deeds.push(deed);
+  }
+  return { held, due };
 }
 
 function audit(left: ReadonlyArray<Action>): void {

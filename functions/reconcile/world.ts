@@ -79,7 +79,8 @@ export type Reached = { readonly ok: true; readonly message: string } | ({ reado
 
 /** `opened`: this process has migrated it and recorded the instance there. */
 export type DatabaseView =
-  | { readonly ok: true; readonly message: string; readonly opened: boolean }
+  /** `unread`: it answers, but not in our schema yet, so what it holds of the instance is not known. */
+  | { readonly ok: true; readonly message: string; readonly opened: boolean; readonly unread?: true }
   | ({ readonly ok: false } & Problem);
 
 /** The condition of an instance whose old snapshots could not be deleted. */
@@ -108,6 +109,8 @@ export interface KeyView {
   readonly statusHash?: string;
   /** Hash of a value that another live scope has: it cannot become ours. */
   readonly refusedHash?: string;
+  /** Too many changed at once: its turn comes with one of the next runs. */
+  readonly later?: true;
 }
 
 export type SecretView =

@@ -9,6 +9,7 @@ import { benchGateway } from './gateway.ts';
 import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
 import { benchLedger } from './ledger.ts';
+import { benchFifty } from './sweep/fifty.ts';
 import { benchRealSweep, benchSweep } from './sweep.ts';
 import { benchTenMillion } from './ten-million.ts';
 
@@ -27,6 +28,8 @@ npm run bench -- hints         from apply to a usable key, by each trigger: runs
 npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, some have spent, a thousand are new; then over ten thousand on a real
                                API server (KUBEBUILDER_ASSETS; sweep-real is that part alone); about five minutes; only when asked for
                                (BENCH_KEYS=10000 for less)
+npm run bench -- fifty         fifty instances with a database each, of which one hangs and one refuses: how long the others wait; half a minute;
+                               only when asked for
 npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it, then each
                                fault alone and how soon it is told, and how soon endings reach the store; about ten minutes; only when asked for
                                (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
@@ -45,6 +48,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['ledger', [benchLedger]],
   ['sweep', [benchSweep, benchRealSweep]],
   ['sweep-real', [benchRealSweep]],
+  ['fifty', [benchFifty]],
   ['hints', [benchHints]],
   ['ten-million', [benchTenMillion]],
 ]);

@@ -1,21 +1,17 @@
 // What does a sweep over a hundred thousand keys cost: when nothing changed, when some have spent, when a thousand are new? And ten thousand on a real API server?
-import { fork } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { startPostgres } from '../postgres.ts';
-import { next } from './pinned.ts';
 import type { Swept } from './sweep/child.ts';
 import { fill, multiply, putKeys, spend } from './sweep/filling.ts';
 import { openReal, openStandIn, type Place } from './sweep/place.ts';
+import { createProcess, LIMITS, type Process } from './sweep/process.ts';
 import { table } from './table.ts';
 
 const KEYS = Number(process.env.BENCH_KEYS ?? 100_000);
 const KEYS_ON_REAL = Math.min(KEYS, 10_000);
-/** As in operator.yaml, for a container with a limit of 512 MiB. */
-const LIMITS = (process.env.BENCH_NODE_OPTIONS ?? '--max-old-space-size=256 --max-semi-space-size=16').split(' ');
-
 interface Row {
   readonly name: string;
   readonly swept: Swept;
@@ -74,32 +70,6 @@ async function series(place: Place, keys: number, connection: Connection, proces
   await sweep(`${some} more keys are new`);
   await sweep(UNCHANGED);
   return rows;
-}
-
-interface Process {
-  restart(): Promise<void>;
-  sweep(): Promise<Swept>;
-  end(): void;
-}
-
-/** The reconcile function in a process of its own, which knows nothing after `restart`. */
-export function createProcess({ url, token, ca }: Pick<Place, 'url' | 'token' | 'ca'>, folder: string): Process {
-  writeFileSync(join(folder, 'token'), token);
-  writeFileSync(join(folder, 'ca.crt'), ca);
-  const start = () => fork(join(import.meta.dirname, 'sweep/child.ts'), [url, folder], { execArgv: LIMITS });
-  let child: ReturnType<typeof start> | undefined;
-  return {
-    restart: async () => {
-      child?.kill();
-      child = start();
-      await next(child);
-    },
-    sweep: async () => {
-      child?.send('sweep');
-      return next<Swept>(child as ReturnType<typeof start>);
-    },
-    end: () => child?.kill(),
-  };
 }
 
 const HEAD = [

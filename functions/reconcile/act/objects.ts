@@ -13,10 +13,10 @@ import {
 import { virtualKeys } from '#crds/kinds.ts';
 import type { ActionName } from '../action.ts';
 import type { Fact } from '../learn.ts';
-import { observeKey } from '../observe/key-secrets.ts';
+import { readKey } from '../observe/key-secrets.ts';
 import { OWN, toOwn } from '../observe/own.ts';
 import { displayOf, present } from '../plan/key-secret.ts';
-import { aliasOf, instancePathOf, type Malformed, type OwnKind, type OwnObject, pathOf } from '../world.ts';
+import { type Malformed, type OwnKind, type OwnObject, pathOf } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 
 interface At {
@@ -55,16 +55,10 @@ export async function movedMeanwhile(at: At, hands: Hands): Promise<Fact | undef
   return same ? undefined : lookAgain(at, hands);
 }
 
-async function seen(object: KubeObject, { deps, now, world }: Hands): Promise<Fact> {
+async function seen(object: KubeObject, { deps, now }: Hands): Promise<Fact> {
   const own = toOwn(object)?.object;
   if (own?.kind !== 'VirtualKey') return { fact: 'object', object };
-  const instance = world.instances.get(instancePathOf(own));
-  const recorded = {
-    claim: instance?.claims.get(aliasOf(own).key),
-    time: instance?.time ?? now,
-    known: instance?.database.ok === true,
-  };
-  return { fact: 'key', view: await observeKey({ deps, now, sweep: false, count: 0 }, own, recorded) };
+  return { fact: 'key', view: await readKey({ deps, now, sweep: false, count: 0 }, own) };
 }
 
 /** What a refused write means: somebody was faster, the namespace is going, or it is not allowed. */

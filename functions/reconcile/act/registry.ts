@@ -46,7 +46,7 @@ const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
     const view = hands.world.instances.get(instance);
     // What could be read a moment ago, in a schema that was right, is not read twice: there may be a hundred thousand of them.
     const isRead = from === to && ledger === undefined && view !== undefined && view.claims.size > 0;
-    const claims = isRead ? view.claims : await readClaims(registry, uid);
+    const claims = isRead ? view.claims : await readClaims(registry, uid, membersOn(instance, hands));
     const window = { now: hands.now, hash: hands.deps.hash };
     const sums = isRead ? view.sums : await readSums(registry, membersOn(instance, hands), claims, window);
     hands.memory.opened.add(openedKey(uid, hands.world.instances.get(instance)?.database.message ?? '', ledger));

@@ -81,7 +81,7 @@ export async function reachDatabase(
       instance: `${metadata.namespace}/${metadata.name}`,
       why: reasonOf(error),
     });
-    const database = { ok: true, message: where, opened: false } as const;
+    const database = { ok: true, message: where, opened: false, unread: true } as const;
     return { database, time: now, released: new Map(), claims: new Map(), sums: new Map(), link };
   }
 }

@@ -11,13 +11,14 @@ import type { KeyView, SecretView } from '../world.ts';
 import { reasonOf } from './look.ts';
 import { toSecretView } from './secrets.ts';
 
-/** Up to so many keys a sweep reads every Secret; beyond, an hour's sweeps together do. */
+/** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */
 const ALL = 500;
 const MINUTE: Millis = 60_000;
 
 export interface Reading {
   readonly deps: ReconcileDeps;
   readonly now: Millis;
+  /** Whether all keys are looked at: then a share of the unchanged ones too is read. */
   readonly sweep: boolean;
   /** Keys in the world. */
   readonly count: number;
@@ -26,19 +27,44 @@ export interface Reading {
 /** What the database knows of the key, and its clock. */
 export interface Recorded {
   readonly claim: Claim | undefined;
-  /** Whether the database answered: that there is no claim is then known. */
+  /** Whether the database told: that there is no claim is then known. */
   readonly known: boolean;
   readonly time: Millis;
 }
 
-export async function observeKey(reading: Reading, object: VirtualKey, recorded: Recorded): Promise<KeyView> {
+/** Why a key's Secret is read; undefined: it is not. */
+export type Interest = 'changed' | 'share' | undefined;
+
+export function interestIn(reading: Reading, object: VirtualKey, recorded: Recorded): Interest {
+  const { metadata, status } = object;
+  if (reading.count <= ALL) return 'changed';
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  const changed =
+    metadata.deletionTimestamp !== undefined ||
+    status?.observedGeneration !== metadata.generation ||
+    (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
+    status?.keySecretRef !== secretNameOf(reading, object) ||
+    (recorded.known && !isSettled(object, recorded));
+  if (changed) return 'changed';
+  const isItsMinute = minuteOf(metadata.uid, reading.deps.hash) === Math.floor(reading.now / MINUTE) % 60;
+  return reading.sweep && isItsMinute ? 'share' : undefined;
+}
+
+/** Of two equal texts the one that is kept anyway. */
+function secretNameOf({ deps }: Reading, { metadata, spec, status }: VirtualKey): string {
+  const wanted = keySecretName(metadata.name, spec.secretTemplate?.name, deps.hash);
+  return wanted === status?.keySecretRef ? status.keySecretRef : wanted;
+}
+
+export function unreadKey(reading: Reading, object: VirtualKey): KeyView {
+  return { object, secretName: secretNameOf(reading, object), secret: UNREAD };
+}
+
+export async function readKey(reading: Reading, object: VirtualKey): Promise<KeyView> {
   const { deps } = reading;
   const { namespace } = object.metadata;
   const published = object.status?.keySecretRef;
-  const named = keySecretName(object.metadata.name, object.spec.secretTemplate?.name, deps.hash);
-  // Of two equal texts the one that is kept anyway.
-  const wanted = named === published ? published : named;
-  if (!isWorthReading(reading, object, recorded, wanted)) return { object, secretName: wanted, secret: UNREAD };
+  const wanted = secretNameOf(reading, object);
   const text = object.status?.keyValue;
   const view = { object, secretName: wanted, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
   try {
@@ -72,19 +98,6 @@ export async function readSecret(
 ): Promise<SecretView> {
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
   return secret === undefined ? { state: 'absent' } : toSecretView(secret, hash);
-}
-
-function isWorthReading(reading: Reading, object: VirtualKey, recorded: Recorded, wanted: string): boolean {
-  const { metadata, status } = object;
-  if (!reading.sweep || reading.count <= ALL) return true;
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  const changed =
-    metadata.deletionTimestamp !== undefined ||
-    status?.observedGeneration !== metadata.generation ||
-    (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
-    status?.keySecretRef !== wanted ||
-    (recorded.known && !isSettled(object, recorded));
-  return changed || minuteOf(metadata.uid, reading.deps.hash) === Math.floor(reading.now / MINUTE) % 60;
 }
 
 /** The value that the status names is the only one without an end, and not due to be replaced. */

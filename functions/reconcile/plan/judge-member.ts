@@ -104,7 +104,10 @@ function firstCauseOfScope(member: User | Team, outlook: Outlook): Problem | und
 }
 
 function whyNotSecret(view: KeyView, claim: Claim, outlook: Outlook): Problem | undefined {
-  if (view.secret.state === 'unread') return undefined;
+  if (view.secret.state === 'unread') {
+    const message = 'its value is not known to the database yet: its Secret is read by one of the next runs';
+    return claim.values.length === 0 ? { reason: 'Pending', message } : undefined;
+  }
   const secret = present(view.secret);
   if (secret === undefined)
     return { reason: 'SecretNotFound', message: `Secret "${view.secretName}" could not be made` };

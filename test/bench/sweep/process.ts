@@ -1,0 +1,45 @@
+// How does a bench run the reconcile function as a container would: in a process of its own, within its limits?
+import { fork } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { next } from '../pinned.ts';
+import type { Swept } from './child.ts';
+
+/** As in operator.yaml, for a container with a limit of 512 MiB. */
+export const LIMITS = (process.env.BENCH_NODE_OPTIONS ?? '--max-old-space-size=256 --max-semi-space-size=16').split(
+  ' ',
+);
+
+export interface Process {
+  /** One that knows nothing of the ones before. */
+  restart(): Promise<void>;
+  sweep(): Promise<Swept>;
+  end(): void;
+}
+
+interface ApiServer {
+  readonly url: string;
+  readonly token: string;
+  /** PEM; empty: no TLS. */
+  readonly ca: string;
+}
+
+/** `folder` takes what stands in a service account's. */
+export function createProcess({ url, token, ca }: ApiServer, folder: string): Process {
+  writeFileSync(join(folder, 'token'), token);
+  writeFileSync(join(folder, 'ca.crt'), ca);
+  const start = () => fork(join(import.meta.dirname, 'child.ts'), [url, folder], { execArgv: LIMITS });
+  let child: ReturnType<typeof start> | undefined;
+  return {
+    restart: async () => {
+      child?.kill();
+      child = start();
+      await next(child);
+    },
+    sweep: async () => {
+      child?.send('sweep');
+      return next<Swept>(child as ReturnType<typeof start>);
+    },
+    end: () => child?.kill(),
+  };
+}
