@@ -16,27 +16,40 @@ export function createIds({ clock, random }: { readonly clock: Clock; readonly r
   let time = -1;
   let count = 0;
   let drawn = Buffer.alloc(0);
-  const draw = (): Buffer => {
-    if (drawn.length < BYTES) drawn = Buffer.from(random(BYTES * AHEAD));
-    const bytes = drawn.subarray(0, BYTES);
-    drawn = drawn.subarray(BYTES);
-    return bytes;
+  /** The same in hex, two digits a byte. */
+  let digits = '';
+  let at = 0;
+  const draw = (): void => {
+    at += BYTES;
+    if (at + BYTES <= drawn.length) return;
+    drawn = Buffer.from(random(BYTES * AHEAD));
+    digits = drawn.toString('hex');
+    at = 0;
+  };
+  /** Of the time that was written last: most ids share it with the one before. */
+  let [written, head] = [Number.NaN, ''];
+  const headOf = (millis: Millis): string => {
+    if (millis !== written) [written, head] = [millis, toHead(millis)];
+    return head;
   };
   return {
     next: () => {
       const now = Math.floor(clock.now());
-      const bytes = draw();
+      draw();
       if (now > time || now < time - BRIDGED) {
         time = now;
         // The upper half stays free, for the ids that follow in this millisecond.
-        count = bytes.readUInt16BE(8) & (LAST_COUNT >> 1);
+        count = drawn.readUInt16BE(at + 8) & (LAST_COUNT >> 1);
       } else if (count < LAST_COUNT) {
         count += 1;
       } else {
         time += 1;
         count = 0;
       }
-      return toUuid(time, count, bytes);
+      const variant = VARIANTS.charAt(((drawn[at] ?? 0) >> 4) & 3);
+      const tail = digits.slice(2 * at + 1, 2 * at + 4);
+      const node = digits.slice(2 * at + 4, 2 * at + 16);
+      return `${headOf(time)}${(VERSION | count).toString(16)}-${variant}${tail}-${node}`;
     },
   };
 }
@@ -48,10 +61,12 @@ export function timeOf(id: string): Millis | undefined {
     : undefined;
 }
 
-function toUuid(time: Millis, count: number, tail: Buffer): string {
-  tail[0] = ((tail[0] ?? 0) & 0x3f) | 0x80;
-  const head = time.toString(16).padStart(12, '0');
-  const rest = tail.toString('hex', 0, 8);
-  const middle = (0x7000 | count).toString(16);
-  return `${head.slice(0, 8)}-${head.slice(8)}-${middle}-${rest.slice(0, 4)}-${rest.slice(4)}`;
+/** 48 bits of time. */
+function toHead(time: Millis): string {
+  const digits = time.toString(16).padStart(12, '0');
+  return `${digits.slice(0, 8)}-${digits.slice(8)}-`;
 }
+
+const VERSION = 0x7000;
+/** The first two bits are 10 (RFC 9562, 4.1). */
+const VARIANTS = '89ab';

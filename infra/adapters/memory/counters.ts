@@ -13,8 +13,8 @@ export interface CounterState {
 
 export interface Counters {
   find(counter: ScopeWindow): CounterState | undefined;
-  /** Every loaded counter of the scope whose window holds this instant: more than one after a budget's duration was edited. */
-  at(scopeId: ScopeId, instant: Millis): CounterState[];
+  /** Adds every loaded counter of the scope whose window holds this instant: more than one after a budget's duration was edited. */
+  at(scopeId: ScopeId, instant: Millis, to: CounterState[]): void;
   /** Sets a counter that is absent and answers it; one that is there knows better: undefined. */
   load(counter: ScopeWindow & { readonly spent: Nano }): CounterState | undefined;
   all(): CounterState[];
@@ -34,7 +34,9 @@ export function createCounters(): Counters {
 
   return {
     find,
-    at: (scopeId, instant) => (scopes.get(scopeId) ?? []).filter(({ window }) => isInside(instant, window)),
+    at: (scopeId, instant, to) => {
+      for (const state of scopes.get(scopeId) ?? []) if (isInside(instant, state.window)) to.push(state);
+    },
     load(counter) {
       if (find(counter) !== undefined) return undefined;
       const { scopeId, window, spent } = counter;

@@ -92,8 +92,11 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     if (state.state !== 'released') unindex(id, state.note);
   };
 
-  const countersAt = ({ charges }: HoldNote, instant: Millis): CounterState[] =>
-    charges.flatMap(({ scopeId }) => counters.at(scopeId, instant));
+  const countersAt = ({ charges }: HoldNote, instant: Millis): CounterState[] => {
+    const found: CounterState[] = [];
+    for (const { scopeId } of charges) counters.at(scopeId, instant, found);
+    return found;
+  };
 
   const hold = (id: string, held: Held): void => {
     for (const counter of held.counters) occupy(held, counter);
@@ -169,9 +172,9 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       if (answer.outcome !== 'held') return answer;
       const { amount } = answer;
       const shares = operation.rates === undefined ? undefined : rates.take(operation.rates, now);
-      const taken = { at: now, amount, note, counters: countersAt(note, now) };
-      hold(id, { state: 'held', ...taken, known: undefined, until: now + lease, shares });
-      return { ...answer, ...toldOf(operation, shares, now) };
+      const taken = countersAt(note, now);
+      hold(id, { state: 'held', at: now, amount, note, counters: taken, known: undefined, until: now + lease, shares });
+      return operation.rates === undefined ? answer : { ...answer, ...toldOf(operation, shares, now) };
     },
 
     register({ id, amount, at, known, charged, note, lease }, now) {
@@ -201,10 +204,9 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       if (before.state !== 'held') return { outcome: before.state };
       vacate(before, cost);
       endRates(before, { tokens: operation.tokens }, now);
-      const { at, amount, note, shares } = before;
+      const { at, amount, note, shares, counters: taken } = before;
       const kind = said?.kind ?? 'settled';
-      const taken = { at, amount, note, shares, counters: before.counters };
-      states.set(id, { state: 'settled', ...taken, kind, cost, since: now, by, said });
+      states.set(id, { state: 'settled', at, amount, note, shares, counters: taken, kind, cost, since: now, by, said });
       pending.add(id);
       return { outcome: 'settled' };
     },
