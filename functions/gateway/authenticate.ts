@@ -21,7 +21,8 @@ export function createAuthenticate(deps: Pick<GatewayDeps, 'hash' | 'clock'>, fi
   return async function authenticate(request) {
     const key = bearerOf(request.headers.get('authorization'));
     if (key === undefined) return err({ code: 'invalid_api_key' });
-    const found = await findPolicy(deps.hash(key));
+    const known = findPolicy(deps.hash(key));
+    const found = known instanceof Promise ? await known : known;
     if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
     if (found.value === undefined) return err({ code: 'invalid_api_key' });
     return judge(found.value, deps.clock.now());

@@ -50,12 +50,14 @@ export interface Accepted {
 }
 
 /** Reads a reply to its end, or a stream to its first piece. */
-export async function openExchange(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
-  const { reservation, target, response } = accepted;
-  if (response.status < 200 || response.status > 299) {
-    return err(refusalOf(response, target.dialect.readError(await readError(response)), target));
-  }
+export function openExchange(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
+  const { reservation, response } = accepted;
+  if (response.status < 200 || response.status > 299) return readRefusal(accepted);
   return isStream(response, reservation.grant.chat.stream) ? openStream(accepted) : readPlain(accepted);
+}
+
+async function readRefusal({ target, response }: Accepted): Promise<Result<Exchange, AttemptFailure>> {
+  return err(refusalOf(response, target.dialect.readError(await readError(response)), target));
 }
 
 async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {

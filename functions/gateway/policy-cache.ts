@@ -36,8 +36,10 @@ export interface PolicyCacheDeps {
   readonly timer: Timer;
 }
 
-/** Finds records by hash. `err`: nobody knows (the database is away and nothing fresh is cached), and why. */
-export type FindPolicy = (hash: string) => Promise<Result<KeyRecord | undefined, string>>;
+type Found = Result<KeyRecord | undefined, string>;
+
+/** Finds records by hash, at once where one is fresh. `err`: nobody knows (the database is away and nothing fresh is cached), and why. */
+export type FindPolicy = (hash: string) => Found | Promise<Found>;
 
 export function createPolicyCache(
   { policies, clock, timer }: PolicyCacheDeps,
@@ -45,13 +47,13 @@ export function createPolicyCache(
 ): FindPolicy {
   const flights = new Map<string, Promise<Result<Answer, string>>>();
 
-  return async function findPolicy(hash) {
-    const cached = fresh(hash, clock.now());
+  return function findPolicy(hash) {
+    const now = clock.now();
+    const cached = fresh(hash, now);
     if (cached === undefined) {
-      const fetched = await fetch(hash);
-      return fetched.ok ? ok(fetched.value.record) : fetched;
+      return fetch(hash).then((fetched) => (fetched.ok ? ok(fetched.value.record) : fetched));
     }
-    if (cached.record !== undefined && clock.now() - cached.askedAt >= AHEAD) void fetch(hash);
+    if (cached.record !== undefined && now - cached.askedAt >= AHEAD) void fetch(hash);
     return ok(cached.record);
   };
 

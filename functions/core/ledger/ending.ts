@@ -101,10 +101,10 @@ export function createEnding(deps: EndingDependencies): Ending {
   };
 
   return {
-    async settle(id, settlement) {
+    settle(id, settlement) {
       const live = lives.get(id);
-      if (live === undefined || live.ending !== undefined) return live?.ending;
-      if (settlement.cost < 0n) throw new Error(`a reply cannot cost ${settlement.cost}`);
+      if (live === undefined || live.ending !== undefined) return live?.ending ?? Promise.resolve();
+      if (settlement.cost < 0n) return Promise.reject(new Error(`a reply cannot cost ${settlement.cost}`));
       if (settlement.cost > live.amount) {
         metrics.add('gateway_operator_ledger_overruns_total');
         log.warn('a reply cost more than its hold', { id, held: `${live.amount}`, cost: `${settlement.cost}` });

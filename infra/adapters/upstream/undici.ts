@@ -23,12 +23,12 @@ export function createUpstream(): UndiciUpstream {
   /** By connect timeout and URL: reading a URL costs more than finding it. */
   const places = new Map<string, Place>();
 
-  const upstream = async (request: UpstreamRequest) => {
+  const upstream = (request: UpstreamRequest) => {
     try {
       const { pool, path } = placeOf(request);
-      return await ask(pool, path, request);
+      return ask(pool, path, request);
     } catch (error) {
-      throw toBroken(error);
+      return Promise.reject(toBroken(error));
     }
   };
 
