@@ -18,7 +18,10 @@ export interface StoreUnderTest {
 
 const LEASE: Millis = 400;
 const HOUR: Millis = 3_600_000;
+/** Where numbers of any kind stop being exact, or a store may change how it counts. */
 const EDGES: ReadonlyArray<Nano> = [
+  10n ** 13n + 1n,
+  3n * 10n ** 15n + 1n,
   2n ** 53n - 1n,
   2n ** 53n,
   2n ** 53n + 1n,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
@@ -82,6 +83,29 @@ describe.skipIf(missing !== undefined)(`a Redis${missing === undefined ? '' : ` 
       5000,
     );
     await redis.close();
+  });
+
+  test('that became a replica is left for what its name leads to now', async () => {
+    const log = createMemoryLog();
+    const redis = openRedis(server.connection, { log });
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    await store.begin(1);
+    const { host, port, password } = server.connection;
+    const direct = new Redis({ host, port, password, protocol: 2 });
+    onTestFinished(async () => {
+      await direct.replicaof('NO', 'ONE');
+      direct.disconnect();
+      await redis.close();
+    });
+    await direct.replicaof('127.0.0.1', '1');
+    const from = { process: 'one', acknowledged: 0 };
+    await expect(store.call({ ...nothing, from })).rejects.toThrow(/^READONLY/);
+    const lines = await eventually(
+      async () => log.lines.map(({ message }) => message),
+      (messages) => messages.includes('the store is back'),
+      5000,
+    );
+    expect(lines).toContain('the store is away');
   });
 
   describe('asked before it is trusted', () => {

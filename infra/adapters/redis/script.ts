@@ -151,6 +151,7 @@ end
 
 local isDone, answer = pcall(run, false)
 if isDone then return answer end
-if answer ~= WIDE then return error(answer, 0) end
+-- What went wrong is told in the server's own words: a client knows a replica by the first of them.
+if answer ~= WIDE then return { err = type(answer) == 'table' and answer.err or answer } end
 return run(true)
 `;

@@ -94,6 +94,44 @@ describe.skipIf(missing !== undefined)(`with a real server${missing === undefine
     expect(await store.read([{ scopeId: 'a', window }])).toEqual([undefined]);
   });
 
+  test('a call that meets an amount too big for a number begins again, and does nothing twice', async () => {
+    const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    await store.begin(1);
+    const window = { start: 0, end: 10 ** 15 };
+    const [small, big] = ['small', 'big'].map((scopeId) => ({ scopeId, window, limit: 10n ** 18n + 100n }));
+    if (small === undefined || big === undefined) throw new Error('two counters');
+    const note = { charges: [small, big], model: 'small', identifier: 's-1' };
+    const times = { deadline: 10 ** 15, lease: 60_000 };
+    const hold = (id: string, amount: bigint) => ({
+      ...{ id, amount, least: amount, note },
+      counters: [small, big],
+      ...times,
+    });
+    const nothing: StoreCall = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
+    const of = { ...small, limit: 1000n };
+    const loads = [
+      { ...small, spent: 5n },
+      { ...big, spent: 10n ** 18n },
+    ];
+    const first = { ...hold('a', 30n), counters: [of], note: { ...note, charges: [small] } };
+    await store.call({ ...nothing, loads: loads.slice(0, 1), holds: [first] });
+    const from = { process: 'one', acknowledged: 0 };
+    // All that is judged before the big one is met is judged once more.
+    const settles = [{ id: 'a', cost: 7n }];
+    const reply = await store.call({
+      ...nothing,
+      from,
+      settles,
+      loads,
+      holds: [hold('b', 60n), hold('c', 41n), hold('d', 40n)],
+    });
+    expect(reply).toMatchObject({ calls: 1, settles: [{ outcome: 'settled' }] });
+    expect(reply).toMatchObject({ holds: [{ outcome: 'held' }, { outcome: 'busy', counter: 1 }, { outcome: 'held' }] });
+    const ends = ['b', 'd'].map((id) => ({ id, cost: 1n }));
+    await store.call({ ...nothing, settles: ends });
+    expect(await store.read([small, big])).toEqual([14n, 10n ** 18n + 2n]);
+  });
+
   test('instances on one server do not see each other', async () => {
     const [one, two] = ['one', 'two'].map((instanceUid) => createRedisStore({ evaluate: redis.evaluate, instanceUid }));
     const counter = { scopeId: 'key', window: { start: 0, end: 10 ** 15 } };

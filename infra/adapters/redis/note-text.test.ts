@@ -1,0 +1,45 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { HoldNote } from '#core/ports/store.ts';
+import { noteText, saidText, toNote, toSaid, windowText } from './note-text.ts';
+
+const chargeOf = fc.record({
+  scopeId: fc.uuid(),
+  window: fc.record({ start: fc.nat(), end: fc.nat() }),
+});
+const noteOf: fc.Arbitrary<HoldNote> = fc.record({
+  ...{ charges: fc.array(chargeOf, { maxLength: 11 }), model: fc.string(), identifier: fc.string() },
+});
+const namesOf = ({ charges }: HoldNote): string => charges.map(({ scopeId }) => scopeId).join('\n');
+
+test('what is kept of a hold comes back as it was, whatever its model is called', () => {
+  fc.assert(
+    fc.property(noteOf, (note) => {
+      expect(toNote(namesOf(note), noteText(note))).toEqual(note);
+    }),
+  );
+});
+
+test('what was said of a settlement comes back as it was', () => {
+  const tokens = fc.record({ input: fc.nat(), output: fc.nat(), cachedInput: fc.nat(), cacheWrite: fc.nat() });
+  const kind = fc.constantFrom('settled', 'correction', 'expired');
+  const saidOf = fc.record({
+    kind,
+    tokens,
+    model: fc.string(),
+    identifier: fc.string(),
+    estimated: fc.boolean(),
+    settledAt: fc.nat(),
+  });
+  fc.assert(
+    fc.property(saidOf, noteOf, (said, note) => {
+      const whole = { ...said, charges: note.charges };
+      expect(toSaid(saidText(whole), said.kind, note)).toEqual(whole);
+    }),
+  );
+});
+
+test('a scope whose name would read as two is refused', () => {
+  const window = { start: 0, end: 1 };
+  expect(() => windowText({ scopeId: 'a\nb', window })).toThrow('cannot name a scope');
+});
