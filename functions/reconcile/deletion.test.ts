@@ -193,6 +193,16 @@ describe('a deleted instance', () => {
     await bed.remove(gatewayInstances, 'main');
     await bed.sweep();
     expect(await bed.ready(gatewayInstances, 'main')).toBe('False Deleting');
+    // What it waits for, and until when, is told before and while somebody waits for it.
+    const { conditions } = (await bed.status(gatewayInstances, 'main')) as {
+      conditions: ReadonlyArray<{ type: string; message: string }>;
+    };
+    const said = conditions.find(({ type }) => type === 'Ready')?.message ?? '';
+    const until = new Date(bed.clock.now() + 20_000).toISOString().replace('.000', '');
+    expect(said).toContain(`it is being deleted and waits until ${until} for its database`);
+    expect(said).toContain('refused');
+    const events = bed.cluster.objects(RESOURCES.events).filter(({ reason }) => reason === 'Deleting');
+    expect(events.map(({ message }) => message)).toEqual([said]);
     bed.clock.pass(20_000);
     await bed.sweep();
     expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();

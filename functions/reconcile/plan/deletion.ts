@@ -1,4 +1,5 @@
 // What must be cleaned before a deleted object may go, and when is it let go all the same? Deletion never sticks (DESIGN 6, law 3).
+import { toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { FINALIZER } from '#crds/group.ts';
@@ -13,6 +14,7 @@ import {
   type Member,
   type OwnObject,
   type PresentSecret,
+  type World,
 } from '../world.ts';
 import { about } from './about.ts';
 import { isLabelled, isOurs, ownersAfter, present, shapeOf } from './key-secret.ts';
@@ -31,20 +33,41 @@ export function isPatienceOver({ metadata }: Pick<OwnObject, 'metadata'>, now: M
   return metadata.deletionTimestamp !== undefined && now >= Date.parse(metadata.deletionTimestamp) + PATIENCE;
 }
 
+/** Why a deleted object cannot be cleaned yet; undefined where nothing is in the way. */
+export function heldUpBy({ object, database }: InstanceView, { failures }: World): string | undefined {
+  const { namespace, name } = object.metadata;
+  return failures.get(`GatewayInstance/${namespace}/${name}`) ?? (database.ok ? undefined : database.message);
+}
+
+export function memberHeldUpBy(member: Member, outlook: Outlook): string | undefined {
+  const { failures, unobserved } = outlook.world;
+  const { instance } = outlook.standing(member);
+  if (instance === undefined) return unobserved.get(instancePathOf(member));
+  const failed = failures.get(`${member.kind}/${member.metadata.namespace}/${member.metadata.name}`);
+  return failed ?? (instance.database.ok ? undefined : instance.database.message);
+}
+
+/** What people are told of a deleted object: what it waits for, until when, and what then. */
+export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string | undefined): string {
+  const { deletionTimestamp } = metadata;
+  if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata })) return 'it is being deleted';
+  const until = toTimestamp(Date.parse(deletionTimestamp) + PATIENCE);
+  return `it is being deleted and waits until ${until} for its database, which must be told: ${why}. The first run after that (within a minute) lets it go all the same, and leaves there what is there`;
+}
+
 /** Its keys stop working with it: their claims are retired in one go. */
 export function planInstanceDeletion(view: InstanceView, { now, world }: Outlook): Action[] {
-  const { object, database } = view;
+  const { object } = view;
   if (!hasFinalizer(object)) return [];
   const { namespace, name } = object.metadata;
   const instance = `${namespace}/${name}`;
-  const failed = world.failures.get(`GatewayInstance/${instance}`);
-  if (database.ok && failed === undefined) {
+  const why = heldUpBy(view, world);
+  if (why === undefined) {
     return [
       { action: 'CloseInstance', ...about(object, 'it is deleted: none of its keys works any more'), instance },
       removeFinalizer(object),
     ];
   }
-  const why = failed ?? (database.ok ? '' : database.message);
   return isPatienceOver(object, now) ? [letGo(object, `keys in its database still count as live: ${why}`)] : [];
 }
 
@@ -104,15 +127,13 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url
 function planRetirement(member: Member, outlook: Outlook): Action[] | undefined {
   const { instance } = outlook.standing(member);
   const held = instance?.claims.get(aliasOf(member).key);
-  const failed = outlook.world.failures.get(`${member.kind}/${member.metadata.namespace}/${member.metadata.name}`);
+  const why = memberHeldUpBy(member, outlook);
   const over = isPatienceOver(member, outlook.now);
   if (instance === undefined) {
-    const unknown = outlook.world.unobserved.get(instancePathOf(member));
-    if (unknown !== undefined) return over ? [letGo(member, `its claim is left behind: ${unknown}`)] : undefined;
+    if (why !== undefined) return over ? [letGo(member, `its claim is left behind: ${why}`)] : undefined;
     return [removeFinalizer(member)];
   }
-  if (!instance.database.ok || failed !== undefined) {
-    const why = failed ?? (instance.database.ok ? '' : instance.database.message);
+  if (why !== undefined) {
     return over ? [letGo(member, `its claim is left behind until a sweep finds it: ${why}`)] : undefined;
   }
   if (held?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];

@@ -8,7 +8,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import { hashesOf, type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
-import { isDeleted } from './deletion.ts';
+import { isDeleted, memberHeldUpBy, toWaiting } from './deletion.ts';
 import { present } from './key-secret.ts';
 import {
   aliasMistakes,
@@ -66,7 +66,7 @@ function firstCause(view: KeyView, outlook: Outlook): Problem | undefined {
 /** What keys, users and teams have in common: instance, namespace, alias. */
 export function whyNotMember(member: Member, outlook: Outlook): Problem | undefined {
   const name = `GatewayInstance ${pathOf(member.spec.connectionRef.instanceRef)}`;
-  if (isDeleted(member)) return { reason: 'Deleting', message: 'it is being deleted' };
+  if (isDeleted(member)) return { reason: 'Deleting', message: toWaiting(member, memberHeldUpBy(member, outlook)) };
   const standing = outlook.standing(member);
   if (standing.at === 'missing' || standing.at === 'refused') return toProblem([standing.why]);
   if (standing.at === 'paused') return { reason: 'InstanceNotReady', message: `${name} is paused` };

@@ -17,7 +17,7 @@ import {
   pathOf,
   SNAPSHOTS_LEFT,
 } from '../world.ts';
-import { isDeleted } from './deletion.ts';
+import { heldUpBy, isDeleted, toWaiting } from './deletion.ts';
 import { type Held, toHeldMessage } from './hold.ts';
 import { superfluous } from './instance.ts';
 import { judgeModels, whyNotScope } from './judge-member.ts';
@@ -38,7 +38,7 @@ export function planInstanceStatus(
   if (object.spec.paused && !isDeleted(object)) return [];
   const judged = outlook.judge(view);
   const conditions = isDeleted(object)
-    ? [toDeleting(view)]
+    ? [toDeleting(view, outlook)]
     : [...judged.conditions, ...judgeLedger(view), ...judgeLeft(view, outlook), ...judgeHeld(view, held)];
   const before = object.status;
   // What is served, not what is published: while a rollout is under way that is the one before.
@@ -73,8 +73,8 @@ function judgeHeld({ object, complete }: InstanceView, all: ReadonlyArray<Held>)
   return [{ type: HELD, status: 'True', reason: 'DeletionHeld', message: held.map(toHeldMessage).join('; ') }];
 }
 
-const toDeleting = ({ database }: InstanceView): Judgement => {
-  const message = database.ok ? 'it is being deleted' : database.message;
+const toDeleting = (view: InstanceView, { world }: Outlook): Judgement => {
+  const message = toWaiting(view.object, heldUpBy(view, world));
   return { type: 'Ready', status: 'False', reason: 'Deleting', message };
 };
 
