@@ -124,6 +124,7 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
         fields.estimated = estimated;
         metrics.add('gateway_operator_tokens_total', labels.input, tokens.input);
         metrics.add('gateway_operator_tokens_total', labels.output, tokens.output);
+        // A float, as all metrics are: for graphs. The ledger counts in integers.
         metrics.add('gateway_operator_cost_dollars_total', labels.all, Number(cost) / 1e9);
         if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels.all);
         if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels.all);

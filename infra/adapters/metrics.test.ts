@@ -17,6 +17,18 @@ gateway_operator_starts_total 1
   );
 });
 
+test('a sum of dollars is true to a part in a million million, which is why a float will do for graphs', () => {
+  const metrics = createMetrics();
+  let exact = 0n;
+  for (let index = 0; index < 100_000; index += 1) {
+    const nano = (BigInt(index) * 48_271n) % 10_000_000_007n;
+    exact += nano;
+    metrics.add('gateway_operator_cost_dollars_total', undefined, Number(nano) / 1e9);
+  }
+  const told = Number(/^gateway_operator_cost_dollars_total (\S+)/m.exec(metrics.render())?.[1]);
+  expect(Math.abs(told / (Number(exact) / 1e9) - 1)).toBeLessThan(1e-12);
+});
+
 test('a gauge shows the last value it was set to', () => {
   const metrics = createMetrics();
   metrics.set('depth', 5);
