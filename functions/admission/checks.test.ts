@@ -287,7 +287,7 @@ describe('a key', () => {
 
   test('of an instance that does not exist is refused', async () => {
     expect((await key(elsewhere('mian', 'platform'))).refused).toEqual([
-      'spec.connectionRef.instanceRef: "platform/mian": there is no GatewayInstance of this name that admits namespace "team-a"; create it first, correct name and namespace, or ask its owner to admit this namespace',
+      'spec.connectionRef.instanceRef: "platform/mian": there is no GatewayInstance of this name that admits namespace "team-a"; create it first (in the same file: above this), correct name and namespace, or ask its owner to admit this namespace',
     ]);
   });
 
@@ -429,7 +429,7 @@ describe('a key', () => {
     expect((await key({ userRef: { name: 'bob' }, teamRef: { name: 'nobody' } })).refused).toEqual([
       'VirtualKey "billing" has 2 mistakes:',
       '- spec.userRef.name: "bob": this User belongs to another instance (platform/other); refer to one of the same instance',
-      '- spec.teamRef.name: "nobody": there is no Team of this name in namespace "team-a"; create it first, or correct the name',
+      '- spec.teamRef.name: "nobody": there is no Team of this name in namespace "team-a"; create it first (in the same file: above this), or correct the name',
     ]);
   });
 
@@ -568,7 +568,7 @@ describe('a team', () => {
       refused: [],
       warnings: [
         'spec.members[1].name: "bob": this User belongs to another instance (platform/other); refer to one of the same instance',
-        'spec.members[2].name: "nobody": there is no User of this name in namespace "team-a"; create it first, or correct the name',
+        'spec.members[2].name: "nobody": there is no User of this name in namespace "team-a"; create it, or correct the name',
       ],
     });
     const oldObject = objectOf('Team', { ...GOOD.Team, members });

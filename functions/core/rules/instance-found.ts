@@ -20,7 +20,7 @@ export const instanceNotFound = (instance: InstanceName, from: string): Finding 
   ...at(instance),
   message:
     `there is no GatewayInstance of this name that admits namespace ${JSON.stringify(from)}; ` +
-    'create it first, correct name and namespace, or ask its owner to admit this namespace',
+    'create it first (in the same file: above this), correct name and namespace, or ask its owner to admit this namespace',
   effect: 'refuse-unless-dry-run',
 });
 

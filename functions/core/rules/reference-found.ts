@@ -31,7 +31,9 @@ export function referenceFound(
       found === undefined
         ? `there is no ${kind} of this name in namespace ${JSON.stringify(namespace)}`
         : `this ${kind} is being deleted`;
-    const message = `${wrong}; create it first, or correct the name`;
+    // kubectl applies a file from its top to its end. Who only warns takes either order.
+    const create = effect === 'warn' ? 'create it' : 'create it first (in the same file: above this)';
+    const message = `${wrong}; ${create}, or correct the name`;
     return { rule: `${kind}NotFound`, ...at, message, effect: effect ?? 'refuse-unless-dry-run' };
   }
   const other = found.instance;
