@@ -138,8 +138,8 @@ function planRetirement(member: Member, outlook: Outlook): Action[] | undefined 
   }
   if (held?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
   const { kind: scope, alias } = aliasOf(member);
-  const why = `it is deleted: the ${scope} alias "${alias}" is free again`;
-  const on = { ...about(member, why), instance: instancePathOf(member) };
+  const freed = `it is deleted: the ${scope} alias "${alias}" is free again`;
+  const on = { ...about(member, freed), instance: instancePathOf(member) };
   return [{ action: 'RetireClaim', ...on, claim: aliasOf(member).key, scopeId: held.scopeId }, removeFinalizer(member)];
 }
 
