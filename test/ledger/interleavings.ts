@@ -459,6 +459,22 @@ function ofProcess(state: State, who: number, go: Go): void {
         at(to.processes, who).doubts = false;
         return [{ call: 'adjust', epoch: process.epoch, by }];
       });
+    for (const [of, { moved, heard, stage }] of state.requests.entries()) {
+      const ended = at(books.entries, of).expired;
+      const isLive = moved && heard && /^(held|settling|releasing)$/.test(stage) && REQUESTS[of]?.by === who;
+      if (!isLive || ended === undefined || at(store.records, of)?.state !== 'held' || books.lock >= 0) continue;
+      go(`${who} tells that ${of}’s lease had ended`, (to) => {
+        const spent = exact(to, sumsOf(to), (each, kind) => isBooked(to, each, kind));
+        const by = spent.map((wanted, scope) => wanted - at(to.store.spent, scope));
+        if (to.store.loaded) to.store.spent = spent;
+        vacate(to.store, of);
+        to.store.records[of] = { ...fresh('expired', ended), known: true };
+        const { epoch } = process;
+        const adjust = { call: 'adjust', epoch, by } as const;
+        const register = { call: 'register', epoch, of: [of], amounts: [amountOf(of)], charged: [ended] } as const;
+        return to.store.loaded ? [adjust, register] : [register];
+      });
+    }
     if (process.doubts && !store.loaded)
       go(`${who} has nothing to audit`, (to) => {
         at(to.processes, who).doubts = false;
@@ -609,14 +625,17 @@ export function judge(state: State): string | undefined {
 
 /**
  * Somebody heard of the end of a lease, the store was wiped, and the hold was registered before that end was booked: until
- * its settlement is a correction and the counter was audited, it counts twice. Nobody spends more for it, and it heals by itself.
+ * the store is told, or its settlement is a correction and the counter was audited, it counts twice. Nobody spends more for it.
  */
-function isDoubled({ books, processes, requests }: State, scope: number): boolean {
+function isDoubled({ store, books, processes, requests }: State, scope: number): boolean {
   return requests.some(({ moved }, of) => {
+    if (!moved || !scopesOf(of).includes(scope)) return false;
     const told = processes.some(({ unbooked }) =>
       unbooked.some((entry) => entry.of === of && entry.kind === 'expired'),
     );
-    return moved && scopesOf(of).includes(scope) && (told || at(books.entries, of).expired !== undefined);
+    if (!told && at(books.entries, of).expired === undefined) return false;
+    const isKnown = at(store.records, of)?.state === 'expired';
+    return !isKnown || processes.some(({ doubts, unbooked }) => doubts || unbooked.length > 0);
   });
 }
 

@@ -57,6 +57,10 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
         });
       });
 
+      test('a claim is made at a whole second: windows, which are counted from it, begin and end with one', async () => {
+        for (const alias of ['one', 'two', 'three']) expect((await claim(alias)).anchor % 1000).toBe(0);
+      });
+
       test('the holder of a claim wins it again: the same scope, anchor, values and policy', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));
         const again = await claim('billing');
