@@ -6,22 +6,16 @@ import type { OpenReply } from '#core/ports/reply.ts';
 /** For the request that this is the response to. That the client has left is told by the request's signal. */
 export function directReply(outgoing: ServerResponse): OpenReply {
   return function openReply(status, headers) {
-    let written = false;
     outgoing.writeHead(status, headers);
-    // Together with the first bytes where those are there at once: one packet, one call of the system.
-    process.nextTick(() => {
-      if (!written && !outgoing.destroyed) outgoing.flushHeaders();
-    });
     return {
       response: RESPONSE_ALREADY_SENT,
       stream: {
-        write: (bytes) => {
-          written = true;
-          return outgoing.destroyed || outgoing.write(bytes);
+        flush: () => {
+          if (!outgoing.destroyed) outgoing.flushHeaders();
         },
+        write: (bytes) => outgoing.destroyed || outgoing.write(bytes),
         drained: () => drained(outgoing),
         end: (bytes) => {
-          written = true;
           if (!outgoing.destroyed) outgoing.end(bytes);
         },
         destroy: () => void outgoing.destroy(),

@@ -5,14 +5,14 @@ export interface ConnectionFake {
   readonly openReply: OpenReply;
   /** Aborted when the client has left. */
   readonly signal: AbortSignal;
-  /** What the client gets: of what is answered, or of what is written in its place. */
-  received(answered: Response): Response;
+  /** What the client gets, when it gets something: of what is answered, or of what is written in its place. */
+  received(answered: Response): Promise<Response>;
 }
 
 /** Has room for so many writes that the client has not read. */
 export function createConnectionFake(room: number): ConnectionFake {
   const gone = new AbortController();
-  let received: Response | undefined;
+  let received: Promise<Response> | undefined;
 
   const openReply: OpenReply = (status, headers) => {
     let wake: () => void = () => {};
@@ -31,11 +31,17 @@ export function createConnectionFake(room: number): ConnectionFake {
       },
       new CountQueuingStrategy({ highWaterMark: room }),
     );
-    received = new Response(body, { status, headers });
+    let arrive: () => void = () => {};
+    const response = new Response(body, { status, headers });
+    received = new Promise((resolve) => {
+      arrive = () => resolve(response);
+    });
     return {
       response: new Response(null, { status: 299 }),
       stream: {
+        flush: () => arrive(),
         write: (bytes) => {
+          arrive();
           client?.enqueue(bytes);
           return (client?.desiredSize ?? 1) > 0;
         },
@@ -45,6 +51,7 @@ export function createConnectionFake(room: number): ConnectionFake {
             if ((client?.desiredSize ?? 1) > 0) resolve();
           }),
         end: (bytes) => {
+          arrive();
           if (bytes.length > 0) client?.enqueue(bytes);
           client?.close();
         },
@@ -53,5 +60,5 @@ export function createConnectionFake(room: number): ConnectionFake {
     };
   };
 
-  return { openReply, signal: gone.signal, received: (answered) => received ?? answered };
+  return { openReply, signal: gone.signal, received: async (answered) => received ?? answered };
 }

@@ -79,7 +79,7 @@ export function stage(world: World = {}) {
       ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
     };
     const response = await app.request(init.path ?? '/chat/completions', request, connection);
-    return connection?.received(response) ?? response;
+    return connection === undefined ? response : connection.received(response);
   };
   const get = (path: string, key: string | null = KEY) =>
     app.request(path, { headers: key === null ? {} : { authorization: `Bearer ${key}` } });

@@ -40,6 +40,7 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
     /** Undefined before the stream has started, and after the client has left. */
     let output: Output | undefined;
     let hasRoom = true;
+    let hasSpoken = false;
 
     ledger.progress(reservation.hold, () => meter.settlement().cost);
     return openReply === undefined ? pulled() : pushed(openReply);
@@ -64,12 +65,15 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
 
     async function push(stream: ReplyStream): Promise<void> {
       try {
-        while (ending === undefined) {
-          await pump();
+        let moved = pump();
+        // What the upstream has said so far shows nothing, and nobody knows when it goes on.
+        if (!hasSpoken && ending === undefined) stream.flush();
+        for (; ending === undefined; moved = pump()) {
+          await moved;
           if (!hasRoom) await stream.drained();
           hasRoom = true;
         }
-        await ending;
+        await moved;
       } catch (error) {
         stream.destroy();
         log.error('a stream failed for a reason of ours', { why: error instanceof Error ? error.message : 'unknown' });
@@ -129,6 +133,7 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
 
     function send(bytes: ReadonlyArray<Uint8Array>): boolean {
       if (bytes.length === 0) return false;
+      hasSpoken = true;
       hasRoom = output?.write(concat(bytes)) ?? true;
       return true;
     }

@@ -68,6 +68,11 @@ describe.each([
       expect(await (await chat(ASKING)).text()).toBe(body.join(''));
     });
 
+    test('has begun for the client also while there is nothing to show', async () => {
+      const { chat } = stage({ script: plays(stuckAfter(USAGE_CHUNK)) });
+      expect((await chat(CHAT)).status).toBe(200);
+    });
+
     test('sends its last byte only when the settlement is durable', async () => {
       let settle: () => void = () => {};
       const durable = new Promise<void>((resolve) => {

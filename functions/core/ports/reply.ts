@@ -2,6 +2,8 @@
 
 /** A reply that has begun. After the client has left, what is written is dropped. */
 export interface ReplyStream {
+  /** Sends the headers now; otherwise they go with the first bytes. */
+  flush(): void;
   /** False: the client is slower than we are, and `drained` should be awaited. */
   write(bytes: Uint8Array): boolean;
   /** Resolves when there is room again, or nobody who reads. */
