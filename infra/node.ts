@@ -11,10 +11,13 @@ export interface NodeDependencies {
   readonly timer: Timer;
 }
 
-/** Loaded when the first hash or id is made: many a cold start makes none before its first answer. */
-const crypto = () => process.getBuiltinModule('node:crypto');
-
 export function nodeDependencies(): NodeDependencies {
+  let loaded: typeof import('node:crypto') | undefined;
+  /** Loaded when the first hash or id is made: many a cold start makes none before its first answer. Asking Node again takes as long as a hash. */
+  const crypto = () => {
+    loaded ??= process.getBuiltinModule('node:crypto');
+    return loaded;
+  };
   const clock: Clock = { now: () => Date.now() };
   const random: Random = (count) => crypto().randomBytes(count);
   return {
