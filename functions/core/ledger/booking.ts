@@ -1,12 +1,12 @@
 // When does PostgreSQL learn what was charged? In batches within about 100 ms, tried again until it has them (LEDGER 8).
-import type { Booked, Books, Entry, Marks } from '../ports/books.ts';
+import type { Books, Entry, Marks } from '../ports/books.ts';
 import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { EntryName, Store, StoreCall } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
-import { toCorrection } from './entry.ts';
+import { besideBooked } from './entry.ts';
 import type { Membership } from './membership.ts';
 import { within } from './within.ts';
 
@@ -141,7 +141,7 @@ async function bookBatch(deps: BookingDependencies, batch: ReadonlyArray<Waiting
   const { instanceUid, books, membership, timer } = deps;
   const from = membership.from();
   const marks = from === undefined ? undefined : toMarks(membership.epoch(), from);
-  const entries = await correctMoved(deps, batch);
+  const entries = await correctEnds(deps, batch);
   const { rejected, epoch } = await within(timer, SILENCE, 'PostgreSQL', books.book(instanceUid, entries, marks));
   if (rejected.length > 0) {
     deps.metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
@@ -152,14 +152,18 @@ async function bookBatch(deps: BookingDependencies, batch: ReadonlyArray<Waiting
   return epoch ?? (membership.isOpen() ? membership.epoch() : NO_EPOCH);
 }
 
-/** The end of a lease that somebody booked before the hold was registered anew: what follows it is a correction. */
-async function correctMoved({ books, timer }: BookingDependencies, batch: ReadonlyArray<Waiting>): Promise<Entry[]> {
-  const moved = batch.filter(({ isMoved }) => isMoved).map(({ entry }) => entry.id);
-  const booked = moved.length === 0 ? new Map() : await within(timer, SILENCE, 'PostgreSQL', books.bookedOf(moved));
+/** Holds that went through a rebuild, and ends of leases, may have ended otherwise meanwhile, and somebody booked that. */
+async function correctEnds({ books, timer }: BookingDependencies, batch: ReadonlyArray<Waiting>): Promise<Entry[]> {
+  const doubtful = batch
+    .filter(({ isMoved, entry }) => isMoved || entry.kind === 'expired')
+    .map(({ entry }) => entry.id);
+  if (doubtful.length === 0) return batch.map(({ entry }) => entry);
+  const booked = await within(timer, SILENCE, 'PostgreSQL', books.bookedOf(doubtful));
   return batch.flatMap(({ entry, isMoved }) => {
-    const ended: Booked | undefined = booked.get(entry.id)?.find(({ kind }: Booked) => kind === 'expired');
-    if (isMoved && entry.kind === 'correction') return ended === undefined ? [] : [{ ...entry, cost: -ended.cost }];
-    return ended === undefined || entry.kind !== 'settled' ? [entry] : [toCorrection(entry, ended.cost)];
+    const found = booked.get(entry.id);
+    if (!isMoved || entry.kind !== 'correction') return besideBooked(entry, found);
+    const ended = found?.find(({ kind }) => kind === 'expired');
+    return ended === undefined ? [] : [{ ...entry, cost: -ended.cost }];
   });
 }
 

@@ -3,7 +3,7 @@ import type { Books, Entry } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Store } from '../ports/store.ts';
-import { fromRecord } from './entry.ts';
+import { besideBooked, fromRecord } from './entry.ts';
 
 export interface DrainDependencies {
   readonly instanceUid: string;
@@ -39,7 +39,8 @@ async function drainAll(
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const { records, calls, epoch } = await store.unbooked(silence, PAGE);
     if (records.length === 0) break;
-    const entries = records.map(fromRecord);
+    const found = await books.bookedOf([...new Set(records.map(({ id }) => id))]);
+    const entries = records.map(fromRecord).flatMap((entry) => besideBooked(entry, found.get(entry.id)));
     const { rejected, epoch: current = epoch } = await books.book(instanceUid, entries, { epoch, calls });
     if (current !== epoch) onDoubt?.(entries);
     if (rejected.length > 0) {

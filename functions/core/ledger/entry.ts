@@ -1,5 +1,5 @@
 // What does PostgreSQL learn of a hold that is over?
-import type { Entry, EntryKind, Tokens } from '../ports/books.ts';
+import type { Booked, Entry, EntryKind, Tokens } from '../ports/books.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { HoldNote, SettleNote, UnbookedRecord } from '../ports/store.ts';
@@ -25,6 +25,16 @@ export function toCorrection(settled: Entry, charged: Nano): Entry {
 /** The lease had ended and `charged` was booked when it turned out that nothing was consumed. */
 export function toRefund(id: string, note: HoldNote, charged: Nano, settledAt: Millis): Entry {
   return { ...toUnsaid(id, 'correction', note, settledAt), cost: -charged };
+}
+
+/**
+ * What is left to book of an entry when PostgreSQL has these of its hold. A hold that was registered anew after the store forgot
+ * ends twice: its lease under the old epoch, its request under the new one. The second end is a correction of the first, or none.
+ */
+export function besideBooked(entry: Entry, booked: ReadonlyArray<Booked> = []): Entry[] {
+  const ended = booked.find(({ kind }) => kind === 'expired');
+  if (entry.kind === 'settled' && ended !== undefined) return [toCorrection(entry, ended.cost)];
+  return entry.kind === 'expired' && booked.some(({ kind }) => kind === 'settled') ? [] : [entry];
 }
 
 /** What the store is told of it, so that anybody can book it. */

@@ -208,6 +208,18 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect(await unbooked(0)).toEqual([]);
       });
 
+      test('stays where something else of the same hold is acknowledged: the end of its lease, under an epoch that is over', async () => {
+        const key = counter('key', 100n);
+        const of = operation(60n, [key]);
+        await call({ registers: [registration(of)] });
+        await load(0n, key);
+        await call({ settles: [{ id: of.id, cost: 30n, note: said(of) }] });
+        await under.store.forget([{ id: of.id, kind: 'expired' }]);
+        expect(await unbooked(0)).toMatchObject([{ id: of.id, kind: 'settled', cost: 30n }]);
+        await under.store.forget([{ id: of.id, kind: 'settled' }]);
+        expect(await unbooked(0)).toEqual([]);
+      });
+
       test('is told only when it is old, and its process silent', async () => {
         const key = counter('key', 100n);
         await load(0n, key);

@@ -226,7 +226,7 @@ export interface Unbooked {
  */
 export interface Store {
   call(call: StoreCall): Promise<StoreReply | StaleEpoch>;
-  /** These entries are in PostgreSQL: their records may go. An expired one is remembered for a day, for a settlement that comes late. */
+  /** These entries are in PostgreSQL: records of theirs may go, not another entry's of the same hold. An expired one is remembered for a day, for a settlement that comes late. */
   forget(entries: ReadonlyArray<EntryName>): Promise<void>;
   /** Spend of these counters as the store has it, holds left out; undefined when not loaded. */
   read(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<Nano | undefined>>;

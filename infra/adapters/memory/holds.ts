@@ -265,7 +265,8 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
 
     forget({ id, kind }, now) {
       const state = states.get(id);
-      if (state?.state === 'settled') return drop(id, state);
+      // The end of a lease under an epoch that is over says nothing of what was settled since.
+      if (state?.state === 'settled') return kind === 'settled' || kind === state.kind ? drop(id, state) : undefined;
       if (state?.state !== 'expired') return;
       if (kind === 'correction') {
         if (state.late !== undefined) state.late.isBooked = true;

@@ -5,7 +5,11 @@ export const FORGETTING = `
 local function forget(id, kind)
   local record = recordOf(id)
   if record == nil then return end
-  if record.state == 'settled' then return drop(id, record) end
+  if record.state == 'settled' then
+    -- The end of a lease under an epoch that is over says nothing of what was settled since.
+    if kind == 'settled' or kind == partsOf(record)[1][1] then drop(id, record) end
+    return
+  end
   if record.state ~= 'expired' then return end
   if kind == 'correction' then
     record.isBooked = record.late and 'yes'
