@@ -7,12 +7,17 @@ export const REQUESTS = [
   { by: 1, scopes: [1], amount: 1, cost: 1 },
 ] as const;
 export const LIMITS = [3, 2] as const;
-/** How much may go wrong on the way: answers lost, calls that arrive late, leases that end, stores that are wiped, rebuilds slept through. */
+/**
+ * How much may go wrong on the way: answers lost, calls that arrive late, leases that end, stores that are wiped or set back to a
+ * snapshot of any step before, rebuilds slept through, processes that are gone for good with their disk.
+ */
 export interface Adversity {
   readonly lost: number;
   readonly expired: number;
   readonly wiped: number;
   readonly slept: number;
+  readonly restored: number;
+  readonly died: number;
 }
 
 export type Kind = 'settled' | 'expired' | 'correction';
@@ -54,7 +59,21 @@ export interface State {
     unforgotten: string[];
     doubts: boolean;
     slept: boolean;
+    dead: boolean;
+    /** Read from what a dead process left in the store. */
+    drained: Entry[];
+    /** The store has answered it since the snapshot was made, and PostgreSQL was told so. */
+    since: boolean;
+    marked: boolean;
   }[];
+  /** What the store was when it was saved; it may come back so. */
+  saved: State['store'] | null;
+  /** It came back so, and each process whose calls it does not remember. */
+  stale: { behind: boolean[]; marked: boolean } | null;
+  /** Something was let in by an old store that nobody had noticed. */
+  excused: boolean;
+  /** Sweeps follow: what was booked, audited or forgotten since may be undone, and no count of calls shows it. */
+  returned: boolean;
   /** `taken`: something may be held for it; `heard`: its process knows so. */
   requests: {
     stage: string;
@@ -63,8 +82,10 @@ export interface State {
     heard: boolean;
     lateHold: number;
     lateSettle: number;
+    /** The store and the disk of its process were lost together. */
+    lost: boolean;
   }[];
-  left: { lost: number; expired: number; wiped: number; slept: number };
+  left: { lost: number; expired: number; wiped: number; slept: number; restored: number; died: number };
 }
 
 /** What the real store is asked, and what it must answer. */
@@ -95,7 +116,9 @@ export type StoreStep =
   | { readonly call: 'forget'; readonly names: readonly string[] }
   | { readonly call: 'begin'; readonly epoch: number }
   | { readonly call: 'expire'; readonly of: number }
-  | { readonly call: 'wipe' };
+  | { readonly call: 'wipe' }
+  | { readonly call: 'save' }
+  | { readonly call: 'restore' };
 
 export interface Edge {
   readonly name: string;
@@ -111,13 +134,17 @@ const emptyStore = (epoch: number): State['store'] => ({
 });
 
 export function initial(left: Adversity): State {
-  const process = { epoch: 1, out: false, joined: 1, unbooked: [], unforgotten: [], doubts: false, slept: false };
-  const request = { stage: 'new', moved: false, taken: false, heard: false, lateHold: 0, lateSettle: 0 };
+  const process = {
+    ...{ epoch: 1, out: false, joined: 1, unbooked: [], unforgotten: [], doubts: false, slept: false },
+    ...{ dead: false, drained: [], since: false, marked: false },
+  };
+  const request = { stage: 'new', moved: false, taken: false, heard: false, lateHold: 0, lateSettle: 0, lost: false };
   return {
     store: emptyStore(1),
     books: { epoch: 1, open: true, entries: REQUESTS.map(() => ({})), lock: -1, read: null },
     processes: [structuredClone(process), structuredClone(process)],
     requests: REQUESTS.map(() => ({ ...request })),
+    ...{ saved: null, stale: null, excused: false, returned: false },
     left: { ...left },
   };
 }
@@ -175,9 +202,10 @@ const heldIn = (state: State): number[] =>
 
 /** The most that a scope can owe, whatever becomes of what is under way: a refusal needs that much. */
 function most(state: State, scope: number): number {
-  return state.requests.reduce((all, { stage, taken }, of) => {
+  return state.requests.reduce((all, { stage, taken, lost }, of) => {
     if (!scopesOf(of).includes(scope)) return all;
     const kinds = Object.values(at(state.books.entries, of));
+    if (lost) return all + amountOf(of);
     if (stage === 'settled')
       return all + Math.max(costOf(of), at(state.store.records, of)?.state === 'expired' ? 0 : costOf(of));
     if (kinds.length > 0 || stage === 'held' || stage === 'settling') return all + amountOf(of);
@@ -258,7 +286,7 @@ function forgetIn(state: State, names: readonly string[]): void {
     const [number, kind] = each.split(' ');
     const of = Number(number);
     const record = at(state.store.records, of);
-    if (record?.state === 'settled') state.store.records[of] = null;
+    if (record?.state === 'settled') state.store.records[of] = kind === 'settled' ? null : record;
     else if (record?.state === 'expired' && kind === 'correction') record.corrected = record.late !== '';
     else if (record?.state === 'expired') record.known = true;
   }
@@ -270,15 +298,41 @@ function tellEnd(unbooked: Entry[], of: number, cost: number, epoch: number): vo
   unbooked.push({ of, kind: 'expired', cost, epoch });
 }
 
+const copyStore = ({ records, spent, held, ...store }: State['store']): State['store'] => ({
+  ...{ ...store, spent: [...spent], held: [...held] },
+  records: records.map((record) => (record === null ? null : { ...record })),
+});
+
+/** What is never changed in place is shared. */
+const copyOf = ({ store, books, processes, requests, left, ...rest }: State): State => ({
+  ...rest,
+  store: copyStore(store),
+  books: { ...books, entries: books.entries.map((kinds) => ({ ...kinds })) },
+  processes: processes.map(({ unbooked, unforgotten, drained, ...one }) => ({
+    ...{ ...one, unbooked: [...unbooked], unforgotten: [...unforgotten], drained: [...drained] },
+  })),
+  requests: requests.map((one) => ({ ...one })),
+  left: { ...left },
+});
+
+/** Short, and the same for the same state. */
+export function keyOf({ store, books, processes, requests, saved, stale, left, excused, returned }: State): string {
+  const records = (of: State['store']): unknown => [of.epoch, of.loaded, of.spent, of.held, of.records.map(valuesOf)];
+  return JSON.stringify([
+    ...[records(store), books.epoch, books.open, books.entries, books.lock, books.read, stale, excused, returned],
+    ...[processes.map(valuesOf), requests.map(valuesOf), saved === null ? 0 : records(saved), valuesOf(left)],
+  ]);
+}
+const valuesOf = (of: object | null): unknown => (of === null ? 0 : Object.values(of));
+
 /** Everything that may happen next. */
 export function next(state: State): Edge[] {
   const edges: Edge[] = [];
-  const text = JSON.stringify(state);
   const go = (
     label: string,
     change: (to: State) => readonly StoreStep[] | string | { steps: readonly StoreStep[]; wrong: string },
   ): void => {
-    const to: State = JSON.parse(text);
+    const to = copyOf(state);
     const done = change(to);
     if (typeof done === 'string') edges.push({ name: label, to, steps: [], wrong: done });
     else if ('wrong' in done) edges.push({ name: label, to, steps: done.steps, wrong: done.wrong });
@@ -300,8 +354,8 @@ function ofRequest(state: State, of: number, go: Go): void {
   const who = REQUESTS[of]?.by ?? 0;
   const process = at(state.processes, who);
   const { epoch } = process;
-  const isHeard = state.store.epoch === epoch;
-  const canSpeak = !process.out;
+  const isHeard = isHeardBy(state, who);
+  const canSpeak = !process.out && !process.dead;
   const { lost } = state.left;
   const leave = (to: State): [] => {
     at(to.processes, who).out = true;
@@ -317,9 +371,12 @@ function ofRequest(state: State, of: number, go: Go): void {
         one.stage = answer === 'held' ? 'held' : 'refused';
         one.taken = answer === 'held';
         one.heard = one.taken;
+        answered(to, who);
+        if (one.taken && to.stale !== null) to.excused = true;
         const steps = [{ call: 'hold', of, epoch, answer } as const];
         const isTrue = scopesOf(of).some(
-          (scope) => most(state, scope) + amountOf(of) > at(LIMITS, scope) || isDoubled(state, scope),
+          (scope) =>
+            most(state, scope) + amountOf(of) > at(LIMITS, scope) || isDoubled(state, scope) || state.stale !== null,
         );
         return answer === 'held' || isTrue ? steps : { steps, wrong: `${of} was refused (${answer}) for nothing` };
       });
@@ -328,6 +385,7 @@ function ofRequest(state: State, of: number, go: Go): void {
           const answer = holdIn(to, of);
           Object.assign(at(to.requests, of), { stage: 'releasing', taken: answer === 'held' });
           to.left.lost -= 1;
+          if (answer === 'held' && to.stale !== null) to.excused = true;
           return [{ call: 'hold', of, epoch, answer }];
         });
         go(`${of} asks to hold, late`, (to) => {
@@ -338,7 +396,7 @@ function ofRequest(state: State, of: number, go: Go): void {
       }
     }
   }
-  if (request.stage === 'held') {
+  if (request.stage === 'held' && !process.dead) {
     go(`${of} begins to settle`, (to) => {
       at(to.requests, of).stage = 'settling';
       return [];
@@ -360,6 +418,7 @@ function ofRequest(state: State, of: number, go: Go): void {
           answer = settleIn(to, of, true);
           steps.push({ call: 'settle', of, epoch, counted: true, answer });
         }
+        if (!isLost) answered(to, who);
         if (isLost || answer === 'absent') return steps;
         at(to.requests, of).stage = 'settled';
         const charged = answer === 'expired';
@@ -390,6 +449,7 @@ function ofRequest(state: State, of: number, go: Go): void {
     else
       go(`${of} releases`, (to) => {
         const answer = releaseIn(to, of);
+        answered(to, who);
         at(to.requests, of).stage = 'released';
         const { unbooked } = at(to.processes, who);
         // Somebody may have booked the end of its lease before the store forgot it.
@@ -415,9 +475,10 @@ function ofRequest(state: State, of: number, go: Go): void {
       if (to.store.epoch !== request.lateSettle) return [];
       return [{ call: 'settle', of, epoch: request.lateSettle, counted: false, answer: settleIn(to, of, false) }];
     });
-  if (state.left.expired > 0 && at(state.store.records, of)?.state === 'held')
+  const isNobodys = process.dead;
+  if ((state.left.expired > 0 || isNobodys) && at(state.store.records, of)?.state === 'held')
     go(`${of}’s lease ends`, (to) => {
-      to.left.expired -= 1;
+      if (!isNobodys) to.left.expired -= 1;
       const amount = at(to.store.records, of)?.amount ?? 0;
       vacate(to.store, of);
       charge(to.store, of, amount);
@@ -426,10 +487,23 @@ function ofRequest(state: State, of: number, go: Go): void {
     });
 }
 
+/** The store does what it is asked, and does not see that it is older than whoever asks. */
+const isHeardBy = ({ store, stale, processes }: State, who: number): boolean =>
+  store.epoch === at(processes, who).epoch && stale?.behind[who] !== true;
+
+/** By its own calls, or by what PostgreSQL knows of those of others. */
+const isBehind = ({ stale }: State, who: number): boolean =>
+  stale !== null && (stale.behind[who] === true || stale.marked);
+
+function answered(to: State, who: number): void {
+  if (to.saved !== null) at(to.processes, who).since = true;
+}
+
 function ofProcess(state: State, who: number, go: Go): void {
   const process = at(state.processes, who);
+  if (process.dead) return;
   const { store, books } = state;
-  const isHeard = store.epoch === process.epoch;
+  const isHeard = isHeardBy(state, who);
   const wants = state.requests.some(
     ({ stage }, of) => REQUESTS[of]?.by === who && (stage === 'new' || stage === 'settling'),
   );
@@ -447,10 +521,14 @@ function ofProcess(state: State, who: number, go: Go): void {
       if (record?.state !== 'expired' || record.known) return;
       if (process.unbooked.some((entry) => entry.of === of && entry.kind === 'expired')) return;
       go(`${who} is told of the end of ${of}’s lease`, (to) => {
+        answered(to, who);
         at(to.processes, who).unbooked.push({ of, kind: 'expired', cost: record.amount, epoch: process.epoch });
         return [];
       });
     });
+  }
+  // An audit says no count of calls.
+  if (!process.out && store.epoch === process.epoch) {
     if (process.doubts && store.loaded && books.lock < 0)
       go(`${who} audits`, (to) => {
         const spent = exact(to, sumsOf(to), (of, kind) => isBooked(to, of, kind));
@@ -489,6 +567,7 @@ function ofProcess(state: State, who: number, go: Go): void {
         at(to.processes, who).out = true;
         return [];
       }
+      answered(to, who);
       if (to.store.loaded) return [];
       to.store.spent = exact(to, sums, (of, kind) => booked.includes(name(of, kind)));
       to.store.held = heldIn(to);
@@ -512,15 +591,18 @@ function ofProcess(state: State, who: number, go: Go): void {
         // A hold that went through a rebuild may have ended with its lease, and somebody booked that meanwhile.
         const wasEnded = entry.kind === 'settled' && isMoved && ended > 0;
         const kind = wasEnded ? 'correction' : entry.kind;
-        kinds[kind] ??= wasEnded ? entry.cost - (kinds.expired ?? 0) : entry.cost;
+        if (kind !== 'expired' || kinds.settled === undefined)
+          kinds[kind] ??= wasEnded ? entry.cost - (kinds.expired ?? 0) : entry.cost;
         one.unforgotten.push(name(entry.of, entry.kind));
         // PostgreSQL says in the same transaction whether the epoch it was counted under is over.
         if (entry.epoch !== to.books.epoch || wasEnded) one.doubts = true;
       }
       one.unbooked = [];
       one.unforgotten = [...new Set(one.unforgotten)].sort();
+      one.marked ||= one.since;
       return [];
     });
+  drains(state, who, go);
   if (process.unforgotten.length > 0)
     go(`${who} lets the store forget`, (to) => {
       const { unforgotten } = process;
@@ -528,7 +610,7 @@ function ofProcess(state: State, who: number, go: Go): void {
       forgetIn(to, unforgotten);
       return [{ call: 'forget', names: unforgotten }];
     });
-  if (!process.out && (books.epoch !== process.epoch || !isHeard))
+  if (!process.out && (books.epoch !== process.epoch || !isHeard || isBehind(state, who)))
     go(`${who} notices`, (to) => {
       at(to.processes, who).out = true;
       return [];
@@ -536,10 +618,41 @@ function ofProcess(state: State, who: number, go: Go): void {
   if (process.out) rejoin(state, who, go);
 }
 
+/** What a dead process left in the store; and, as a sweep does, what is in PostgreSQL already and came back with a snapshot. */
+function drains(state: State, who: number, go: Go): void {
+  const { store, books, processes } = state;
+  const process = at(processes, who);
+  const found = store.records.flatMap((record, of) => {
+    const isDead = at(processes, REQUESTS[of]?.by ?? 0).dead;
+    return partsOf(of, record).filter(({ kind }) => isDead || (state.returned && isBooked(state, of, kind)));
+  });
+  const isThere = !process.out && isHeardBy(state, who);
+  if (isThere && process.drained.length === 0 && found.length > 0)
+    go(`${who} reads what is left in the store`, (to) => {
+      at(to.processes, who).drained = found.map(({ of, kind, cost }) => ({ of, kind, cost, epoch: store.epoch }));
+      return [];
+    });
+  if (process.drained.length > 0 && books.lock < 0)
+    go(`${who} books what was left`, (to) => {
+      const one = at(to.processes, who);
+      for (const { of, kind, cost, epoch } of one.drained) {
+        const kinds = at(to.books.entries, of);
+        // What ended twice, under two epochs, is charged once.
+        if (kind === 'settled' && kinds.expired !== undefined) kinds.correction ??= cost - kinds.expired;
+        else if (kind !== 'expired' || kinds.settled === undefined) kinds[kind] ??= cost;
+        if (epoch !== to.books.epoch) one.doubts = true;
+        one.unforgotten.push(name(of, kind));
+      }
+      one.drained = [];
+      one.unforgotten = [...new Set(one.unforgotten)].sort();
+      return [];
+    });
+}
+
 function rejoin(state: State, who: number, go: Go): void {
   const process = at(state.processes, who);
   const { store, books } = state;
-  if (books.open && store.epoch !== books.epoch)
+  if (books.open && (store.epoch !== books.epoch || isBehind(state, who)))
     go(`${who} raises the epoch`, (to) => {
       Object.assign(to.books, { epoch: books.epoch + 1, open: false });
       return [];
@@ -547,6 +660,8 @@ function rejoin(state: State, who: number, go: Go): void {
   if (!books.open && store.epoch < books.epoch)
     go(`${who} lets the store begin`, (to) => {
       to.store = emptyStore(books.epoch);
+      to.stale = null;
+      loseOfDead(to);
       return [{ call: 'begin', epoch: books.epoch }];
     });
   const isThere = store.epoch === books.epoch;
@@ -576,9 +691,10 @@ function rejoin(state: State, who: number, go: Go): void {
         if (REQUESTS[index]?.by === who && one.heard) one.moved = true;
       });
       at(to.processes, who).joined = books.epoch;
+      answered(to, who);
       return [{ call: 'register', epoch: books.epoch, of, amounts, charged }];
     });
-  const missing = state.processes.filter(({ joined }) => joined !== books.epoch).length;
+  const missing = state.processes.filter(({ joined, dead }) => !dead && joined !== books.epoch).length;
   if (isThere && !books.open && process.joined === books.epoch && (missing === 0 || state.left.slept > 0))
     go(`${who} opens`, (to) => {
       to.books.open = true;
@@ -586,9 +702,10 @@ function rejoin(state: State, who: number, go: Go): void {
       if (missing > 0) to.left.slept -= 1;
       return [];
     });
-  if (isThere && books.open && process.joined === books.epoch)
+  if (isThere && books.open && process.joined === books.epoch && !isBehind(state, who))
     go(`${who} goes on`, (to) => {
       Object.assign(at(to.processes, who), { epoch: books.epoch, out: false });
+      answered(to, who);
       return [];
     });
 }
@@ -598,14 +715,75 @@ function ofWorld(state: State, go: Go): void {
     go('the store is wiped', (to) => {
       to.left.wiped -= 1;
       to.store = emptyStore(0);
+      to.stale = null;
+      loseOfDead(to);
       return [{ call: 'wipe' }];
     });
+  if (state.left.restored > 0 && state.saved === null)
+    go('the store is saved', (to) => {
+      to.saved = copyStore(to.store);
+      for (const one of to.processes) Object.assign(one, { since: false, marked: false });
+      return [{ call: 'save' }];
+    });
+  if (state.left.restored > 0 && state.saved !== null)
+    go('the store comes back as it was saved', (to) => {
+      to.left.restored -= 1;
+      to.store = copyStore(to.saved ?? to.store);
+      to.saved = null;
+      to.returned = true;
+      const behind = to.processes.map(({ since }) => since);
+      const marked = to.processes.some((one) => one.marked);
+      to.stale = behind.includes(true) ? { behind, marked } : null;
+      // Connections broke: what was on its way is gone.
+      for (const one of to.requests) Object.assign(one, { lateHold: 0, lateSettle: 0 });
+      for (const one of to.processes) Object.assign(one, { since: false, marked: false });
+      loseOfDead(to);
+      return [{ call: 'restore' }];
+    });
+  for (const [who, { dead }] of state.processes.entries())
+    if (state.left.died > 0 && !dead)
+      go(`${who} is gone for good, and its disk`, (to) => {
+        to.left.died -= 1;
+        die(to, who);
+        return [];
+      });
+}
+
+function die(to: State, who: number): void {
+  Object.assign(at(to.processes, who), {
+    ...{ dead: true, out: false, epoch: 0, joined: 0, unbooked: [], unforgotten: [], doubts: false, drained: [] },
+    ...{ since: false, marked: false },
+  });
+  if (to.books.lock === who) Object.assign(to.books, { lock: -1, read: null });
+  for (const [of, one] of to.requests.entries()) {
+    if (REQUESTS[of]?.by !== who) continue;
+    if (one.stage === 'new') one.stage = 'refused';
+    if (/^(held|settling|releasing)$/.test(one.stage)) one.stage = `gone ${one.stage}`;
+    const record = at(to.store.records, of);
+    const isKept = record?.state === 'settled' || (record?.state === 'expired' && record.late !== '');
+    const isTold = one.stage === 'settled' || (one.stage === 'released' && one.moved);
+    if (isTold && !isKept && !isSettledInBooks(to, of)) one.lost = true;
+  }
+  loseOfDead(to, to.stale !== null);
+}
+
+const isSettledInBooks = ({ books }: State, of: number): boolean => {
+  const { settled, correction } = at(books.entries, of);
+  return settled !== undefined || correction !== undefined;
+};
+
+/** What is neither in PostgreSQL nor in the store any more, nor on a disk. */
+function loseOfDead(to: State, all = true): void {
+  for (const [of, one] of to.requests.entries()) {
+    const isDead = at(to.processes, REQUESTS[of]?.by ?? 0).dead;
+    if (isDead && (all || at(to.store.records, of) === null) && !isSettledInBooks(to, of)) one.lost = true;
+  }
 }
 
 /** What is wrong with this state, if anything. */
 export function judge(state: State): string | undefined {
   const { store, books, processes } = state;
-  const isFree = processes.some(({ slept }) => slept);
+  const isFree = state.excused || state.stale !== null || processes.some(({ slept }) => slept);
   if (store.loaded && !isFree)
     for (const [scope, limit] of LIMITS.entries())
       if (at(store.spent, scope) + at(store.held, scope) > limit && !isDoubled(state, scope))
@@ -639,37 +817,63 @@ function isDoubled({ store, books, processes, requests }: State, scope: number):
   });
 }
 
+/**
+ * The same, and its process is gone for good: nobody settles it, its lease ends again under the new epoch, and the counter shows
+ * both until the next sweep audits it. It is charged once.
+ */
+const isTwiceOfDead = ({ books, processes, requests }: State, scope: number): boolean =>
+  requests.some(({ moved }, of) => {
+    const isDead = at(processes, REQUESTS[of]?.by ?? 0).dead;
+    return moved && isDead && scopesOf(of).includes(scope) && at(books.entries, of).expired !== undefined;
+  });
+
 /** Nothing is on its way any more. */
-export function isQuiet({ store, books, processes, requests }: State): boolean {
+export function isQuiet(state: State): boolean {
+  const { store, books, processes, requests } = state;
   return (
     requests.every(
-      ({ stage, lateHold, lateSettle }) => /^(settled|released|refused)$/.test(stage) && lateHold + lateSettle === 0,
+      ({ stage, lateHold, lateSettle }) =>
+        /^(settled|released|refused|gone .*)$/.test(stage) && lateHold + lateSettle === 0,
     ) &&
     processes.every(
-      (one) =>
-        !one.out && one.epoch === store.epoch && one.unbooked.length + one.unforgotten.length === 0 && !one.doubts,
+      (one, who) =>
+        one.dead ||
+        (!one.out &&
+          one.epoch === store.epoch &&
+          one.unbooked.length + one.unforgotten.length + one.drained.length === 0 &&
+          !one.doubts &&
+          !isBehind(state, who)),
     ) &&
     store.epoch === books.epoch &&
     books.lock < 0 &&
     store.records.every(
-      (record, of) => record === null || record.state === 'released' || partsOf(of, record).length === 0,
+      (record, of) =>
+        record === null ||
+        record.state === 'released' ||
+        (partsOf(of, record).length === 0 && !(record.state === 'held' && at(processes, REQUESTS[of]?.by ?? 0).dead)),
     )
   );
 }
 
 function judgeEnd(state: State): string | undefined {
   const { store, books, requests } = state;
-  for (const [of, { stage }] of requests.entries()) {
+  for (const [of, { stage, lost }] of requests.entries()) {
     const charged = Object.values(at(books.entries, of)).reduce((all, cost) => all + cost, 0);
-    const wanted = stage === 'settled' ? costOf(of) : 0;
-    if (charged !== wanted) return `${of} is ${stage}, and was charged ${charged}`;
+    const wanted: Record<string, number[]> = {
+      settled: [costOf(of)],
+      'gone held': [amountOf(of)],
+      'gone settling': [costOf(of), amountOf(of)],
+      'gone releasing': [0, amountOf(of)],
+    };
+    const isRight = lost ? charged >= 0 && charged <= amountOf(of) : (wanted[stage] ?? [0]).includes(charged);
+    if (!isRight) return `${of} is ${stage}, and was charged ${charged}`;
   }
   if (!store.loaded) return undefined;
   const sums = sumsOf(state);
   for (const scope of LIMITS.keys()) {
     if (at(store.held, scope) !== heldIn(state)[scope]) return `scope ${scope} holds what nobody has`;
     if (store.records.some((record) => record?.state === 'held')) return 'something is held for ever';
-    if (at(store.spent, scope) !== sums[scope])
+    if (at(store.spent, scope) !== sums[scope] && !isTwiceOfDead(state, scope))
       return `scope ${scope} shows ${store.spent[scope]}, its entries ${sums[scope]}`;
   }
   return undefined;

@@ -1,14 +1,20 @@
-import { expect, test } from 'vitest';
-import { createMemoryStore } from '#adapters/memory/store.ts';
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createManualTime } from '#adapters/memory/time.ts';
+import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
+import { openRedis, type RedisConnection } from '#adapters/redis/tcp.ts';
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Store, StoreCall } from '#core/ports/store.ts';
+import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import {
   type Adversity,
   type Edge,
   initial,
   isQuiet,
   judge,
+  keyOf,
   LIMITS,
   next,
   partsOf,
@@ -16,6 +22,7 @@ import {
   type State,
   type StoreStep,
 } from './interleavings.ts';
+import { createForgetfulStore } from './schedules/parts.ts';
 
 interface Place {
   readonly state: State;
@@ -26,14 +33,14 @@ interface Place {
 /** Every state that can be reached; throws with the whole story where one is wrong, or leads nowhere. */
 function explore(left: Adversity): Map<string, Place> {
   const start = initial(left);
-  const places = new Map<string, Place>([[JSON.stringify(start), { state: start, from: undefined, edge: undefined }]]);
+  const places = new Map<string, Place>([[keyOf(start), { state: start, from: undefined, edge: undefined }]]);
   for (const [key, { state }] of places) {
     const edges = next(state);
     if (edges.length === 0 && !isQuiet(state)) throw new Error(`nothing goes on after\n${storyOf(places, key)}`);
     for (const edge of edges) {
-      const to = JSON.stringify(edge.to);
+      const to = keyOf(edge.to);
       const known = places.has(to);
-      if (places.size > 400_000) throw new Error('there are more states than can be tried');
+      if (places.size > 2_000_000) throw new Error('there are more states than can be tried');
       if (!known) places.set(to, { state: edge.to, from: key, edge });
       const wrong = edge.wrong ?? (known ? undefined : judge(edge.to));
       if (wrong !== undefined) throw new Error(`${wrong}:\n${storyOf(places, key)}\n${edge.name}`);
@@ -52,7 +59,20 @@ const storyOf = (places: ReadonlyMap<string, Place>, key: string): string =>
     .map(({ name }) => name)
     .join('\n');
 
+/** A store that can be led: its clock, and what may befall it. */
+interface StoreOfWalk {
+  readonly store: Store;
+  readonly now: () => number;
+  advance(millis: number): Promise<void>;
+  wipe(): Promise<void>;
+  save(): Promise<void>;
+  restore(): Promise<void>;
+}
+
+const missing = whyNoRedis();
+const PATIENCE = 1_800_000;
 const DAY = 86_400_000;
+const LEASE = 60_000;
 const nothing = { settles: [], releases: [], renewals: [], loads: [], holds: [] };
 const idOf = (of: number): string => `request-${of}`;
 const nameOf = (text: string) => {
@@ -61,16 +81,15 @@ const nameOf = (text: string) => {
 };
 
 /** The real store, led along the same way. */
-function realStore() {
-  const { clock, advance } = createManualTime();
-  const window = { start: clock.now() - DAY, end: clock.now() + 100 * DAY };
+function walk({ store, ...world }: StoreOfWalk) {
+  const { now } = world;
+  const window = { start: now() - DAY, end: now() + 100 * DAY };
   const counters = LIMITS.map((limit, scope) => ({ scopeId: `scope-${scope}`, window, limit: BigInt(limit) }));
   const countersOf = (of: number) => (REQUESTS[of]?.scopes ?? []).flatMap((scope) => counters[scope] ?? []);
   const chargesOf = (of: number) => countersOf(of).map(({ scopeId }) => ({ scopeId, window }));
   const noteOf = (of: number) => ({ charges: chargesOf(of), model: '', identifier: '' });
-  let store: Store = createMemoryStore({ clock });
   // Each renewal outlives the one before, so that one lease can end alone.
-  let lease = 1000;
+  let lease = LEASE;
   const call = async (epoch: number, part: Partial<StoreCall>) => {
     const reply = await store.call({ ...nothing, epoch, ...part });
     if (reply.outcome !== 'done') throw new Error('another epoch');
@@ -79,13 +98,8 @@ function realStore() {
   const hold = (of: number) => {
     const amount = BigInt(REQUESTS[of]?.amount ?? 0);
     return {
-      id: idOf(of),
-      amount,
-      least: amount,
-      counters: countersOf(of),
-      note: noteOf(of),
-      deadline: clock.now() + DAY,
-      lease: DAY,
+      ...{ id: idOf(of), amount, least: amount, counters: countersOf(of), note: noteOf(of) },
+      ...{ deadline: now() + DAY, lease: LEASE },
     };
   };
   const settlement = (of: number, counted: boolean) => {
@@ -120,13 +134,13 @@ function realStore() {
           const { id, note } = hold(of);
           const amount = BigInt(step.amounts[at] ?? 0);
           const more = charged === undefined ? {} : { charged: BigInt(charged) };
-          return { id, amount, note, at: clock.now(), lease: DAY, ...more };
+          return { id, amount, note, at: now(), lease: LEASE, ...more };
         });
         await call(step.epoch, { registers });
         return undefined;
       }
       case 'adjust': {
-        const deadline = clock.now() + DAY;
+        const deadline = now() + DAY;
         await call(step.epoch, {
           adjusts: counters.map(({ scopeId }, at) => ({ scopeId, window, by: BigInt(step.by[at] ?? 0), deadline })),
         });
@@ -139,7 +153,13 @@ function realStore() {
         await store.begin(step.epoch);
         return undefined;
       case 'wipe':
-        store = createMemoryStore({ clock, epoch: 0 });
+        await world.wipe();
+        return undefined;
+      case 'save':
+        await world.save();
+        return undefined;
+      case 'restore':
+        await world.restore();
         return undefined;
     }
     return undefined;
@@ -147,14 +167,15 @@ function realStore() {
 
   /** Ends this lease alone. */
   const expire = async (of: number, epoch: number): Promise<void> => {
-    lease *= 2;
-    const others = REQUESTS.flatMap((_, other) => (other === of ? [] : [{ id: idOf(other), lease: 2 * DAY + lease }]));
+    const others = REQUESTS.flatMap((_, other) => (other === of ? [] : [{ id: idOf(other), lease: 3 * lease }]));
     await call(epoch, { renewals: others });
-    await advance(DAY + 1);
+    await world.advance(2 * lease);
+    lease *= 4;
     await call(epoch, {});
   };
   return {
     async follow(path: ReadonlyArray<Edge>): Promise<void> {
+      await store.begin(1);
       for (const { steps, to } of path) {
         for (const step of steps) {
           if (step.call === 'expire') await expire(step.of, to.store.epoch);
@@ -185,32 +206,110 @@ const seenIn = ({ store }: State) =>
       .sort(),
   }));
 
-test.each<Adversity>([
-  { lost: 2, expired: 0, wiped: 0, slept: 0 },
-  { lost: 1, expired: 1, wiped: 0, slept: 0 },
-  { lost: 1, expired: 0, wiped: 1, slept: 0 },
-  { lost: 0, expired: 1, wiped: 1, slept: 0 },
-  { lost: 0, expired: 0, wiped: 1, slept: 1 },
-])(
-  'whatever comes in whatever order (%o), no limit is exceeded, nothing is charged twice or lost, nobody is refused for nothing, and all headroom returns',
-  async (left) => {
-    const places = explore(left);
-    const keys = [...places.keys()];
-    const quiet = [...places.values()].filter(({ state }) => isQuiet(state));
-    expect(quiet.length).toBeGreaterThan(10);
-    // The real store goes the same way, at a sample of all ends.
-    const every = Math.max(1, Math.floor(keys.length / 500));
-    for (let at = 0; at < keys.length; at += every) {
-      const key = keys[at] ?? '';
-      const real = realStore();
-      const path = pathTo(places, key);
-      await real.follow(path).catch((error) => {
-        throw new Error(`${error.message}:\n${storyOf(places, key)}`);
-      });
-      const { state } = places.get(key) ?? {};
-      if (state !== undefined && state.store.epoch > 0)
-        expect([storyOf(places, key), await real.see()]).toEqual([storyOf(places, key), seenIn(state)]);
-    }
-  },
-  120_000,
-);
+const NOTHING: Adversity = { lost: 0, expired: 0, wiped: 0, slept: 0, restored: 0, died: 0 };
+const USUAL: ReadonlyArray<Partial<Adversity>> = [
+  { lost: 2 },
+  { lost: 1, expired: 1 },
+  { lost: 1, wiped: 1 },
+  { expired: 1, wiped: 1 },
+  { wiped: 1, slept: 1 },
+  { restored: 1 },
+  { died: 1, wiped: 1 },
+  { died: 1, expired: 1 },
+];
+/** FAULT_STATES=all tries these too: some minutes, and gigabytes. */
+const LARGE: ReadonlyArray<Partial<Adversity>> = [{ died: 1, wiped: 1, expired: 1 }];
+const TRIED = process.env.FAULT_STATES === 'all' ? [...USUAL, ...LARGE] : USUAL;
+
+const memory = async (): Promise<StoreOfWalk> => {
+  const { clock, advance } = createManualTime();
+  const { store, ...forgetful } = createForgetfulStore(clock.now);
+  let saved = 0;
+  return {
+    ...{ store, now: clock.now, advance, wipe: async () => forgetful.wipe() },
+    async save() {
+      saved = forgetful.steps();
+    },
+    async restore() {
+      if (forgetful.steps() > saved) forgetful.restore(forgetful.steps() - saved);
+    },
+  };
+};
+
+describe(`the model, and the real store in memory and in Redis${missing === undefined ? '' : ` (not in Redis: ${missing})`}`, () => {
+  let server: TestRedis;
+  let client: RedisConnection;
+  let raw: Redis;
+  beforeAll(async () => {
+    if (missing !== undefined) return;
+    server = await startRedis();
+    client = openRedis(server.connection, { log: createMemoryLog() });
+    raw = new Redis({ host: server.connection.host, port: server.connection.port, protocol: 2 });
+  });
+  afterAll(async () => {
+    raw?.disconnect();
+    await client?.close();
+    await server?.stop();
+  });
+
+  /** The same script with a clock that is set; a snapshot of its keys as Redis would write them. */
+  const redis = async (): Promise<StoreOfWalk> => {
+    const instanceUid = randomUUID();
+    let now = Date.UTC(2026, 0, 1);
+    let saved: ReadonlyArray<readonly [string, Buffer]> = [];
+    const keys = (): Promise<string[]> => raw.keys(`{${instanceUid}}:*`);
+    const drop = async (): Promise<void> => {
+      for (const key of await keys()) await raw.del(key);
+    };
+    const evaluate: Evaluate = (script, key, words) => {
+      const set = script.replace("redis.call('TIME')", '{ ARGV[#ARGV - 1], ARGV[#ARGV] }');
+      if (set === script) throw new Error('the script asks for the time in other words');
+      return client.evaluate(set, key, [...words, `${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`]);
+    };
+    return {
+      ...{ store: createRedisStore({ evaluate, instanceUid }), now: () => now, wipe: drop },
+      async advance(millis) {
+        now += millis;
+      },
+      async save() {
+        saved = await Promise.all((await keys()).map(async (key) => [key, await raw.dumpBuffer(key)] as const));
+      },
+      async restore() {
+        await drop();
+        for (const [key, bytes] of saved) await raw.restore(key, 0, bytes);
+      },
+    };
+  };
+
+  test.each(TRIED)(
+    'whatever comes in whatever order (%o), no limit is exceeded, nothing is charged twice or lost, nobody is refused for nothing, and all headroom returns',
+    async (left) => {
+      const places = explore({ ...NOTHING, ...left });
+      const quiet = [...places.values()].filter(({ state }) => isQuiet(state));
+      expect(quiet.length).toBeGreaterThan(10);
+      await goTheSameWay(places, memory, 200);
+      if (missing === undefined) await goTheSameWay(places, redis, 40);
+    },
+    PATIENCE,
+  );
+});
+
+/** The real store is led to a sample of all places, and shows there what the model does. */
+async function goTheSameWay(
+  places: ReadonlyMap<string, Place>,
+  make: () => Promise<StoreOfWalk>,
+  count: number,
+): Promise<void> {
+  const keys = [...places.keys()];
+  const every = Math.max(1, Math.floor(keys.length / count));
+  for (let at = 0; at < keys.length; at += every) {
+    const key = keys[at] ?? '';
+    const real = walk(await make());
+    await real.follow(pathTo(places, key)).catch((error) => {
+      throw new Error(`${error.message}:\n${storyOf(places, key)}`);
+    });
+    const { state } = places.get(key) ?? {};
+    if (state !== undefined && state.store.epoch > 0)
+      expect([storyOf(places, key), await real.see()]).toEqual([storyOf(places, key), seenIn(state)]);
+  }
+}
