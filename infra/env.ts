@@ -137,7 +137,9 @@ const traces = {
   ),
   OTEL_TRACES_SAMPLER_ARG: withDefault(share, '1', 'The share of `traceidratio`.'),
 };
-export type TracesEnvironment = ValuesOf<{ variables: typeof traces }>;
+/** All that the local stack reads of its environment. */
+export const TracesEnvironment = { variables: traces };
+export type TracesEnvironment = ValuesOf<typeof TracesEnvironment>;
 
 export const AdmissionEnvironment = {
   variables: {

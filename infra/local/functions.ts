@@ -10,10 +10,12 @@ import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
+import { readEnvironment, TracesEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { RELEASE_IMAGE } from '../release.ts';
 import { type Connection, type Served, serve } from '../serve.ts';
 import { createTending } from '../tending.ts';
+import { openTraces } from '../traces.ts';
 import type { Accounts } from './accounts.ts';
 import type { Certificates } from './certificates.ts';
 import { createGateways, type Gateways } from './gateways.ts';
@@ -45,12 +47,16 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
   const { state, cluster, accounts, certificates, log } = deps;
   const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
   const node = nodeDependencies();
+  const traces = await openOwnTraces(log);
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
 
   const metrics = createMetrics();
   const folder = state.path('outbox');
   const upstream = createUpstream();
-  const gateways = createGateways({ ...node, cluster, openDatabase, folder, upstream, log, metrics });
+  const gateways = createGateways({
+    ...{ ...node, ...traces.gateway },
+    ...{ cluster, openDatabase, folder, upstream, log, metrics },
+  });
   const gateway = await listen(gatewayServer(gateways, metrics), deps.gatewayPort);
 
   const { clear } = createTending({ open: openStore, ...node, log, metrics });
@@ -62,12 +68,20 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     manyProcesses: false,
   };
   const reconcile = await listen(
-    createReconcile({ ...node, cluster: accounts.reconcile, backends, platform, log, metrics: createMetrics() }),
+    createReconcile({
+      ...node,
+      ...traces.reconcile,
+      cluster: accounts.reconcile,
+      backends,
+      platform,
+      log,
+      metrics: createMetrics(),
+    }),
     await portOf(state, 'reconcile'),
   );
 
   const admission = await listen(
-    createAdmission({ ...node, cluster: accounts.admission, own, log, metrics: createMetrics() }),
+    createAdmission({ ...node, ...traces.admission, cluster: accounts.admission, own, log, metrics: createMetrics() }),
     await portOf(state, 'admission'),
     { cert: certificates.cert, key: certificates.key },
   );
@@ -77,8 +91,19 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     await gateways.close();
     await backends.close();
     await upstream.close();
+    await Promise.all(Object.values(traces).map(({ tracer }) => tracer?.close()));
   };
   return { gateway, reconcile, admission, gateways, close };
+}
+
+/** Each function under its own name, as everywhere. */
+async function openOwnTraces(log: Log) {
+  const environment = readEnvironment(TracesEnvironment, process.env);
+  const open = async (name: string) => {
+    const tracer = await openTraces(environment, name, log);
+    return tracer === undefined ? {} : { tracer };
+  };
+  return { admission: await open('admission'), reconcile: await open('reconcile'), gateway: await open('gateway') };
 }
 
 interface App {

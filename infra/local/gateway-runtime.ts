@@ -9,6 +9,7 @@ import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.t
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Upstream } from '#core/ports/serving.ts';
+import type { Tracer } from '#core/ports/tracer.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { Connection } from '../serve.ts';
@@ -27,6 +28,7 @@ export interface RuntimeDependencies {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly tracer?: Tracer;
 }
 
 /** What an instance's gateway is made from; with another of these it goes on serving, only another `connection` or `store` makes a new one. */
@@ -81,6 +83,7 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
     timer,
     log,
     metrics,
+    ...(deps.tracer === undefined ? {} : { tracer: deps.tracer }),
   });
   return {
     connection: first.connection,
