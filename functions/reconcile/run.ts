@@ -197,8 +197,12 @@ async function foreseePart(look: Look, part: Objects, all: Objects): Promise<Rea
     const { actions: todo, ...rest } = plan(world, now, deps.hash, (action) => isWorthTrying(action, tries));
     held = rest.held;
     for (const action of todo) countTry(action, tries);
-    if (todo.length === 0) break;
-    rows.push(...todo.map(toLine));
+    if (todo.length === 0) {
+      const turn = await takeTurn({ ...look, sweep: false, count: all.keys.size }, world.keys);
+      if (turn.size === 0 || deps.clock.now() - now >= TURNS) break;
+      pass = -1;
+    }
+    for (const action of todo) rows.push(toLine(action));
     for (const action of todo) learn(world, foresee(action, world, now));
   }
   return [...rows, ...held.map(toHeldLine)];
