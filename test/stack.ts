@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Endpoints } from '../infra/local/stack.ts';
+import { openWitness } from './witness.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -21,7 +22,7 @@ export interface TestStack {
   printed(): string;
   /** The stock `kubectl` against this stack. */
   kubectl(args: ReadonlyArray<string>, stdin?: string): Promise<Finished>;
-  /** SIGTERM; answers the exit code. */
+  /** Fails where a key or password was shown; then SIGTERM; answers the exit code. */
   stop(): Promise<number>;
   /** SIGKILL to the process alone, as the kernel does it. */
   kill(): Promise<void>;
@@ -60,21 +61,51 @@ export async function startTestStack(
   const kubectl = (words: ReadonlyArray<string>, stdin?: string) =>
     run('kubectl', words, { KUBECONFIG: endpoints.kubeconfig }, stdin);
   const ended = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? -1)));
+  const witness = await openWitness(endpoints.kubeconfig);
+  const log = () => readFileSync(join(folder, 'stack.log'), 'utf8');
+  const mustBeSilent = (shown: ReadonlyArray<string>) => {
+    const first = shown.map((value) => `${value.slice(0, 6)}…`);
+    if (first.length > 0) throw new Error(`keys or passwords of Secrets are shown: ${first.join(', ')}`);
+  };
   return {
     folder,
     endpoints,
     printed: () => printed,
     kubectl,
     stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        const said = [printed, log(), ...(await askedOf(endpoints))];
+        mustBeSilent(await witness.search(said).catch(() => witness.searchTexts(said)));
+      }
       child.kill('SIGTERM');
-      return ended;
+      const code = await ended;
+      await witness.stop();
+      mustBeSilent(witness.searchTexts([printed, log()]));
+      return code;
     },
     kill: async () => {
       child.kill('SIGKILL');
       await ended;
+      await witness.stop();
+      mustBeSilent(witness.searchTexts([printed, log()]));
     },
     again: (more = args) => startTestStack(more, folder),
   };
+}
+
+/** What the functions say to whoever asks: plans, as people and as programs read them, and metrics. What is down says nothing. */
+async function askedOf({ reconcile, gateway, admission }: Endpoints): Promise<ReadonlyArray<string>> {
+  const ask = async (url: string, init: RequestInit = {}) =>
+    (await fetch(url, { ...init, signal: AbortSignal.timeout(10_000) })).text();
+  const plan = `${reconcile}?dry-run=true`;
+  const answers = await Promise.allSettled([
+    ask(plan, { method: 'POST' }),
+    ask(plan, { method: 'POST', headers: { accept: 'text/plain' } }),
+    ask(new URL('/metrics', reconcile).href),
+    ask(new URL('/metrics', gateway).href),
+    run('curl', ['-sk', new URL('/metrics', admission).href]).then(({ stdout }) => stdout),
+  ]);
+  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
 }
 
 /** The program alone, run to its end: for what it says when it will not start. */

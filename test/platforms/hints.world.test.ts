@@ -17,7 +17,8 @@ import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { eventually, run, temporaryFolder } from '../stack.ts';
-import { type NodeProcess, startNode } from './node-process.ts';
+import { openWitness, type Witness } from '../witness.ts';
+import { allPrinted, type NodeProcess, startNode } from './node-process.ts';
 import { apply, applyKinds, sampleFor } from './world.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
@@ -37,12 +38,15 @@ describe.skipIf(why !== undefined)(`hints on Knative${why === undefined ? '' : `
   let postgres: TestPostgres;
   let reconcile: NodeProcess;
   let admission: NodeProcess;
+  let witness: Witness;
   const closing: Array<() => Promise<unknown>> = [];
 
   beforeAll(async () => {
     [kubeconfig, postgres] = await Promise.all([script('start.sh', state), startPostgres()]);
     await script('start-nodes.sh', state);
     await script('start-knative.sh', state);
+    witness = await openWitness(kubeconfig);
+    closing.push(witness.stop);
     const transport = await createKubeconfigTransport(kubeconfig);
     closing.push(transport.close);
     cluster = createCluster({ request: transport.request });
@@ -191,5 +195,8 @@ describe.skipIf(why !== undefined)(`hints on Knative${why === undefined ? '' : `
     // With nobody there a deletion is not held up, and nothing else gets in.
     expect(await admission.stop()).toBe(0);
     await kubectl('-n', 'default', 'delete', 'vk', 'example-service', '--wait=false');
+    expect(witness.values.size).toBeGreaterThanOrEqual(3);
+    const said = [...allPrinted(), await (await fetch(`${reconcile.url}?dry-run=true`, { method: 'POST' })).text()];
+    expect(await witness.search(said), 'keys and passwords that are shown').toEqual([]);
   });
 });

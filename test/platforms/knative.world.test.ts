@@ -220,6 +220,10 @@ describe.skipIf(why !== undefined)(`Knative${why === undefined ? '' : ` (skipped
       expect((await live()).metadata).toMatchObject(theirs);
     });
 
+    test('no key and no password is in what Knative and reconcile made', async () => {
+      expect(await bed.shown()).toEqual([]);
+    });
+
     test('what the webhook refuses is told in its words, and is mended by the next edit', async () => {
       await edit({ podAnnotations: { 'autoscaling.knative.dev/target': 'many' } });
       expect((await bed.sweep()).failed).toEqual({ ApplyWorkload: 1 });

@@ -13,8 +13,9 @@ import { resourceOf } from '../../infra/local/manifests.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { eventually, run, temporaryFolder } from '../stack.ts';
+import { openWitness, type Witness } from '../witness.ts';
 import { deskIn, documented, type } from './documented.ts';
-import { type NodeProcess, runNode, startNode } from './node-process.ts';
+import { allPrinted, type NodeProcess, runNode, startNode } from './node-process.ts';
 import { documentsOf, sampleFor } from './world.ts';
 
 const why = whyNoControlPlane();
@@ -28,11 +29,14 @@ describe.skipIf(why !== undefined)(`plain Kubernetes${why === undefined ? '' : `
   let cluster: Cluster;
   let folder: string;
   let sample: ReadonlyArray<KubeObject>;
+  let witness: Witness;
   const closing: Array<() => Promise<unknown>> = [];
 
   beforeAll(async () => {
     folder = temporaryFolder();
     [server, postgres] = await Promise.all([startControlPlane(), startPostgres()]);
+    witness = await openWitness(server.kubeconfig);
+    closing.push(witness.stop);
     const transport = await createKubeconfigTransport(server.kubeconfig);
     closing.push(transport.close);
     cluster = createCluster({ request: transport.request });
@@ -180,6 +184,8 @@ describe.skipIf(why !== undefined)(`plain Kubernetes${why === undefined ? '' : `
       expect((await sweep()).failed).toEqual({});
       expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
       expect(await statusOf('VirtualKey', 'alice')).toMatchObject({ isActive: true });
+      expect(witness.values.size).toBeGreaterThanOrEqual(4);
+      expect(await witness.search(allPrinted()), 'keys and passwords that are shown').toEqual([]);
       const instance = await statusOf('GatewayInstance', 'sample');
       const map = await cluster.get(RESOURCES.configMaps, 'default', `sample-${instance?.snapshotHash}`);
       expect(map).toMatchObject({ immutable: true });
@@ -206,6 +212,7 @@ describe.skipIf(why !== undefined)(`plain Kubernetes${why === undefined ? '' : `
       expect(await kubectl(['get', 'gateway', '-A', '-o', 'name'])).toBe('');
       const left = await kubectl(['get', 'secrets', '-l', 'gateway-operator.dev/managed=true', '-o', 'name']);
       expect(left).toBe('');
+      expect(await witness.search(allPrinted()), 'keys and passwords that are shown').toEqual([]);
     });
   });
 });

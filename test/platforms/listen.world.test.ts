@@ -20,6 +20,7 @@ import { quantile } from '../bench/hints/keys.ts';
 import { startControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { startPostgres } from '../postgres.ts';
 import { eventually, run, temporaryFolder } from '../stack.ts';
+import { openWitness, type Witness } from '../witness.ts';
 import { apply, applyKinds, sampleFor, startWorld } from './world.ts';
 
 /** How long keys are applied (`LISTEN_TEST_SECONDS=180` for three minutes); the CronJob's minute is so many seconds here. */
@@ -46,6 +47,7 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
   let request: KubeTransport;
   let cluster: Cluster;
   let bundle: string;
+  let witness: Witness;
   const closing: Array<() => Promise<unknown>> = [];
   const processes: Run[] = [];
 
@@ -61,6 +63,8 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
     request = transport.request;
     cluster = createCluster({ request });
     await applyKinds(cluster);
+    witness = await openWitness(ground.kubeconfig);
+    closing.unshift(witness.stop);
     const sample = sampleFor(ground.database, 'http://127.0.0.1:9');
     await apply(
       cluster,
@@ -68,7 +72,9 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
     );
   });
   afterEach(async () => {
+    const said = processes.map(({ printed }) => printed());
     for (const child of processes.splice(0)) await child.kill();
+    if (why === undefined) expect(await witness.search(said), 'keys and passwords that are shown').toEqual([]);
   });
   afterAll(async () => {
     for (const close of closing) await close();

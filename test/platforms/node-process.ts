@@ -46,8 +46,13 @@ function launch(bundle: string, args: readonly string[], environment: Environmen
   return spawn(process.execPath, [bundle, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
+/** Everything that processes of this test file have printed. */
+export const allPrinted = (): ReadonlyArray<string> => printed.flatMap(({ stdout, stderr }) => [stdout, stderr]);
+const printed: Array<{ readonly stdout: string; readonly stderr: string }> = [];
+
 function collect(child: ChildProcess) {
   const texts = { stdout: '', stderr: '' };
+  printed.push(texts);
   for (const name of ['stdout', 'stderr'] as const) {
     child[name]?.on('data', (chunk) => {
       texts[name] += chunk;

@@ -293,8 +293,10 @@ describe.skipIf(skip !== undefined)(
 
     test('may do everything that a run does', async () => {
       expect(await walkWorkloads()).toEqual([]);
+      expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
       await clear();
       expect(await walk()).toEqual([]);
+      expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
       for (const kind of kinds) expect(await admin.list(kind)).toEqual([]);
       await clear();
     });

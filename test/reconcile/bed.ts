@@ -19,7 +19,8 @@ import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { noting, searchAfterTest } from './silence.ts';
+import { openObjects } from '../open-objects.ts';
+import { findShown, noting, searchAfterTest, toOpenText } from './silence.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
@@ -80,8 +81,10 @@ export interface Bed {
   spend(alias: string, dollars: string, model?: string): Promise<void>;
   /** Reasons of the events about an object, in the order of their creation. */
   events(name: string): ReadonlyArray<string>;
-  /** Writes to the cluster so far. */
+  /** Writes to the cluster in memory so far. */
   writes(): number;
+  /** Of all keys and passwords that were in Secrets so far, those that its cluster, its reports, plans, logs or metrics show. */
+  shown(): Promise<ReadonlyArray<string>>;
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
@@ -107,7 +110,8 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
   const serves = ({ group }: Resource) => group !== 'serving.knative.dev' || bed.knative;
   const memory = noting(createMemoryCluster({ clock, ids, serves }), values);
   const seen = through?.(memory) ?? memory;
-  const cluster: Cluster = clusters?.ours ?? seen;
+  const cluster: Cluster = clusters === undefined ? seen : noting(clusters.ours, values);
+  const reconciles = clusters === undefined ? seen : noting(clusters.reconciles, values);
   const log = createMemoryLog();
   const metrics = createMetrics();
   const databases = new Map<string, Database>();
@@ -144,7 +148,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
   let seed = 0;
   const makeApp = () =>
     createReconcile({
-      cluster: clusters?.reconciles ?? seen,
+      cluster: reconciles,
       backends,
       platform: {
         servedAt: (instance) =>
@@ -173,7 +177,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
 
   const answered: string[] = [];
   const said = () => JSON.stringify([answered, log.lines]);
-  searchAfterTest({ values, said, objects: () => memory.objects() });
+  searchAfterTest({ values, said, objects: () => memory.objects(), lasts: clusters !== undefined });
   const post = async (init: RequestInit = {}, query = ''): Promise<unknown> => {
     const answer = await app.request(`/${query}`, { method: 'POST', ...init });
     if (answer.status !== 200) throw new Error(`reconcile answered ${answer.status}: ${await answer.text()}`);
@@ -293,6 +297,14 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
         .filter(({ involvedObject }) => (involvedObject as { name: string }).name === name)
         .sort((a, b) => Number(a.metadata.resourceVersion) - Number(b.metadata.resourceVersion))
         .map(({ reason }) => String(reason)),
+    shown: async () => {
+      for (const accept of ['application/json', 'text/plain']) {
+        const plan = await app.request('/?dry-run=true', { method: 'POST', headers: { accept } });
+        answered.push(await plan.text());
+      }
+      const objects = clusters === undefined ? memory.objects() : await openObjects(clusters.ours);
+      return findShown(values, `${said()}\n${metrics.render()}\n${toOpenText(objects)}`);
+    },
     writes: () => memory.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length,
   };
   return bed;

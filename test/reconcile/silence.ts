@@ -9,6 +9,8 @@ export interface Witness {
   /** Reports, plans, logs: whatever people get to see, as text. */
   said(): string;
   objects(): ReadonlyArray<KubeObject>;
+  /** It stands on a cluster that many tests share: what it says is searched after each. */
+  readonly lasts: boolean;
 }
 
 const beds: Witness[] = [];
@@ -19,7 +21,11 @@ export function searchAfterTest(bed: Witness): void {
 }
 
 /** What the beds since the last call have shown of their own secrets. */
-export const takeShown = (): ReadonlyArray<string> => beds.splice(0).flatMap(shownBy);
+export function takeShown(): ReadonlyArray<string> {
+  const all = beds.splice(0);
+  beds.push(...all.filter(({ lasts }) => lasts));
+  return all.flatMap(shownBy);
+}
 
 /** Shorter ones are found in words. */
 const SHORTEST = 8;
@@ -40,7 +46,8 @@ export function noting<T extends object>(cluster: T, values: Set<string>): T {
   });
 }
 
-function valuesIn(argument: unknown): string[] {
+/** What must not be shown of a Secret, or of a patch of one. */
+export function valuesIn(argument: unknown): string[] {
   const { data } = (argument ?? {}) as { data?: Readonly<Record<string, unknown>> };
   return Object.entries(data ?? {}).flatMap(([entry, encoded]) => {
     if (!SECRET_ENTRY.test(entry) || typeof encoded !== 'string') return [];
@@ -50,13 +57,22 @@ function valuesIn(argument: unknown): string[] {
 }
 
 /** The one place that may show a key is the `keyValue` of its own status. */
-function shownBy({ values, said, objects }: Witness): string[] {
-  const open = objects()
+export function toOpenText(objects: ReadonlyArray<KubeObject>): string {
+  const open = objects
     .filter(({ kind }) => kind !== 'Secret')
-    .map((object) => ({ ...object, status: { ...(object.status as object | undefined), keyValue: undefined } }));
-  const text = `${said()}\n${JSON.stringify(open)}`;
-  // There may be hundreds of minted keys: those are looked up among what looks like one.
+    .map((object) => {
+      const { keyValue: _, ...status } = (object.status ?? {}) as Record<string, unknown>;
+      return object.kind === 'VirtualKey' ? { ...object, status } : object;
+    });
+  return JSON.stringify(open);
+}
+
+/** There may be hundreds of minted keys: those are looked up among what looks like one. */
+export function findShown(values: ReadonlySet<string>, text: string): string[] {
   const keys = new Set(text.match(/sk-[0-9A-Za-z]{49}/g));
   const isShown = (value: string) => (/^sk-[0-9A-Za-z]{49}$/.test(value) ? keys.has(value) : text.includes(value));
   return [...values].filter(isShown);
 }
+
+const shownBy = ({ values, said, objects }: Witness): string[] =>
+  findShown(values, `${said()}\n${toOpenText(objects())}`);

@@ -131,6 +131,11 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     expect(await sweep()).not.toHaveProperty('ApplyWorkload');
   });
 
+  test('no key and no password is in what the cluster has, but in Secrets and in the status of its own key', async () => {
+    expect(await bed.value('chat-key')).toMatch(/^sk-/);
+    expect(await bed.shown()).toEqual([]);
+  });
+
   test('a Deployment that was replaced by one of somebody else is not written to', async () => {
     const { cluster } = open();
     const found = await live('Deployment');

@@ -1,0 +1,23 @@
+// What does a cluster show to whoever may read everything but Secrets?
+import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import { kinds } from '#crds/kinds.ts';
+import { PARTS } from '../functions/reconcile/workload/parts.ts';
+import { LEASES } from '../infra/kubernetes/lease.ts';
+import { resourceOf } from '../infra/local/manifests.ts';
+
+/** What ours write, and what others make because of it. */
+const OPEN: ReadonlyArray<Resource> = [
+  ...kinds,
+  ...Object.values(RESOURCES).filter(({ kind }) => kind !== 'Secret'),
+  ...Object.values(PARTS),
+  { group: '', version: 'v1', plural: 'pods', kind: 'Pod' },
+  { group: 'apps', version: 'v1', plural: 'replicasets', kind: 'ReplicaSet' },
+  LEASES,
+  ...['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration', 'ServiceAccount'].map(resourceOf),
+];
+
+/** Of every kind that the cluster serves. */
+export async function openObjects(cluster: Cluster): Promise<ReadonlyArray<KubeObject>> {
+  const lists = OPEN.map(async (resource) => ((await cluster.serves(resource)) ? cluster.list(resource) : []));
+  return (await Promise.all(lists)).flat();
+}

@@ -1,0 +1,54 @@
+// Is any key or password that was ever in a Secret of a cluster shown by what runs on it: in its objects, or in what processes said?
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import { watch } from '#adapters/kubernetes/watch.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { openObjects } from './open-objects.ts';
+import { findShown, toOpenText, valuesIn } from './reconcile/silence.ts';
+
+export interface Witness {
+  /** Every key and password that was in a Secret since it began. */
+  readonly values: ReadonlySet<string>;
+  /** Those that stand in these texts, or in an object as the API server has it; the status of its own key may show one. */
+  search(said: ReadonlyArray<string>): Promise<ReadonlyArray<string>>;
+  /** The same of texts alone: for a cluster that is gone. */
+  searchTexts(said: ReadonlyArray<string>): ReadonlyArray<string>;
+  stop(): Promise<void>;
+}
+
+/** As an administrator. From now on it sees every version of every Secret. */
+export async function openWitness(kubeconfig: string): Promise<Witness> {
+  const { request, close } = await createKubeconfigTransport(kubeconfig);
+  const cluster = createCluster({ request });
+  const values = new Set<string>();
+  const note = (secret: KubeObject) => {
+    for (const value of valuesIn(secret)) values.add(value);
+  };
+  const over = new AbortController();
+  const begun = Promise.withResolvers<void>();
+  const watching = watch(request, {
+    resource: RESOURCES.secrets,
+    signal: over.signal,
+    onStart: begun.resolve,
+    onEvent: ({ object }) => note(object),
+  });
+  await begun.promise;
+  const lookAgain = async () => {
+    for (const secret of await cluster.list(RESOURCES.secrets)) note(secret);
+  };
+  await lookAgain();
+  const searchTexts = (said: ReadonlyArray<string>) => findShown(values, said.join('\n'));
+  return {
+    values,
+    search: async (said) => {
+      await lookAgain();
+      return searchTexts([...said, toOpenText(await openObjects(cluster))]);
+    },
+    searchTexts,
+    stop: async () => {
+      over.abort();
+      await watching;
+      await close();
+    },
+  };
+}

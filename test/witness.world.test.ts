@@ -1,0 +1,72 @@
+// Is a key or password that is shown found, wherever a real cluster or a process on it shows it?
+import { execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { whyNoControlPlane } from './control-plane.ts';
+import { startCluster } from './embedded-plane.ts';
+import { eventually } from './stack.ts';
+import { openWitness, type Witness } from './witness.ts';
+
+const MINTED = 'sk-'.padEnd(52, 'a');
+const NEXT = 'sk-'.padEnd(52, 'b');
+const PASSWORD = 'the-password-of-nobody';
+const encode = (text: string) => Buffer.from(text).toString('base64');
+
+let plane: Awaited<ReturnType<typeof startCluster>>;
+let witness: Witness;
+beforeAll(async () => {
+  plane = await startCluster(whyNoControlPlane() === undefined ? 'real' : 'embedded');
+  execFileSync('kubectl', ['apply', '-f', 'crds/manifests'], { env: { ...process.env, KUBECONFIG: plane.kubeconfig } });
+  const paths = () => plane.call('GET', '/apis/auth.gateway-operator.dev/v1alpha1/virtualkeys');
+  await eventually(paths, ({ code }) => code === 200);
+  witness = await openWitness(plane.kubeconfig);
+});
+afterAll(async () => {
+  await witness?.stop();
+  await plane?.stop();
+});
+
+const create = async (path: string, object: object) => expect((await plane.call('POST', path, object)).code).toBe(201);
+
+test('a key that a rotation has replaced long ago is found in a ConfigMap, a password in what a process said', async () => {
+  const secrets = '/api/v1/namespaces/default/secrets';
+  const metadata = { name: 'chat-key' };
+  await create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data: { key: encode(MINTED) } });
+  const data = { key: encode(NEXT), password: encode(PASSWORD) };
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  expect((await plane.call('PATCH', `${secrets}/chat-key`, { data }, merge)).code).toBe(200);
+  await eventually(
+    async () => witness.values,
+    (values) => [MINTED, NEXT, PASSWORD].every((value) => values.has(value)),
+  );
+  expect(await witness.search(['nothing of it'])).toEqual([]);
+
+  await create('/api/v1/namespaces/default/configmaps', {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'leak' },
+    data: { note: `it was ${MINTED}` },
+  });
+  expect(await witness.search(['nothing of it'])).toEqual([MINTED]);
+  expect([...(await witness.search([`connecting as gateway:${PASSWORD}@db`]))].sort()).toEqual(
+    [MINTED, PASSWORD].sort(),
+  );
+});
+
+test("only the status of a key may show a value: not its spec, and no other kind's status", async () => {
+  const connectionRef = { instanceRef: { name: 'main', namespace: 'default' } };
+  const keys = '/apis/auth.gateway-operator.dev/v1alpha1/namespaces/default';
+  const key = (spec: object) => ({
+    apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+    kind: 'VirtualKey',
+    metadata: { name: 'chat' },
+    spec: { keyAlias: 'chat', maxBudget: '1', budgetDuration: '30d', connectionRef, ...spec },
+  });
+  await create(`${keys}/virtualkeys`, key({}));
+  const merge = { 'content-type': 'application/merge-patch+json' };
+  const status = { status: { keyValue: NEXT } };
+  expect((await plane.call('PATCH', `${keys}/virtualkeys/chat/status`, status, merge)).code).toBe(200);
+  expect(await witness.search([])).toEqual([MINTED]);
+  const said = { metadata: { annotations: { note: NEXT } } };
+  expect((await plane.call('PATCH', `${keys}/virtualkeys/chat`, said, merge)).code).toBe(200);
+  expect([...(await witness.search([]))].sort()).toEqual([MINTED, NEXT].sort());
+});
