@@ -90,7 +90,9 @@ test('a model whose own budget is used up is refused by name, told in the status
   await patch({ modelMaxBudget: { 'sample-small': { maxBudget: '0', budgetDuration: '1d' } } });
   const refused = await until(({ status }) => status === 429);
   expect(refused.code).toBe('budget_exceeded');
-  expect(refused.message).toContain('The budget of model "sample-small" of key "example-service" is exceeded');
+  expect(refused.message).toContain(
+    'The budget of model "sample-small" of key "example-service" is 0 dollars per 1d: nothing may be spent',
+  );
   expect((await ask('sample-failover')).status).toBe(200);
   const path = '{.status.conditions[?(@.type=="ModelsReady")].message} {.status.isActive}';
   const status = () => ok('get', 'virtualkey', 'example-service', '-o', `jsonpath=${path}`);
