@@ -5,11 +5,16 @@ import { type Bed, gatewayInstances, RESOURCES, sha256 } from '../bed.ts';
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const MILLIS = /\b1[78]\d{11}\b/g;
 
+/** `all`: with the values that work on for a while beside the one that is published. */
+type Values = 'current' | 'all';
+
 /** Objects but their events, claims with their live values and policies, and whether each published key works. One line each. */
-export async function endOf(bed: Bed): Promise<ReadonlyArray<string>> {
+export async function endOf(bed: Bed, values: Values = 'current'): Promise<ReadonlyArray<string>> {
   const objects = bed.cluster.objects();
   const told = objects.filter(({ kind }) => kind !== 'Event').map(toLine);
-  const databases = await Promise.all(bed.cluster.objects(gatewayInstances).map((instance) => claimsOf(bed, instance)));
+  const databases = await Promise.all(
+    bed.cluster.objects(gatewayInstances).map((instance) => claimsOf(bed, instance, values)),
+  );
   const keys = await Promise.all(
     bed.cluster.objects(RESOURCES.secrets).flatMap(({ metadata, data }) => {
       const { key } = (data ?? {}) as { readonly key?: string };
@@ -48,11 +53,13 @@ function toLine({ kind, metadata, ...rest }: KubeObject): string {
   return `${kind} ${namespace}/${name} ${JSON.stringify(sorted(kept))}`;
 }
 
-async function claimsOf(bed: Bed, { metadata }: KubeObject): Promise<string[]> {
+async function claimsOf(bed: Bed, { metadata }: KubeObject, which: Values): Promise<string[]> {
   const claims = await bed.database().claims(metadata.uid ?? '');
   const scopes = new Map(claims.map(({ scopeId, kind, alias }) => [scopeId, `<${kind} ${alias}>`]));
   return claims.map(({ kind, alias, holder, values, policy }) => {
-    const live = values.map(({ hash, notAfter }) => (notAfter === undefined ? hash : `${hash} for a while`));
+    const live = values.flatMap(({ hash, notAfter }) =>
+      notAfter === undefined ? [hash] : which === 'all' ? [`${hash} for a while`] : [],
+    );
     // Of members of a policy, as of those of any JSON, PostgreSQL keeps no order.
     const named = JSON.stringify(policy ?? null).replaceAll(/[0-9a-f-]{36}/g, (id) => scopes.get(id) ?? id);
     const said = JSON.stringify(sorted(JSON.parse(named)));

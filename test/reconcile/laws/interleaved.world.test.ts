@@ -21,7 +21,7 @@ async function settle(bed: Bed): Promise<ReadonlyArray<string>> {
   bed.cluster.collectGarbage();
   bed.clock.pass(LATER);
   for (let run = 0; run < 2; run += 1) await bed.sweep();
-  return endOf(bed);
+  return endOf(bed, 'all');
 }
 const undisturbed = async (prepare: Prepare) => {
   const bed = await prepared(prepare);
