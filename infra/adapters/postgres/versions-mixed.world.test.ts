@@ -8,7 +8,9 @@ import type { ScopeWindow } from '#core/ports/policy.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
+import { migrate } from './migrate.ts';
 import { MIGRATIONS } from './migrations.ts';
+import { leastId } from './months.ts';
 import { recount } from './recount.ts';
 import { createSession, type Session } from './session.ts';
 import { bookBefore, recountBefore, VERSION_BEFORE } from './version-before.fixture.ts';
@@ -65,6 +67,39 @@ test('the statements that are kept are those before the last migration of the ta
   const written = /gateway_operator\.(entry|charge|sum|hour_sum|recount)\b/;
   const last = MIGRATIONS.findLast(({ sql }) => written.test(sql));
   expect(VERSION_BEFORE).toBe((last?.version ?? 0) - 1);
+});
+
+test('yesterday books while today migrates under it, and goes on: every entry counts once', async () => {
+  const fresh = await server.createDatabase();
+  const [older, newer] = [
+    createSession(fresh, { log: createMemoryLog() }),
+    createDatabase(fresh, { log: createMemoryLog() }),
+  ];
+  await migrate(
+    older,
+    MIGRATIONS.filter(({ version }) => version <= VERSION_BEFORE),
+  );
+  for (const table of ['entry', 'charge'])
+    await server.query(
+      fresh,
+      `create table gateway_operator.${table}_2026_11 partition of gateway_operator.${table}
+       for values from ('${leastId(Date.UTC(2026, 10, 1))}') to ('${leastId(Date.UTC(2026, 11, 1))}')`,
+    );
+  const entries = Array.from({ length: 400 }, (_, place) => entryOf({ cost: BigInt(place) }));
+  let booked = 0;
+  const old = async () => {
+    for (; booked < entries.length; booked += 5)
+      await older.transaction(LIMIT, (query) => bookBefore(query, INSTANCE, entries.slice(booked, booked + 5)));
+  };
+  const writing = old();
+  while (booked < 50) await new Promise((resolve) => setTimeout(resolve, 1));
+  expect(await newer.migrate()).toEqual({ from: VERSION_BEFORE, to: MIGRATIONS.at(-1)?.version });
+  await newer.book(INSTANCE, entries.slice(0, 300));
+  await writing;
+  const charges = entries[0]?.charges ?? [];
+  expect((await newer.sums(charges)).map((sum) => sum.spent)).toEqual([(399n * 400n) / 2n]);
+  await newer.close();
+  await older.close();
 });
 
 test('both book the same scopes at the same time, part of it twice, while both recount: nothing is lost, nothing counts twice', async () => {

@@ -1,0 +1,80 @@
+// What becomes of an outbox that lay on its disk for longer than entries are kept? (decision: entries, charges and hours)
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMemoryLog } from '#adapters/memory/log.ts';
+import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
+import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createDatabase, type Database } from '#adapters/postgres/database.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import { entryOf, idAt, scopeNumber } from '#core/ports/books.promises.ts';
+import type { ScopePolicy } from '#core/ports/policy.ts';
+import { spendWindow } from '#core/window.ts';
+import { SURROUNDINGS } from '../bench/ledger/measured.ts';
+import { startPostgres, type TestPostgres } from '../postgres.ts';
+
+const DAY = 86_400_000;
+const INSTANCE = 'instance-1';
+
+let server: TestPostgres;
+let connection: TestPostgres['connection'];
+let database: Database;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  connection = await server.createDatabase();
+  database = createDatabase(connection, { log: createMemoryLog() });
+  await database.migrate();
+  await database.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
+});
+afterAll(async () => {
+  await database?.close();
+  await server?.stop();
+});
+
+test('it charges nothing twice and loses nothing: a person decides, and budgets go on as they were', async () => {
+  const now = Date.now();
+  const key: ScopePolicy = {
+    ...{ scopeId: scopeNumber(1), kind: 'key', name: 'key', blocked: false, models: [], anchor: now - 400 * DAY },
+    budget: { limit: '100', duration: '3650d', alignment: 'Rolling' },
+  };
+  const charges = [{ scopeId: key.scopeId, window: spendWindow(key, now) }];
+  const [booked, unbooked] = [30n, 20n].map((cost) => entryOf({ id: idAt(now - 200 * DAY), cost, charges }));
+  if (booked === undefined || unbooked === undefined) throw new Error('nothing was settled');
+  await database.book(INSTANCE, [booked]);
+  expect(await database.dropMonths(2)).not.toEqual([]);
+
+  // The process died before it heard that the first one was booked, and before it booked the other.
+  const folder: MemoryFolder = {
+    records: [booked, unbooked].flatMap((entry) => {
+      const { id, cost: amount, model, identifier } = entry;
+      return [
+        { type: 'hold' as const, id, amount, charges, model, identifier },
+        { type: 'settle' as const, entry },
+      ];
+    }),
+  };
+  const log = createMemoryLog();
+  const store = createMemoryStore(SURROUNDINGS);
+  const start = async () => {
+    const outbox = createMemoryOutbox(folder);
+    const ledger = createLedger({ ...SURROUNDINGS, instanceUid: INSTANCE, books: database, store, outbox, log });
+    await ledger.start();
+    await ledger.tend();
+    return ledger;
+  };
+  const ledger = await start();
+  expect(await ledger.spend([key])).toMatchObject({ ok: true, value: [{ spent: 30n }] });
+  const hold = (amount: bigint) =>
+    ledger.hold({ scopes: [key], amount, least: amount, model: 'small', identifier: 'small-1' });
+  expect(await hold(71n)).toMatchObject({ ok: false, failure: { reason: 'exceeded', spent: 30n } });
+  expect(await hold(70n)).toMatchObject({ ok: true });
+  const aside = await server.query<{ id: string }>(
+    connection,
+    'select id from gateway_operator.entry_rejected order by id',
+  );
+  expect(aside.map(({ id }) => id)).toEqual([booked.id, unbooked.id].sort());
+  expect(log.lines.filter(({ level }) => level === 'error')).not.toEqual([]);
+  await ledger.close();
+
+  // It is not asked about twice.
+  expect(folder.records.filter((record) => record.type === 'settle')).toEqual([]);
+});
