@@ -9,7 +9,8 @@ import type { SpendOrder, Spent } from './spender.ts';
 
 const ROUNDS = 5;
 const MILLIS = 800;
-const WARM_UP = 2;
+/** Code that has run less often is slower, and a busy machine takes longer to get there. */
+const WARM_UP_PAIRS = 12_000;
 
 interface Round {
   readonly ledger: Spent;
@@ -62,12 +63,13 @@ async function measure(connection: StoreConnection, cpuOfServer?: () => Promise<
       const spent = await ask<Spent>(child, order);
       return [spent, ((await cpuOfServer?.()) ?? 0) - before];
     };
-    for (let round = -WARM_UP; round < ROUNDS; round += 1) {
+    for (let warmed = 0; rounds.length < ROUNDS; ) {
       const [ledger, used] = await order({ type: 'spend', millis: MILLIS });
       const abreast = Math.max(1, Math.round(ledger.abreast));
       const [floor, usedByFloor] = await order({ type: 'travel', trips: ledger.trips, abreast });
       const server = cpuOfServer === undefined ? undefined : ([used, usedByFloor] as const);
-      if (round >= 0) rounds.push({ ledger, floor, server });
+      if (warmed >= WARM_UP_PAIRS) rounds.push({ ledger, floor, server });
+      warmed += ledger.pairs;
     }
     return rounds;
   } finally {
