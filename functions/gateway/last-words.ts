@@ -3,11 +3,17 @@ import { type Failure, toReply } from '#core/failure.ts';
 import type { Tokens } from '#core/ports/books.ts';
 import { concat } from './members.ts';
 import type { Meter } from './meter.ts';
+import type { ReplyEnd } from './record.ts';
 import { toEvent } from './wire/sse.ts';
 
 /** An error in the stream; no `[DONE]` follows, so that nobody takes the reply for a whole one. */
 export function errorWords(failure: Failure): Uint8Array {
   return toEvent(JSON.stringify({ error: toReply(failure).error }));
+}
+
+/** What is said last in a stream that ended so. */
+export function endWords(how: Exclude<ReplyEnd, 'cut'>): ReadonlyArray<Uint8Array> {
+  return ERRORS[how].map(errorWords);
 }
 
 /** The end of a stream that has reached its hold: every open answer ends by `length`, as at a limit of the client's own. */
@@ -25,3 +31,10 @@ export function cutWords({ frame, open }: Meter, tokens: Tokens, includeUsage: b
     toEvent('[DONE]'),
   ]);
 }
+
+const ERRORS: Readonly<Record<Exclude<ReplyEnd, 'cut'>, ReadonlyArray<Failure>>> = {
+  complete: [],
+  left: [],
+  broken: [{ code: 'upstream_error' }],
+  timeout: [{ code: 'upstream_timeout' }],
+};

@@ -1,10 +1,9 @@
 // How does a stream reach the client? Piece by piece as it came, counted on the way, settled before its last byte.
-import type { Failure } from '#core/failure.ts';
 import type { OpenReply, ReplyStream } from '#core/ports/reply.ts';
 import { type Book, UNBOOKED } from './book.ts';
 import type { GatewayDeps, Visit } from './deps.ts';
 import type { StreamExchange } from './exchange.ts';
-import { cutWords, errorWords } from './last-words.ts';
+import { cutWords, endWords, errorWords } from './last-words.ts';
 import { concat } from './members.ts';
 import { createMeter } from './meter.ts';
 import type { Line, ReplyEnd } from './record.ts';
@@ -57,10 +56,16 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
 
     /** To a connection that is written to, and says when it has no room. */
     function pushed(open: OpenReply): Response {
-      const { stream, response } = open(200, headers);
-      begin(stream);
-      background(push(stream));
-      return response;
+      try {
+        const { stream, response } = open(200, headers);
+        begin(stream);
+        background(push(stream));
+        return response;
+      } catch (error) {
+        // A header that cannot be sent, say: nobody will read on, and the hold must not wait for that.
+        background(finish('broken'));
+        throw error;
+      }
     }
 
     async function push(stream: ReplyStream): Promise<void> {
@@ -159,7 +164,7 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
       line.answered(200, booked ? how : 'broken');
       if (!booked) output?.end(errorWords(UNBOOKED));
       else if (how === 'cut') output?.end(concat([...last, cutWords(meter, settlement.tokens, includeUsage)]));
-      else output?.end(concat([...last, ...ERRORS[how].map(errorWords)]));
+      else output?.end(concat([...last, ...endWords(how)]));
     }
 
     /** The client has left: the upstream is stopped at once, unless all it still owes is its count. */
@@ -205,11 +210,3 @@ function toOutput(controller: ReadableStreamDefaultController<Uint8Array>): Outp
     },
   };
 }
-
-/** What a reply that ended so is told last. */
-const ERRORS: Readonly<Record<Exclude<ReplyEnd, 'cut'>, ReadonlyArray<Failure>>> = {
-  complete: [],
-  left: [],
-  broken: [{ code: 'upstream_error' }],
-  timeout: [{ code: 'upstream_timeout' }],
-};

@@ -19,6 +19,18 @@ async function* breaksAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
   throw new Error('socket hang up');
 }
 
+test('a stream that cannot begin on its connection is answered with an error, charged, and its upstream stopped', async () => {
+  const { app, ledger, fake } = stageWorld({ script: plays(stuckAfter(chunk({ content: 'x' }))) });
+  const openReply = () => {
+    throw new TypeError('Invalid character in header content');
+  };
+  const headers = { authorization: `Bearer ${KEY}` };
+  const request = { method: 'POST', headers, body: JSON.stringify(CHAT) };
+  expect((await app.request('/chat/completions', request, { openReply })).status).toBe(500);
+  await settleDown();
+  expect([ledger.held(), ledger.settled.length, fake.requests[0]?.signal.aborted]).toEqual([0, 1, true]);
+});
+
 describe.each([
   ['a web stream', undefined],
   ['a connection that is always full', 1],
