@@ -62,6 +62,8 @@ export interface State {
     dead: boolean;
     /** Read from what a dead process left in the store. */
     drained: Entry[];
+    /** Whose calls since the snapshot the store showed then. */
+    seen: boolean[];
     /** The store has answered it since the snapshot was made, and PostgreSQL was told so. */
     since: boolean;
     marked: boolean;
@@ -136,7 +138,7 @@ const emptyStore = (epoch: number): State['store'] => ({
 export function initial(left: Adversity): State {
   const process = {
     ...{ epoch: 1, out: false, joined: 1, unbooked: [], unforgotten: [], doubts: false, slept: false },
-    ...{ dead: false, drained: [], since: false, marked: false },
+    ...{ dead: false, drained: [], seen: [], since: false, marked: false },
   };
   const request = { stage: 'new', moved: false, taken: false, heard: false, lateHold: 0, lateSettle: 0, lost: false };
   return {
@@ -600,6 +602,7 @@ function ofProcess(state: State, who: number, go: Go): void {
       one.unbooked = [];
       one.unforgotten = [...new Set(one.unforgotten)].sort();
       one.marked ||= one.since;
+      if (to.stale?.behind[who] === true) to.stale = { ...to.stale, marked: true };
       return [];
     });
   drains(state, who, go);
@@ -629,7 +632,9 @@ function drains(state: State, who: number, go: Go): void {
   const isThere = !process.out && isHeardBy(state, who);
   if (isThere && process.drained.length === 0 && found.length > 0)
     go(`${who} reads what is left in the store`, (to) => {
-      at(to.processes, who).drained = found.map(({ of, kind, cost }) => ({ of, kind, cost, epoch: store.epoch }));
+      const one = at(to.processes, who);
+      one.drained = found.map(({ of, kind, cost }) => ({ of, kind, cost, epoch: store.epoch }));
+      if (to.saved !== null) one.seen = processes.map(({ since }) => since);
       return [];
     });
   if (process.drained.length > 0 && books.lock < 0)
@@ -644,6 +649,11 @@ function drains(state: State, who: number, go: Go): void {
         one.unforgotten.push(name(of, kind));
       }
       one.drained = [];
+      if (to.saved !== null)
+        for (const [index, other] of to.processes.entries()) other.marked ||= one.seen[index] === true;
+      else if (to.returned && one.seen.includes(true))
+        to.stale = { behind: to.stale?.behind ?? [false, false], marked: true };
+      one.seen = [];
       one.unforgotten = [...new Set(one.unforgotten)].sort();
       return [];
     });
@@ -661,6 +671,7 @@ function rejoin(state: State, who: number, go: Go): void {
     go(`${who} lets the store begin`, (to) => {
       to.store = emptyStore(books.epoch);
       to.stale = null;
+      for (const one of to.processes) one.seen = [];
       loseOfDead(to);
       return [{ call: 'begin', epoch: books.epoch }];
     });
@@ -722,7 +733,7 @@ function ofWorld(state: State, go: Go): void {
   if (state.left.restored > 0 && state.saved === null)
     go('the store is saved', (to) => {
       to.saved = copyStore(to.store);
-      for (const one of to.processes) Object.assign(one, { since: false, marked: false });
+      for (const one of to.processes) Object.assign(one, { since: false, marked: false, seen: [] });
       return [{ call: 'save' }];
     });
   if (state.left.restored > 0 && state.saved !== null)
@@ -731,9 +742,9 @@ function ofWorld(state: State, go: Go): void {
       to.store = copyStore(to.saved ?? to.store);
       to.saved = null;
       to.returned = true;
-      const behind = to.processes.map(({ since }) => since);
+      const behind = to.processes.map(({ since, dead }) => since && !dead);
       const marked = to.processes.some((one) => one.marked);
-      to.stale = behind.includes(true) ? { behind, marked } : null;
+      to.stale = behind.includes(true) || marked ? { behind, marked } : null;
       // Connections broke: what was on its way is gone.
       for (const one of to.requests) Object.assign(one, { lateHold: 0, lateSettle: 0 });
       for (const one of to.processes) Object.assign(one, { since: false, marked: false });
@@ -752,7 +763,6 @@ function ofWorld(state: State, go: Go): void {
 function die(to: State, who: number): void {
   Object.assign(at(to.processes, who), {
     ...{ dead: true, out: false, epoch: 0, joined: 0, unbooked: [], unforgotten: [], doubts: false, drained: [] },
-    ...{ since: false, marked: false },
   });
   if (to.books.lock === who) Object.assign(to.books, { lock: -1, read: null });
   for (const [of, one] of to.requests.entries()) {

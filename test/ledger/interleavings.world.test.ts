@@ -218,7 +218,10 @@ const USUAL: ReadonlyArray<Partial<Adversity>> = [
   { died: 1, expired: 1 },
 ];
 /** FAULT_STATES=all tries these too: some minutes, and gigabytes. */
-const LARGE: ReadonlyArray<Partial<Adversity>> = [{ died: 1, wiped: 1, expired: 1 }];
+const LARGE: ReadonlyArray<Partial<Adversity>> = [
+  { died: 1, wiped: 1, expired: 1 },
+  { died: 1, restored: 1 },
+];
 const TRIED = process.env.FAULT_STATES === 'all' ? [...USUAL, ...LARGE] : USUAL;
 
 const memory = async (): Promise<StoreOfWalk> => {
