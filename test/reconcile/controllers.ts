@@ -31,6 +31,7 @@ export async function runDeployment(bed: Bed, name = 'main-gateway', status: Dep
     observedGeneration: found.metadata.generation,
     replicas: updated + old,
     updatedReplicas: updated,
+    readyReplicas: updated + old,
     availableReplicas: updated + old,
     conditions: conditions ?? [{ type: 'Available', status: available }],
   });

@@ -1,0 +1,119 @@
+// Do sweeps over a sample that has settled write anything to a real API server, whatever runs its gateways?
+import { execFileSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
+import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { openAccounts } from '../accounts.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import { openObjects } from '../open-objects.ts';
+import { temporaryFolder } from '../stack.ts';
+import {
+  type Bed,
+  createBed,
+  gatewayInstances,
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  virtualKeys,
+} from './bed.ts';
+import { runDeployment, runKnative } from './controllers.ts';
+import { KNATIVE_SERVICES } from './knative-crd.ts';
+
+const SWEEPS = 5;
+const INSTANCES = ['main', 'serverless', 'elsewhere'];
+const skip = whyNoControlPlane();
+
+describe.skipIf(skip !== undefined)(`a settled sample${skip === undefined ? '' : ` (skipped: ${skip})`}`, () => {
+  let plane: TestControlPlane;
+  let admin: Cluster;
+  let bed: Bed;
+  /** What reconcile has asked the API server, as its service account. */
+  const asked: string[] = [];
+  const transports: NodeTransport[] = [];
+
+  beforeAll(async () => {
+    plane = await startControlPlane();
+    const env = { ...process.env, KUBECONFIG: plane.kubeconfig };
+    const kubectl = (...args: string[]) => execFileSync('kubectl', args, { env, stdio: 'pipe' });
+    kubectl('apply', '-f', 'crds/manifests');
+    await plane.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', KNATIVE_SERVICES);
+    kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
+    const accounts = await openAccounts(plane.kubeconfig, temporaryFolder());
+    const [asAdmin, asReconcile] = [
+      await createKubeconfigTransport(plane.kubeconfig),
+      await createKubeconfigTransport(accounts.reconcile),
+    ];
+    transports.push(asAdmin, asReconcile);
+    admin = createCluster(asAdmin);
+    const reconciles = createCluster({
+      request: (request) => {
+        asked.push(`${request.method} ${request.path}`);
+        return asReconcile.request(request);
+      },
+    });
+    bed = createBed({ clusters: { ours: admin, reconciles }, start: Date.now() });
+    bed.servedAt = 'nobody';
+  });
+  afterAll(async () => {
+    for (const { close } of transports) await close();
+    await plane?.stop();
+  });
+
+  const versions = async () => {
+    const objects = [...(await openObjects(admin)), ...(await admin.list(RESOURCES.secrets))];
+    // The API server renews Leases of its own.
+    const ours = objects.filter(({ kind, metadata }) => kind !== 'Lease' || metadata.namespace !== 'kube-system');
+    return ours.map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.resourceVersion}`).sort();
+  };
+
+  test('of a Deployment, a Knative Service and a gateway that runs elsewhere is only read: no object gets a new version', async () => {
+    const on = (name: string) => ({ connectionRef: { instanceRef: { name, namespace: 'default' } } });
+    await bed.apply(
+      ...makeSecrets(),
+      makeSecret('store', { host: 'redis', port: '6379', password: '' }),
+      makeInstance({ workload: { type: 'Deployment', scale: { min: 2, max: 3 } } }),
+      makeInstance({ workload: { type: 'Knative' } }, 'serverless'),
+      makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }, 'elsewhere'),
+      makeTeam({ members: [{ name: 'alice' }] }),
+      makeUser(),
+      makeKey({ rotation: { every: '30d' }, teamRef: { name: 'research' } }),
+      makeKey(on('serverless'), 'serverless'),
+      makeKey({ ...on('elsewhere'), deletionPolicy: 'Retain', blocked: true }, 'elsewhere'),
+    );
+    expect((await bed.sweep()).failed).toEqual({});
+    // Nothing runs controllers here.
+    await runDeployment(bed);
+    await runKnative(bed, 'serverless-serving');
+    for (let run = 0; run < 3; run += 1) await bed.sweep();
+    for (const name of INSTANCES) expect(await bed.ready(gatewayInstances, name)).toBe('True Ready');
+    expect(await bed.ready(virtualKeys, 'serverless')).toBe('True Ready');
+
+    const before = await versions();
+    expect(before.filter((line) => line.startsWith('Event ')).length).toBeGreaterThan(5);
+    asked.length = 0;
+    for (let run = 0; run < SWEEPS; run += 1) {
+      bed.clock.pass(60_000);
+      const { actions, failed } = await bed.sweep();
+      expect({ actions, failed }).toEqual({ actions: {}, failed: {} });
+    }
+    expect(asked.length).toBeGreaterThan(SWEEPS);
+    expect(asked.filter((request) => !request.startsWith('GET '))).toEqual([]);
+    expect(asked.filter((request) => /\/secrets(\?|$)/.test(request))).toEqual([]);
+    expect(await versions()).toEqual(before);
+    expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
+  });
+
+  test('one edit is carried, and after it there is only reading again', async () => {
+    await bed.edit(gatewayInstances, 'main', { spec: { workload: { env: [{ name: 'LOG_LEVEL', value: 'warn' }] } } });
+    expect((await bed.sweep()).actions).toMatchObject({ ApplyWorkload: 1 });
+    await runDeployment(bed);
+    await bed.sweep();
+    asked.length = 0;
+    expect((await bed.sweep()).actions).toEqual({});
+    expect(asked.filter((request) => !request.startsWith('GET '))).toEqual([]);
+  });
+});
