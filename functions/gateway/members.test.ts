@@ -6,6 +6,14 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const NAMES = ['model', 'stream', 'stream_options', 'max_tokens', 'messages', '__proto__', 'ünï"\\\n', ''];
 
+/** A prompt: long, with escapes anywhere, many in a row too. */
+const longText = fc
+  .array(fc.constantFrom('x'.repeat(63), 'word ', '\\', '"', '\\\\\\', 'ü', '\n', ']}'), {
+    minLength: 20,
+    maxLength: 200,
+  })
+  .map((parts) => JSON.stringify(parts.join('')));
+
 /** An object as text: any names, repeated ones too, any JSON values, any blanks between the tokens. */
 const objectText = fc
   .array(
@@ -14,6 +22,7 @@ const objectText = fc
       escaped: fc.boolean(),
       value: fc.oneof(
         fc.json(),
+        longText,
         fc.constantFrom('9007199254740993', '-1e400', '"\\u0061\\""', '[{"model":"x"}, "]}"]'),
       ),
       blanks: fc.array(fc.constantFrom('', ' ', '\n', '\r\n\t'), { minLength: 4, maxLength: 4 }),
