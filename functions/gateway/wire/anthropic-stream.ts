@@ -18,6 +18,7 @@ export function createReader(created: Seconds): StreamReader {
   const splitter = createSplitter();
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
+  let head = headOf(frame);
   let counts: MessagesUsage = {};
   let finished = false;
   let ended = false;
@@ -55,6 +56,7 @@ export function createReader(created: Seconds): StreamReader {
 
   function start(message: unknown): ReadonlyArray<Piece> {
     frame = { id: member(message, 'id'), ...frame, model: member(message, 'model') };
+    head = headOf(frame);
     counts = addUsage(counts, member(message, 'usage'));
     return [chunk({ role: 'assistant', content: '' }, { prompt: toUsage({ ...counts, output: 0 }) })];
   }
@@ -122,7 +124,7 @@ export function createReader(created: Seconds): StreamReader {
     { said = '', finishReason, ...more }: Partial<Piece> & { said?: string; finishReason?: string },
   ): Piece {
     const choices = [{ index: 0, delta, logprobs: null, finish_reason: finishReason ?? null }];
-    return piece(toEvent(JSON.stringify({ ...frame, choices })), {
+    return piece(toEvent(`${head}${JSON.stringify(choices)}}`), {
       deltas: said === '' ? 0 : 1,
       bytesSaid: bytesIn(said),
       choices: [{ index: 0, finished: finishReason !== undefined }],
@@ -130,6 +132,11 @@ export function createReader(created: Seconds): StreamReader {
       ...more,
     });
   }
+}
+
+/** The chunk up to its choices. */
+function headOf(frame: object): string {
+  return `${JSON.stringify(frame).slice(0, -1)},"choices":`;
 }
 
 function piece(bytes: Uint8Array, more: Partial<Piece>): Piece {

@@ -79,3 +79,16 @@ test('a last event without its blank line still counts', () => {
   expect(splitter.end().map(dataOf)).toEqual(['[DONE]']);
   expect(splitter.end()).toEqual([]);
 });
+
+test('the data of an event are its data lines, joined, however it is written', () => {
+  const part = fc.constantFrom('data: ', 'data:', 'data', 'event:', 'event', '\n', '\n\n', '\r', '\r\n', 'x', ' ');
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 9 }), (parts) => {
+      const text = parts.join('');
+      const lines = text.split(/\r\n|\r|\n/).filter((line) => /^data(:|$)/.test(line));
+      const data = lines.map((line) => line.replace(/^data:? ?/, '')).join('\n');
+      expect(dataOf(encoder.encode(text))).toBe(lines.length === 0 ? undefined : data);
+    }),
+    { numRuns: 5000 },
+  );
+});

@@ -121,9 +121,10 @@ const decoder = new TextDecoder();
 /** The `data` lines of an event joined; undefined for a comment or an event without data. */
 export function dataOf(event: Uint8Array): string | undefined {
   const text = decoder.decode(event);
-  // As nearly all are: one line, and the blank one.
-  if (text.startsWith('data: ') && text.indexOf('\n') === text.length - 2 && !text.includes('\r')) {
-    return text.slice(6, -2);
+  // As nearly all are: one line of data, or the event's name and one.
+  const start = text.startsWith('event:') ? text.indexOf('\n') + 1 : 0;
+  if (text.startsWith('data: ', start) && text.indexOf('\n', start) === text.length - 2 && !text.includes('\r')) {
+    return text.slice(start + 6, -2);
   }
   const lines = text
     .split(/\r\n|\r|\n/)
