@@ -62,7 +62,8 @@ export async function startTestStack(
     run('kubectl', words, { KUBECONFIG: endpoints.kubeconfig }, stdin);
   const ended = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? -1)));
   const witness = await openWitness(endpoints.kubeconfig);
-  const log = () => readFileSync(join(folder, 'stack.log'), 'utf8');
+  // Made with its first line.
+  const log = () => (existsSync(join(folder, 'stack.log')) ? readFileSync(join(folder, 'stack.log'), 'utf8') : '');
   const mustBeSilent = (shown: ReadonlyArray<string>) => {
     const first = shown.map((value) => `${value.slice(0, 6)}…`);
     if (first.length > 0) throw new Error(`keys or passwords of Secrets are shown: ${first.join(', ')}`);
