@@ -8,20 +8,19 @@ import { openRedis, type RedisConnection } from '#adapters/redis/tcp.ts';
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Store, StoreCall } from '#core/ports/store.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
+import { next } from './model/next.ts';
 import {
   type Adversity,
   type Edge,
   initial,
-  isQuiet,
-  judge,
   keyOf,
   LIMITS,
-  next,
-  partsOf,
   REQUESTS,
   type State,
   type StoreStep,
-} from './interleavings.ts';
+} from './model/state.ts';
+import { partsOf } from './model/sums.ts';
+import { isQuiet, judge } from './model/verdict.ts';
 import { createForgetfulStore } from './schedules/parts.ts';
 
 interface Place {
