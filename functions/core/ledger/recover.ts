@@ -29,6 +29,8 @@ export interface RecoverDependencies {
   readonly log: Log;
 }
 
+/** Whatever holds then is another. */
+const NO_EPOCH = -1;
 const CHUNK = 500;
 const SILENCE: Millis = 10_000;
 
@@ -44,8 +46,8 @@ export async function recover(deps: RecoverDependencies, records: ReadonlyArray<
 
 async function recoverChunk(deps: RecoverDependencies, leftovers: ReadonlyArray<Leftover>): Promise<void> {
   const counted = await deps.books.exclusively(deps.instanceUid, (reading) => countChunk(deps, leftovers, reading));
-  const epoch = deps.membership.epoch();
-  for (const entry of counted.flat()) deps.booking.add(entry, epoch);
+  // A store that was silent meanwhile may have counted a call twice, once late: looked at again when they are booked.
+  for (const entry of counted.flat()) deps.booking.add(entry, NO_EPOCH);
   await deps.booking.flush();
   // What has entries now is cut away by the booking.
   deps.outbox.done(leftovers.filter((_, index) => counted[index]?.length === 0).map(({ id }) => id));

@@ -12,3 +12,8 @@ test(
   },
   30_000 + count * 50,
 );
+
+// A store that is silent while a restart recovers, and runs a call late that was repeated, booked and forgotten.
+test('a schedule that went wrong once goes right', async () => {
+  expect(tell(await searchByChance(13_404, 1))).toBe('');
+});
