@@ -71,7 +71,8 @@ function of(course: Course, strike: Strike, gateway: Gateway): Option[] {
     }),
   );
   const vanishes = strike('vanish', `${name} VANISHES WITH ITS DISK`, () => {
-    course.vanished.add(gateway);
+    // What those before it on the same disk had not told anybody is gone too.
+    for (const one of course.gateways) if (rootOf(one) === rootOf(gateway)) course.vanished.add(one);
     gateway.folder.records = [];
     die(course, gateway);
   });
@@ -81,6 +82,8 @@ function of(course: Course, strike: Strike, gateway: Gateway): Option[] {
     ...(gateway.isFrozen ? [] : freezes),
   ];
 }
+
+const rootOf = ({ name }: Gateway): string => name.replaceAll("'", '');
 
 /** Another one comes soon, on what is left of its disk. */
 function die({ shared, slept, gateways }: Course, gateway: Gateway): void {
