@@ -30,6 +30,8 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
   let usage: Usage | undefined;
   let prompt: Usage | undefined;
   let concluded = false;
+  /** Content has come since the last count. */
+  let isBehind = false;
 
   return {
     exceeds: (piece) => {
@@ -40,8 +42,9 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
       deltas += piece.deltas;
       bytesSaid += piece.bytesSaid;
       usage = piece.usage ?? usage;
+      isBehind = piece.usage === undefined && (isBehind || piece.deltas > 0);
       prompt = piece.prompt ?? prompt;
-      concluded ||= piece.usageOnly;
+      concluded = piece.usageOnly || (concluded && piece.deltas === 0);
       frame ??= piece.frame;
       for (const { index, finished } of piece.choices) {
         const known = choices.get(index);
@@ -50,21 +53,31 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
     },
     settlement: () => {
       const output = Math.max(deltas, estimateOutput(bytesSaid));
+      if (usage !== undefined && !countsAll(usage)) return settlementAbove(reservation, target, usage, output);
       return settlementOf(reservation, target, usage, prompt === undefined ? { output } : { ...prompt, output });
     },
     get finished() {
-      return concluded || (choices.size > 0 && [...choices.values()].every(Boolean));
+      return isFinished();
     },
     get open() {
       return [...choices].filter(([, finished]) => !finished).map(([index]) => index);
     },
     get counted() {
-      return usage !== undefined;
+      return usage !== undefined && countsAll(usage);
     },
     get frame() {
       return frame ?? {};
     },
   };
+
+  function isFinished(): boolean {
+    return concluded || (choices.size > 0 && [...choices.values()].every(Boolean));
+  }
+
+  /** A count that came with the first words says nothing of the others; nor does one that stays zero until the end. */
+  function countsAll({ output }: Usage): boolean {
+    return output >= deltas || (!isBehind && (output > 0 || isFinished()));
+  }
 
   /** A lower bound of what was produced, this piece included: a delta is at least a token, unless the provider has counted. */
   function atLeast(piece: Piece): number {
@@ -80,6 +93,13 @@ export function settlementOfReply(reservation: Reservation, target: Target, repl
 /** What is charged for a prompt that was sent and whose answer nobody waited for. */
 export function settlementOfPrompt(reservation: Reservation, target: Target): Settlement {
   return settlementOf(reservation, target, undefined, { output: 0 });
+}
+
+/** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
+function settlementAbove(reservation: Reservation, target: Target, counted: Usage, output: number): Settlement {
+  const least = settlementOf(reservation, target, counted, {});
+  const estimate = settlementOf(reservation, target, undefined, { ...counted, output });
+  return estimate.cost >= least.cost ? estimate : least;
 }
 
 function settlementOf(

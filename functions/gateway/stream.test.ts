@@ -9,6 +9,9 @@ const ASKING = { ...CHAT, stream_options: { include_usage: true } };
 const plays = (body: Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>): Script => {
   return () => ({ headers: SSE, body });
 };
+const counting = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
+/** A chunk that counts and says nothing. */
+const counted = (output: number) => `data: ${JSON.stringify({ choices: [], ...counting(output) })}\n\n`;
 /** A body that says these and then no more, without ending. */
 async function* stuckAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield new TextEncoder().encode(text);
@@ -155,6 +158,34 @@ describe.each([
       // Four bytes each; and two.
       expect(await outputOf('🏦'.repeat(30))).toBe(40);
       expect(await outputOf('é'.repeat(30))).toBe(20);
+    });
+
+    test.each([
+      ['with the first word', [chunk({ content: 'a' }, counting(0))]],
+      ['before the first word', [counted(0)]],
+      ['with each word, as zero', [chunk({ content: 'a' }, counting(0)), chunk({ content: 'b' }, counting(0))]],
+    ])('that is counted %s only is charged for what came after it, too, however it ends', async (_, first) => {
+      const words = Array.from('cdefghij', (content) => chunk({ content }));
+      const last = _.startsWith('with each') ? [] : [chunk({}, {}, 'stop'), DONE];
+      const { chat, ledger, lines } = stage({ script: plays([...first, ...words, ...last]) });
+      await (await chat(CHAT)).text();
+      expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 7 } }]);
+      expect(ledger.settled[0]?.tokens.output).toBeGreaterThanOrEqual(words.length);
+      expect(lines[0]?.fields).toMatchObject({ end: last.length > 0 ? 'complete' : 'broken' });
+    });
+
+    test('whose upstream breaks behind a count that came too early has not ended well', async () => {
+      const { chat, ledger, lines } = stage({ script: plays(breaksAfter(counted(0), chunk({ content: 'some' }))) });
+      expect(await (await chat(CHAT)).text()).toContain('upstream_error');
+      expect(lines[0]?.fields).toMatchObject({ end: 'broken' });
+      expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 2 } }]);
+    });
+
+    test('is charged by a count of more than had come by then', async () => {
+      const body = [counted(9), chunk({ content: 'a long word' }), chunk({}, {}, 'stop'), DONE];
+      const { chat, ledger } = stage({ script: plays(body) });
+      await (await chat(CHAT)).text();
+      expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 9 }, estimated: false }]);
     });
 
     test('that ends without [DONE] is whole when its content had ended', async () => {
