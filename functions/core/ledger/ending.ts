@@ -45,6 +45,8 @@ export interface EndingDependencies {
 }
 
 const LOAD_AGAIN: Millis = 1000;
+/** Whatever holds when it is booked is another. */
+const NO_EPOCH = -1;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' }, expired: { kind: 'expired' } };
 
@@ -152,8 +154,9 @@ export function createEnding(deps: EndingDependencies): Ending {
 /** Begun when the outbox's record is written (or cannot be), booked when the store has counted it: nothing is cut away too early. */
 async function countSettled(deps: EndingDependencies, live: Live, entry: Entry): Promise<void> {
   const { lives, outbox, booking, log } = deps;
-  const answer = await settleInStore(deps, live, entry);
-  const epoch = deps.membership.epoch();
+  const { answer, wasUnknown } = await settleInStore(deps, live, entry);
+  // Somebody may have booked it, and the store forgotten it, before this process heard: then it is counted twice, and looked at again.
+  const epoch = wasUnknown ? NO_EPOCH : deps.membership.epoch();
   markCounted(live);
   deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
   lives.delete(live.id);
@@ -173,15 +176,16 @@ async function settleInStore(
   { batch, loads, timer }: EndingDependencies,
   { id, counters, tokens }: Live,
   entry: Entry,
-): Promise<SettleAnswer> {
+): Promise<{ readonly answer: SettleAnswer; readonly wasUnknown: boolean }> {
   const used = tokens === undefined ? {} : { tokens: entry.tokens.input + entry.tokens.output };
   const operation = { id, cost: entry.cost, note: toNote(entry), ...used };
   let answer = await batch.settle(operation);
+  const wasUnknown = answer.outcome === 'unknown';
   while (answer.outcome === 'unknown' || answer.outcome === 'absent') {
     if (answer.outcome === 'absent') await loads.load(counters).catch(() => pause(timer, LOAD_AGAIN));
     answer = await batch.settle({ ...operation, counters });
   }
-  return answer;
+  return { answer, wasUnknown };
 }
 
 /** Whatever is written of it now, it holds nothing any more. */
