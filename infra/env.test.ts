@@ -1,6 +1,8 @@
 // What is read from an environment, and what is refused?
 import { expect, test } from 'vitest';
-import { AdmissionBindings, AdmissionEnvironment, ReconcileEnvironment, readEnvironment } from './env.ts';
+import { AdmissionBindings } from './bindings.ts';
+import { AdmissionEnvironment, ReconcileEnvironment } from './env.ts';
+import { readEnvironment } from './read-environment.ts';
 
 const read = (environment: Readonly<Record<string, string>>) =>
   readEnvironment(ReconcileEnvironment, { KUBECONFIG: '/dev/null', ...environment });

@@ -1,13 +1,8 @@
 // Does the environment say where spans go, and that they go nowhere?
 import { expect, onTestFinished, test } from 'vitest';
 import { startCollector } from '../test/collector.ts';
-import {
-  AdmissionEnvironment,
-  GatewayEnvironment,
-  ReconcileEnvironment,
-  readEnvironment,
-  TracesEnvironment,
-} from './env.ts';
+import { AdmissionEnvironment, GatewayEnvironment, ReconcileEnvironment, TracesEnvironment } from './env.ts';
+import { readEnvironment } from './read-environment.ts';
 import { openTraces } from './traces.ts';
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -8,7 +8,8 @@ import { createRedisStore } from '#adapters/redis/store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
-import { ReconcileBindings, readEnvironment } from '../env.ts';
+import { ReconcileBindings } from '../bindings.ts';
+import { readEnvironment } from '../read-environment.ts';
 import { createTending } from '../tending.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 

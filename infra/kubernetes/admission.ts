@@ -3,10 +3,11 @@ import { createMetrics } from '#adapters/metrics.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
 import { openApi } from '../api-access.ts';
 import { callerOf } from '../caller.ts';
-import { AdmissionEnvironment, readEnvironment } from '../env.ts';
+import { AdmissionEnvironment } from '../env.ts';
 import { createHint } from '../hint.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
+import { readEnvironment } from '../read-environment.ts';
 import { openTraces } from '../traces.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 

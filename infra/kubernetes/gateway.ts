@@ -9,9 +9,10 @@ import { createLedger } from '#core/ledger/ledger.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
-import { GatewayEnvironment, readEnvironment } from '../env.ts';
+import { GatewayEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, processLog, runServer } from '../process.ts';
+import { readEnvironment } from '../read-environment.ts';
 import { openTraces } from '../traces.ts';
 import { readMounts, toSnapshot } from './mounts.ts';
 

@@ -5,7 +5,7 @@ import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayEnvironment } from '../env.ts';
-import { listProblems } from '../env.ts';
+import { listProblems } from '../read-environment.ts';
 
 export interface Mounts {
   readonly instanceUid: string;

@@ -11,9 +11,10 @@ import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/a
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { openApi } from '../api-access.ts';
 import { tellWrites } from '../changes.ts';
-import { ReconcileEnvironment, readEnvironment } from '../env.ts';
+import { ReconcileEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
 import { main, print, processLog, runServer } from '../process.ts';
+import { readEnvironment } from '../read-environment.ts';
 import { createTending } from '../tending.ts';
 import { openTraces } from '../traces.ts';
 import { type Listening, type Swept, startListening } from './listen.ts';
