@@ -38,7 +38,9 @@ function boundsOf(course: Course, request: Request): readonly [bigint, bigint] {
   // The disk and the store were lost together; the disk alone, before the store had heard of the end.
   const lost = isForgetful ? 0n : known === undefined || known > cost ? cost : known;
   if (stage === 'settled') return isGone ? [lost, amount] : [cost, cost];
-  if (stage === 'released') return isGone ? [0n, amount] : [0n, 0n];
+  // Both had heard of the release; then the store went back to before it, and the process died before it saw that.
+  const isUndone = hasDied && struck.has('restore');
+  if (stage === 'released') return isGone || isUndone ? [0n, amount] : [0n, 0n];
   if (stage === 'ending') return [0n, amount];
   if (stage === 'held') return [isGone && isForgetful ? 0n : least < amount ? least : amount, amount];
   if (stage === 'refused' || stage === 'new') return [0n, 0n];
