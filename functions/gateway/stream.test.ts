@@ -147,6 +147,16 @@ describe.each([
       expect(settled?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
     });
 
+    test('whose events no parser can read is charged for their bytes', async () => {
+      const words = streamed(['Hello', 'there', 'again'])
+        .slice(0, -1)
+        .map((event) => event.trimEnd());
+      const { chat, ledger } = stage({ script: plays([`${words.join('\n')}\n`]) });
+      expect(await (await chat(CHAT)).text()).toContain('again');
+      expect(ledger.settled).toMatchObject([{ estimated: true }]);
+      expect(ledger.settled[0]?.tokens.output).toBeGreaterThan(3);
+    });
+
     test('without usage is charged for its bytes: a text is no cheaper for being written in few characters', async () => {
       const outputOf = async (content: string) => {
         const { chat, ledger } = stage({ script: plays([chunk({ content }), chunk({}, {}, 'stop'), DONE]) });

@@ -15,6 +15,8 @@ export function toPiece(event: Uint8Array): Piece {
   const data = dataOf(event);
   if (data === undefined || data.trim() === DONE) return { ...NOTHING, bytes: event, done: data !== undefined };
   const chunk = parseJson(data);
+  // It reaches the client, who may make out what it says: where nobody counts, all of it was said.
+  if (chunk === undefined) return { ...NOTHING, bytes: event, bytesSaid: bytesIn(data) };
   const choices = member(chunk, 'choices');
   const list = listOf(choices);
   let deltas = 0;
