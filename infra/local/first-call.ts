@@ -1,7 +1,8 @@
 // Does it really work? One chat completion with the sample's key, as any client would make it.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Cluster } from '#core/ports/cluster.ts';
+import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { err, ok, type Result } from '#core/result.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { resourceOf } from './manifests.ts';
 
@@ -22,22 +23,23 @@ export interface FirstCallDependencies {
 export const SAMPLE_KEY = { namespace: 'default', name: 'example-service' };
 const MODEL = 'sample-small';
 
-/** Waits until the sample's key works. Answers its object, or why it does not work after `patience` milliseconds. */
-export async function waitForKey(deps: FirstCallDependencies, patience: number): Promise<VirtualKey | string> {
+/** Waits until the sample's key works. Answers its value, or why it does not work after `patience` milliseconds. */
+export async function waitForKey(deps: FirstCallDependencies, patience: number): Promise<Result<string, string>> {
   for (const until = Date.now() + patience; ; await pause(150)) {
     const key = await readKey(deps.cluster);
-    if (key?.status?.isActive === true && key.status.keyValue !== undefined) return key;
-    if (Date.now() > until) return whyNot(key);
+    const value = key?.status?.isActive === true ? await readValue(deps.cluster, key.status.keySecretRef) : undefined;
+    if (value !== undefined) return ok(value);
+    if (Date.now() > until) return err(whyNot(key));
   }
 }
 
-/** Calls the gateway with the key. Throws with the gateway's own words when it refuses. */
-export async function makeFirstCall(deps: FirstCallDependencies, key: VirtualKey, url: string): Promise<FirstCall> {
+/** Calls the gateway with the key's value. Throws with the gateway's own words when it refuses. */
+export async function makeFirstCall(deps: FirstCallDependencies, value: string, url: string): Promise<FirstCall> {
   await deps.sweep();
   const spendBefore = (await readKey(deps.cluster))?.status?.currentSpend ?? '0';
   const reply = await fetch(`${url}/chat/completions`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${key.status?.keyValue}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${value}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: MODEL, messages: [{ role: 'user', content: 'Say hello to a platform engineer.' }] }),
     signal: AbortSignal.timeout(20_000),
   });
@@ -60,6 +62,14 @@ export async function makeFirstCall(deps: FirstCallDependencies, key: VirtualKey
 async function readKey(cluster: Cluster): Promise<VirtualKey | undefined> {
   const found = await cluster.get(resourceOf('VirtualKey'), SAMPLE_KEY.namespace, SAMPLE_KEY.name);
   return found as unknown as VirtualKey | undefined;
+}
+
+/** From its Secret: `status.keyValue` shows a part only where the instance says `Redacted`. */
+async function readValue(cluster: Cluster, secretName: string | undefined): Promise<string | undefined> {
+  if (secretName === undefined) return undefined;
+  const secret = await cluster.get(RESOURCES.secrets, SAMPLE_KEY.namespace, secretName);
+  const { key } = (secret?.data ?? {}) as Record<string, string>;
+  return key === undefined ? undefined : Buffer.from(key, 'base64').toString();
 }
 
 function whyNot(key: VirtualKey | undefined): string {

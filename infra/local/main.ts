@@ -53,12 +53,12 @@ async function runSample(stack: Stack, state: State, progress: Progress): Promis
   progress.step('sample      applied; waiting for its key');
   const deps = { cluster: stack.cluster, sweep: stack.sweep };
   const key = await waitForKey(deps, 20_000);
-  if (typeof key === 'string') {
-    progress.say(`        the sample's key does not work: ${key}`);
+  if (!key.ok) {
+    progress.say(`        the sample's key does not work: ${key.failure}`);
     return undefined;
   }
   progress.step('sample      its key works; calling the gateway with it');
-  return makeFirstCall(deps, key, `${gateway}/default/sample`).catch((error: unknown) => {
+  return makeFirstCall(deps, key.value, `${gateway}/default/sample`).catch((error: unknown) => {
     progress.say(
       `        the sample's call did not succeed: ${error instanceof Error ? error.message : String(error)}`,
     );
