@@ -1,12 +1,16 @@
 // Which annotations do people write, on which objects, and what do they ask for? Shown in docs/reference.md.
 import {
   ADOPT_LEDGER_ANNOTATION,
+  APPLIED_ANNOTATION,
+  CONNECTIONS_ANNOTATION,
   DELETION_SHARE_ANNOTATION,
   IMPORT_ANNOTATION,
   RELEASE_DELETIONS_ANNOTATION,
+  REQUESTED_BY_ANNOTATION,
   ROTATE_ANNOTATION,
   SHARED_CREDENTIALS_ALLOWED,
   SHARED_CREDENTIALS_ANNOTATION,
+  SNAPSHOT_ANNOTATION,
 } from './group.ts';
 import type { KindName } from './kinds.ts';
 
@@ -59,3 +63,11 @@ export const ASKED_BY_ANNOTATION: Readonly<Record<KindName, ReadonlyArray<Asking
   User: [],
   Team: [],
 };
+
+/** What the operator itself writes, and nobody else has to. */
+export const WRITTEN_BY_US: ReadonlyArray<string> = [
+  APPLIED_ANNOTATION,
+  SNAPSHOT_ANNOTATION,
+  CONNECTIONS_ANNOTATION,
+  REQUESTED_BY_ANNOTATION,
+];

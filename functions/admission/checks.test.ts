@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { OWN_VARIABLES } from '#core/own-variables.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { notYetActedOn } from '#crds/acted-on.ts';
-import { OWNED, OWNED_LABEL, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import { APPLIED_ANNOTATION, OWNED, OWNED_LABEL, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { gatewayInstances, type KindName, teams, users, virtualKeys } from '#crds/kinds.ts';
 import {
   ask,
@@ -29,6 +29,23 @@ const told = async (kind: KindName, change: object, metadata = {}, more = {}) =>
 };
 const spare = (name: string, spec: object, namespace = 'team-a', kind: KindName = 'VirtualKey') =>
   objectOf(kind, { ...GOOD[kind], ...spec }, { name, namespace });
+
+test('an annotation of ours on a kind where it does nothing is let in with a warning that says where it belongs', async () => {
+  const warned = async (kind: KindName, name: string) => {
+    const { refused, warnings } = await told(kind, {}, { annotations: { [name]: '1' } });
+    expect(refused).toEqual([]);
+    return warnings;
+  };
+  const on = (name: string, kind: KindName, place: string) => [
+    `metadata.annotations["${name}"]: does nothing on a ${kind}; remove it here, and write it on ${place}`,
+  ];
+  const rotate = 'auth.gateway-operator.dev/rotate';
+  const imported = 'auth.gateway-operator.dev/import';
+  expect(await warned('VirtualKey', rotate)).toEqual([]);
+  expect(await warned('VirtualKey', imported)).toEqual(on(imported, 'VirtualKey', 'a Secret'));
+  expect(await warned('User', rotate)).toEqual(on(rotate, 'User', 'a VirtualKey'));
+  expect(await warned('Team', rotate)).toEqual(on(rotate, 'Team', 'a VirtualKey'));
+});
 
 test('everything of the good world is let in without a word', async () => {
   for (const kind of ['GatewayInstance', 'VirtualKey', 'User', 'Team'] as const) {
@@ -131,6 +148,30 @@ describe('an instance', () => {
     ]);
     expect(await asked('deletion-share', '101%')).toEqual([expect.stringContaining('is no share')]);
     expect(await asked('release-deletions', 'yes')).toEqual([expect.stringContaining('names no held plan')]);
+  });
+
+  test('with an annotation of ours that nothing reads is let in with a warning that names the one that was meant', async () => {
+    const annotations = {
+      'instance.gateway-operator.dev/adopt-leger': '7d2c1c5e',
+      'gateway-operator.dev/shared-credentials': 'allowed',
+      'instance.gateway-operator.dev/rotate': '1',
+      'instance.gateway-operator.dev/colour': 'red',
+      'instance.gateway-operator.dev.example.com/adopt-leger': 'foreign',
+      'kubectl.kubernetes.io/last-applied-configuration': '{}',
+      'adopt-leger': 'foreign',
+      [APPLIED_ANNOTATION]: 'abc',
+    };
+    const nothing = 'nothing reads an annotation of this name; ';
+    expect(await instance({}, { annotations })).toEqual({
+      refused: [],
+      warnings: [
+        `metadata.annotations["instance.gateway-operator.dev/adopt-leger"]: ${nothing}did you mean "instance.gateway-operator.dev/adopt-ledger"?`,
+        `metadata.annotations["gateway-operator.dev/shared-credentials"]: ${nothing}did you mean "instance.gateway-operator.dev/shared-credentials"?`,
+        `metadata.annotations["instance.gateway-operator.dev/rotate"]: ${nothing}did you mean "auth.gateway-operator.dev/rotate", on a VirtualKey?`,
+        expect.stringContaining(`colour"]: ${nothing}remove it, or choose among instance.gateway-operator.dev/shared-`),
+        expect.stringMatching(/^instance.*adopt-ledger$/), // a warning goes on in a second line
+      ],
+    });
   });
 
   test('with mistakes of its own is refused with those first', async () => {

@@ -22,6 +22,7 @@ import { sharedCredentials } from './checks/shared-credentials.ts';
 import { someModels } from './checks/some-models.ts';
 import { spec } from './checks/spec.ts';
 import { storeSecret } from './checks/store-secret.ts';
+import { strayAnnotations } from './checks/stray-annotations.ts';
 import { teamAliasFree } from './checks/team-alias-free.ts';
 import { teamExists } from './checks/team-exists.ts';
 import { teamsExist } from './checks/teams-exist.ts';
@@ -66,6 +67,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     credentialNames, //   warns: no request carries a credential of this name
     workloadEnv, //       warns: the container sets this variable itself
     withoutEffect, //     warns: nothing acts on this field yet
+    strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
   VirtualKey: [
     instanceExists, //    there is such an instance, and it admits this namespace
@@ -79,6 +81,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     modelBudgets, //      warns: a budget for a model bounds nothing, or everything
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet
+    strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
   User: [
     instanceExists, //    there is such an instance, and it admits this namespace
@@ -90,6 +93,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     keyReplaced, //       warns: this edit gives the user's key a new value
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet
+    strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
   Team: [
     instanceExists, //    there is such an instance, and it admits this namespace
@@ -98,5 +102,6 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     membersExist, //      warns: a member that is not there (yet)
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet
+    strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
 };

@@ -74,6 +74,15 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
       annotations: { [`instance.gateway-operator.dev/${name}`]: ' ' },
     }),
   ]),
+  [
+    objectOf('Team', GOOD.Team, {
+      annotations: {
+        'auth.gateway-operator.dev/rotat': '1',
+        'auth.gateway-operator.dev/rotate': '1',
+        'auth.gateway-operator.dev/something': '1',
+      },
+    }),
+  ],
   [objectOf('User', GOOD.User, { name: 'taken' })],
   [objectOf('User', { ...GOOD.User, keyAlias: 'new' }), { oldObject: objectOf('User') }],
   [objectOf('User', { ...GOOD.User, maxBudget: '0' })],

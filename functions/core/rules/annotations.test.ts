@@ -2,19 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ASKED_BY_ANNOTATION } from '#crds/annotations.ts';
+import { ASKED_BY_ANNOTATION, WRITTEN_BY_US } from '#crds/annotations.ts';
 import * as group from '#crds/group.ts';
 import { kinds } from '#crds/kinds.ts';
 import { toReference } from '#crds/reference.ts';
 import { judgeAnnotations } from './annotations.ts';
-
-/** What the operator itself writes, and nobody else has to. */
-const OURS = [
-  group.APPLIED_ANNOTATION,
-  group.SNAPSHOT_ANNOTATION,
-  group.CONNECTIONS_ANNOTATION,
-  group.REQUESTED_BY_ANNOTATION,
-];
 
 const asked = Object.values(ASKED_BY_ANNOTATION)
   .flat()
@@ -22,12 +14,12 @@ const asked = Object.values(ASKED_BY_ANNOTATION)
 
 test('every annotation that people write is in the reference of the fields', () => {
   const names = Object.entries(group).flatMap(([name, value]) => (name.endsWith('_ANNOTATION') ? [value] : []));
-  expect([...asked, ...OURS].sort()).toEqual(names.sort());
+  expect([...asked, ...WRITTEN_BY_US].sort()).toEqual(names.sort());
   for (const annotation of asked) expect(toReference()).toContain(`\`${annotation}\``);
 });
 
 test('the pages on keys, deployment and admission name no annotation of ours that is none', () => {
-  const known: readonly string[] = [...asked, ...OURS, group.OWNED_LABEL, group.FINALIZER];
+  const known: readonly string[] = [...asked, ...WRITTEN_BY_US, group.OWNED_LABEL, group.FINALIZER];
   const ours = /\b(?:instance\.|auth\.)?gateway-operator\.dev\/[a-z-]+(?![a-z0-9-])/g;
   for (const page of ['keys.md', 'deploy.md', 'admission.md']) {
     const text = readFileSync(join(import.meta.dirname, '../../../docs', page), 'utf8');
