@@ -97,7 +97,7 @@ export const VirtualKeySpec = ruled(
       .enum(['Rolling', 'Calendar'])
       .default('Rolling')
       .describe(
-        '`Rolling` windows are counted from the creation of the key; `Calendar` windows begin at UTC midnight (`d`), Monday (`w`) or the first of the month (`mo`).',
+        '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin alike for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths are counted in a row from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), in blocks of weeks from Monday 1970-01-05 (`2w`) or of months from January 1970 (`3mo`: quarters).',
       ),
     secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
     rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),

@@ -47,6 +47,19 @@ test('an annotation of ours on a kind where it does nothing is let in with a war
   expect(await warned('Team', rotate)).toEqual(on(rotate, 'Team', 'a VirtualKey'));
 });
 
+test('a key whose Calendar windows begin at an odd hour or day is let in with a warning that says from where they are counted', async () => {
+  const warned = async (change: object) => (await told('VirtualKey', change)).warnings;
+  expect(await warned({ budgetWindow: 'Calendar', budgetDuration: '1mo' })).toEqual([]);
+  expect(await warned({ budgetWindow: 'Rolling', budgetDuration: '36h' })).toEqual([]);
+  expect(await warned({ budgetWindow: 'Calendar', budgetDuration: '7d' })).toEqual([
+    'spec.budgetDuration: "7d": budgetWindow Calendar counts windows of this length in a row from 1970-01-01T00:00Z on, whatever day, week or month that meets; write "1w" for windows that begin each Monday',
+  ]);
+  const modelMaxBudget = { 'gpt-4o': { maxBudget: '1', budgetDuration: '2w' } };
+  expect(await warned({ budgetWindow: 'Calendar', budgetDuration: '1d', modelMaxBudget })).toEqual([
+    'spec.modelMaxBudget["gpt-4o"].budgetDuration: "2w": budgetWindow Calendar counts windows of this length in blocks of 2 weeks from Monday 1970-01-05 on; write "1w" for windows that begin each Monday',
+  ]);
+});
+
 test('everything of the good world is let in without a word', async () => {
   for (const kind of ['GatewayInstance', 'VirtualKey', 'User', 'Team'] as const) {
     expect(await validate(objectOf(kind))).toEqual({ uid: expect.any(String), allowed: true });

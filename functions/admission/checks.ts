@@ -2,6 +2,7 @@
 import type { KindName } from '#crds/resources.ts';
 import type { AloneCheck, Check } from './check.ts';
 import { annotations } from './checks/annotations.ts';
+import { calendarWindows } from './checks/calendar-windows.ts';
 import { credentialNames } from './checks/credential-names.ts';
 import { databaseMoved } from './checks/database-moved.ts';
 import { databaseSecret } from './checks/database-secret.ts';
@@ -79,6 +80,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     followsUser, //       warns: the User decides about this key
     secretPlaceholders, // warns: an entry of the Secret holds what only looks like a placeholder
     modelBudgets, //      warns: a budget for a model bounds nothing, or everything
+    calendarWindows, //   warns: windows begin where nobody would look for them
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet
     strayAnnotations, //  warns: nothing reads this annotation, or not on this kind

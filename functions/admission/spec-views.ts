@@ -58,6 +58,8 @@ export const InstanceView = view((spec) => ({
 export const KeyView = view((spec) => ({
   ...member(spec),
   keyAlias: text(spec.keyAlias),
+  budgetDuration: text(spec.budgetDuration),
+  budgetWindow: text(spec.budgetWindow),
   modelMaxBudget: isMap(spec.modelMaxBudget) ? mapOf(spec.modelMaxBudget, budget) : {},
   userRef: isMap(spec.userRef) ? named(spec.userRef) : undefined,
   teamRef: isMap(spec.teamRef) ? named(spec.teamRef) : undefined,
@@ -147,4 +149,7 @@ const listOf = <T>(list: unknown, read: (entry: unknown) => T): ReadonlyArray<T>
 const mapOf = <T>(map: Json, read: (value: unknown) => T): Readonly<Record<string, T>> =>
   Object.fromEntries(Object.entries(map).map(([name, value]) => [name, read(value)]));
 
-const budget = (value: unknown) => ({ maxBudget: isMap(value) ? text(value.maxBudget) : undefined });
+const budget = (value: unknown) => ({
+  maxBudget: isMap(value) ? text(value.maxBudget) : undefined,
+  budgetDuration: isMap(value) ? text(value.budgetDuration) : undefined,
+});

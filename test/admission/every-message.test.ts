@@ -65,6 +65,9 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   ],
   [key({ modelMaxBudget: { gpt: { maxBudget: '1', budgetDuration: '1d' } } })],
   [key({ maxBudget: '0' })],
+  ...['36h', '7d', '30d', '2w', '5mo'].map((budgetDuration): readonly [KubeObject] => [
+    key({ budgetWindow: 'Calendar', budgetDuration }),
+  ]),
   [key({ secretTemplate: { entries: { OPENAI_API_KEY: '$' + '{Key}' } } })],
   [entry({ gatewayParams: { model: 'openai/gpt-4o', apiBase: `${apiBase}/chat/completions`, ...price } })],
   [key({ blocked: true }, owned), { oldObject: key({}, owned) }],
