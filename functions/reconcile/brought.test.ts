@@ -107,6 +107,41 @@ describe('a key of another gateway', () => {
     expect(await bed.works(await bed.value('chat-key'))).toBe(false);
   });
 
+  const fix = 'a value has 24 to 512 characters without blanks; correct the value in that Secret';
+  test.each([
+    ['too short', brought('short'), `the value in its entry "key" is too short; ${fix}`],
+    ['too long', brought('x'.repeat(513)), `the value in its entry "key" is too long; ${fix}`],
+    ['with a line end', brought(`${value}\n`), `the value in its entry "key" has blanks or line ends in it; ${fix}`],
+    [
+      'not there',
+      { ...brought(value), data: {} },
+      'has no entry "key"; put the value there, 24 to 512 characters without blanks',
+    ],
+    [
+      'in a Secret without our label',
+      brought(value, 'chat', {}),
+      'lacks the label gateway-operator.dev/managed: "true"; add it',
+    ],
+  ])(
+    'whose value is %s is told what to mend, never to delete it, and is taken once that is done',
+    async (_, bad, said) => {
+      await bed.apply(bad, makeKey());
+      await bed.sweep();
+      const { conditions } = await bed.status(virtualKeys, 'chat');
+      expect(conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
+        reason: 'SecretConflict',
+        message: `metadata.name: "chat": Secret "chat-key" is to be imported and ${said}`,
+      });
+      const { metadata } = brought(value);
+      await bed.edit(RESOURCES.secrets, 'chat-key', {
+        data: { key: btoa(value) },
+        metadata: { labels: metadata.labels },
+      });
+      await bed.sweep();
+      expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
+    },
+  );
+
   test('that another key here has already works for that one only', async () => {
     await bed.apply(brought(value), makeKey());
     await bed.sweep();

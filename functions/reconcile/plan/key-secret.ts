@@ -1,5 +1,7 @@
 // What should a key's Secret look like, is the one that is there ours, and does it look like that?
 import * as z from 'zod';
+import type { Finding } from '#core/finding.ts';
+import { keyImport } from '#core/rules/key-import.ts';
 import { IMPORT_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
@@ -97,10 +99,18 @@ export function isOurs(secret: PresentSecret, key: VirtualKey, proven: ReadonlyA
 export const isMadeFor = ({ owners, annotations }: PresentSecret, { metadata: { uid } }: VirtualKey): boolean =>
   owners.some((owner) => owner.uid === uid) || annotations[KEY_UID_ANNOTATION] === uid;
 
-/** Before the key ever had a value. As long as ours at least half are: what can be guessed is no key. */
-function isImport({ annotations, data }: PresentSecret, { metadata, status }: VirtualKey): boolean {
-  const isMeant = annotations[IMPORT_ANNOTATION] === metadata.name && status?.keyID === undefined;
-  return isMeant && /^\S{24,512}$/.test(data.get('key') ?? '');
+const isImport = (secret: PresentSecret, key: VirtualKey): boolean =>
+  isOffered(secret, key) && importMistake(secret, key) === undefined;
+
+/** Before the key ever had a value. */
+const isOffered = ({ annotations }: PresentSecret, { metadata, status }: VirtualKey): boolean =>
+  annotations[IMPORT_ANNOTATION] === metadata.name && status?.keyID === undefined;
+
+/** Why a Secret that is offered to the key is not taken; undefined also where none is offered. */
+export function importMistake(secret: PresentSecret, key: VirtualKey): Finding | undefined {
+  if (!isOffered(secret, key)) return undefined;
+  const offer = { secret: secret.name, labelled: isLabelled(secret), value: secret.data.get('key') };
+  return keyImport(offer, key.metadata.name, key.spec.secretTemplate?.name);
 }
 
 /** What is ours is deleted only while it has our label too (DESIGN 6, law 4). */

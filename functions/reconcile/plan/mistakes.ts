@@ -6,7 +6,7 @@ import { modelsServed } from '#core/rules/models-served.ts';
 import { referenceFound } from '#core/rules/reference-found.ts';
 import type { User } from '#crds/user.ts';
 import { hashesOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
-import { isOurs, present } from './key-secret.ts';
+import { importMistake, isOurs, present } from './key-secret.ts';
 import { type Outlook, toReferred } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { payersOf } from './policies.ts';
@@ -69,9 +69,8 @@ export function secretMistakes(view: KeyView, outlook: Outlook): ReadonlyArray<F
   if (secret === undefined || !('judgement' in standing)) return [];
   const state = outlook.claim(key, standing.instance);
   const live = state.state === 'ours' ? hashesOf(state.claim) : [];
-  return isOurs(secret, key, live)
-    ? []
-    : [secretConflict(key.metadata.name, key.spec.secretTemplate?.name, secretName)];
+  if (isOurs(secret, key, live)) return [];
+  return [importMistake(secret, key) ?? secretConflict(key.metadata.name, key.spec.secretTemplate?.name, secretName)];
 }
 
 /** Teams that a user names and that are not there: the user's keys do not work, for nobody keeps that team's budget. */
