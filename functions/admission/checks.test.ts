@@ -147,6 +147,26 @@ describe('an instance', () => {
     });
   });
 
+  test('is told of the entry that took the Secret of another, wherever the two stand and whatever they are called', async () => {
+    const own = (name: string) => modelEntry(name);
+    const taking = (name: string, from: string) =>
+      modelEntry(name, { modelCredentials: { nameRef: `creds-${from}`, keys: { apiKey: 'apiKey' } } });
+    const refusedAt = async (models: readonly object[], before?: readonly object[]) => {
+      const oldObject = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: before });
+      const { refused } = await instance({ models }, {}, before === undefined ? {} : { oldObject });
+      return refused.map((line) => line.replace(/^(?:- )?(spec\S+)\.modelCredentials.* of entry ("\S+") .*$/, '$1 $2'));
+    };
+    const [gpt, claude] = [own('gpt-4o'), own('claude')];
+    expect(await refusedAt([gpt, taking('a', 'gpt-4o')])).toEqual(['spec.models[1] "gpt-4o"']);
+    expect(await refusedAt([gpt, taking('claude', 'gpt-4o')], [gpt, claude])).toEqual(['spec.models[1] "gpt-4o"']);
+    expect(await refusedAt([taking('gpt-4o', 'claude'), claude], [gpt, claude])).toEqual(['spec.models[0] "claude"']);
+    // An old mistake, reordered, with an entry less, with one more.
+    const stored = [gpt, taking('b', 'gpt-4o'), taking('c', 'gpt-4o')];
+    expect(await refusedAt(stored.toReversed(), stored)).toEqual([]);
+    expect(await refusedAt(stored.slice(1).toReversed(), stored)).toEqual([]);
+    expect(await refusedAt([taking('a', 'gpt-4o'), ...stored], stored)).toEqual(['spec.models[0] "gpt-4o"']);
+  });
+
   test('whose annotations ask for what is not understood is refused', async () => {
     const asked = async (name: string, text: string) =>
       (await instance({}, { annotations: { [`instance.gateway-operator.dev/${name}`]: text } })).refused;

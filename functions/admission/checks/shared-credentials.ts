@@ -3,7 +3,13 @@ import { sharedCredentials as judgeCredentials } from '#core/rules/shared-creden
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { AloneCheck } from '../check.ts';
 import { InstanceView, toView } from '../spec-views.ts';
-import { annotationOf } from '../subject.ts';
+import { annotationOf, type Draft } from '../subject.ts';
 
-export const sharedCredentials: AloneCheck = ({ object }) =>
-  judgeCredentials(toView(InstanceView, object.spec).models, annotationOf(object, SHARED_CREDENTIALS_ANNOTATION));
+export const sharedCredentials: AloneCheck = ({ object, old }) =>
+  judgeCredentials(
+    modelsOf(object),
+    annotationOf(object, SHARED_CREDENTIALS_ANNOTATION),
+    old === undefined ? [] : modelsOf(old),
+  );
+
+const modelsOf = (draft: Draft) => toView(InstanceView, draft.spec).models;
