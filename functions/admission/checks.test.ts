@@ -207,6 +207,20 @@ describe('an instance', () => {
     });
   });
 
+  test('that is paused, or changed while it is, is told what waits meanwhile', async () => {
+    const running = { oldObject: objectOf('GatewayInstance') };
+    const paused = { oldObject: objectOf('GatewayInstance', { ...GOOD.GatewayInstance, paused: true }) };
+    const warnings = [
+      'spec.paused: true: nothing of a paused instance is acted on but deletion, and what runs goes on: blocks, budgets and other changes wait, no key is rotated, status shows no new spend; delete a VirtualKey to stop it meanwhile',
+    ];
+    const silent = { refused: [], warnings: [] };
+    expect(await instance({ paused: true }, {}, running)).toEqual({ refused: [], warnings });
+    expect(await instance({ paused: true, routing: { retries: 5 } }, {}, paused)).toEqual({ refused: [], warnings });
+    expect(await instance({ paused: true }, { labels: { tier: 'gold' } }, paused)).toEqual(silent);
+    expect(await instance({}, {}, paused)).toEqual(silent);
+    expect(await instance({ paused: true })).toEqual(silent);
+  });
+
   test('with mistakes of its own is refused with those first', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'store');
     const models = [modelEntry('gpt-4o'), modelEntry('claude', { identifier: 'gpt-4o', requiresAuth: false })];
@@ -433,6 +447,21 @@ describe('a key', () => {
     expect((await key({ models: ['gpt-4o'], modelMaxBudget: { claude } })).warnings).toEqual([
       'spec.modelMaxBudget["claude"]: the key may not use this model, so nothing is ever spent from this; add it to spec.models, or remove it here',
     ]);
+  });
+
+  test('of a paused instance is written with a warning that nothing is acted on, a user and a team too', async () => {
+    await world.drop(gatewayInstances, 'platform', 'main');
+    await world.put(gatewayInstances, objectOf('GatewayInstance', { ...GOOD.GatewayInstance, paused: true }));
+    const warnings = [
+      'spec.connectionRef.instanceRef: GatewayInstance platform/main is paused: this is not acted on before its spec.paused is false; delete a VirtualKey to stop it now',
+    ];
+    for (const kind of ['VirtualKey', 'User', 'Team'] as const) {
+      expect(await told(kind, {})).toEqual({ refused: [], warnings });
+      const oldObject = objectOf(kind);
+      expect(await told(kind, { blocked: true }, {}, { oldObject })).toEqual({ refused: [], warnings });
+      const labelled = await told(kind, {}, { labels: { tier: 'gold' } }, { oldObject });
+      expect(labelled).toEqual({ refused: [], warnings: [] });
+    }
   });
 
   test('that follows a User is edited with a warning that the User decides', async () => {

@@ -8,6 +8,7 @@ import { databaseMoved } from './checks/database-moved.ts';
 import { databaseSecret } from './checks/database-secret.ts';
 import { followsUser } from './checks/follows-user.ts';
 import { instanceExists } from './checks/instance-exists.ts';
+import { instancePaused } from './checks/instance-paused.ts';
 import { keyAliasFree } from './checks/key-alias-free.ts';
 import { keyReplaced } from './checks/key-replaced.ts';
 import { keySecretFree } from './checks/key-secret-free.ts';
@@ -16,6 +17,7 @@ import { modelBudgets } from './checks/model-budgets.ts';
 import { modelCredentials } from './checks/model-credentials.ts';
 import { modelsInUse } from './checks/models-in-use.ts';
 import { modelsServed } from './checks/models-served.ts';
+import { pausing } from './checks/pausing.ts';
 import { prices } from './checks/prices.ts';
 import { providers } from './checks/providers.ts';
 import { secretPlaceholders } from './checks/secret-placeholders.ts';
@@ -60,6 +62,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     databaseSecret, //    the Secret and its mapped entries exist
     storeSecret, //       the same for the key-value store
     modelCredentials, //  the same for each entry's credentials
+    pausing, //           warns: what does not happen while it is paused
     databaseMoved, //     warns: keys and spend stay behind in the old database
     modelsInUse, //       warns: a model goes that keys are restricted to
     someModels, //        warns: an instance without entries serves nothing
@@ -77,6 +80,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     userExists, //        the user is there, on the same instance
     teamExists, //        the team is there, on the same instance
     keySecretFree, //     the Secret is not somebody else's
+    instancePaused, //    warns: nothing of this is acted on before the instance goes on
     followsUser, //       warns: the User decides about this key
     secretPlaceholders, // warns: an entry of the Secret holds what only looks like a placeholder
     modelBudgets, //      warns: a budget for a model bounds nothing, or everything
@@ -91,6 +95,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     userEmailFree, //     no other user of the instance has the address
     userKeyAliasFree, //  no other key of the instance has the alias
     teamsExist, //        the teams are there, on the same instance
+    instancePaused, //    warns: nothing of this is acted on before the instance goes on
     userKeyNameFree, //   warns: a VirtualKey of the user's name stands in the way
     keyReplaced, //       warns: this edit gives the user's key a new value
     zeroBudget, //        warns: a budget of nothing means never
@@ -101,6 +106,7 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     instanceExists, //    there is such an instance, and it admits this namespace
     modelsServed, //      the instance has an entry for every model
     teamAliasFree, //     no other team of the instance has the alias
+    instancePaused, //    warns: nothing of this is acted on before the instance goes on
     membersExist, //      warns: a member that is not there (yet)
     zeroBudget, //        warns: a budget of nothing means never
     withoutEffect, //     warns: nothing acts on this field yet

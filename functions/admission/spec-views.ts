@@ -53,6 +53,7 @@ export const InstanceView = view((spec) => ({
   redisSecretRef: secretRef(spec.redisSecretRef),
   models: listOf(spec.models, modelEntry),
   env: isMap(spec.workload) ? listOf(spec.workload.env, named) : [],
+  paused: spec.paused === true,
 }));
 
 export const KeyView = view((spec) => ({

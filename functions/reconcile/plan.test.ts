@@ -155,6 +155,16 @@ const cases: ReadonlyArray<readonly [string, (bed: Bed) => Promise<unknown>]> = 
     },
   ],
   [
+    'instance-paused',
+    async (bed) => {
+      await bed.apply(...makeSecrets(), makeInstance(), makeKey());
+      await bed.sweep();
+      await bed.edit(gatewayInstances, 'main', { spec: { paused: true } });
+      await bed.sweep();
+      await bed.edit(virtualKeys, 'chat', { spec: { blocked: true } });
+    },
+  ],
+  [
     'gateway-moves-elsewhere',
     async (bed) => {
       bed.servedAt = 'nobody';

@@ -1,5 +1,6 @@
 // What did a run see and do? The answer to whoever asked for it, and the lines of a dry run.
 
+import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Deed } from './act.ts';
 import { type Action, type ActionName, type Sign, signOf } from './action.ts';
 import type { CertificateReport } from './certificates/keep.ts';
@@ -26,8 +27,8 @@ export interface Report {
 }
 
 export interface PlannedRow {
-  /** `Held`: nothing is done, for it would remove too much. */
-  readonly action: ActionName | CertificateAction['action'] | 'Held';
+  /** `Held`: nothing is done, for it would remove too much. `Paused`: nothing is done, for somebody wants it so. */
+  readonly action: ActionName | CertificateAction['action'] | 'Held' | 'Paused';
   /** One of ours, or what holds a certificate. */
   readonly kind: string;
   /** Empty: of the whole cluster. */
@@ -36,9 +37,9 @@ export interface PlannedRow {
   readonly why: string;
 }
 
-/** A row as people read it: something comes, changes, goes, or is held. */
+/** A row as people read it: something comes, changes, goes, is held, or stays as it is. */
 export interface PlannedLine extends PlannedRow {
-  readonly sign: Sign | '!';
+  readonly sign: Sign | '!' | ' ';
 }
 
 /** What came of one part of a run. */
@@ -107,12 +108,17 @@ export function toHeldLine(held: Held): PlannedLine {
   return { sign: '!', action: 'Held', kind: 'GatewayInstance', namespace, name, why: toHeldMessage(held) };
 }
 
-/** One line per action: `+` something comes, `~` changes, `-` goes, `!` is held. */
+export function toPausedLine({ metadata: { namespace, name } }: GatewayInstance): PlannedLine {
+  return { sign: ' ', action: 'Paused', kind: 'GatewayInstance', namespace, name, why: 'nothing but deletions' };
+}
+
+/** One line per action: `+` something comes, `~` changes, `-` goes, `!` is held; indented: a paused instance. */
 export function toText(rows: ReadonlyArray<PlannedLine>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
   return rows
     .map((row) => {
       const at = row.namespace === '' ? row.name : `${row.namespace}/${row.name}`;
+      if (row.action === 'Paused') return `${row.sign} ${row.kind} ${at} is paused: ${row.why}\n`;
       return `${row.sign} ${row.action} ${row.kind} ${at}: ${row.why}\n`;
     })
     .join('');

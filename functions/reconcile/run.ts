@@ -19,6 +19,7 @@ import { partition } from './observe/parts.ts';
 import { observe } from './observe.ts';
 import type { Held } from './plan/hold.ts';
 import { judgeInstance } from './plan/judge-instance.ts';
+import { isPaused } from './plan/paused.ts';
 import { plan } from './plan.ts';
 import {
   countObserved,
@@ -28,6 +29,7 @@ import {
   toCertificateLine,
   toHeldLine,
   toLine,
+  toPausedLine,
   toReport,
 } from './report.ts';
 import type { Scope } from './scope.ts';
@@ -205,7 +207,8 @@ async function foreseePart(look: Look, part: Objects, all: Objects): Promise<Rea
     for (const action of todo) rows.push(toLine(action));
     for (const action of todo) learn(world, foresee(action, world, now));
   }
-  return [...rows, ...held.map(toHeldLine)];
+  const paused = [...part.instances.values()].filter(isPaused);
+  return [...rows, ...held.map(toHeldLine), ...paused.map(toPausedLine)];
 }
 
 function isWorthTrying(action: Action, tries: ReadonlyMap<string, number>): boolean {

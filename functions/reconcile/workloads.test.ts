@@ -390,7 +390,9 @@ describe('an instance', () => {
     await edit({ image: 'other:2' });
     await bed.edit(gatewayInstances, 'main', { spec: { paused: true } });
     await bed.remove(PARTS.Service, 'main-gateway');
+    await bed.sweep();
     expect(await sweeps()).toEqual([]);
+    expect(await bed.get(PARTS.Service, 'main-gateway')).toBeUndefined();
   });
 
   test('that is deleted takes what runs it along', async () => {

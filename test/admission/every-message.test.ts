@@ -40,6 +40,8 @@ const owned = { ownerReferences: [{ kind: 'User', name: 'alice', controller: tru
 const price = { inputCostPerMillionTokens: '0', outputCostPerMillionTokens: '0' };
 const apiBase = 'https://llm.example.com/v1';
 
+const PAUSED = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, paused: true }, { name: 'paused' });
+
 /** What the table of mistakes that slip in does not have: warnings, and annotations. */
 const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, unknown>]> = [
   [objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [] }), { oldObject: objectOf('GatewayInstance') }],
@@ -68,6 +70,8 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   ...['36h', '7d', '30d', '2w', '5mo'].map((budgetDuration): readonly [KubeObject] => [
     key({ budgetWindow: 'Calendar', budgetDuration }),
   ]),
+  [key({ connectionRef: { instanceRef: { name: 'paused', namespace: 'platform' } } })],
+  [PAUSED, { oldObject: objectOf('GatewayInstance') }],
   [key({ secretTemplate: { entries: { OPENAI_API_KEY: '$' + '{Key}' } } })],
   [entry({ gatewayParams: { model: 'openai/gpt-4o', apiBase: `${apiBase}/chat/completions`, ...price } })],
   [key({ blocked: true }, owned), { oldObject: key({}, owned) }],
@@ -95,6 +99,7 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
 async function everything(): Promise<readonly Said[]> {
   const world = await createWorld();
   const elsewhere = { connectionRef: { instanceRef: { name: 'other', namespace: 'platform' } } };
+  await world.put(gatewayInstances, PAUSED);
   await world.put(virtualKeys, objectOf('VirtualKey', { ...GOOD.VirtualKey, models: ['claude'] }, { name: 'there' }));
   await world.put(virtualKeys, objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'x' }, { name: 'taken' }));
   await world.put(

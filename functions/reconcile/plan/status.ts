@@ -25,6 +25,7 @@ import { secretStatus } from './key-status.ts';
 import { judgeLedger } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
+import { isPaused, PAUSED, planPausedStatus, planResumed } from './paused.ts';
 import { spendOf } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
@@ -35,7 +36,7 @@ export function planInstanceStatus(
   { held, inactive }: { readonly held: ReadonlyArray<Held>; readonly inactive: ReadonlySet<Path> },
 ): Action[] {
   const { object, snapshot, complete } = view;
-  if (object.spec.paused && !isDeleted(object)) return [];
+  if (isPaused(object)) return planPausedStatus(object, outlook);
   const judged = outlook.judge(view);
   const conditions = isDeleted(object)
     ? [toDeleting(view, outlook)]
@@ -51,11 +52,11 @@ export function planInstanceStatus(
     ...optional('snapshotHash', hash),
     ...optional('workloadType', judged.workload.type),
   };
-  return writeStatus(object, after, outlook);
+  return [...writeStatus(object, after, outlook), ...planResumed(object)];
 }
 
 /** Conditions that are there only while there is something to say. Only a run that sees all members sees what is held. */
-const PASSING = ['LedgerAdopted', SNAPSHOTS_LEFT];
+const PASSING = ['LedgerAdopted', SNAPSHOTS_LEFT, PAUSED];
 const HELD = 'DeletionsHeld';
 
 /** What the run wanted to delete and still sees. While it is told, the next run looks for them again. */
