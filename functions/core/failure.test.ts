@@ -46,9 +46,9 @@ test('a request of more tokens than the limit of a minute is told how many, and 
 });
 
 test.each([
-  ['TeamNotFound', 'The team that this API key names is gone, so nobody would pay for it.'],
+  ['TeamNotFound', 'A team that this API key or its user names is gone, so nobody would pay for it.'],
   ['UserOfOtherInstance', 'The user that this API key names is not of this gateway, so nobody would pay for it.'],
-  ['TeamNotReady', 'The team that this API key names is not ready, so nobody would pay for it.'],
+  ['TeamNotReady', 'A team that this API key or its user names is not ready, so nobody would pay for it.'],
   ['SomethingNew', 'This API key is blocked.'],
 ])('a key that nobody blocked is told who is missing: %s', (unpaid, said) => {
   expect(toReply({ code: 'key_blocked', kind: 'key', unpaid }).error.message).toContain(said);

@@ -248,10 +248,11 @@ function keyBlocked({ kind, unpaid = '' }: Extract<Failure, { code: 'key_blocked
   const [, who = '', why = ''] = /^(User|Team)(.*)$/.exec(unpaid) ?? [];
   const state = UNPAID[why];
   if (state === undefined) return `This ${OWNER[kind]} is blocked. Ask whoever manages it to unblock it.`;
-  return `The ${who.toLowerCase()} that this API key names ${state}, so nobody would pay for it. Ask whoever manages the key to mend that, or to name another.`;
+  const whose = who === 'Team' ? 'A team that this API key or its user names' : 'The user that this API key names';
+  return `${whose} ${state}, so nobody would pay for it. Ask whoever manages the key to mend that, or to name another.`;
 }
 
-/** What is wrong with whom a key names, by the end of the reason that its conditions give. */
+/** What is wrong with whom a key, or its user, names, by the end of the reason that its conditions give. */
 const UNPAID: Readonly<Record<string, string>> = {
   NotFound: 'is gone',
   OfOtherInstance: 'is not of this gateway',

@@ -84,7 +84,7 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   await bed.remove(teams, 'research');
   await bed.sweep();
   expect(said('research', 'Deleting')).toEqual([
-    '1 key names it and stops working until a Team of this name is back: "chat"',
+    '1 key names it and stops working until a Team of this name is back: "chat". it no longer pays for 1 key of users that only it lists: "alice"',
   ]);
   expect(await bed.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
   expect(await bed.ready(virtualKeys, 'alice')).toBe('True Ready');
@@ -108,6 +108,22 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   await bed.sweep();
   expect(await policyOf()).toMatchObject({ blocked: false });
   expect((await policyOf())?.unpaid).toBeUndefined();
+});
+
+test('a team that only a user names stops the keys of that user that name none, and says so at its own hint', async () => {
+  await bed.edit(users, 'alice', { spec: { teamRefs: [{ name: 'research' }] } });
+  await bed.apply(makeTeam({ teamAlias: 'Other' }, 'other'));
+  await bed.apply(makeKey({ userRef: { name: 'alice' }, teamRef: { name: 'other' } }));
+  await bed.sweep();
+  const values = [await bed.value('alice-key'), await bed.value('chat-key')];
+  await bed.remove(teams, 'research');
+  await bed.hint('Team', 'research');
+  expect(said('research', 'Deleting')).toEqual([
+    '1 key of users that name it stops working until a Team of this name is back or their users name it no longer: "alice"',
+  ]);
+  const policies = bed.database().policies((await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
+  const found = await Promise.all(values.map((value) => policies.find(sha256(value ?? ''))));
+  expect(found.map((policy) => policy?.key.blocked)).toEqual([true, false]);
 });
 
 test.each([

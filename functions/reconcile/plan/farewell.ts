@@ -2,6 +2,7 @@
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { Action } from '../action.ts';
+import { pathOf } from '../world.ts';
 import { about } from './about.ts';
 import { isDeleted } from './deletion.ts';
 import type { Outlook } from './outlook.ts';
@@ -29,6 +30,7 @@ export function planFarewell(member: User | Team, outlook: Outlook): Action[] {
             : `its VirtualKey "${ownKey.metadata.name}" is deleted with it and stops working`,
         ]),
     ...(naming.length === 0 ? [] : [toSentence(naming.map(({ object }) => object.metadata.name).sort(), member.kind)]),
+    ...(member.kind === 'Team' ? ofUsers(member, outlook) : []),
   ];
   if (sentences.length === 0) return [];
   const told = { type: 'Normal', reason: 'Deleting', message: sentences.join('. '), once: `Deleting/${uid}` } as const;
@@ -36,8 +38,41 @@ export function planFarewell(member: User | Team, outlook: Outlook): Action[] {
 }
 
 function toSentence(names: ReadonlyArray<string>, kind: 'User' | 'Team'): string {
-  const which = names.slice(0, MOST_NAMES).map((name) => JSON.stringify(name));
-  const more = names.length > MOST_NAMES ? ', …' : '';
   const [who, stop] = names.length === 1 ? ['1 key names', 'stops'] : [`${names.length} keys name`, 'stop'];
-  return `${who} it and ${stop} working until a ${kind} of this name is back: ${which.join(', ')}${more}`;
+  return `${who} it and ${stop} working until a ${kind} of this name is back: ${toList(names)}`;
+}
+
+/** Keys that have the team by their user: where the user names it they stop, where only it lists the user they go on. */
+function ofUsers(team: Team, { world }: Outlook): string[] {
+  const { namespace, name } = team.metadata;
+  const listed = new Set(team.spec.members.map((member) => member.name));
+  const stopping: string[] = [];
+  const goingOn: string[] = [];
+  for (const { object: key } of world.keys.values()) {
+    const { userRef, teamRef } = key.spec;
+    if (key.metadata.namespace !== namespace || isDeleted(key) || userRef === undefined || teamRef !== undefined)
+      continue;
+    const user = world.users.get(pathOf({ namespace, name: userRef.name }));
+    if (user === undefined || isDeleted(user)) continue;
+    if (user.spec.teamRefs.some((ref) => ref.name === name)) stopping.push(key.metadata.name);
+    else if (listed.has(userRef.name)) goingOn.push(key.metadata.name);
+  }
+  const until = 'until a Team of this name is back or their users name it no longer';
+  return [
+    ...(stopping.length === 0
+      ? []
+      : [
+          `${count(stopping)} of users that name it ${stopping.length === 1 ? 'stops' : 'stop'} working ${until}: ${toList(stopping.sort())}`,
+        ]),
+    ...(goingOn.length === 0
+      ? []
+      : [`it no longer pays for ${count(goingOn)} of users that only it lists: ${toList(goingOn.sort())}`]),
+  ];
+}
+
+const count = ({ length }: ReadonlyArray<string>): string => (length === 1 ? '1 key' : `${length} keys`);
+
+function toList(names: ReadonlyArray<string>): string {
+  const which = names.slice(0, MOST_NAMES).map((name) => JSON.stringify(name));
+  return `${which.join(', ')}${names.length > MOST_NAMES ? ', …' : ''}`;
 }
