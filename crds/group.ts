@@ -21,6 +21,9 @@ export const MANAGED_BY = 'gateway-operator';
 export const OWNED_LABEL = 'gateway-operator.dev/managed';
 export const OWNED = 'true';
 
+/** On the Secret of a key that outlived its VirtualKey (`deletionPolicy: Retain`), until one adopts it; its value is `true`. */
+export const RETAINED_LABEL = 'gateway-operator.dev/retained';
+
 /** On what runs a gateway: hash of what we applied, so that an unchanged one is not written again. */
 export const APPLIED_ANNOTATION = 'gateway-operator.dev/applied';
 

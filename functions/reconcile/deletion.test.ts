@@ -1,5 +1,6 @@
 // Does deletion never stick, never leak, and never take what is not ours?
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RETAINED_LABEL } from '#crds/group.ts';
 import {
   type Bed,
   createBed,
@@ -271,6 +272,31 @@ describe('a key of deletionPolicy Retain', () => {
     expect((await bed.sweep()).actions).toEqual({});
   });
 
+  test('says where its value is when it goes, and its Secret has a label that says retained until a key adopts it', async () => {
+    await working({ deletionPolicy: 'Retain' });
+    const label = async () => (await bed.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL];
+    expect(await label()).toBeUndefined();
+    await bed.remove(virtualKeys, 'chat');
+    expect((await bed.sweep()).actions).toMatchObject({
+      UpdateSecret: 1,
+      WritePolicy: 1,
+      RecordEvent: 1,
+      RemoveFinalizer: 1,
+    });
+    const told = bed.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
+    expect(told?.message).toBe(
+      'its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete that to end it',
+    );
+    expect(await label()).toBe('true');
+    const settled = bed.writes();
+    expect((await bed.sweep()).actions).toEqual({});
+    expect(bed.writes()).toBe(settled);
+    await bed.apply(makeKey());
+    await bed.sweep();
+    expect(await label()).toBeUndefined();
+    expect((await bed.sweep()).actions).toEqual({});
+  });
+
   test('of which the Secret is deleted afterwards is retired, and its alias is free', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     await bed.remove(virtualKeys, 'chat');
@@ -301,6 +327,11 @@ describe('a key of deletionPolicy Retain', () => {
       currentSpend: '3',
       isActive: true,
     });
+    expect(await bed.works(value)).toBe(true);
+    // What was copied from says so until somebody deletes it, which the key does not mind.
+    expect((await bed.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL]).toBe('true');
+    await bed.remove(RESOURCES.secrets, 'chat-key');
+    await bed.sweep();
     expect(await bed.works(value)).toBe(true);
   });
 

@@ -2,7 +2,7 @@
 import { toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { FINALIZER } from '#crds/group.ts';
+import { FINALIZER, RETAINED_LABEL } from '#crds/group.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
 import {
@@ -103,7 +103,7 @@ export function planKeyDeletion(view: KeyView, outlook: Outlook): Action[] {
   return [...retirement.slice(0, -1), ...deletes, ...retirement.slice(-1)];
 }
 
-/** The claim remembers the Secret before the object goes; an owner reference would take the Secret along. */
+/** Claim and Secret say so before the object goes; an owner reference would take the Secret along. */
 function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url: string | undefined): Action[] {
   const { policy } = claim;
   if (policy === undefined || !('object' in policy)) return [];
@@ -111,16 +111,28 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url
     ...about(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it'),
     instance: instancePathOf(key),
   };
-  const shape = { ...shapeOf(key, secret.name, url), owners: [] };
+  const made = shapeOf(key, secret.name, url);
+  const shape = { ...made, labels: { ...made.labels, [RETAINED_LABEL]: 'true' }, owners: [] };
   const isOwned = ownersAfter(secret.owners, shape).length !== secret.owners.length;
-  const release: Action[] = isOwned ? [{ action: 'UpdateSecret', ...on, shape, value: 'same' }] : [];
+  const isMarked = secret.labels[RETAINED_LABEL] === 'true';
+  const release: Action[] = isOwned || !isMarked ? [{ action: 'UpdateSecret', ...on, shape, value: 'same' }] : [];
   // Blocked because its user went just before it: the key is to go on working.
   const write = { policy: { ...policy, blocked: key.spec.blocked, retained: secret.name } };
   const remember: Action[] =
     policy.retained === secret.name && policy.blocked === key.spec.blocked
       ? []
       : [{ action: 'WritePolicy', ...on, claim: aliasOf(key).key, write }];
-  return release.length + remember.length > 0 ? [...release, ...remember] : [removeFinalizer(key)];
+  if (release.length + remember.length > 0) return [...release, ...remember];
+  return [toldRetained(key, secret.name), removeFinalizer(key)];
+}
+
+function toldRetained(key: VirtualKey, secret: string): Action {
+  const alias = JSON.stringify(aliasOf(key).alias);
+  const message =
+    `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${alias} adopts it; ` +
+    `its value is in Secret "${secret}": delete that to end it`;
+  const told = { type: 'Normal', reason: 'KeyRetained', message, once: 'KeyRetained' } as const;
+  return { action: 'RecordEvent', ...about(key, 'people are told KeyRetained'), ...told };
 }
 
 /** Ends with the removal of the finalizer. Undefined: the database is to be tried again. */

@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { Finding } from '#core/finding.ts';
 import { keyImport } from '#core/rules/key-import.ts';
-import { IMPORT_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { IMPORT_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/group.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { SecretShape } from '../action.ts';
@@ -45,7 +45,7 @@ function recordOf(template: VirtualKey['spec']['secretTemplate']): Readonly<Reco
 
 const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });
 
-/** Labels and annotations to write: those of the shape, and `null` for those that an earlier template put there. Those of others stay. */
+/** Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention put there. Those of others stay. */
 export function metadataOf(
   secret: PresentSecret | undefined,
   shape: SecretShape,
@@ -56,7 +56,7 @@ export function metadataOf(
       names.filter((name) => have !== undefined && Object.hasOwn(have, name)).map((name) => [name, null]),
     );
   return {
-    labels: { ...gone(record.labels, secret?.labels), ...shape.labels },
+    labels: { ...gone([...record.labels, RETAINED_LABEL], secret?.labels), ...shape.labels },
     annotations: { ...gone([...record.annotations, TEMPLATE_ANNOTATION], secret?.annotations), ...shape.annotations },
   };
 }
