@@ -227,7 +227,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
         modelEntry('b', { modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apiKey: 'apiKey' } } }),
       ),
     ),
-    'spec.models[0].modelCredentials.nameRef: "creds-gpt-4o": is the Secret of entry "b" already',
+    'spec.models[1].modelCredentials.nameRef: "creds-gpt-4o": is the Secret of entry "gpt-4o" already',
   ],
   [
     of(
