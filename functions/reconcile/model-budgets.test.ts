@@ -9,7 +9,9 @@ import {
   makeInstance,
   makeKey,
   makeSecrets,
+  makeTeam,
   sha256,
+  teams,
   virtualKeys,
 } from '../../test/reconcile/bed.ts';
 
@@ -61,6 +63,23 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
   expect((await bed.sweep()).actions).toEqual({});
   await edit({ modelMaxBudget: null });
   expect(await policy()).not.toHaveProperty('modelScopes');
+});
+
+test('a budget of nothing, of a model, a key or a team, is not told to wait for', async () => {
+  await apply({ small: { maxBudget: '0', budgetDuration: '1d' } });
+  expect(await modelsReady()).toBe(
+    'False BudgetExceeded: it has a budget of 0 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget',
+  );
+  await bed.apply(makeTeam({ maxBudget: '0' }), makeKey({ keyAlias: 'poor', teamRef: { name: 'research' } }, 'poor'));
+  await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '0' } });
+  await bed.sweep();
+  const said = async (kind: Parameters<Bed['status']>[0], name: string) =>
+    (await bed.status(kind, name)).conditions?.find(({ type }) => type === 'Ready')?.message;
+  expect([await said(teams, 'research'), await said(virtualKeys, 'chat'), await said(virtualKeys, 'poor')]).toEqual([
+    'it has a budget of 0 dollars: raise spec.maxBudget',
+    'it has a budget of 0 dollars: raise spec.maxBudget',
+    'Team "research" has a budget of 0 dollars: raise spec.maxBudget',
+  ]);
 });
 
 test('one that is used up is told in ModelsReady, with what to do; the key goes on with other models', async () => {

@@ -96,7 +96,7 @@ test('a model whose own budget is used up is refused by name, told in the status
   expect((await ask('sample-failover')).status).toBe(200);
   const path = '{.status.conditions[?(@.type=="ModelsReady")].message} {.status.isActive}';
   const status = () => ok('get', 'virtualkey', 'example-service', '-o', `jsonpath=${path}`);
-  await eventually(status, (seen) => /it has spent 0 of 0 dollars on "sample-small".* true$/.test(seen), SOON);
+  await eventually(status, (seen) => /it has a budget of 0 dollars on "sample-small".* true$/.test(seen), SOON);
   await patch({ modelMaxBudget: null });
   await until(({ status }) => status === 200);
 });

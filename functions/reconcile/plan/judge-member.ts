@@ -8,6 +8,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import { hashesOf, type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
+import { budgetOf } from './budget.ts';
 import { isDeleted, memberHeldUpBy, toWaiting } from './deletion.ts';
 import { present } from './key-secret.ts';
 import {
@@ -146,6 +147,9 @@ function whyExceeded(
     const spend = spendOf(object, paying, instance, now);
     if (spend?.exceeded !== true) continue;
     const whose = object === member ? 'it has' : `${object.kind} "${object.metadata.name}" has`;
+    // A budget of nothing is as small in its next window.
+    if (budgetOf(object)?.limit === '0')
+      return { reason: 'BudgetExceeded', message: `${whose} a budget of 0 dollars: raise spec.maxBudget` };
     const reset = object.spec.budgetDuration === undefined ? '' : `, or wait until ${toTimestamp(spend.resetsAt)}`;
     const message = `${whose} spent ${formatMoney(spend.spent)} of ${object.spec.maxBudget} dollars: raise spec.maxBudget${reset}`;
     return { reason: 'BudgetExceeded', message };

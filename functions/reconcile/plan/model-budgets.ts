@@ -46,7 +46,12 @@ export function spentModels(
     const { models } = key.spec;
     if (spent < BigInt(budget.limit) || (models.length > 0 && !models.includes(model))) return [];
     const path = `spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`;
-    const message = `it has spent ${formatMoney(spent)} of ${formatMoney(BigInt(budget.limit))} dollars on ${JSON.stringify(model)}: raise ${path}, or wait until ${toTimestamp(window.end)}`;
+    const on = `on ${JSON.stringify(model)}: raise ${path}`;
+    // A budget of nothing is as small in its next window.
+    const message =
+      budget.limit === '0'
+        ? `it has a budget of 0 dollars ${on}`
+        : `it has spent ${formatMoney(spent)} of ${formatMoney(BigInt(budget.limit))} dollars ${on}, or wait until ${toTimestamp(window.end)}`;
     return [{ model, problem: { reason: 'BudgetExceeded', message } }];
   });
 }
