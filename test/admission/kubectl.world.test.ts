@@ -1,5 +1,6 @@
 // What does somebody with the stock kubectl get to read, on the embedded cluster and on a real API server, with the function in Node and in workerd?
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -151,12 +152,12 @@ for (const [name, runtime, deploy] of RUNTIMES) {
     });
 
     test('status is written without asking us', async () => {
-      const before = bed.reviewed();
+      const before = await counted(bed);
       expect(before).toBeGreaterThan(100);
       expect(
         await bed.cluster.patch(virtualKeys, 'team-a', 'old', { status: { isActive: false } }, 'status'),
       ).toMatchObject({ ok: true });
-      expect(bed.reviewed()).toBe(before);
+      expect(await counted(bed)).toBe(before);
     });
 
     test('a name that is still to be generated does not confuse', async () => {
@@ -256,4 +257,12 @@ for (const [name, runtime, deploy] of RUNTIMES) {
       expect(await bed.cluster.list(RESOURCES.secrets, { namespace: 'platform' })).toHaveLength(4);
     });
   });
+}
+
+/** How many reviews there were, once nothing more is told of them: what a Worker prints comes later than its answer. */
+async function counted({ reviewed }: Bed): Promise<number> {
+  for (let before = reviewed(); ; before = reviewed()) {
+    await pause(500);
+    if (reviewed() === before) return before;
+  }
 }
