@@ -11,6 +11,8 @@ export interface AttemptFailure {
   readonly again: 'never' | 'elsewhere' | 'anywhere';
   /** The entry is not to blame: another client's request may well be answered. */
   readonly blameless?: boolean;
+  /** Surely nothing of the request has reached the provider. */
+  readonly unsent?: true;
   /** Seconds for which the provider wants to be left alone. */
   readonly retryAfter?: number;
   /** For the log: the upstream's status and its own code, never its message. */
@@ -20,6 +22,8 @@ export interface AttemptFailure {
 
 export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
 export const TIMED_OUT: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
+
+export const UNSENT: AttemptFailure = { ...TIMED_OUT, unsent: true };
 
 /** The dialect of the entry has no words for this request. */
 export function unspeakable(failure: Failure): AttemptFailure {

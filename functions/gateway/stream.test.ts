@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
 import { stage as stageWorld, type World } from './gateway.fixture.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
 import { settleDown } from './time.fixture.ts';
@@ -265,6 +266,19 @@ describe.each([
       expect(world.fake.requests[0]?.signal.aborted).toBe(true);
       expect(world.ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 0 } }]);
       expect(world.ledger.settled[0]?.cost).toBeGreaterThan(0n);
+    });
+
+    test('while its request waits for a connection to the provider is charged nothing', async () => {
+      const client = new AbortController();
+      const connecting = new UpstreamBroke('unsent', 'nobody wants the answer any more');
+      const upstream: Upstream = ({ signal }) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(connecting)));
+      const world = stage({ deps: { upstream } });
+      const response = world.chat(CHAT, { signal: client.signal });
+      await settleDown();
+      client.abort();
+      expect((await response).status).toBe(499);
+      expect([world.ledger.held(), world.ledger.released.length, world.ledger.settled.length]).toEqual([0, 1, 0]);
     });
 
     test('before anybody was called is charged nothing', async () => {

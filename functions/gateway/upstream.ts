@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { err, type Result } from '#core/result.ts';
-import { type AttemptFailure, TIMED_OUT, UNREACHABLE, unspeakable } from './attempt-failure.ts';
+import { type AttemptFailure, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { limitOf } from './entry-limits.ts';
@@ -57,8 +57,9 @@ export function createCallUpstream(
       const result = await attempt(targets.reservation, target, deadline);
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;
-      const silent = result.failure.status === undefined;
-      last = { failure: result.failure.failure, target, consumed: silent && deadline.ended === 'left', called: true };
+      const { failure, status, unsent } = result.failure;
+      const consumed = status === undefined && unsent !== true && deadline.ended === 'left';
+      last = { failure, target, consumed, called: last?.called === true || unsent !== true };
       if (deadline.ended !== undefined || result.failure.again === 'never') break;
       if (result.failure.again === 'anywhere') again = [...again, target];
     }
@@ -113,7 +114,7 @@ export function createCallUpstream(
       const response = await deps.upstream({ ...request.value, timeouts: routing.timeouts, signal });
       return await openExchange({ ...trying, response, created: Math.floor(deps.clock.now() / 1000) });
     } catch (error) {
-      return err(deadline.signal.aborted || isTimeout(error) ? TIMED_OUT : UNREACHABLE);
+      return err(toFailure(error, deadline));
     } finally {
       endAttempt();
     }
@@ -127,6 +128,8 @@ function outcome(last: NoExchange | undefined, { first }: Targets, request: Requ
   return request.signal.aborted ? { ...end, failure: { code: 'client_left' } } : end;
 }
 
-function isTimeout(error: unknown): boolean {
-  return error instanceof UpstreamBroke && error.how === 'timeout';
+function toFailure(error: unknown, { signal }: Deadline): AttemptFailure {
+  const how = error instanceof UpstreamBroke ? error.how : undefined;
+  if (how === 'unsent') return UNSENT;
+  return signal.aborted || how === 'timeout' ? TIMED_OUT : UNREACHABLE;
 }

@@ -37,10 +37,16 @@ export interface UpstreamResponse {
 /** Speaks HTTP to a provider. Throws `UpstreamBroke` with what happened. */
 export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
+/**
+ * `unsent`: stopped while there was no connection yet, so that surely no byte of the request has left. Where a platform does not tell
+ * when it connects (fetch), only a call that was stopped before it began is; any other may have been read, and is `broken` or `refused`.
+ */
+export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent';
+
 export class UpstreamBroke extends Error {
   override readonly name = 'UpstreamBroke';
-  readonly how: 'refused' | 'timeout' | 'broken';
-  constructor(how: 'refused' | 'timeout' | 'broken', message: string, options?: ErrorOptions) {
+  readonly how: Breach;
+  constructor(how: Breach, message: string, options?: ErrorOptions) {
     super(message, options);
     this.how = how;
   }

@@ -1,6 +1,6 @@
 // How is one answer read from a connection? undici hands its pieces to us as they arrive, and whoever reads takes them from a queue.
 import type { Dispatcher, Pool } from 'undici';
-import type { UpstreamRequest, UpstreamResponse } from '#core/ports/serving.ts';
+import { UpstreamBroke, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
 import { toBroken } from './broken.ts';
 import { decoded } from './decoded.ts';
 
@@ -21,7 +21,7 @@ const UNWANTED = 'nobody wants the answer any more';
 export function ask(pool: Pool, path: string, request: UpstreamRequest): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
     const { headers, body, timeouts, signal } = request;
-    if (signal.aborted) return reject(toBroken(new Error(UNWANTED)));
+    if (signal.aborted) return reject(unsent());
     const answer = new Answer(signal, resolve, reject);
     const limits = { headersTimeout: timeouts.firstByte, bodyTimeout: timeouts.idle };
     pool.dispatch({ method: 'POST', path, headers, body, ...limits }, answer);
@@ -120,7 +120,8 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   }
 
   #stop(): void {
-    const why = new Error(UNWANTED);
+    // undici gives us a controller when it has a connection for the request, just before it writes to it.
+    const why = this.#controller === undefined ? unsent() : new Error(UNWANTED);
     this.#pieces = [];
     this.#bytes = 0;
     this.#break(why);
@@ -145,6 +146,10 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     this.#reader = undefined;
     return reader;
   }
+}
+
+function unsent(): UpstreamBroke {
+  return new UpstreamBroke('unsent', UNWANTED);
 }
 
 function whole(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {

@@ -9,6 +9,8 @@ export interface FetchUpstreamDeps {
 
 export function createFetchUpstream({ fetch, timer }: FetchUpstreamDeps): Upstream {
   return async (request) => {
+    // Later than this nobody says whether something was sent.
+    if (request.signal.aborted) throw new UpstreamBroke('unsent', 'nobody wants the answer any more');
     const watch = createWatch(request, timer);
     try {
       watch.within(request.timeouts.connect + request.timeouts.firstByte);
@@ -62,7 +64,6 @@ function createWatch(request: UpstreamRequest, timer: FetchUpstreamDeps['timer']
   let cancel = () => {};
   const abort = () => controller.abort();
   request.signal.addEventListener('abort', abort, { once: true });
-  if (request.signal.aborted) abort();
   return {
     signal: controller.signal,
     within: (millis) => {

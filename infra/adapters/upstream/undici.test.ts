@@ -1,6 +1,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
+import { UpstreamBroke } from '#core/ports/serving.ts';
 import { createUpstream } from './undici.ts';
 import { promisesOfUpstream } from './upstream.promises.ts';
 
@@ -36,6 +38,27 @@ describe('an upstream over undici', () => {
     expect(Buffer.from((await iterator.next()).value).toString()).toBe('one');
     await expect(iterator.next()).rejects.toThrow('the upstream failed');
     await expect(iterator.next()).rejects.toThrow('the upstream failed');
+  });
+
+  test('that is left while its connection is made has not been sent anything', async () => {
+    const sockets: Socket[] = [];
+    // It takes connections and never shows a certificate.
+    const mute = createSocketServer((socket) => void sockets.push(socket));
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    const address = mute.address();
+    const url = `https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`;
+    const client = new AbortController();
+    const upstream = createUpstream();
+    const timeouts = { connect: 60_000, firstByte: 60_000, idle: 60_000 };
+    const asked = upstream({ url, headers: {}, body: new Uint8Array([1]), timeouts, signal: client.signal });
+    const failure = asked.catch((error: unknown) => error);
+    await expect.poll(() => sockets.length).toBe(1);
+    client.abort();
+    expect(await failure).toMatchObject({ how: 'unsent' });
+    expect(await failure).toBeInstanceOf(UpstreamBroke);
+    await upstream.close();
+    for (const socket of sockets) socket.destroy();
+    mute.close();
   });
 
   test('says what came in one packet as one piece, however many chunks it was sent in', async () => {
