@@ -1,0 +1,98 @@
+// Is what a key refers to there, of the same instance, and for its namespace?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { gatewayInstances, users } from '#crds/kinds.ts';
+import { createWorld, GOOD, objectOf, type World } from '../../../test/admission/fixtures.ts';
+import { createReviews, spare } from '../../../test/admission/reviews.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+const { told, validate } = createReviews(() => world);
+
+describe('a key', () => {
+  const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
+  const elsewhere = (name: string, namespace: string) => ({ connectionRef: { instanceRef: { name, namespace } } });
+
+  test('of an instance that does not exist is refused', async () => {
+    expect((await key(elsewhere('mian', 'platform'))).refused).toEqual([
+      'spec.connectionRef.instanceRef: "platform/mian": there is no GatewayInstance of this name that admits namespace "team-a"; create it first (in the same file: above this), correct name and namespace, or ask its owner to admit this namespace',
+    ]);
+  });
+
+  test.each([
+    ['the same namespace only', { from: 'Same' }],
+    [
+      'namespaces by a label',
+      { from: 'Selector', selector: { matchLabels: { 'kubernetes.io/metadata.name': 'team-b' } } },
+    ],
+  ])('of an instance that admits %s gets exactly the answer of a missing one', async (_, allowedNamespaces) => {
+    const spec = { ...GOOD.GatewayInstance, allowedNamespaces };
+    await world.put(gatewayInstances, objectOf('GatewayInstance', spec, { name: 'private' }));
+    const refused = (await key(elsewhere('private', 'platform'))).refused.join();
+    const missing = (await key(elsewhere('nowhere', 'platform'))).refused.join();
+    expect(refused.replaceAll('private', 'nowhere')).toBe(missing);
+    const admitted = await validate(
+      objectOf(
+        'VirtualKey',
+        { ...GOOD.VirtualKey, ...elsewhere('private', 'platform'), userRef: undefined, teamRef: undefined },
+        { namespace: allowedNamespaces.from === 'Same' ? 'platform' : 'team-b' },
+      ),
+    );
+    expect(admitted.allowed).toBe(true);
+  });
+
+  test('of an instance that is being deleted is refused', async () => {
+    await world.put(
+      gatewayInstances,
+      objectOf('GatewayInstance', GOOD.GatewayInstance, { name: 'going', finalizers: ['a/b'] }),
+    );
+    await world.drop(gatewayInstances, 'platform', 'going');
+    expect((await key({ ...elsewhere('going', 'platform'), userRef: undefined, teamRef: undefined })).refused).toEqual([
+      expect.stringContaining('spec.connectionRef.instanceRef: "platform/going": is being deleted'),
+    ]);
+  });
+
+  test('with a misspelt instance is not told that its user and team belong to another one', async () => {
+    expect((await key(elsewhere('mian', 'platform'))).refused).toHaveLength(1);
+  });
+
+  test('with a model that the instance does not serve is refused, and told the nearest name, else what there is', async () => {
+    expect((await key({ models: ['gpt-4O', 'gpt-4o', 'llama'] })).refused).toEqual([
+      'VirtualKey "billing" has 2 mistakes:',
+      '- spec.models[0]: "gpt-4O": instance "platform/main" serves no model of exactly this name; did you mean "gpt-4o"?',
+      '- spec.models[2]: "llama": instance "platform/main" serves no model of exactly this name; add an entry to the instance, or choose among what it serves: "gpt-4o", "claude"',
+    ]);
+  });
+
+  test('that names all models as other gateways do is told how to', async () => {
+    expect((await key({ models: ['*'] })).refused).toEqual([
+      'spec.models[0]: "*": instance "platform/main" serves no model of exactly this name; remove it: an empty list means every model of the instance',
+    ]);
+  });
+
+  test('of a paused instance is written with a warning that nothing is acted on, a user and a team too', async () => {
+    await world.drop(gatewayInstances, 'platform', 'main');
+    await world.put(gatewayInstances, objectOf('GatewayInstance', { ...GOOD.GatewayInstance, paused: true }));
+    const warnings = [
+      'spec.connectionRef.instanceRef: GatewayInstance platform/main is paused: this is not acted on before its spec.paused is false; delete a VirtualKey to stop it now',
+    ];
+    for (const kind of ['VirtualKey', 'User', 'Team'] as const) {
+      expect(await told(kind, {})).toEqual({ refused: [], warnings });
+      const oldObject = objectOf(kind);
+      expect(await told(kind, { blocked: true }, {}, { oldObject })).toEqual({ refused: [], warnings });
+      const labelled = await told(kind, {}, { labels: { tier: 'gold' } }, { oldObject });
+      expect(labelled).toEqual({ refused: [], warnings: [] });
+    }
+  });
+
+  test('whose user or team is missing, or of another instance, is refused', async () => {
+    const connectionRef = { instanceRef: { name: 'other', namespace: 'platform' } };
+    await world.put(users, spare('bob', { connectionRef, userEmail: 'bob@example.com' }, 'team-a', 'User'));
+    expect((await key({ userRef: { name: 'bob' }, teamRef: { name: 'nobody' } })).refused).toEqual([
+      'VirtualKey "billing" has 2 mistakes:',
+      '- spec.userRef.name: "bob": this User belongs to another instance (platform/other); refer to one of the same instance',
+      '- spec.teamRef.name: "nobody": there is no Team of this name in namespace "team-a"; create it first (in the same file: above this), or correct the name',
+    ]);
+  });
+});

@@ -1,0 +1,118 @@
+// What else is said of a key: its alias, its Secret, who follows and what never changes?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { notYetActedOn } from '#crds/acted-on.ts';
+import { OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { type KindName, virtualKeys } from '#crds/kinds.ts';
+import { createWorld, GOOD, objectOf, secretOf, type World } from '../../../test/admission/fixtures.ts';
+import { createReviews, spare } from '../../../test/admission/reviews.ts';
+
+let world: World;
+beforeEach(async () => {
+  world = await createWorld();
+});
+const { told } = createReviews(() => world);
+
+describe('a key', () => {
+  const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
+
+  test('that follows a User is edited with a warning that the User decides', async () => {
+    const owner = {
+      apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+      kind: 'User',
+      name: 'alice',
+      uid: 'u',
+      controller: true,
+    };
+    const before = objectOf('VirtualKey', GOOD.VirtualKey, { ownerReferences: [owner] });
+    const edited = await told(
+      'VirtualKey',
+      { maxBudget: '99' },
+      { ownerReferences: [owner] },
+      { operation: 'UPDATE', oldObject: before },
+    );
+    expect(edited).toEqual({
+      refused: [],
+      warnings: ['spec: this key follows User "alice" and is put back as the User says; edit the User'],
+    });
+    const labelled = await told(
+      'VirtualKey',
+      {},
+      { ownerReferences: [owner] },
+      { operation: 'UPDATE', oldObject: before },
+    );
+    expect(labelled.warnings).toEqual([]);
+  });
+
+  test('that asks for something nothing acts on yet is told so', async () => {
+    const warned = async (kind: KindName, spec: object) => (await told(kind, spec)).warnings;
+    expect(await warned('VirtualKey', { rpmLimit: 60, tags: ['nightly'], softBudget: '1' })).toEqual([]);
+    // Of what is listed now; the list gets shorter.
+    const fields = { image: 'ours:1', serviceAccountName: 'ours' };
+    const vain = Object.keys(fields).filter((field) => notYetActedOn.GatewayInstance.includes(`workload.${field}`));
+    expect(await warned('GatewayInstance', { workload: { type: 'Deployment', ...fields } })).toEqual(
+      vain.map((field) => expect.stringContaining(`spec.workload.${field}: this version accepts the field`)),
+    );
+  });
+
+  test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {
+    await world.put(virtualKeys, spare('first', {}));
+    expect((await key({})).refused).toEqual([
+      'spec.keyAlias: "billing-service": VirtualKey "first" has this already on instance "platform/main"; choose another, or delete the other one first',
+    ]);
+    await world.drop(virtualKeys, 'team-a', 'first');
+    await world.put(virtualKeys, spare('secret-project', {}, 'team-b'));
+    expect((await key({})).refused).toEqual([
+      'spec.keyAlias: "billing-service": a VirtualKey of another namespace has this already on instance "platform/main"; choose another, or delete the other one first',
+    ]);
+  });
+
+  test('may have an alias that stands on another instance, or on a key that is being deleted, or on itself', async () => {
+    await world.put(
+      virtualKeys,
+      spare('there', { connectionRef: { instanceRef: { name: 'main', namespace: 'team-b' } } }),
+    );
+    await world.put(virtualKeys, objectOf('VirtualKey', GOOD.VirtualKey, { name: 'going', finalizers: ['a/b'] }));
+    await world.drop(virtualKeys, 'team-a', 'going');
+    await world.put(virtualKeys, objectOf('VirtualKey'));
+    expect(await key({})).toEqual({ refused: [], warnings: [] });
+  });
+
+  test('whose Secret would be somebody else’s is refused', async () => {
+    await world.put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
+    expect((await key({})).refused).toEqual([
+      'metadata.name: "billing": a Secret "billing-key" that is not this key\'s is there already; delete it, or name another in spec.secretTemplate.name',
+    ]);
+    expect((await key({ secretTemplate: { name: 'billing-key' } })).refused).toEqual([
+      expect.stringContaining('spec.secretTemplate.name: "billing-key": a Secret of this name that is not this key\'s'),
+    ]);
+  });
+
+  test('may have a Secret that is its own, or that was retained', async () => {
+    const labels = { [OWNED_LABEL]: OWNED };
+    const owner = (name: string) => ({
+      apiVersion: 'auth.gateway-operator.dev/v1alpha1',
+      kind: 'VirtualKey',
+      name,
+      uid: 'u',
+    });
+    const secret = (name: string, owners: ReturnType<typeof owner>[]) => ({
+      ...secretOf(name, {}, 'team-a'),
+      metadata: { name, namespace: 'team-a', labels, ownerReferences: owners },
+    });
+    await world.put(RESOURCES.secrets, secret('own', [owner('billing')]));
+    await world.put(RESOURCES.secrets, secret('kept', []));
+    await world.put(RESOURCES.secrets, secret('theirs', [owner('other')]));
+    const at = (name: string) => key({ secretTemplate: { name } });
+    expect((await at('own')).refused).toEqual([]);
+    expect((await at('kept')).refused).toEqual([]);
+    expect((await at('theirs')).refused).toHaveLength(1);
+  });
+
+  test('says why its alias and its instance never change', async () => {
+    const connectionRef = { instanceRef: { name: 'main', namespace: 'other' } };
+    const { refused } = await key({ keyAlias: 'new', connectionRef }, {}, { oldObject: objectOf('VirtualKey') });
+    expect(refused).toContainEqual(expect.stringMatching(/- spec\.keyAlias: "new": is immutable, /));
+    expect(refused).toContainEqual(expect.stringMatching(/- spec\.connectionRef: is immutable, /));
+  });
+});
