@@ -5,7 +5,7 @@ import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.t
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
-import { entryOf, idAt, scopeNumber } from '#core/ports/books.promises.ts';
+import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { SURROUNDINGS } from '../bench/ledger/measured.ts';

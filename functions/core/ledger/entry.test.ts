@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { entryOf } from '../ports/books.promises.ts';
 import type { Booked, EntryKind } from '../ports/books.ts';
+import { entryOf } from '../ports/entry.fixture.ts';
 import { besideBooked } from './entry.ts';
 
 const expired: Booked = { kind: 'expired', cost: 60n };

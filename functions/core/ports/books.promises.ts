@@ -1,65 +1,23 @@
 // What do all books promise, in memory or in PostgreSQL?
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { describeRecounts } from './books.recount.promises.ts';
+import { type BooksUnderTest, booksScene, openedBooks } from './books.scene.promises.ts';
 import type { Books, Entry } from './books.ts';
-import type { Millis, Nano, Window } from './money.ts';
-import type { ScopeId, ScopeWindow } from './policy.ts';
-import type { Registry } from './registry.ts';
-
-export interface BooksUnderTest {
-  readonly books: Books;
-  /** Over the same books: recounts are written with a policy. */
-  readonly registry: Registry;
-}
-
-const INSTANCE = 'instance-1';
-const HOUR: Millis = 3_600_000;
-const DAY = 24 * HOUR;
-const NOON = Date.UTC(2026, 10, 15, 12);
-const WINDOW: Window = { start: NOON - 10 * DAY, end: NOON + 20 * DAY };
-
-let made = 0;
-/** A UUIDv7 of that instant, never the same twice. */
-export function idAt(time: Millis): string {
-  made += 1;
-  const head = time.toString(16).padStart(12, '0');
-  return `${head.slice(0, 8)}-${head.slice(8)}-7000-8000-${made.toString(16).padStart(12, '0')}`;
-}
-
-export function scopeNumber(number: number): ScopeId {
-  return `00000000-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
-}
-
-const scopeWindow = (number: number, window = WINDOW): ScopeWindow => ({ scopeId: scopeNumber(number), window });
-
-export function entryOf(more: Partial<Entry> = {}): Entry {
-  return {
-    id: idAt(NOON),
-    kind: 'settled',
-    charges: [scopeWindow(1)],
-    cost: 100n,
-    tokens: { input: 10, output: 20, cachedInput: 3, cacheWrite: 4 },
-    model: 'small',
-    identifier: 'small-1',
-    estimated: false,
-    settledAt: NOON + 1500,
-    ...more,
-  };
-}
+import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './entry.fixture.ts';
+import type { Nano } from './money.ts';
+import type { ScopeWindow } from './policy.ts';
 
 /** `make` answers empty books; it is called once per test. */
 export function describeBooks(name: string, make: () => Promise<BooksUnderTest>): void {
   describe(`the books in ${name}`, () => {
+    let under: BooksUnderTest;
     let books: Books;
-    let registry: Registry;
-
     beforeEach(async () => {
-      ({ books, registry } = await make());
-      await registry.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
+      under = await openedBooks(make);
+      ({ books } = under);
     });
-
-    const book = (...entries: ReadonlyArray<Entry>) => books.book(INSTANCE, entries);
-    const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await books.sums(of)).map((sum) => sum.spent);
+    const { book, spent } = booksScene(() => under);
 
     test('an entry is charged to every scope that pays it, each in its own window', async () => {
       const tomorrow = { start: NOON, end: NOON + DAY };
@@ -214,119 +172,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       );
     });
 
-    describe('a recount', () => {
-      const claimed = async () => {
-        const outcome = await registry.claim(INSTANCE, 'team', 'research', {
-          uid: 'u',
-          namespace: 'apps',
-          name: 'team',
-        });
-        if (!outcome.won) throw new Error('the only claim was lost');
-        return outcome.claim;
-      };
-      const recount = async (window: Window) => {
-        const { scopeId, anchor, alias } = await claimed();
-        const policy = { scopeId, kind: 'team' as const, name: alias, blocked: false, models: [], anchor };
-        await registry.writePolicies(INSTANCE, [{ policy, recounts: [{ scopeId: policy.scopeId, window }] }]);
-      };
-      const paidAt = (scopeId: ScopeId, time: Millis, cost: Nano, window = WINDOW) =>
-        entryOf({ id: idAt(time), cost, charges: [{ scopeId, window }, scopeWindow(1)] });
-
-      test('makes the sum of the new window from the entries held inside it: its start belongs to it, its end does not', async () => {
-        const { scopeId } = await claimed();
-        const day = { start: NOON - 5 * HOUR - 17_000, end: NOON + 3 * HOUR + 11_000 };
-        const times = [day.start - 1, day.start, NOON - HOUR, NOON, NOON + 1, day.end - 1, day.end];
-        await book(...times.map((time, place) => paidAt(scopeId, time, 10n ** BigInt(place))));
-        await recount(day);
-        expect(await spent({ scopeId, window: day }, { scopeId, window: WINDOW })).toEqual([111_110n, 1_111_111n]);
-      });
-
-      test('is right for windows within an hour, on whole hours, and longer than anything booked', async () => {
-        const { scopeId } = await claimed();
-        const times = [NOON - 2 * HOUR, NOON - HOUR, NOON - 1, NOON, NOON + 10_000, NOON + 59 * 60_000, NOON + HOUR];
-        await book(...times.map((time, place) => paidAt(scopeId, time, 10n ** BigInt(place))));
-        const windows: ReadonlyArray<[Window, Nano]> = [
-          [{ start: NOON, end: NOON + 10_000 }, 1_000n],
-          [{ start: NOON + 1000, end: NOON + HOUR - 1000 }, 110_000n],
-          [{ start: NOON - HOUR, end: NOON + HOUR }, 111_110n],
-          [{ start: NOON - 1000, end: NOON + 1000 }, 1_100n],
-          [{ start: NOON - 1000, end: NOON + HOUR }, 111_100n],
-          [{ start: NOON - HOUR, end: NOON + 1000 }, 1_110n],
-          [{ start: NOON - 36_525 * DAY, end: NOON + 36_525 * DAY }, 1_111_111n],
-          [{ start: NOON + DAY, end: NOON + 2 * DAY }, 0n],
-        ];
-        for (const [window, expected] of windows) {
-          await recount(window);
-          expect(await spent({ scopeId, window })).toEqual([expected]);
-        }
-      });
-
-      test('from 30 to 31 days and back neither refills nor loses a budget, with entries booked in between', async () => {
-        const { scopeId } = await claimed();
-        const thirty = { start: NOON - 10 * DAY, end: NOON + 20 * DAY };
-        const thirtyOne = { start: NOON - 3 * DAY, end: NOON + 28 * DAY };
-        await book(paidAt(scopeId, NOON - 9 * DAY, 1n, thirty), paidAt(scopeId, NOON - DAY, 20n, thirty));
-        await recount(thirtyOne);
-        expect(await spent({ scopeId, window: thirtyOne })).toEqual([20n]);
-        await book(paidAt(scopeId, NOON, 300n, thirtyOne));
-        await recount(thirty);
-        await recount(thirty);
-        expect(await spent({ scopeId, window: thirty }, { scopeId, window: thirtyOne })).toEqual([321n, 320n]);
-        await book(paidAt(scopeId, NOON + 1, 4000n, thirty));
-        expect(await spent({ scopeId, window: thirty })).toEqual([4321n]);
-      });
-
-      test('also has what was held before it and booked after it, out of the old window', async () => {
-        const { scopeId } = await claimed();
-        const day = { start: NOON - HOUR, end: NOON + HOUR };
-        await book(paidAt(scopeId, NOON, 1n));
-        await recount(day);
-        const late = paidAt(scopeId, NOON - 1, 20n);
-        await book(late, late, paidAt(scopeId, day.start - 1, 300n), paidAt(scopeId, day.end, 4000n));
-        await book(late);
-        expect(await spent({ scopeId, window: day }, { scopeId, window: WINDOW })).toEqual([21n, 4321n]);
-      });
-
-      test('is about its own scope only', async () => {
-        const { scopeId } = await claimed();
-        const day = { start: NOON - HOUR, end: NOON + HOUR };
-        await book(paidAt(scopeId, NOON, 5n));
-        await recount(day);
-        expect(await spent(scopeWindow(1, day), scopeWindow(1))).toEqual([0n, 5n]);
-      });
-
-      test('of several scopes goes with one policy, of such as nobody claims too: a key and its budgets for models', async () => {
-        const { scopeId, anchor, alias } = await claimed();
-        const [day, hours] = [
-          { start: NOON - DAY, end: NOON },
-          { start: NOON - HOUR, end: NOON + HOUR },
-        ];
-        const model = scopeWindow(1, hours);
-        await book(paidAt(scopeId, NOON - HOUR - 1, 1n), paidAt(scopeId, NOON - 1, 20n), paidAt(scopeId, NOON, 300n));
-        const policy = { scopeId, kind: 'team' as const, name: alias, blocked: false, models: [], anchor };
-        await registry.writePolicies(INSTANCE, [{ policy, recounts: [{ scopeId, window: day }, model] }]);
-        expect(await spent({ scopeId, window: day }, model)).toEqual([21n, 320n]);
-        await book(paidAt(scopeId, NOON - 2, 4000n));
-        expect(await spent({ scopeId, window: day }, model)).toEqual([4021n, 4320n]);
-      });
-
-      test('in the middle of bookings loses none of them and counts none twice', async () => {
-        const { scopeId } = await claimed();
-        const [hours, days] = [{ start: NOON - HOUR, end: NOON + HOUR }, WINDOW];
-        const writers = Array.from({ length: 6 }, async () => {
-          for (let turn = 0; turn < 10; turn += 1) {
-            await book(
-              ...Array.from({ length: 5 }, (_, place) => paidAt(scopeId, NOON + place, 1n, turn % 2 ? hours : days)),
-            );
-          }
-        });
-        for (let turn = 0; turn < 7; turn += 1) await recount(turn % 2 ? days : hours);
-        await Promise.all(writers);
-        expect(await spent({ scopeId, window: hours })).toEqual([300n]);
-        await recount(days);
-        expect(await spent({ scopeId, window: days })).toEqual([300n]);
-      });
-    });
+    describeRecounts(make);
   });
 }
 

@@ -1,41 +1,19 @@
 // What do all stores promise about forgetting, and about what they keep for others? Epochs, exact loads, records to book (LEDGER 5, 8).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from './books.ts';
-import type { Millis, Nano, Window } from './money.ts';
-import type { StoreUnderTest } from './store.promises.ts';
-import type { Counter, HoldOperation, Registration, StoreCall, StoreReply } from './store.ts';
-
-const LEASE: Millis = 400;
-const HOUR: Millis = 3_600_000;
+import type { Millis } from './money.ts';
+import { HOUR, LEASE, type StoreUnderTest, storeScene } from './store.scene.promises.ts';
+import type { HoldOperation, Registration, StoreCall } from './store.ts';
 
 /** `make` as in `describeStore`, which runs this too. */
 export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
   describe('an epoch', () => {
     let under: StoreUnderTest;
-    let made = 0;
     beforeEach(async () => {
       under = await make();
     });
 
-    const window = (): Window => ({ start: under.now() - HOUR, end: under.now() + HOUR });
-    const counter = (scopeId: string, limit: Nano): Counter => ({ scopeId, limit, window: window() });
-    const nothing = { settles: [], releases: [], renewals: [], loads: [], holds: [] };
-    const ask = (part: Partial<StoreCall>) => under.store.call({ epoch: under.epoch, ...nothing, ...part });
-    const call = async (part: Partial<StoreCall>): Promise<StoreReply> => {
-      const reply = await ask(part);
-      if (reply.outcome !== 'done') throw new Error('the epoch is stale');
-      return reply;
-    };
-    const noteOf = (counters: ReadonlyArray<Counter>) => ({
-      charges: counters.map(({ scopeId, window }) => ({ scopeId, window })),
-      ...{ model: 'small', identifier: 's-1' },
-    });
-    const operation = (amount: Nano, counters: ReadonlyArray<Counter>): HoldOperation => {
-      made += 1;
-      const id = `00000000-0000-7000-8001-${String(made).padStart(12, '0')}`;
-      const times = { deadline: under.now() + HOUR, lease: LEASE };
-      return { id, amount, least: amount, counters, note: noteOf(counters), ...times };
-    };
+    const { counter, ask, call, operation, load, spent } = storeScene(() => under);
     const registration = (of: HoldOperation, more: Partial<Registration> = {}): Registration => ({
       ...{ id: of.id, amount: of.amount, note: of.note, lease: of.lease, at: under.now() },
       ...more,
@@ -44,10 +22,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
       ...{ kind, charges: of.note.charges, tokens: { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 } },
       ...{ model: 'small', identifier: 's-2', estimated: true, settledAt: 7 },
     });
-    const spent = async (of: Counter) => (await under.store.read([of]))[0];
     const take = (of: HoldOperation, more: Partial<StoreCall> = {}) => call({ holds: [of], ...more });
-    const load = (spent: Nano, ...of: Counter[]) =>
-      call({ loads: of.map(({ scopeId, window }) => ({ scopeId, window, spent })) });
     const unbooked = async (silence: Millis) => (await under.store.unbooked(silence, 100)).records;
 
     describe('of a store', () => {

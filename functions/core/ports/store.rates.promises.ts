@@ -3,9 +3,9 @@ import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis } from './money.ts';
 import type { RateLimit } from './rates.ts';
-import type { StoreUnderTest } from './store.promises.ts';
 import { modelRates, type RateEvent, rateEventOf } from './store.rates.model.promises.ts';
-import { LEASE, rated, rateScene } from './store.rates.scene.promises.ts';
+import { rated, rateScene } from './store.rates.scene.promises.ts';
+import { LEASE, type StoreUnderTest } from './store.scene.promises.ts';
 
 const MINUTE: Millis = 60_000;
 

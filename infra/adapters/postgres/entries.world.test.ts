@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { entryOf, idAt, scopeNumber } from '#core/ports/books.promises.ts';
+import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog, type MemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { entryOf } from '#core/ports/books.promises.ts';
+import { entryOf } from '#core/ports/entry.fixture.ts';
 import { describeEpochs } from '#core/ports/epochs.promises.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog } from '../memory/log.ts';

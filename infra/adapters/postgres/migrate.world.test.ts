@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import { entryOf } from '#core/ports/books.promises.ts';
+import { entryOf } from '#core/ports/entry.fixture.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';

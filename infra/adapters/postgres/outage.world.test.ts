@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
-import { entryOf } from '#core/ports/books.promises.ts';
+import { entryOf } from '#core/ports/entry.fixture.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';

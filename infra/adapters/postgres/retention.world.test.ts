@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { entryOf, idAt } from '#core/ports/books.promises.ts';
+import { entryOf, idAt } from '#core/ports/entry.fixture.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';

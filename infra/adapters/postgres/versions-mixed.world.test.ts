@@ -1,8 +1,8 @@
 // May a rolling update mix two versions? Yesterday's statements and today's book into one schema, at the same time.
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { entryOf, idAt, scopeNumber } from '#core/ports/books.promises.ts';
 import type { Entry } from '#core/ports/books.ts';
+import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';

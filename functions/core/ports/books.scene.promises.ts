@@ -1,0 +1,26 @@
+// How do the promises about books ask them? Entries in, sums out, of one open instance.
+import type { Books, Entry } from './books.ts';
+import type { ScopeWindow } from './policy.ts';
+import type { Registry } from './registry.ts';
+
+export interface BooksUnderTest {
+  readonly books: Books;
+  /** Over the same books: recounts are written with a policy. */
+  readonly registry: Registry;
+}
+
+export const INSTANCE = 'instance-1';
+
+/** With the instance open. */
+export async function openedBooks(make: () => Promise<BooksUnderTest>): Promise<BooksUnderTest> {
+  const under = await make();
+  await under.registry.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
+  return under;
+}
+
+/** `under` is asked anew for each call: each test has books of its own. */
+export function booksScene(under: () => BooksUnderTest) {
+  const book = (...entries: ReadonlyArray<Entry>) => under().books.book(INSTANCE, entries);
+  const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
+  return { book, spent };
+}
