@@ -3,10 +3,16 @@ import { Hono } from 'hono';
 import { type Failure, toReply } from '#core/failure.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import type { Connection } from '../serve.ts';
+import type { GatewayRuntime } from './gateway-runtime.ts';
 import type { Gateways } from './gateways.ts';
 
+/** As much of the running gateways as is needed to pass requests on. */
+interface Instances {
+  find(...at: Parameters<Gateways['find']>): Promise<Pick<GatewayRuntime, 'fetch'> | 'absent' | 'unavailable'>;
+}
+
 /** One server for all instances: `/{namespace}/{name}/…` is the instance's own gateway; health and metrics stand at the root. */
-export function gatewayServer(gateways: Gateways, metrics: Metrics): Hono<{ Bindings: Connection }> {
+export function gatewayServer(gateways: Instances, metrics: Metrics): Hono<{ Bindings: Connection }> {
   const app = new Hono<{ Bindings: Connection }>();
   app.get('/healthz', (c) => c.text('ok'));
   app.get('/readyz', (c) => c.text('ok'));
@@ -19,10 +25,17 @@ export function gatewayServer(gateways: Gateways, metrics: Metrics): Hono<{ Bind
     if (runtime === 'unavailable') return refuse({ code: 'ledger_unavailable', why: 'the gateway is not up' });
     const url = new URL(c.req.url);
     url.pathname = url.pathname.slice(`/${namespace}/${name}`.length);
-    return runtime.fetch(new Request(url, c.req.raw), c.env);
+    return runtime.fetch(moved(c.req.raw, url), c.env);
   });
   app.notFound((c) => refuse({ code: 'not_found', path: c.req.path }));
   return app;
+}
+
+/** No `Request` can be made that asks for TRACE (Fetch, 2.2.1): the instance is asked with another method that it refuses as well. */
+function moved(request: Request, url: URL): Request {
+  return request.method === 'TRACE'
+    ? new Request(url, { method: 'OPTIONS', headers: request.headers })
+    : new Request(url, request);
 }
 
 function refuse(failure: Failure): Response {
