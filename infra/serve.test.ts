@@ -1,4 +1,6 @@
+import { type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { serve } from './serve.ts';
 
@@ -52,6 +54,39 @@ test('a stop cuts what is still open when its grace is over', async () => {
   const response = await fetch(server.url);
   await server.close(20);
   await expect(response.text()).rejects.toThrow();
+});
+
+test('a stop lets a client that reads slowly take its whole reply', async () => {
+  const large = new Uint8Array(40 * 1024 * 1024);
+  const server = await serve({ fetch: () => new Response(large), port: 0, host: '127.0.0.1' });
+  let bytes = 0;
+  const ended = new Promise((resolve) => {
+    const socket = connect(server.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'));
+    socket.on('error', resolve).on('close', resolve);
+    socket.on('data', (some) => {
+      if (bytes === 0) setTimeout(() => socket.resume(), 150);
+      if (bytes === 0) socket.pause();
+      bytes += some.length;
+    });
+  });
+  await expect.poll(() => bytes).toBeGreaterThan(0);
+  await server.close(60_000);
+  await ended;
+  expect(bytes).toBeGreaterThan(large.length);
+});
+
+test('whatever its method, a request is one for the handler', async () => {
+  const tell = ({ method, headers }: Request) => new Response(`${method} ${headers.get('x-word')}`);
+  const server = await serve({ fetch: tell, port: 0, host: '127.0.0.1' });
+  for (const method of ['TRACE', 'PROPFIND', 'OPTIONS', 'QUERY']) {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(server.url, { method, headers: { 'x-word': 'hello' } }, resolve)
+        .on('error', reject)
+        .end();
+    });
+    expect(await text(answer)).toBe(`${method} hello`);
+  }
+  await server.close(0);
 });
 
 test('a client that drops its connection is told to the handler', async () => {

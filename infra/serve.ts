@@ -1,5 +1,6 @@
 // How does a fetch handler become an HTTP server in Node, and how does it stop without cutting anybody off?
 import { createServer, type Server, type ServerResponse } from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { OpenReply } from '#core/ports/reply.ts';
 import { directReply } from './direct-reply.ts';
@@ -47,6 +48,7 @@ export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<S
       : { createServer: https.createServer, serverOptions: tls }),
   }) as Server; // Nor is that asked for.
   server.keepAliveTimeout = KEEP_ALIVE;
+  const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
   await listen(server, port, host);
   const address = server.address();
   const taken = typeof address === 'object' && address !== null ? address.port : port;
@@ -58,7 +60,7 @@ export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<S
       if (https !== undefined && server instanceof https.Server) server.setSecureContext(next);
     },
     close: (graceMs) => {
-      closing ??= close(server, graceMs);
+      closing ??= close(server, sockets, graceMs);
       return closing;
     },
   };
@@ -74,16 +76,29 @@ function listen(server: Server, port: number, host: string): Promise<void> {
   });
 }
 
-function close(server: Server, graceMs: number): Promise<void> {
+function socketsOf(server: Server, opened: 'connection' | 'secureConnection'): ReadonlySet<Socket> {
+  const sockets = new Set<Socket>();
+  server.on(opened, (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  return sockets;
+}
+
+function close(server: Server, sockets: ReadonlySet<Socket>, graceMs: number): Promise<void> {
+  // A connection that is idle, or becomes so, has nobody to disappoint. To Node one is whose reply was ended, taken or not.
+  const closeIdle = (): void => {
+    if (![...sockets].some(({ writableLength }) => writableLength > 0)) server.closeIdleConnections();
+  };
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-    // A connection that is idle, or becomes so, has nobody to disappoint.
-    const sweep = setInterval(() => server.closeIdleConnections(), 100);
-    server.close(() => {
+    const sweep = setInterval(closeIdle, 100);
+    // An HTTP server's own would close what is idle to Node.
+    NetServer.prototype.close.call(server, () => {
       clearTimeout(cut);
       clearInterval(sweep);
       resolve();
     });
-    server.closeIdleConnections();
+    closeIdle();
   });
 }
