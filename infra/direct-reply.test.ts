@@ -1,13 +1,10 @@
-import { createServer } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { ReplyStream } from '#core/ports/reply.ts';
-import { directReply } from './direct-reply.ts';
 import { type Served, serve } from './serve.ts';
 
 const encoder = new TextEncoder();
 const HEADERS = { 'content-type': 'text/event-stream', 'x-request-id': '7' };
-const SOON = { timeout: 10_000 };
 let server: Served | undefined;
 afterEach(() => server?.close(0));
 
@@ -98,39 +95,6 @@ test('a client that leaves is told by the signal; whoever waited for room goes o
   socket.destroy();
   await expect.poll(() => over).toBe(true);
   expect(aborted).toBe(true);
-});
-
-test('a client that does not take the end of its reply loses its connection; one that takes it keeps it', {
-  timeout: 30_000,
-}, async () => {
-  const closed: boolean[] = [];
-  const node = createServer((_, outgoing) => {
-    const { stream } = directReply(outgoing, 200)(200, HEADERS);
-    outgoing.on('close', () => closed.push(outgoing.writableFinished));
-    stream.write(new Uint8Array(40 * 1024 * 1024));
-    stream.end(encoder.encode('.'));
-  });
-  await new Promise<void>((resolve) => node.listen(0, '127.0.0.1', resolve));
-  const address = node.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
-  const ask = (): Socket => {
-    const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'));
-    return socket;
-  };
-  const silent = ask();
-  silent.on('error', () => {}).pause();
-  await expect.poll(() => closed, SOON).toEqual([false]);
-  silent.destroy();
-  let taken = 0;
-  const reading = ask();
-  reading.on('data', (bytes: Uint8Array) => {
-    taken += bytes.length;
-  });
-  await expect.poll(() => closed, SOON).toEqual([false, true]);
-  await expect.poll(() => taken, SOON).toBeGreaterThan(40 * 1024 * 1024);
-  expect(reading.destroyed).toBe(false);
-  reading.destroy();
-  await new Promise((resolve) => node.close(resolve));
 });
 
 test('a reply that is broken off does not look whole', async () => {

@@ -3,11 +3,8 @@ import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { OpenReply } from '#core/ports/reply.ts';
 
-/** Milliseconds without a byte taken of a reply that has ended: nobody waits longer for somebody who does not read. */
-const MOST_STALLED = 60_000;
-
 /** For the request that this is the response to. That the client has left is told by the request's signal. */
-export function directReply(outgoing: ServerResponse, stalled = MOST_STALLED): OpenReply {
+export function directReply(outgoing: ServerResponse): OpenReply {
   return function openReply(status, headers) {
     outgoing.writeHead(status, headers);
     return {
@@ -19,10 +16,7 @@ export function directReply(outgoing: ServerResponse, stalled = MOST_STALLED): O
         write: (bytes) => outgoing.destroyed || outgoing.write(bytes),
         drained: () => drained(outgoing),
         end: (bytes) => {
-          if (outgoing.destroyed) return;
-          outgoing.end(bytes);
-          // Settled and over, but not taken: it would keep its connection for as long as the client likes.
-          if (outgoing.writableLength > 0) outgoing.setTimeout(stalled, () => outgoing.destroy());
+          if (!outgoing.destroyed) outgoing.end(bytes);
         },
         destroy: () => void outgoing.destroy(),
       },

@@ -4,6 +4,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { OpenReply } from '#core/ports/reply.ts';
 import { directReply } from './direct-reply.ts';
+import { cutStalled } from './stalled.ts';
 
 export interface ServeOptions {
   fetch(request: Request, connection: Connection): Response | Promise<Response>;
@@ -11,6 +12,8 @@ export interface ServeOptions {
   readonly port: number;
   readonly host: string;
   readonly tls?: Tls;
+  /** Milliseconds that a client may take nothing of its reply. */
+  readonly stalled?: number | undefined;
 }
 
 /** What a handler may use of a request's connection. A type, not an interface: frameworks take it as a record of anything. */
@@ -36,7 +39,7 @@ export interface Served {
 const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
-export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<Served> {
+export async function serve({ fetch, port, host, tls, stalled }: ServeOptions): Promise<Served> {
   // Behind an ingress nobody speaks TLS here: a cold start does without it.
   const https = tls === undefined ? undefined : await import('node:https');
   const server = createAdaptorServer({
@@ -48,6 +51,7 @@ export async function serve({ fetch, port, host, tls }: ServeOptions): Promise<S
       : { createServer: https.createServer, serverOptions: tls }),
   }) as Server; // Nor is that asked for.
   server.keepAliveTimeout = KEEP_ALIVE;
+  cutStalled(server, stalled);
   const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
   await listen(server, port, host);
   const address = server.address();
