@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from 'hono';
 import type { Failure } from '#core/failure.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { OpenReply } from '#core/ports/reply.ts';
 import type { Result } from '#core/result.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
@@ -20,6 +21,9 @@ const METHODS: ReadonlyMap<string, 'GET' | 'POST'> = new Map([
   ['/models', 'GET'],
   ['/key', 'GET'],
 ]);
+
+/** `waited`: for so long the database was asked who it is. */
+type Answer = (caller: Caller, waited: Millis) => Promise<Result<unknown, Failure>>;
 
 /** Where each request has I/O of its own (Workers), an app is made for each, and they share the memory. */
 export function createGateway(deps: GatewayDeps, { policies, health } = createMemory(deps)): Hono {
@@ -50,9 +54,10 @@ export function createGateway(deps: GatewayDeps, { policies, health } = createMe
   });
   return app;
 
-  async function tell(c: Context, answer: (caller: Caller) => Promise<Result<unknown, Failure>>): Promise<Response> {
+  async function tell(c: Context, answer: Answer): Promise<Response> {
+    const arrived = deps.clock.now();
     const caller = await authenticate(c.req.raw);
-    const told = caller.ok ? await answer(caller.value) : caller;
+    const told = caller.ok ? await answer(caller.value, deps.clock.now() - arrived) : caller;
     return told.ok ? toJson(200, told.value, nameHeaders(namesOf(c.req.raw, deps.ids))) : refuse(told.failure, c);
   }
 

@@ -36,7 +36,10 @@ export function createHandle(
 
   return async function handle(request, visit) {
     const line = openLine(namesOf(request, deps.ids), 'chat', request);
+    const arrived = deps.clock.now();
     const caller = await authenticate(request);
+    // The body is the client's time, this is the database's.
+    const waited = deps.clock.now() - arrived;
     if (!caller.ok) return refuse(caller.failure, line);
     line.caller(caller.value);
 
@@ -52,7 +55,7 @@ export function createHandle(
     line.model(chat.value.model, chat.value.stream);
 
     line.step('hold');
-    const reservation = await reserve(grant.value, line);
+    const reservation = await reserve(grant.value, line, waited);
     if (!reservation.ok) return refuse(reservation.failure.failure, line, reservation.failure.rates);
     const { rates } = reservation.value.hold;
 

@@ -1,6 +1,7 @@
 // What may this key still do? Its own alias, models, budgets and dates, told to its bearer (DESIGN 10, GET key).
 import type { Failure } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Caller } from './authenticate.ts';
@@ -27,11 +28,11 @@ export interface OwnKey extends OwnBudget {
 }
 
 export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
-  return async function ownKey(caller: Caller): Promise<Result<OwnKey, Failure>> {
+  return async function ownKey(caller: Caller, waited: Millis): Promise<Result<OwnKey, Failure>> {
     const { key } = caller;
     const models = key.modelScopes ?? [];
     const policies = [...scopesOf(caller), ...models];
-    const spend = await ledger.spend(policies);
+    const spend = await ledger.spend(policies, waited);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;
       return err({ code: 'ledger_unavailable', why });

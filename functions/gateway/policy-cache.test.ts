@@ -79,15 +79,40 @@ describe('a key policy', () => {
     expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
   });
 
-  test('is given up on after a second and a half of silence, and asked for anew by the next', async () => {
+  test('keeps nobody waiting for longer than 0.9 s, each from when he asked; an answer that comes late is for the next', async () => {
+    const answer = Promise.withResolvers<typeof known>();
+    const { findPolicy, asked, time } = open(() => answer.promise);
+    const first = findPolicy('a');
+    await time.pass(500);
+    const second = findPolicy('a');
+    await time.pass(350);
+    expect(time.waiting()).toBeGreaterThan(0);
+    await time.pass(50);
+    expect(await first).toEqual({ ok: false, failure: 'the database kept silent for 900 ms' });
+    answer.resolve(known);
+    expect(await second).toEqual({ ok: true, value: known });
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that is never answered is asked for anew two seconds later', async () => {
     const { findPolicy, asked, time } = open((_, call) =>
       call === 1 ? new Promise(() => {}) : Promise.resolve(known),
     );
     const first = findPolicy('a');
-    await time.pass(1_500);
+    for (const millis of [850, 50, 1_050, 50]) await time.pass(millis);
     expect(await first).toMatchObject({ ok: false });
     expect(await findPolicy('a')).toEqual({ ok: true, value: known });
     expect(asked).toHaveLength(2);
+  });
+
+  test('whose answer and the end of patience are found together, after a pause of the process, is the answer', async () => {
+    const answer = Promise.withResolvers<typeof known>();
+    const { findPolicy, time } = open(() => answer.promise);
+    const first = findPolicy('a');
+    await time.pass(3_000);
+    answer.resolve(known);
+    expect(await first).toEqual({ ok: true, value: known });
   });
 
   test('is asked for again when the clock was set back', async () => {

@@ -1,4 +1,6 @@
 // What may this key do, as PostgreSQL had it at most five seconds ago? A cache that is correct when empty (DESIGN 7).
+import { PATIENCE } from '#core/ledger/patience.ts';
+import { within } from '#core/ledger/within.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
@@ -11,8 +13,8 @@ const FRESH: Millis = 5_000;
 const AHEAD: Millis = 3_000;
 /** An unknown key is asked for again sooner: it may just have been minted. */
 const FRESH_MISS: Millis = 1_000;
-/** A database that keeps silent is given up on. */
-const PATIENCE: Millis = 1_500;
+/** By then a question is over, whatever becomes of it: the next one is asked anew. */
+const LONGEST: Millis = 2_000;
 const MOST_RECORDS = 10_000;
 /** Apart from the records, so that a flood of made-up keys pushes out no real one. */
 const MOST_MISSES = 10_000;
@@ -38,7 +40,10 @@ export interface PolicyCacheDeps {
 
 type Found = Result<KeyRecord | undefined, string>;
 
-/** Finds records by hash, at once where one is fresh. `err`: nobody knows (the database is away and nothing fresh is cached), and why. */
+/**
+ * Finds records by hash, at once where one is fresh. `err`: nobody knows (the database is away and nothing fresh is cached), and why.
+ * Nobody waits longer than a client may; an answer that comes later is for those who ask then.
+ */
 export type FindPolicy = (hash: string) => Found | Promise<Found>;
 
 export function createPolicyCache(
@@ -51,7 +56,7 @@ export function createPolicyCache(
     const now = clock.now();
     const cached = fresh(hash, now);
     if (cached === undefined) {
-      return fetch(hash).then((fetched) => (fetched.ok ? ok(fetched.value.record) : fetched));
+      return wait(fetch(hash));
     }
     if (cached.record !== undefined && now - cached.askedAt >= AHEAD) void fetch(hash);
     return ok(cached.record);
@@ -64,11 +69,20 @@ export function createPolicyCache(
     return age >= 0 && age < (answer.record === undefined ? FRESH_MISS : FRESH) ? answer : undefined;
   }
 
+  async function wait(flight: Promise<Result<Answer, string>>): Promise<Found> {
+    try {
+      const fetched = await within(timer, PATIENCE, 'the database', flight);
+      return fetched.ok ? ok(fetched.value.record) : fetched;
+    } catch (silence) {
+      return err(reasonOf(silence));
+    }
+  }
+
   /** One question in the air per key; everybody who asks meanwhile waits for it. */
   function fetch(hash: string): Promise<Result<Answer, string>> {
     const underway = flights.get(hash);
     if (underway !== undefined) return underway;
-    const flight = withPatience(ask(hash)).then((result) => {
+    const flight = ask(hash).then((result) => {
       if (flights.get(hash) === flight) flights.delete(hash);
       if (result.ok) keep(hash, result.value);
       return result;
@@ -80,20 +94,10 @@ export function createPolicyCache(
   async function ask(hash: string): Promise<Result<Answer, string>> {
     const askedAt = clock.now();
     try {
-      return ok({ record: await policies.find(hash), askedAt });
+      return ok({ record: await within(timer, LONGEST, 'the database', policies.find(hash)), askedAt });
     } catch (error) {
-      return err(error instanceof Error ? error.message : 'the database cannot be asked');
+      return err(reasonOf(error));
     }
-  }
-
-  function withPatience(asked: Promise<Result<Answer, string>>): Promise<Result<Answer, string>> {
-    return new Promise((resolve) => {
-      const cancel = timer(PATIENCE, () => resolve(err(`the database kept silent for ${PATIENCE} ms`)));
-      void asked.then((result) => {
-        cancel();
-        resolve(result);
-      });
-    });
   }
 
   function keep(hash: string, answer: Answer): void {
@@ -107,3 +111,5 @@ export function createPolicyCache(
     }
   }
 }
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'the database cannot be asked');

@@ -1,7 +1,7 @@
 // Can you pay? The most that the dearest target could cost is set aside before anybody is called (LEDGER 9).
 import type { Failure } from '#core/failure.ts';
 import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts';
-import type { Nano } from '#core/ports/money.ts';
+import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MOST_COST, mostOf, outputWithin, type PromptBound } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -30,7 +30,8 @@ export interface Unreserved {
   readonly rates?: RateView | undefined;
 }
 
-export type Reserve = (grant: Grant, line: Line) => Promise<Result<Reservation, Unreserved>>;
+/** `waited`: for so long the database was asked who it is. */
+export type Reserve = (grant: Grant, line: Line, waited: Millis) => Promise<Result<Reservation, Unreserved>>;
 
 /** Tokens of output where neither the client nor the entry names a limit. It is sent then, so that it is one. */
 const DEFAULT_OUTPUT = 16_384;
@@ -39,14 +40,14 @@ const USUAL_OUTPUT = 1024;
 
 /** Where entries are limited they are ranked first: the best that has room is taken with the money. */
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>, rank: Rank): Reserve {
-  return async function reserve(grant, line) {
+  return async function reserve(grant, line, waited) {
     const isLimited = grant.candidates.some(({ entry }) => limitOf(entry) !== undefined);
     const ranking = isLimited ? rank(grant, line) : undefined;
     const { amount, least, identifier } = dearest(grant);
     const { model } = grant.chat;
     const entries = ranking?.order.map(({ entry }) => limitOf(entry)) ?? [];
     const tokens = tokensOf(grant);
-    const held = await ledger.hold({ scopes: grant.payers, amount, least, model, identifier, tokens, entries });
+    const held = await ledger.hold({ scopes: grant.payers, amount, least, model, identifier, tokens, entries, waited });
     ranking?.settled();
     if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;

@@ -22,7 +22,7 @@ function skippingSteps(line: Parameters<CallUpstream>[2], request: Request): voi
   authorize(keyRecord(), chat, snapshotOf([]));
   const caller = {} as Caller;
   // @ts-expect-error A caller has not been granted anything.
-  reserve(caller, line);
+  reserve(caller, line, 0);
   const grant = {} as Grant;
   const ranking = {} as Reservation['ranking'];
   // @ts-expect-error A grant without money has no targets.

@@ -1,19 +1,21 @@
-// Take the money or say why not, within 2 s: store first, then the outbox, then the caller may spend (LEDGER 4, 6, 9).
+// Take the money or say why not, within a second: store first, then the outbox, then the caller may spend (LEDGER 4, 6, 9).
 import type { Clock, Ids, Metrics } from '../ports/clock.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
-import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Ending } from './ending.ts';
 import type { Lives } from './lives.ts';
-import type { Attempt, Take } from './take.ts';
-import { within } from './within.ts';
+import type { Membership } from './membership.ts';
+import { openPatience, patiently } from './patience.ts';
+import type { Attempt, Busy, Take } from './take.ts';
+import { Silence } from './within.ts';
 
 export interface HoldDependencies {
   readonly lives: Lives;
   readonly take: Take;
   readonly ending: Ending;
+  readonly membership: Membership;
   readonly outbox: Outbox;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -24,7 +26,7 @@ export interface HoldDependencies {
 /** `written`: the outbox may have it. */
 type WrittenAttempt = Attempt & { written: boolean };
 
-const UNTRIED = { over: false, asked: undefined, written: false } as const;
+const UNTRIED = { over: false, asked: undefined, busy: undefined, written: false } as const;
 
 type Outcome = 'held' | HoldRefusal['reason'];
 
@@ -37,21 +39,20 @@ const OUTCOMES: Readonly<Record<Outcome, { readonly outcome: Outcome }>> = {
   unavailable: { outcome: 'unavailable' },
 };
 
-/** Frozen parts: the client has its 503 within 2 s (DESIGN 10, Time). */
-const PATIENCE: Millis = 1800;
-
 export function createHold(deps: HoldDependencies): (request: HoldRequest) => Promise<Result<Hold, HoldRefusal>> {
   return async (request) => {
-    const patientUntil = deps.clock.now() + PATIENCE;
-    const attempt: WrittenAttempt = { ...UNTRIED, id: deps.ids.next(), request, patientUntil };
+    const patience = openPatience(deps, request.waited);
+    const attempt: WrittenAttempt = { ...UNTRIED, id: deps.ids.next(), request, patience };
     let result: Result<Hold, HoldRefusal>;
     try {
-      result = await within(deps.timer, PATIENCE, 'store or database', holdOnce(deps, attempt));
+      result = await patiently(deps, patience, holdOnce(deps, attempt));
     } catch (error) {
       attempt.over = true;
       // It may have been taken: given back until the store says that it heard.
       if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked, attempt.written);
-      result = err({ reason: 'unavailable', why: reasonOf(error) });
+      result = err(
+        isHeld(deps, attempt, error) ? attempt.busy.refusal : { reason: 'unavailable', why: reasonOf(error) },
+      );
     }
     deps.metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
     return result;
@@ -91,6 +92,17 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
   const told = { ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
   return ok({ id, amount, charges: note.charges, ...told });
 }
+
+/** It waited for live holds as long as anybody does, and only the answer to its last question is missing. */
+const isHeld = (
+  { clock, membership }: HoldDependencies,
+  attempt: WrittenAttempt,
+  error: unknown,
+): attempt is WrittenAttempt & { readonly busy: Busy } =>
+  error instanceof Silence &&
+  attempt.busy !== undefined &&
+  clock.now() >= attempt.busy.until &&
+  membership.isIn(attempt.patience.epoch);
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -85,7 +85,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     settle: ({ id }, settlement) => ending.settle(id, settlement),
     release: ({ id }, how) => ending.release(id, how),
     move: ({ id }, to) => move(id, to),
-    spend: (scopes) => spend(scopes),
+    spend: (scopes, waited) => spend(scopes, waited),
     flush: () => within(timer, GRACE, 'store or database', flushAll()),
     async tend() {
       if (!membership.isOpen()) throw new Error('the store is being rebuilt');

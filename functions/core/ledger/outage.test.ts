@@ -38,11 +38,9 @@ describe('a store that', () => {
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
   });
 
-  test('is frozen: 503 within two seconds; when it runs the call afterwards, nothing stays held', async () => {
+  test('is frozen: 503 within a second; when it runs the call afterwards, nothing stays held', async () => {
     scene.store.mood = 'hangs';
-    const { outcome, millis } = await tryHold(requestOf(90n, key));
-    expect(outcome).toBe('unavailable');
-    expect(millis).toBeLessThanOrEqual(2000);
+    expect(await tryHold(requestOf(90n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
     scene.store.mood = 'up';
     await scene.time.advance(1000);
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
@@ -104,7 +102,7 @@ describe('a store that', () => {
   test('is silent makes spend unavailable too, never zero', async () => {
     scene.store.mood = 'hangs';
     const asked = ledger.spend([key]);
-    await scene.time.advance(2000);
+    await scene.time.advance(900);
     expect(await asked).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
   });
 });
@@ -115,11 +113,9 @@ describe('a database that', () => {
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
   });
 
-  test('is frozen while a budget is unknown: 503 within two seconds, and it works again when the database does', async () => {
+  test('is frozen while a budget is unknown: 503 within a second, and it works again when the database does', async () => {
     scene.books.mood = 'hangs';
-    const { outcome, millis } = await tryHold(requestOf(1n, key));
-    expect(outcome).toBe('unavailable');
-    expect(millis).toBeLessThanOrEqual(2000);
+    expect(await tryHold(requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
     scene.books.mood = 'up';
     await scene.time.advance(2000);
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });

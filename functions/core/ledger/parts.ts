@@ -40,9 +40,9 @@ export function createParts(deps: LedgerDependencies) {
   const take = createTake({ ...deps, batch, loads, storeClock, waiting });
   const ending = createEnding({ ...deps, lives, batch, loads, booking, membership, storeClock, waiting });
   const behind = createBehind({ ...deps, booking, ending });
-  const hold = createHold({ ...deps, lives, take, ending });
-  const move = createMove({ ...deps, lives, batch });
-  const spend = createSpend({ ...deps, batch, loads, storeClock });
+  const hold = createHold({ ...deps, lives, take, ending, membership });
+  const move = createMove({ ...deps, lives, batch, membership });
+  const spend = createSpend({ ...deps, batch, loads, storeClock, membership });
   const onOpen = (): void => {
     batch.resume();
     void doubts.settle();

@@ -1,34 +1,32 @@
 // How much has each scope spent in its current window? As the store counts it, holds left out.
 import type { HoldRefusal } from '../ports/ledger.ts';
-import type { Nano } from '../ports/money.ts';
-import type { Timer } from '../ports/platform.ts';
+import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import type { Store } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
 import { spendWindow } from '../window.ts';
 import type { Batch } from './batch.ts';
 import type { Loads } from './loads.ts';
+import { goOn, openPatience, type Patience, type PatienceDependencies, patiently } from './patience.ts';
 import type { StoreClock } from './store-clock.ts';
-import { within } from './within.ts';
 
-export interface SpendDependencies {
+export interface SpendDependencies extends PatienceDependencies {
   readonly store: Store;
   readonly batch: Batch;
   readonly loads: Loads;
   readonly storeClock: StoreClock;
-  readonly timer: Timer;
 }
 
 export type Spend = (
   scopes: ReadonlyArray<ScopePolicy>,
+  waited?: Millis,
 ) => Promise<Result<ReadonlyArray<ScopeSpend | undefined>, HoldRefusal>>;
 
-const PATIENCE = 1800;
-
 export function createSpend(deps: SpendDependencies): Spend {
-  return async (scopes) => {
+  return async (scopes, waited) => {
+    const patience = openPatience(deps, waited);
     try {
-      return ok(await within(deps.timer, PATIENCE, 'store or database', readSpend(deps, scopes)));
+      return ok(await patiently(deps, patience, readSpend(deps, scopes, patience)));
     } catch (error) {
       return err({ reason: 'unavailable', why: error instanceof Error ? error.message : String(error) });
     }
@@ -36,15 +34,18 @@ export function createSpend(deps: SpendDependencies): Spend {
 }
 
 async function readSpend(
-  { store, batch, loads, storeClock }: SpendDependencies,
+  { store, batch, loads, storeClock, clock }: SpendDependencies,
   scopes: ReadonlyArray<ScopePolicy>,
+  patience: Patience,
 ): Promise<ReadonlyArray<ScopeSpend | undefined>> {
   // Settlements that still wait for their ride count too.
   await batch.flush();
+  goOn(patience, clock.now());
   const now = storeClock.now();
   const limited = scopes.filter(({ budget }) => budget !== undefined);
   const counters: ScopeWindow[] = limited.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
   const read = await store.read(counters);
+  goOn(patience, clock.now());
   const absent = counters.filter((_, index) => read[index] === undefined);
   const loaded = new Map(absent.length === 0 ? [] : await loadedBy(loads, absent));
   const spends = new Map<ScopePolicy, ScopeSpend>();

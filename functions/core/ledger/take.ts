@@ -7,6 +7,7 @@ import { err, ok, type Result } from '../result.ts';
 import { type Batch, StaleEpochError } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
 import type { Loads } from './loads.ts';
+import { goOn, type Patience } from './patience.ts';
 import { type RatesAsked, ratesOf, toLimited, toView } from './rates.ts';
 import type { StoreClock } from './store-clock.ts';
 import type { Place, Waiting } from './waiting.ts';
@@ -15,11 +16,18 @@ import type { Place, Waiting } from './waiting.ts';
 export interface Attempt {
   readonly id: string;
   readonly request: HoldRequest;
-  /** On our clock. */
-  readonly patientUntil: Millis;
+  readonly patience: Patience;
   over: boolean;
   /** What the store was last asked. */
   asked: HoldOperation | undefined;
+  /** Set while the last answer was that live holds are in the way. */
+  busy: Busy | undefined;
+}
+
+export interface Busy {
+  /** For so long it waits for them. */
+  readonly until: Millis;
+  readonly refusal: HoldRefusal;
 }
 
 export interface Taken {
@@ -46,6 +54,8 @@ const BUSY: Millis = 1000;
 const LOOK_AGAIN: Millis = 100;
 /** For so long a request waits for one in flight that a rate counts: its ending may ride in another process. */
 const IN_FLIGHT: Millis = 100;
+/** Who waits for others and asks again has the answer by then, or is told what it knows: it has waited long enough. */
+const ASKED_AGAIN: Millis = 250;
 /** Most endings have arrived by then. */
 const ON_ITS_WAY: Millis = 20;
 /** 60 s, renewed every 15 s (DESIGN 10). */
@@ -73,6 +83,7 @@ export function createTake(deps: TakeDependencies): Take {
         return ok({ amount: answer.amount, operation, at, ...told, ...entryOf(answer) });
       }
       if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...told });
+      attempt.busy = undefined;
       if (answer.outcome === 'limited') {
         const now = clock.now();
         limitedUntil ??= now + IN_FLIGHT;
@@ -82,6 +93,7 @@ export function createTake(deps: TakeDependencies): Take {
         await waiting.wait(place, scope.scopeId, left === IN_FLIGHT ? ON_ITS_WAY : left);
       }
       if (answer.outcome === 'absent') {
+        goOn(attempt.patience, clock.now());
         const absent = operation.counters.filter((_, index) => answer.counters.includes(index));
         // A store that is rebuilt meanwhile is asked again.
         await loads.load(absent).catch((error) => {
@@ -89,13 +101,20 @@ export function createTake(deps: TakeDependencies): Take {
         });
       }
       // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
-      if (answer.outcome !== 'busy') continue;
+      if (answer.outcome !== 'busy') {
+        goOn(attempt.patience, clock.now());
+        continue;
+      }
       const scope = charges.limited[answer.counter];
       if (scope === undefined) throw new Error('the store refused for a counter nobody named');
       const now = clock.now();
       busyUntil ??= now + BUSY;
-      if (now >= busyUntil) return err({ reason: 'busy', scope, ...told });
-      await waiting.wait(place, scope.scopeId, Math.min(LOOK_AGAIN, busyUntil - now));
+      const refusal = { reason: 'busy', scope, ...told } as const;
+      if (now >= busyUntil) return err(refusal);
+      attempt.busy = { until: busyUntil, refusal };
+      const pause = Math.min(LOOK_AGAIN, busyUntil - now);
+      goOn(attempt.patience, now + pause, ASKED_AGAIN);
+      await waiting.wait(place, scope.scopeId, pause);
     }
     throw new Error('patience ended');
   };
@@ -134,7 +153,7 @@ function toOperation(
     least,
     counters: charges.counters,
     note: { charges: charges.all, model, identifier },
-    deadline: deps.storeClock.now() + Math.max(0, attempt.patientUntil - deps.clock.now()),
+    deadline: deps.storeClock.now() + Math.max(0, attempt.patience.until - deps.clock.now()),
     lease: LEASE,
     ...(rates === undefined ? {} : { rates: rates.request }),
   };

@@ -28,7 +28,7 @@ export interface Database extends Registry, Books {
 /**
  * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate` makes. Nothing is dialled
  * until something is asked. A database that refuses throws DatabaseUnreachable at once, one that keeps silent after
- * 1.8 s where the gateway waits (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
+ * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
  */
 export function createDatabase(connection: DatabaseConnection, deps: { readonly log: Log }): Database {
   const session = createSession(connection, deps);

@@ -1,7 +1,7 @@
-// How long may the database keep silent? (DESIGN 10, Time)
+// How long may the database keep silent? Clients wait less (core/ledger/patience.ts): a late answer is for the next.
 import type { Millis } from '#core/ports/money.ts';
 
-/** A client waits for it, and is told 503 within 2 s. */
+/** What a request asks for: a policy, sums, an epoch. */
 export const GATEWAY_LIMIT: Millis = 1800;
 
 /** Reconcile and bookings: 5 s. */

@@ -1,0 +1,303 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
+import { createMemoryStore } from '#adapters/memory/store.ts';
+import type { HoldRequest } from '../ports/ledger.ts';
+import type { StartableLedger } from './ledger.ts';
+import {
+  createScene,
+  heldOf,
+  IMMORTAL,
+  type Process,
+  requestOf,
+  type Scene,
+  scopeOf,
+  settlementOf,
+} from './scene.promises.ts';
+
+const key = scopeOf('key', 100n);
+let scene: Scene;
+
+beforeEach(() => {
+  scene = createScene();
+});
+
+async function start(process: Process = IMMORTAL): Promise<StartableLedger> {
+  const ledger = scene.process(process, { records: [] });
+  await ended(ledger.start());
+  return ledger;
+}
+
+/** Time goes on until the promise has come to its end; answers how long that took. `meanwhile`: what happens at which instant. */
+async function ended<T>(promise: Promise<T>, meanwhile: Readonly<Record<number, () => unknown>> = {}) {
+  const began = scene.time.clock.now();
+  let done: { readonly value: T; readonly millis: number } | undefined;
+  void promise.then((value) => {
+    done = { value, millis: scene.time.clock.now() - began };
+  });
+  for (let waited = 0; done === undefined && waited < 10_000; waited += 10) {
+    meanwhile[waited]?.();
+    await scene.time.advance(10);
+  }
+  if (done === undefined) throw new Error('nothing came in 10 s');
+  return done;
+}
+
+async function told(
+  ledger: StartableLedger,
+  request: HoldRequest,
+  meanwhile?: Readonly<Record<number, () => unknown>>,
+) {
+  const { value, millis } = await ended(ledger.hold(request), meanwhile);
+  return { outcome: value.ok ? 'held' : value.failure.reason, millis };
+}
+
+const later = (millis: number): Promise<void> => new Promise((resolve) => scene.time.timer(millis, resolve));
+
+/** Every answer takes so long. */
+function slow<T extends object>(part: T, millis: () => number): T {
+  return new Proxy(part, {
+    get(_, name) {
+      const method: unknown = Reflect.get(part, name);
+      if (typeof method !== 'function') return method;
+      return async (...args: unknown[]) => {
+        await later(millis() / 2);
+        const answer: unknown = await method.apply(part, args);
+        await later(millis() / 2);
+        return answer;
+      };
+    },
+  });
+}
+
+describe('from its arrival a request is told within a second that somebody is silent', () => {
+  test('the store, the database or the disk, whoever it is', async () => {
+    const ledger = await start();
+    const unavailable = { outcome: 'unavailable', millis: 900 };
+    scene.books.mood = 'hangs';
+    expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
+    scene.books.mood = 'up';
+    await scene.time.advance(3000);
+    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+    scene.store.mood = 'hangs';
+    expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
+    expect(await ended(ledger.spend([key]))).toMatchObject({ value: { ok: false }, millis: 900 });
+    scene.store.mood = 'up';
+    await scene.time.advance(3000);
+    scene.outbox.mood = 'hangs';
+    expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
+  });
+
+  test('what was waited before, for the database to say who it is, is part of it', async () => {
+    const ledger = await start();
+    scene.store.mood = 'hangs';
+    expect(await told(ledger, { ...requestOf(1n, key), waited: 300 })).toEqual({ outcome: 'unavailable', millis: 600 });
+    expect(await ended(ledger.spend([key], 300))).toMatchObject({ value: { ok: false }, millis: 600 });
+  });
+
+  test('whoever is asked after others have answered has half a second all the same', async () => {
+    const ledger = await start();
+    scene.store.mood = 'hangs';
+    expect(await told(ledger, { ...requestOf(1n, key), waited: 800 })).toEqual({ outcome: 'unavailable', millis: 500 });
+  });
+
+  test('one call after the other, each on its own', async () => {
+    const ledger = await start();
+    scene.books.mood = 'hangs';
+    let began = 0;
+    let second = 0;
+    const first = ended(ledger.hold(requestOf(1n, key)), {
+      500: () => {
+        void ledger.hold(requestOf(1n, key)).then(() => {
+          second = scene.time.clock.now();
+        });
+        began = scene.time.clock.now();
+      },
+    });
+    expect((await first).millis).toBe(900);
+    await scene.time.advance(600);
+    expect(second - began).toBe(900);
+  });
+});
+
+describe('a store far away, 200 ms a question, is not silent', () => {
+  test('a budget that it does not know yet is held after four of them and the database', async () => {
+    scene.store.part = slow(scene.store.part, () => 200);
+    scene.books.part = slow(scene.books.part, () => 200);
+    const ledger = await start();
+    const { outcome, millis } = await told(ledger, { ...requestOf(1n, key), waited: 50 });
+    expect(outcome).toBe('held');
+    expect(millis).toBeGreaterThan(850);
+  });
+
+  test('when it falls silent after such an answer, that is told half a second after it was asked', async () => {
+    let pace = 600;
+    scene.store.part = slow(scene.store.part, () => pace);
+    const ledger = await start();
+    const { outcome, millis } = await told(ledger, requestOf(1n, key), {
+      610: () => {
+        pace = 100_000;
+      },
+    });
+    expect(outcome).toBe('unavailable');
+    expect(millis).toBeLessThanOrEqual(1150);
+  });
+
+  test('never longer than 1.8 s, however it answers', async () => {
+    scene.store.part = slow(scene.store.part, () => 460);
+    const ledger = await start();
+    const { outcome, millis } = await told(ledger, requestOf(1n, key));
+    expect(outcome).toBe('unavailable');
+    expect(millis).toBeLessThanOrEqual(1800);
+    // What it began goes on: the next one has it.
+    await scene.time.advance(2000);
+    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+  });
+});
+
+describe('a request that waits for live holds', () => {
+  let ledger: StartableLedger;
+  beforeEach(async () => {
+    ledger = await start();
+    heldOf((await ended(ledger.hold(requestOf(100n, key)))).value);
+  });
+
+  const freezesAt = (millis: number) => ({
+    [millis]: () => {
+      scene.store.mood = 'hangs';
+    },
+  });
+
+  test('is told after a second that they are in the way', async () => {
+    expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'busy', millis: 1000 });
+  });
+
+  test.each([0, 100, 300, 500, 650])(
+    'is told within a second that the store fell silent, %i ms after it came',
+    async (at) => {
+      const { outcome, millis } = await told(ledger, requestOf(1n, key), freezesAt(at));
+      expect(outcome).toBe('unavailable');
+      expect(millis).toBeLessThanOrEqual(1000);
+    },
+  );
+
+  test.each([700, 800, 990])(
+    'and had waited long enough when it fell silent, after %i ms, is told what is known',
+    async (at) => {
+      const { outcome, millis } = await told(ledger, requestOf(1n, key), freezesAt(at));
+      expect(outcome).toBe('busy');
+      expect(millis).toBeLessThanOrEqual(1300);
+      // What it asked last takes nothing, whenever the store does it.
+      scene.store.mood = 'up';
+      await scene.time.advance(100);
+      expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 0n }] });
+    },
+  );
+
+  test('of a store far away is told so too', async () => {
+    scene.store.part = slow(scene.store.part, () => 200);
+    const { outcome, millis } = await told(ledger, requestOf(1n, key));
+    expect(outcome).toBe('busy');
+    expect(millis).toBeLessThanOrEqual(1600);
+  });
+
+  test('takes what they leave, also with its last question', async () => {
+    const other = scopeOf('other', 100n);
+    const first = heldOf((await ended(ledger.hold(requestOf(100n, other)))).value);
+    scene.store.part = slow(scene.store.part, () => 100);
+    const { outcome } = await told(ledger, requestOf(60n, other), {
+      850: () => void ledger.settle(first, settlementOf(40n)),
+    });
+    expect(outcome).toBe('held');
+  });
+});
+
+describe('a process that could do nothing for a while', () => {
+  test('does not take the time-outs it finds for silence: it reads the answers first', async () => {
+    let isFrozen = false;
+    const ledger = await start({ ...IMMORTAL, isFrozen: () => isFrozen });
+    await ended(ledger.hold(requestOf(1n, key)));
+    scene.store.part = slow(scene.store.part, () => 20);
+    const freeze = () => {
+      isFrozen = true;
+    };
+    const thaw = () => {
+      isFrozen = false;
+    };
+    expect(await told(ledger, requestOf(1n, key), { 10: freeze, 1400: thaw })).toMatchObject({ outcome: 'held' });
+  });
+});
+
+describe('what a store does late', () => {
+  test('takes nothing, also when nobody is left to give it back', async () => {
+    let isDead = false;
+    const lives = () => !isDead;
+    const [mortal, other] = [await start({ before: lives, after: lives, isDead: () => isDead }), await start()];
+    await ended(other.hold(requestOf(1n, key)));
+    scene.store.mood = 'hangs';
+    const refused = await told(mortal, requestOf(99n, key));
+    expect(refused).toEqual({ outcome: 'unavailable', millis: 900 });
+    isDead = true;
+    scene.store.mood = 'up';
+    await scene.time.advance(20);
+    expect(await told(other, requestOf(99n, key))).toMatchObject({ outcome: 'held' });
+  });
+});
+
+describe('while the store is rebuilt', () => {
+  let epochs: ReturnType<typeof createMemoryEpochs>;
+  beforeEach(() => {
+    epochs = createMemoryEpochs(scene.time);
+    scene.epochs = { part: epochs, mood: 'up' };
+    scene.store.part = createMemoryStore({ ...scene.time, epoch: 0 });
+  });
+  const wipe = (): void => {
+    scene.store.part = createMemoryStore({ ...scene.time, epoch: 0 });
+  };
+
+  test('a request waits up to two seconds, and has what it asked for when it is there', async () => {
+    const ledger = await start();
+    await ended(ledger.hold(requestOf(1n, key)));
+    wipe();
+    scene.epochs = { part: epochs, mood: 'up' };
+    let pace = 300;
+    scene.store.part = slow(scene.store.part, () => pace);
+    const { outcome, millis } = await told(ledger, requestOf(1n, key), {
+      1200: () => {
+        pace = 10;
+      },
+    });
+    expect(outcome).toBe('held');
+    expect(millis).toBeGreaterThan(900);
+    expect(millis).toBeLessThan(1800);
+  });
+
+  test('and the database falls silent, it is told within two', async () => {
+    const ledger = await start();
+    await ended(ledger.hold(requestOf(1n, key)));
+    wipe();
+    if (scene.epochs !== undefined) scene.epochs.mood = 'hangs';
+    scene.books.mood = 'hangs';
+    const { outcome, millis } = await told(ledger, requestOf(1n, key));
+    expect(outcome).toBe('unavailable');
+    expect(millis).toBeLessThanOrEqual(1800);
+    // Nobody waits for that again.
+    await scene.time.advance(500);
+    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
+  });
+
+  test('is the only time: a shared store that is silent, and has forgotten nothing, is told within one', async () => {
+    const ledger = await start();
+    await ended(ledger.hold(requestOf(1n, key)));
+    scene.store.mood = 'hangs';
+    expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
+  });
+
+  test('before a request came, and no more, it has its second like any other', async () => {
+    const ledger = await start();
+    await ended(ledger.hold(requestOf(1n, key)));
+    wipe();
+    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+    scene.store.mood = 'hangs';
+    expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
+  });
+});
