@@ -7,7 +7,7 @@ import { cutWords, endWords, errorWords } from './last-words.ts';
 import { concat } from './members.ts';
 import { createMeter } from './meter.ts';
 import type { Line, ReplyEnd } from './record.ts';
-import type { Piece } from './wire/dialect.ts';
+import { NOTHING, type Piece } from './wire/dialect.ts';
 
 /** An answer that is streamed, and the headers that it begins with. */
 export interface Streamed {
@@ -129,7 +129,10 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
         if (piece.error !== undefined) return end('broken', shown);
         if (meter.exceeds(piece))
           return piece.events === undefined ? end('cut', shown) : forward(piece.events(), shown);
-        if (piece.done) return end('complete', [...shown, piece.bytes]);
+        if (piece.done) {
+          countLate(pieces.slice(pieces.indexOf(piece) + 1));
+          return end('complete', [...shown, piece.bytes]);
+        }
         meter.count(piece);
         if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
       }
@@ -155,8 +158,9 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
     }
 
     async function close(how: ReplyEnd, last: ReadonlyArray<Uint8Array>): Promise<void> {
-      if (how === 'complete') background(drain());
-      else stop();
+      if (how !== 'complete') stop();
+      else if (meter.counted) background(drain());
+      else await drain();
       const settlement = meter.settlement();
       const booked = await book(reservation, settlement, line);
       deadline.close();
@@ -183,10 +187,16 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
       Promise.resolve(rest.return?.()).catch(() => {});
     }
 
+    /** The client has seen the end; the count may stand behind it. */
+    function countLate(pieces: ReadonlyArray<Piece>): void {
+      for (const { usage } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage });
+    }
+
     async function drain(): Promise<void> {
       const cancel = timer(LINGER, stop);
       try {
-        while (!(await rest.next()).done);
+        for (let next = await rest.next(); !next.done; next = await rest.next()) countLate(reader.push(next.value));
+        countLate(reader.end());
       } catch {
         // The reply is complete without what came after it.
       } finally {

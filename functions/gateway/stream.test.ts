@@ -138,6 +138,36 @@ describe.each([
       expect(new Set(known.slice(0, 4)).size).toBeGreaterThan(2);
     });
 
+    test.each([
+      ['in the same packet', [chunk({ content: 'a' }) + chunk({}, {}, 'stop') + DONE + USAGE_CHUNK]],
+      ['in the next packet', [chunk({ content: 'a' }), chunk({}, {}, 'stop'), DONE, USAGE_CHUNK]],
+      ['in two packets', [chunk({ content: 'a' }), DONE, USAGE_CHUNK.slice(0, 50), USAGE_CHUNK.slice(50)]],
+      ['for a second time', [counted(2), chunk({ content: 'a' }), DONE + USAGE_CHUNK]],
+      ['before content that nobody sees', [chunk({ content: 'a' }), DONE, USAGE_CHUNK, chunk({ content: 'b' })]],
+    ])(
+      'that is counted behind [DONE], %s, is charged by that, and the client gets what stands before',
+      async (_, body) => {
+        const { chat, ledger, lines } = stage({ script: plays(body) });
+        const text = body.join('');
+        const shown = text.slice(0, text.indexOf(DONE) + DONE.length).replace(counted(2), '');
+        expect(await (await chat(CHAT)).text()).toBe(shown);
+        expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
+        expect(lines[0]?.fields).toMatchObject({ end: 'complete' });
+      },
+    );
+
+    test('that nobody counts before [DONE] waits for a count no longer than a second', async () => {
+      const body = [chunk({ content: 'a' }), chunk({}, {}, 'stop'), DONE];
+      const { chat, ledger, clock, fake } = stage({ script: plays(stuckAfter(...body)) });
+      const text = (await chat(CHAT)).text();
+      await settleDown();
+      expect(ledger.settled).toEqual([]);
+      await clock.pass(1000);
+      expect(await text).toBe(body.join(''));
+      expect(ledger.settled).toMatchObject([{ estimated: true }]);
+      expect([fake.requests[0]?.signal.aborted, clock.waiting()]).toEqual([true, 0]);
+    });
+
     test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
       const body = [chunk({ content: 'Hello there, this is a reply.' }), chunk({}, {}, 'stop'), DONE];
       const { chat, ledger } = stage({ script: plays(body) });
