@@ -1,4 +1,6 @@
 // What does an upstream's answer look like to the gateway? Whole, or as a stream that has begun.
+import type { Clock } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, refusalOf, UNREACHABLE, unreadable } from './attempt-failure.ts';
@@ -36,6 +38,9 @@ export interface StreamExchange extends Answered {
   over(end: ReplyEnd): void;
 }
 
+/** Comments are kept back for so long: another target may still answer. Then they go out, so that nobody in between takes the connection for dead. */
+const KEPT_BACK: Millis = 15_000;
+const MOST_KEPT_BACK = 64 * 1024;
 const LARGEST_REPLY = 64 * 1024 * 1024;
 const LARGEST_ERROR = 64 * 1024;
 
@@ -46,10 +51,11 @@ export interface Accepted {
   readonly response: UpstreamResponse;
   readonly deadline: Deadline;
   readonly created: Seconds;
+  readonly clock: Clock;
   over(end: ReplyEnd): void;
 }
 
-/** Reads a reply to its end, or a stream to its first piece. */
+/** Reads a reply to its end, or a stream to the first piece that says something. */
 export function openExchange(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
   const { reservation, response } = accepted;
   if (response.status < 200 || response.status > 299) return readRefusal(accepted);
@@ -69,16 +75,18 @@ async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFa
   return ok({ [made]: true, type: 'plain', reservation, target, headers: response.headers, reply });
 }
 
-/** A stream has begun with its first piece: an error in it, or an end before it, is an attempt that failed. */
+/** A stream has begun with its first piece that is no comment: an error in it, or an end before it, is an attempt that failed. */
 async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
   const { reservation, target, response, deadline } = accepted;
   const reader = target.dialect.createReader(accepted.created);
   const rest = response.body[Symbol.asyncIterator]();
+  const since = accepted.clock.now();
   let first: ReadonlyArray<Piece> = [];
-  while (first.length === 0) {
+  while (first.length === 0 || (isKept(first) && accepted.clock.now() - since < KEPT_BACK)) {
     const next = await rest.next();
-    first = next.done ? reader.end() : reader.push(next.value);
-    if (next.done && first.length === 0) return err(UNREACHABLE);
+    const pieces = next.done ? reader.end() : reader.push(next.value);
+    if (next.done && pieces.every(isMute)) return err(UNREACHABLE);
+    first = first.length === 0 ? pieces : [...first, ...pieces];
   }
   const refused = first.find((piece) => piece.error !== undefined || piece.frame !== undefined)?.error;
   if (refused !== undefined) {
@@ -97,6 +105,16 @@ async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptF
     deadline,
     over: accepted.over,
   });
+}
+
+function isKept(pieces: ReadonlyArray<Piece>): boolean {
+  return pieces.every(isMute) && pieces.reduce((sum, { bytes }) => sum + bytes.length, 0) < MOST_KEPT_BACK;
+}
+
+/** A comment, or an event that tells nothing of an answer. */
+function isMute({ frame, choices, usage, bytesSaid, done, error }: Piece): boolean {
+  const tells = frame ?? usage ?? error;
+  return tells === undefined && choices.length === 0 && bytesSaid === 0 && !done;
 }
 
 function isStream(response: UpstreamResponse, asked: boolean): boolean {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { stage } from './gateway.fixture.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
 import { settleDown } from './time.fixture.ts';
-import { completion, MESSAGES, SSE, streamed } from './upstream.fixture.ts';
+import { completion, DONE, MESSAGES, type Script, SSE, streamed } from './upstream.fixture.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const ok = { body: completion('hello') };
@@ -195,6 +195,61 @@ describe('entries that share a name', () => {
     expect(await response.text()).toContain('[DONE]');
     expect(fake.requests).toHaveLength(3);
     expect([ledger.asked.length, ledger.settled.length, ledger.held()]).toEqual([1, 1, 0]);
+  });
+});
+
+describe('comments before the first event of a stream', () => {
+  const COMMENT = ': one moment\n\n';
+  const FIRST = [entry('gpt', { identifier: 'a', priority: 1 }), entry('gpt', { identifier: 'b', priority: 2 })];
+  const snapshot = snapshotOf(FIRST, { strategy: 'Priority' });
+  const STREAM = { ...CHAT, stream: true };
+  const encode = (text: string) => new TextEncoder().encode(text);
+
+  async function* breaks(): AsyncGenerator<Uint8Array> {
+    yield encode(COMMENT + COMMENT);
+    throw new Error('socket hang up');
+  }
+
+  test.each([
+    ['breaks', breaks],
+    ['ends', () => [COMMENT, COMMENT]],
+    ['fails', () => [COMMENT, 'data: {"error":{"message":"overloaded"}}\n\n']],
+  ])('are no answer yet: another entry stands in for one that %s behind them', async (_, body) => {
+    const script: Script = (__, call) => ({ headers: SSE, body: call === 1 ? body() : streamed(['x']) });
+    const { chat, ledger, fake } = stage({ snapshot, script });
+    expect(await (await chat(STREAM)).text()).toBe(streamed(['x']).slice(0, -2).join('') + DONE);
+    expect([fake.requests.length, ledger.asked.length, ledger.settled.length, ledger.held()]).toEqual([2, 1, 1, 0]);
+  });
+
+  test.each([
+    ['that go on for fifteen seconds', [COMMENT, COMMENT], 15_000],
+    ['of many bytes', [`: ${'x'.repeat(100_000)}\n\n`], 0],
+  ])('%s reach the client, and what fails behind them is told in the stream', async (_, comments, millis) => {
+    let wait: () => void = () => {};
+    async function* body(): AsyncGenerator<Uint8Array> {
+      for (const comment of comments) {
+        yield encode(comment);
+        await new Promise<void>((resolve) => {
+          wait = resolve;
+        });
+      }
+    }
+    const timeouts = { connect: 100, firstByte: 1000, idle: 60_000, total: 600_000 };
+    const slow = snapshotOf(FIRST, { strategy: 'Priority', timeouts });
+    const { chat, clock, fake } = stage({ snapshot: slow, script: () => ({ headers: SSE, body: body() }) });
+    const response = chat(STREAM);
+    await settleDown();
+    for (const __ of comments.slice(1)) {
+      await clock.pass(millis);
+      wait();
+    }
+    const answered = (await response).text();
+    await settleDown();
+    wait();
+    const text = await answered;
+    expect(text.startsWith(comments.join(''))).toBe(true);
+    expect(text.slice(comments.join('').length)).toMatch(/^data: .*upstream_error/);
+    expect(fake.requests).toHaveLength(1);
   });
 });
 

@@ -112,7 +112,8 @@ export function createCallUpstream(
     try {
       const { signal } = deadline;
       const response = await deps.upstream({ ...request.value, timeouts: routing.timeouts, signal });
-      return await openExchange({ ...trying, response, created: Math.floor(deps.clock.now() / 1000) });
+      const { clock } = deps;
+      return await openExchange({ ...trying, response, clock, created: Math.floor(clock.now() / 1000) });
     } catch (error) {
       return err(toFailure(error, deadline));
     } finally {
@@ -121,7 +122,7 @@ export function createCallUpstream(
   }
 }
 
-type Trying = Omit<Accepted, 'response' | 'created'>;
+type Trying = Omit<Accepted, 'response' | 'created' | 'clock'>;
 
 function outcome(last: NoExchange | undefined, { first }: Targets, request: Request): NoExchange {
   const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: false, called: false };
