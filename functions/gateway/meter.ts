@@ -104,15 +104,17 @@ function settlementAbove(reservation: Reservation, target: Target, counted: Usag
 
 function settlementOf(
   { grant, hold }: Reservation,
-  { entry, price }: Target,
+  { entry, price, limit }: Target,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
   const usage: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
   const cost = price === undefined ? 0n : costOf(usage, price);
+  // Its words were longer than is usual, or the provider went beyond the limit: nobody is told of more tokens than were allowed.
+  const told = counted ?? { ...usage, output: Math.min(usage.output, limit.most * grant.chat.n) };
   return {
     cost: atMost(cost, counted === undefined ? hold.amount : MOST_COST),
-    tokens: toTokens(usage),
+    tokens: toTokens(told),
     model: grant.chat.model,
     identifier: entry.identifier,
     estimated: counted === undefined,

@@ -409,6 +409,19 @@ describe.each([
       });
     });
 
+    test('says and books no more tokens than it announced, however long the words were, and charges the whole hold', async () => {
+      const long = words.map((word) => word.repeat(10));
+      const { chat, ledger } = stage({ keys: tight(ASKING), script: plays(streamed(long)) });
+      const response = await chat(ASKING);
+      expect(response.headers.get('x-gateway-clamped-to')).toBe('10');
+      const events = (await response.text()).split('\n\n').filter(Boolean);
+      const { usage } = JSON.parse(events.at(-2)?.replace('data: ', '') ?? '');
+      const { input, output } = ledger.settled[0]?.tokens ?? {};
+      expect(usage).toMatchObject({ completion_tokens: 10, prompt_tokens: input, total_tokens: (input ?? 0) + 10 });
+      expect(output).toBe(10);
+      expect(ledger.settled[0]?.cost).toBe(BigInt(JSON.stringify(ASKING).length + 20) * 1000n);
+    });
+
     test('is not cut when the provider keeps to the limit', async () => {
       const { chat } = stage({ keys: tight(CHAT), script: plays(streamed(words.slice(0, 10))) });
       expect(await (await chat(CHAT)).text()).toContain('"finish_reason":"stop"');
