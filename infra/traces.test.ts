@@ -1,13 +1,13 @@
 // Does the environment say where spans go, and that they go nowhere?
 import { expect, onTestFinished, test } from 'vitest';
 import { startCollector } from '../test/collector.ts';
+import { silentLog } from '../test/silent-log.ts';
 import { AdmissionEnvironment, GatewayEnvironment, ReconcileEnvironment, TracesEnvironment } from './env.ts';
 import { readEnvironment } from './read-environment.ts';
 import { openTraces } from './traces.ts';
 
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const open = (given: Readonly<Record<string, string>>) =>
-  openTraces(readEnvironment(TracesEnvironment, given), 'test', log);
+  openTraces(readEnvironment(TracesEnvironment, given), 'test', silentLog);
 
 test('without an endpoint, or with an empty one, nothing is traced', async () => {
   expect(await open({})).toBeUndefined();

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { edited, good, type Manifest } from '#crds/cases/case.ts';
 import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
-import { type Answer, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
-import { type ClusterName, startCluster } from './embedded-plane.ts';
+import { CLUSTERS, startCluster } from './clusters.ts';
+import type { Answer, TestControlPlane } from './control-plane.ts';
+import { describeUnless } from './unless.ts';
 
-const CLUSTERS: ReadonlyArray<ClusterName> = whyNoControlPlane() === undefined ? ['embedded', 'real'] : ['embedded'];
 const MERGE = { 'content-type': 'application/merge-patch+json' };
 
 /** Rules that the version before did not have, by their first words. */
@@ -118,125 +118,127 @@ const OLD: ReadonlyArray<OldObject> = [
   },
 ];
 
-describe.each(CLUSTERS)('an upgrade of the CRDs, on the %s cluster,', (name) => {
-  let server: TestControlPlane;
+for (const { name, why } of CLUSTERS) {
+  describeUnless(why, `an upgrade of the CRDs, on the ${name} cluster,`, () => {
+    let server: TestControlPlane;
 
-  const apply = (objects: readonly object[]): Promise<string> =>
-    new Promise((resolve, reject) => {
-      const child = spawn('kubectl', ['--kubeconfig', server.kubeconfig, 'apply', '-f', '-'], {
-        // The API server warns of every old mistake that it lets be.
-        stdio: ['pipe', 'pipe', 'ignore'],
+    const apply = (objects: readonly object[]): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const child = spawn('kubectl', ['--kubeconfig', server.kubeconfig, 'apply', '-f', '-'], {
+          // The API server warns of every old mistake that it lets be.
+          stdio: ['pipe', 'pipe', 'ignore'],
+        });
+        let said = '';
+        child.stdout.on('data', (text) => {
+          said += text;
+        });
+        child.on('error', reject);
+        child.on('close', (code) =>
+          code === 0 ? resolve(said) : reject(new Error(`kubectl ended with ${code}: ${said}`)),
+        );
+        child.stdin.end(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
       });
-      let said = '';
-      child.stdout.on('data', (text) => {
-        said += text;
-      });
-      child.on('error', reject);
-      child.on('close', (code) =>
-        code === 0 ? resolve(said) : reject(new Error(`kubectl ended with ${code}: ${said}`)),
+
+    beforeAll(async () => {
+      server = await startCluster(name);
+      await apply(kinds.map(looser));
+      for (const kind of kinds) await until(async () => (await server.call('GET', folderOf(kind))).code === 200);
+      await apply(
+        OLD.flatMap(({ kind, object }) => [full(kind, object), full(kind, { ...object, metadata: restOf(object) })]),
       );
-      child.stdin.end(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+      await apply(kinds.map(toManifest));
+      // In force a moment after it was stored: what was taken before is refused now.
+      for (const one of OLD) await until(async () => (await createdAgain(one)).code === 422);
     });
+    afterAll(() => server?.stop());
 
-  beforeAll(async () => {
-    server = await startCluster(name);
-    await apply(kinds.map(looser));
-    for (const kind of kinds) await until(async () => (await server.call('GET', folderOf(kind))).code === 200);
-    await apply(
-      OLD.flatMap(({ kind, object }) => [full(kind, object), full(kind, { ...object, metadata: restOf(object) })]),
-    );
-    await apply(kinds.map(toManifest));
-    // In force a moment after it was stored: what was taken before is refused now.
-    for (const one of OLD) await until(async () => (await createdAgain(one)).code === 422);
-  });
-  afterAll(() => server?.stop());
+    const createdAgain = ({ kind, object }: OldObject): Promise<Answer> =>
+      server.call(
+        'POST',
+        `${folderOf(kindOf(kind))}?dryRun=All`,
+        full(kind, { ...object, metadata: { name: 'another' } }),
+      );
+    const pathOf = ({ kind, object }: OldObject) => `${folderOf(kindOf(kind))}/${object.metadata.name}`;
+    const patch = (one: OldObject, change: object, subresource = '') =>
+      server.call('PATCH', `${pathOf(one)}${subresource}`, change, MERGE);
+    const said = ({ code, body }: Answer) => (code === 200 ? 200 : (body as { message?: string }).message);
 
-  const createdAgain = ({ kind, object }: OldObject): Promise<Answer> =>
-    server.call(
-      'POST',
-      `${folderOf(kindOf(kind))}?dryRun=All`,
-      full(kind, { ...object, metadata: { name: 'another' } }),
-    );
-  const pathOf = ({ kind, object }: OldObject) => `${folderOf(kindOf(kind))}/${object.metadata.name}`;
-  const patch = (one: OldObject, change: object, subresource = '') =>
-    server.call('PATCH', `${pathOf(one)}${subresource}`, change, MERGE);
-  const said = ({ code, body }: Answer) => (code === 200 ? 200 : (body as { message?: string }).message);
-
-  describe.each(OLD)('leaves $what', (one) => {
-    test('labelable and annotatable, by patch and by apply', async () => {
-      const metadata = { labels: { a: 'b' }, annotations: { a: 'b' } };
-      expect(said(await patch(one, { metadata }))).toBe(200);
-      const { object } = one;
-      const labelled = { ...full(one.kind, object), metadata: { ...object.metadata, labels: { a: 'c' } } };
-      expect(await apply([labelled])).toMatch(/ configured\n$/);
-      expect(await apply([labelled])).toMatch(/ unchanged\n$/);
-    });
-
-    test('with a working status', async () => {
-      const condition = {
-        type: 'Ready',
-        status: 'True',
-        reason: 'Ready',
-        message: '',
-        lastTransitionTime: '2026-11-21T12:00:00Z',
-      };
-      const answer = await patch(one, { status: { observedGeneration: 1, conditions: [condition] } }, '/status');
-      expect(said(answer)).toBe(200);
-      expect(answer.body).toMatchObject({ status: { observedGeneration: 1, conditions: [condition] } });
-    });
-
-    test('refused when the mistake is exchanged for another, taken when it is put right', async () => {
-      const answer = await patch(one, { spec: one.worse });
-      expect(answer.code, said(answer)?.toString()).toBe(422);
-      const put = await server.call('PATCH', `${pathOf(one)}?dryRun=All`, { spec: one.right }, MERGE);
-      expect(said(put)).toBe(200);
-    });
-
-    test('deletable, finalizer and all', async () => {
-      expect(said(await patch(one, { metadata: { finalizers: ['example.com/kept'] } }))).toBe(200);
-      expect((await server.call('DELETE', pathOf(one))).code).toBe(200);
-      expect((await server.call('GET', pathOf(one))).body).toMatchObject({
-        metadata: { deletionTimestamp: expect.any(String) },
+    describe.each(OLD)('leaves $what', (one) => {
+      test('labelable and annotatable, by patch and by apply', async () => {
+        const metadata = { labels: { a: 'b' }, annotations: { a: 'b' } };
+        expect(said(await patch(one, { metadata }))).toBe(200);
+        const { object } = one;
+        const labelled = { ...full(one.kind, object), metadata: { ...object.metadata, labels: { a: 'c' } } };
+        expect(await apply([labelled])).toMatch(/ configured\n$/);
+        expect(await apply([labelled])).toMatch(/ unchanged\n$/);
       });
-      expect(said(await patch(one, { status: { observedGeneration: 2 } }, '/status'))).toBe(200);
-      expect(said(await patch(one, { metadata: { finalizers: null } }))).toBe(200);
-      expect((await server.call('GET', pathOf(one))).code).toBe(404);
+
+      test('with a working status', async () => {
+        const condition = {
+          type: 'Ready',
+          status: 'True',
+          reason: 'Ready',
+          message: '',
+          lastTransitionTime: '2026-11-21T12:00:00Z',
+        };
+        const answer = await patch(one, { status: { observedGeneration: 1, conditions: [condition] } }, '/status');
+        expect(said(answer)).toBe(200);
+        expect(answer.body).toMatchObject({ status: { observedGeneration: 1, conditions: [condition] } });
+      });
+
+      test('refused when the mistake is exchanged for another, taken when it is put right', async () => {
+        const answer = await patch(one, { spec: one.worse });
+        expect(answer.code, said(answer)?.toString()).toBe(422);
+        const put = await server.call('PATCH', `${pathOf(one)}?dryRun=All`, { spec: one.right }, MERGE);
+        expect(said(put)).toBe(200);
+      });
+
+      test('deletable, finalizer and all', async () => {
+        expect(said(await patch(one, { metadata: { finalizers: ['example.com/kept'] } }))).toBe(200);
+        expect((await server.call('DELETE', pathOf(one))).code).toBe(200);
+        expect((await server.call('GET', pathOf(one))).body).toMatchObject({
+          metadata: { deletionTimestamp: expect.any(String) },
+        });
+        expect(said(await patch(one, { status: { observedGeneration: 2 } }, '/status'))).toBe(200);
+        expect(said(await patch(one, { metadata: { finalizers: null } }))).toBe(200);
+        expect((await server.call('GET', pathOf(one))).code).toBe(404);
+      });
+    });
+
+    describe('and the rest of an object that it finds wrong', () => {
+      const rest = (name: string, kind: KindName, spec: object) =>
+        server.call('PATCH', `${folderOf(kindOf(kind))}/${name}-rest`, { spec }, MERGE);
+
+      test.each<readonly [string, KindName, object]>([
+        ['pattern', 'VirtualKey', { blocked: true, budgetDuration: '7d' }],
+        ['rule', 'VirtualKey', { blocked: true, maxBudget: '11' }],
+        ['map', 'VirtualKey', { blocked: true, tags: ['a'] }],
+        ['two-fields', 'VirtualKey', { blocked: true }],
+        ['two-fields', 'VirtualKey', { maxBudget: '11' }],
+        ['two-members', 'VirtualKey', { blocked: true, rotation: { every: '20d', overlap: '30d' } }],
+        ['lacking', 'User', { blocked: true, maxBudget: '2' }],
+        ['pattern', 'Team', { blocked: true, teamAlias: 'Other' }],
+        ['entry', 'GatewayInstance', { paused: true, models: [...WRONG_MODELS].reverse() }],
+        ['entry', 'GatewayInstance', { models: [WRONG_MODELS[0], { ...WRONG_MODELS[1], modelName: 'other' }] }],
+      ])('can be changed while the mistake stays (%s, %s, %j)', async (name, kind, spec) => {
+        expect(said(await rest(name, kind, spec))).toBe(200);
+      });
+
+      test.each<readonly [string, KindName, object, string]>([
+        ['two-fields', 'VirtualKey', { softBudget: '14' }, 'spec.softBudget'],
+        ['two-members', 'VirtualKey', { rotation: { every: '20d', overlap: '40d' } }, 'spec.rotation.overlap'],
+        ['lacking', 'User', { budgetDuration: null }, 'spec.budgetDuration'],
+      ])('is refused another mistake (%s, %s, %j)', async (name, kind, spec, field) => {
+        expect(said(await rest(name, kind, spec))).toContain(`${field}: Invalid value: "object": `);
+      });
+
+      test('is held to the rule again once it was mended', async () => {
+        expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '9' }))).toBe(200);
+        expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '12' }))).toContain('softBudget is above');
+      });
     });
   });
-
-  describe('and the rest of an object that it finds wrong', () => {
-    const rest = (name: string, kind: KindName, spec: object) =>
-      server.call('PATCH', `${folderOf(kindOf(kind))}/${name}-rest`, { spec }, MERGE);
-
-    test.each<readonly [string, KindName, object]>([
-      ['pattern', 'VirtualKey', { blocked: true, budgetDuration: '7d' }],
-      ['rule', 'VirtualKey', { blocked: true, maxBudget: '11' }],
-      ['map', 'VirtualKey', { blocked: true, tags: ['a'] }],
-      ['two-fields', 'VirtualKey', { blocked: true }],
-      ['two-fields', 'VirtualKey', { maxBudget: '11' }],
-      ['two-members', 'VirtualKey', { blocked: true, rotation: { every: '20d', overlap: '30d' } }],
-      ['lacking', 'User', { blocked: true, maxBudget: '2' }],
-      ['pattern', 'Team', { blocked: true, teamAlias: 'Other' }],
-      ['entry', 'GatewayInstance', { paused: true, models: [...WRONG_MODELS].reverse() }],
-      ['entry', 'GatewayInstance', { models: [WRONG_MODELS[0], { ...WRONG_MODELS[1], modelName: 'other' }] }],
-    ])('can be changed while the mistake stays (%s, %s, %j)', async (name, kind, spec) => {
-      expect(said(await rest(name, kind, spec))).toBe(200);
-    });
-
-    test.each<readonly [string, KindName, object, string]>([
-      ['two-fields', 'VirtualKey', { softBudget: '14' }, 'spec.softBudget'],
-      ['two-members', 'VirtualKey', { rotation: { every: '20d', overlap: '40d' } }, 'spec.rotation.overlap'],
-      ['lacking', 'User', { budgetDuration: null }, 'spec.budgetDuration'],
-    ])('is refused another mistake (%s, %s, %j)', async (name, kind, spec, field) => {
-      expect(said(await rest(name, kind, spec))).toContain(`${field}: Invalid value: "object": `);
-    });
-
-    test('is held to the rule again once it was mended', async () => {
-      expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '9' }))).toBe(200);
-      expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '12' }))).toContain('softBudget is above');
-    });
-  });
-});
+}
 
 const kindOf = (name: KindName): Kind => {
   const kind = kinds.find((one) => one.kind === name);

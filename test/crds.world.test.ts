@@ -3,18 +3,19 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { judge } from '#crds/judge.ts';
 import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { type Mutant, mutant } from './crds-mutants.ts';
+import { describeUnless } from './unless.ts';
 
 const why = whyNoControlPlane();
 const manifests = join(import.meta.dirname, '../crds/manifests');
 
-describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
 
   beforeAll(async () => {

@@ -1,8 +1,9 @@
 // May the people who have our roles do what the roles are for, and no more? Asked of a real API server, as those people.
 import { execFileSync } from 'node:child_process';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
-import { eventually } from './stack.ts';
+import { eventually } from './eventually.ts';
+import { describeUnless } from './unless.ts';
 
 const skip = whyNoControlPlane();
 const INSTANCES = '/apis/instance.gateway-operator.dev/v1alpha1/namespaces/default/gatewayinstances';
@@ -17,7 +18,7 @@ const PEOPLE = {
   'key-viewer': 'gateway-key-viewer',
 };
 
-describe.skipIf(skip !== undefined)(`who may do what${skip === undefined ? '' : ` (skipped: ${skip})`}`, () => {
+describeUnless(skip, 'who may do what', () => {
   let plane: TestControlPlane;
   beforeAll(async () => {
     plane = await startControlPlane({ controllers: ['clusterrole-aggregation-controller'] });

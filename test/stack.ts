@@ -1,19 +1,15 @@
 // How does a test get the whole stack, as a person gets it: a process, a state folder, `kubectl`?
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import OpenAI, { APIError } from 'openai';
 import type { Endpoints } from '../infra/local/stack.ts';
+import { type Finished, finished, run } from './run.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 import { openWitness } from './witness.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-
-export interface Finished {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 export interface TestStack {
   readonly folder: string;
@@ -22,21 +18,22 @@ export interface TestStack {
   printed(): string;
   /** The stock `kubectl` against this stack. */
   kubectl(args: ReadonlyArray<string>, stdin?: string): Promise<Finished>;
+  /** The same, where it must go well: what it printed. */
+  ok(...args: ReadonlyArray<string>): Promise<string>;
+  /** One full sweep; answers its report. */
+  sweep(): Promise<unknown>;
+  /** The OpenAI client of the sample's gateway, with this key or that of the sample. */
+  client(apiKey?: string): Promise<OpenAI>;
+  /** Every key and password that was in a Secret so far. */
+  readonly secretValues: ReadonlySet<string>;
+  /** The first characters of those that anything shows: objects, logs, plans, metrics. */
+  shown(): Promise<ReadonlyArray<string>>;
   /** Fails where a key or password was shown; then SIGTERM; answers the exit code. */
   stop(): Promise<number>;
   /** SIGKILL to the process alone, as the kernel does it. */
   kill(): Promise<void>;
   /** The same folder again. */
   again(args?: ReadonlyArray<string>): Promise<TestStack>;
-}
-
-/** A folder that goes when the test process ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-test-'));
-  // PostgreSQL does not run as root: whom it runs as must be able to get here.
-  chmodSync(folder, 0o755);
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 /** Starts `npm start`'s own program with these options on free ports, and waits until it says that it is ready. */
@@ -60,35 +57,53 @@ export async function startTestStack(
   const endpoints = JSON.parse(readFileSync(file, 'utf8')) as Endpoints;
   const kubectl = (words: ReadonlyArray<string>, stdin?: string) =>
     run('kubectl', words, { KUBECONFIG: endpoints.kubeconfig }, stdin);
+  const ok = async (...words: ReadonlyArray<string>) => {
+    const { code, stdout, stderr } = await kubectl(words);
+    const complaint = stderr.replace(/^(Warning:|No resources found).*\n/gm, '');
+    if (code !== 0 || complaint !== '') throw new Error(`kubectl ${words.join(' ')}: ${code} ${stderr}`);
+    return stdout;
+  };
   const ended = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? -1)));
   const witness = await openWitness(endpoints.kubeconfig);
   // Made with its first line.
   const log = () => (existsSync(join(folder, 'stack.log')) ? readFileSync(join(folder, 'stack.log'), 'utf8') : '');
-  const mustBeSilent = (shown: ReadonlyArray<string>) => {
-    const first = shown.map((value) => `${value.slice(0, 6)}…`);
-    if (first.length > 0) throw new Error(`keys or passwords of Secrets are shown: ${first.join(', ')}`);
+  const abbreviated = (found: ReadonlyArray<string>) => found.map((value) => `${value.slice(0, 6)}…`);
+  const shown = async () => {
+    const said = [printed, log(), ...(await askedOf(endpoints))];
+    return abbreviated(await witness.search(said).catch(() => witness.searchTexts(said)));
+  };
+  const mustBeSilent = (found: ReadonlyArray<string>) => {
+    if (found.length > 0) throw new Error(`keys or passwords of Secrets are shown: ${found.join(', ')}`);
+  };
+  const end = async () => {
+    const code = await ended;
+    await witness.stop();
+    mustBeSilent(abbreviated(witness.searchTexts([printed, log()])));
+    return code;
   };
   return {
     folder,
     endpoints,
     printed: () => printed,
     kubectl,
+    ok,
+    sweep: async () => (await fetch(endpoints.reconcile, { method: 'POST' })).json(),
+    client: async (apiKey) =>
+      new OpenAI({
+        apiKey: apiKey ?? (await ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.keyValue}')),
+        baseURL: `${endpoints.gateway}/default/sample`,
+        maxRetries: 0,
+      }),
+    secretValues: witness.values,
+    shown,
     stop: async () => {
-      if (child.exitCode === null && child.signalCode === null) {
-        const said = [printed, log(), ...(await askedOf(endpoints))];
-        mustBeSilent(await witness.search(said).catch(() => witness.searchTexts(said)));
-      }
+      if (child.exitCode === null && child.signalCode === null) mustBeSilent(await shown());
       child.kill('SIGTERM');
-      const code = await ended;
-      await witness.stop();
-      mustBeSilent(witness.searchTexts([printed, log()]));
-      return code;
+      return end();
     },
     kill: async () => {
       child.kill('SIGKILL');
-      await ended;
-      await witness.stop();
-      mustBeSilent(witness.searchTexts([printed, log()]));
+      await end();
     },
     again: (more = args) => startTestStack(more, folder),
   };
@@ -114,17 +129,6 @@ export async function runStack(args: ReadonlyArray<string>): Promise<Finished> {
   return finished(launch(args));
 }
 
-export function run(
-  command: string,
-  args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string>> = {},
-  stdin?: string,
-): Promise<Finished> {
-  const child = spawn(command, args, { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
-  child.stdin.end(stdin ?? '');
-  return finished(child);
-}
-
 function launch(args: ReadonlyArray<string>): ChildProcess {
   return spawn(process.execPath, [join(ROOT, 'infra/local/main.ts'), ...args], {
     cwd: ROOT,
@@ -132,33 +136,15 @@ function launch(args: ReadonlyArray<string>): ChildProcess {
   });
 }
 
-function finished(child: ChildProcess): Promise<Finished> {
-  return new Promise((resolve, reject) => {
-    let stdout = '';
-    let stderr = '';
-    child.stdout?.on('data', (chunk) => {
-      stdout += chunk;
-    });
-    child.stderr?.on('data', (chunk) => {
-      stderr += chunk;
-    });
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
-  });
-}
+/** A request that the sample's key may make. */
+export const ASK = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
 
-/** Asks again until it is so, or fails with what was last seen. */
-export async function eventually<T>(look: () => Promise<T>, is: (seen: T) => boolean, patience = 15_000): Promise<T> {
-  for (const until = Date.now() + patience; ; await pause(100)) {
-    const seen = await look();
-    if (is(seen)) return seen;
-    if (Date.now() > until) throw new Error(`still not so after ${patience} ms: ${JSON.stringify(seen)}`);
-  }
-}
-
-/** Why a run on a real API server is skipped here, or undefined when it can be made. */
-export function whyNoEnvtest(): string | undefined {
-  const assets = process.env.KUBEBUILDER_ASSETS;
-  if (assets === undefined) return 'KUBEBUILDER_ASSETS is not set (a folder with etcd and kube-apiserver)';
-  return existsSync(join(assets, 'kube-apiserver')) ? undefined : `no kube-apiserver in ${assets}`;
-}
+/** How it is answered: 200 where it is paid, else the status and the code of the refusal. */
+export const answerTo = (openai: OpenAI): Promise<string> =>
+  openai.chat.completions.create(ASK).then(
+    () => '200',
+    (error: unknown) => {
+      if (error instanceof APIError && error.status !== undefined) return `${error.status} ${error.code}`;
+      throw error;
+    },
+  );

@@ -1,9 +1,9 @@
 // Is a key or password that is shown found, wherever a real cluster or a process on it shows it?
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startCluster } from './clusters.ts';
 import { whyNoControlPlane } from './control-plane.ts';
-import { startCluster } from './embedded-plane.ts';
-import { eventually } from './stack.ts';
+import { eventually } from './eventually.ts';
 import { openWitness, type Witness } from './witness.ts';
 
 const MINTED = 'sk-'.padEnd(52, 'a');

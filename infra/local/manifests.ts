@@ -1,6 +1,7 @@
 // How do manifests get into a cluster: read, filled in, and applied through its API?
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -63,8 +64,11 @@ export function renderSample(values: Readonly<Record<string, string>>): string {
   });
 }
 
+/** The documents of a YAML text; comments alone are none. */
 export function readDocuments(text: string): ReadonlyArray<KubeObject> {
-  return parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as KubeObject | null)
+    .filter((object) => object !== null);
 }
 
 /** Creates the object, or brings what is there to it (`update: false`: leaves it as people have made it). Throws with the cluster's own words. */
@@ -84,4 +88,19 @@ export async function put(
   if (written.ok) return live === undefined ? 'created' : 'updated';
   if (written.refusal === 'exists') return put(cluster, object, update);
   throw new Error(`${object.kind} ${name} was refused: ${written.message}`);
+}
+
+/** Applies the CRDs and waits until the API server serves them. */
+export async function applyKinds(cluster: Cluster): Promise<void> {
+  for (const definition of customResourceDefinitions()) await put(cluster, definition, true);
+  for (const kind of kinds) {
+    for (const until = Date.now() + 20_000; ; await pause(50)) {
+      const served = await cluster.list(kind, { limit: 1 }).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (served === undefined) break;
+      if (Date.now() > until) throw new Error(`the cluster does not serve ${kind.plural}`, { cause: served });
+    }
+  }
 }

@@ -1,19 +1,17 @@
 // How does the whole thing come up on one machine, in which order, and how does it go down?
 import { appendFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { createLog } from '#adapters/log.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
-import { kinds } from '#crds/kinds.ts';
 import { webhookConfigurations } from '../webhooks.ts';
 import { openAccounts } from './accounts.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { openDatabase } from './database.ts';
 import { type Functions, startFunctions } from './functions.ts';
-import { customResourceDefinitions, put } from './manifests.ts';
+import { applyKinds, put } from './manifests.ts';
 import { openCluster } from './open-cluster.ts';
 import type { Options } from './options.ts';
 import { freePort, portOf } from './ports.ts';
@@ -143,21 +141,6 @@ async function bringUp(coming: Coming): Promise<Stack> {
       database: database.connection,
     },
   };
-}
-
-/** Applies the CRDs and waits until the API server serves them. */
-async function applyKinds(cluster: Cluster): Promise<void> {
-  for (const definition of customResourceDefinitions()) await put(cluster, definition, true);
-  for (const kind of kinds) {
-    for (const until = Date.now() + 20_000; ; await pause(50)) {
-      const served = await cluster.list(kind, { limit: 1 }).then(
-        () => undefined,
-        (error: unknown) => error,
-      );
-      if (served === undefined) break;
-      if (Date.now() > until) throw new Error(`the cluster does not serve ${kind.plural}`, { cause: served });
-    }
-  }
 }
 
 async function applyWebhooks(cluster: Cluster, { admission }: Functions, { ca }: Certificates, ownUser?: string) {

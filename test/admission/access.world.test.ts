@@ -1,15 +1,17 @@
 // Is what access.yaml grants to admission enough, and is nothing of it too much? Asked of a real API server, as that service account.
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds.ts';
 import { ADMISSION, type Grant, toRule } from '../../infra/access.ts';
-import { put } from '../../infra/local/manifests.ts';
+import { applyKinds, put } from '../../infra/local/manifests.ts';
 import { openAccounts } from '../accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { applyKinds } from '../platforms/world.ts';
-import { eventually, temporaryFolder } from '../stack.ts';
+
+import { eventually } from '../eventually.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { describeUnless } from '../unless.ts';
 import { depsOf, GOOD, objectOf, post, requestOf } from './fixtures.ts';
 import { BASE } from './manifests.ts';
 
@@ -30,100 +32,97 @@ const without = (gone?: (typeof ASKED)[number]): ReadonlyArray<Grant> =>
   ).filter(({ verbs }) => verbs.length > 0);
 
 const skip = whyNoControlPlane();
-describe.skipIf(skip !== undefined)(
-  `the service account of admission${skip === undefined ? '' : ` (skipped: ${skip})`}`,
-  () => {
-    let plane: TestControlPlane;
-    let cluster: Cluster;
-    const transports: NodeTransport[] = [];
+describeUnless(skip, 'the service account of admission', () => {
+  let plane: TestControlPlane;
+  let cluster: Cluster;
+  const transports: NodeTransport[] = [];
 
-    beforeAll(async () => {
-      plane = await startControlPlane();
-      const open = async (file: string) => {
-        const transport = await createKubeconfigTransport(file);
-        transports.push(transport);
-        return createCluster(transport);
-      };
-      const admin = await open(plane.kubeconfig);
-      await applyKinds(admin);
-      cluster = await open((await openAccounts(plane.kubeconfig, temporaryFolder())).admission);
-      for (const name of ['platform', 'team-a'])
-        await put(admin, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, true);
-      const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'team-a' } };
-      for (const object of BASE) {
-        const isInstance = object.kind === 'GatewayInstance';
-        const spec = { ...(object.spec as object), allowedNamespaces: { from: 'Selector', selector } };
-        await put(admin, isInstance ? { ...object, spec } : object, true);
-      }
-    });
-    afterAll(async () => {
-      for (const { close } of transports) await close();
-      await plane?.stop();
-    });
-
-    const judge = async (object: KubeObject, more: object = {}) => {
-      // Who asks may read everything: what is asked here is what admission may.
-      const userInfo = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
-      const request = requestOf(object, { ...more, userInfo });
-      const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request };
-      const reply = await post(depsOf(cluster), '/validate', review);
-      if (reply.status !== 200) return [`${object.kind}: ${reply.status}`];
-      const { response } = (await reply.json()) as { response: { allowed: boolean; status?: { message: string } } };
-      return response.allowed ? [] : [`${object.kind}: ${response.status?.message}`];
+  beforeAll(async () => {
+    plane = await startControlPlane();
+    const open = async (file: string) => {
+      const transport = await createKubeconfigTransport(file);
+      transports.push(transport);
+      return createCluster(transport);
     };
-    const of = (kind: KindName, change: object) => objectOf(kind, { ...GOOD[kind], ...change }, { name: 'another' });
+    const admin = await open(plane.kubeconfig);
+    await applyKinds(admin);
+    cluster = await open((await openAccounts(plane.kubeconfig, temporaryFolder())).admission);
+    for (const name of ['platform', 'team-a'])
+      await put(admin, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, true);
+    const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'team-a' } };
+    for (const object of BASE) {
+      const isInstance = object.kind === 'GatewayInstance';
+      const spec = { ...(object.spec as object), allowedNamespaces: { from: 'Selector', selector } };
+      await put(admin, isInstance ? { ...object, spec } : object, true);
+    }
+  });
+  afterAll(async () => {
+    for (const { close } of transports) await close();
+    await plane?.stop();
+  });
 
-    /** A review of each kind, and an edit that takes a model away; answers what failed. */
-    const walk = async (): Promise<ReadonlyArray<string>> => {
-      const [entry] = GOOD.GatewayInstance.models;
-      const instance = objectOf('GatewayInstance');
-      const fewer = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [entry] });
-      const failed = [
-        await judge(of('GatewayInstance', {})),
-        await judge(fewer, { oldObject: instance }),
-        await judge(of('Team', { teamAlias: 'other' })),
-        await judge(of('User', { userEmail: 'other@example.com', keyAlias: 'other' })),
-        await judge(of('VirtualKey', { keyAlias: 'another' })),
-      ];
-      return failed.flat();
+  const judge = async (object: KubeObject, more: object = {}) => {
+    // Who asks may read everything: what is asked here is what admission may.
+    const userInfo = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
+    const request = requestOf(object, { ...more, userInfo });
+    const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request };
+    const reply = await post(depsOf(cluster), '/validate', review);
+    if (reply.status !== 200) return [`${object.kind}: ${reply.status}`];
+    const { response } = (await reply.json()) as { response: { allowed: boolean; status?: { message: string } } };
+    return response.allowed ? [] : [`${object.kind}: ${response.status?.message}`];
+  };
+  const of = (kind: KindName, change: object) => objectOf(kind, { ...GOOD[kind], ...change }, { name: 'another' });
+
+  /** A review of each kind, and an edit that takes a model away; answers what failed. */
+  const walk = async (): Promise<ReadonlyArray<string>> => {
+    const [entry] = GOOD.GatewayInstance.models;
+    const instance = objectOf('GatewayInstance');
+    const fewer = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: [entry] });
+    const failed = [
+      await judge(of('GatewayInstance', {})),
+      await judge(fewer, { oldObject: instance }),
+      await judge(of('Team', { teamAlias: 'other' })),
+      await judge(of('User', { userEmail: 'other@example.com', keyAlias: 'other' })),
+      await judge(of('VirtualKey', { keyAlias: 'another' })),
+    ];
+    return failed.flat();
+  };
+  const grant = async (grants: ReadonlyArray<Grant>) => {
+    const role = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      ...ROLE,
+      rules: grants.map(toRule),
     };
-    const grant = async (grants: ReadonlyArray<Grant>) => {
-      const role = {
-        apiVersion: 'rbac.authorization.k8s.io/v1',
-        kind: 'ClusterRole',
-        ...ROLE,
-        rules: grants.map(toRule),
-      };
-      expect((await plane.call('PUT', ROLE.path, role)).code).toBe(200);
-    };
+    expect((await plane.call('PUT', ROLE.path, role)).code).toBe(200);
+  };
 
-    test('may do everything that a review asks for', async () => {
-      expect(await walk()).toEqual([]);
-    });
+  test('may do everything that a review asks for', async () => {
+    expect(await walk()).toEqual([]);
+  });
 
-    test.each(ASKED)('needs $verb of $resource: without it a review is not judged', async (gone) => {
-      await grant(without(gone));
-      // The authorizer hears of a role a moment after it is written.
-      const undecided = async () => (await walk()).filter((failure) => failure.endsWith(': 500'));
-      expect(await eventually(undecided, (failed) => failed.length > 0)).not.toEqual([]);
-      await grant(without());
-      expect(await eventually(walk, (failed) => failed.length === 0)).toEqual([]);
-    });
+  test.each(ASKED)('needs $verb of $resource: without it a review is not judged', async (gone) => {
+    await grant(without(gone));
+    // The authorizer hears of a role a moment after it is written.
+    const undecided = async () => (await walk()).filter((failure) => failure.endsWith(': 500'));
+    expect(await eventually(undecided, (failed) => failed.length > 0)).not.toEqual([]);
+    await grant(without());
+    expect(await eventually(walk, (failed) => failed.length === 0)).toEqual([]);
+  });
 
-    test.each([
-      ['list', '', 'secrets'],
-      ['watch', '', 'secrets'],
-      ['create', '', 'secrets'],
-      ['patch', 'auth.gateway-operator.dev', 'virtualkeys'],
-      ['watch', 'auth.gateway-operator.dev', 'virtualkeys'],
-      ['list', 'instance.gateway-operator.dev', 'gatewayinstances'],
-      ['list', '', 'namespaces'],
-      ['create', 'authentication.k8s.io', 'tokenreviews'],
-    ])('may not %s %s %s', async (verb, group, resource) => {
-      const user = 'system:serviceaccount:gateway-operator:admission';
-      const spec = { user, groups: ['system:serviceaccounts'], resourceAttributes: { verb, group, resource } };
-      const { body } = await plane.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
-      expect((body as { status: { allowed: boolean } }).status.allowed).toBe(false);
-    });
-  },
-);
+  test.each([
+    ['list', '', 'secrets'],
+    ['watch', '', 'secrets'],
+    ['create', '', 'secrets'],
+    ['patch', 'auth.gateway-operator.dev', 'virtualkeys'],
+    ['watch', 'auth.gateway-operator.dev', 'virtualkeys'],
+    ['list', 'instance.gateway-operator.dev', 'gatewayinstances'],
+    ['list', '', 'namespaces'],
+    ['create', 'authentication.k8s.io', 'tokenreviews'],
+  ])('may not %s %s %s', async (verb, group, resource) => {
+    const user = 'system:serviceaccount:gateway-operator:admission';
+    const spec = { user, groups: ['system:serviceaccounts'], resourceAttributes: { verb, group, resource } };
+    const { body } = await plane.call('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { spec });
+    expect((body as { status: { allowed: boolean } }).status.allowed).toBe(false);
+  });
+});

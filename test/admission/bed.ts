@@ -13,7 +13,7 @@ import { openCertificates } from '../../infra/local/certificates.ts';
 import { customResourceDefinitions, resourceOf } from '../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
 import { openAccounts } from '../accounts.ts';
-import { type ClusterName, startCluster } from '../embedded-plane.ts';
+import { type ClusterName, startCluster } from '../clusters.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
 
 export interface Said {
@@ -34,8 +34,6 @@ export interface Bed {
   readonly down: () => Promise<() => Promise<void>>;
   readonly stop: () => Promise<void>;
 }
-
-export type { ClusterName } from '../embedded-plane.ts';
 
 interface Started {
   readonly etcd: string | undefined;

@@ -4,6 +4,7 @@ import { type Cluster, type KubeObject, RESOURCES, type Requester, type Resource
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
 import { gatewayInstances, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
+import { silentLog } from '../silent-log.ts';
 
 type Json = Record<string, unknown>;
 
@@ -136,7 +137,7 @@ export const depsOf = (cluster: Cluster, more: Partial<AdmissionDeps> = {}): Adm
     return () => clearTimeout(timer);
   },
   hash: () => 'c0ffee00c0ffee00',
-  log: { info: () => {}, warn: () => {}, error: () => {} },
+  log: silentLog,
   metrics: { add: () => {}, set: () => {}, observe: () => {}, render: () => '' },
   ...more,
 });

@@ -1,29 +1,26 @@
 // What does somebody with the stock kubectl get to read, on the embedded cluster and on a real API server, with the function in Node and in workerd?
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { FINALIZER, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { whyNoControlPlane } from '../control-plane.ts';
-import { type Bed, type ClusterName, openBed } from './bed.ts';
+import { CLUSTERS } from '../clusters.ts';
+import { describeUnless } from '../unless.ts';
+import { type Bed, openBed } from './bed.ts';
 import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
 import { BAD_ONES, BASE, GOOD_ONES, IN_THE_WAY } from './manifests.ts';
 import { inNode, inWorkerd } from './runtimes.ts';
 
-const why: Record<ClusterName, string | undefined> = { embedded: undefined, real: whyNoControlPlane() };
-
 const RUNTIMES = [
-  ['embedded', 'Node', inNode],
-  ['real', 'Node', inNode],
-  ['embedded', 'workerd', inWorkerd],
-  ['real', 'workerd', inWorkerd],
+  ['Node', inNode],
+  ['workerd', inWorkerd],
 ] as const;
+const PLACES = CLUSTERS.flatMap((cluster) => RUNTIMES.map(([runtime, deploy]) => ({ ...cluster, runtime, deploy })));
 
-for (const [name, runtime, deploy] of RUNTIMES) {
-  const skipped = why[name] === undefined ? '' : ` (skipped: ${why[name]})`;
-  describe.skipIf(why[name] !== undefined)(`kubectl on the ${name} cluster, admission in ${runtime}${skipped}`, () => {
+for (const { name, why, runtime, deploy } of PLACES) {
+  describeUnless(why, `kubectl on the ${name} cluster, admission in ${runtime}`, () => {
     let bed: Bed;
     beforeAll(async () => {
       bed = await openBed(name, {}, deploy);

@@ -8,6 +8,7 @@ import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { nodeDependencies } from '../../infra/node.ts';
 import { serve, type Tls } from '../../infra/serve.ts';
 import { startWorkers } from '../platforms/miniflare.ts';
+import { silentLog } from '../silent-log.ts';
 
 /** How a client reaches an API server. */
 export interface Api {
@@ -37,8 +38,7 @@ export interface Deployed {
 export type Deploy = (place: Place) => Promise<Deployed>;
 
 export const inNode: Deploy = async ({ cluster, tls, more }) => {
-  const silent = { info: () => {}, warn: () => {}, error: () => {} };
-  const app = createAdmission({ ...nodeDependencies(), cluster, log: silent, metrics: createMetrics(), ...more });
+  const app = createAdmission({ ...nodeDependencies(), cluster, log: silentLog, metrics: createMetrics(), ...more });
   let reviewed = 0;
   const fetch = (review: Request) => {
     reviewed += 1;

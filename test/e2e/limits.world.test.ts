@@ -1,32 +1,27 @@
 // Do limits hold for people and their clients: set with kubectl, met by the OpenAI client, told in words?
-import OpenAI, { RateLimitError } from 'openai';
+import { type OpenAI, RateLimitError } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { eventually, startTestStack, type TestStack } from '../stack.ts';
+import { eventually } from '../eventually.ts';
+import { ASK, startTestStack, type TestStack } from '../stack.ts';
 
 let stack: TestStack;
 let openai: OpenAI;
-const messages = [{ role: 'user' as const, content: 'Say hello.' }];
 /** Policies are in force within 5 s of reconcile's write; a busy machine takes its time for that write. */
 const SOON = 12_000;
 
-const ok = async (...words: string[]): Promise<string> => {
-  const { code, stdout, stderr } = await stack.kubectl(words);
-  expect(`${code} ${stderr}`).toMatch(/^0 /);
-  return stdout;
-};
 const patch = (spec: object) =>
-  ok('patch', 'virtualkey', 'example-service', '--type=merge', '-p', JSON.stringify({ spec }));
+  stack.ok('patch', 'virtualkey', 'example-service', '--type=merge', '-p', JSON.stringify({ spec }));
 const patchEntries = (places: ReadonlyArray<number>, params: object) => {
   const edits = places.flatMap((place) =>
     Object.entries(params).map(([name, value]) => ({
       ...{ op: 'add', path: `/spec/models/${place}/gatewayParams/${name}`, value },
     })),
   );
-  return ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(edits));
+  return stack.ok('patch', 'gwi', 'sample', '--type=json', '-p', JSON.stringify(edits));
 };
-const ask = async (model = 'sample-small') => {
+const ask = async (model = ASK.model) => {
   try {
-    const { response } = await openai.chat.completions.create({ model, messages }).withResponse();
+    const { response } = await openai.chat.completions.create({ ...ASK, model }).withResponse();
     return { status: response.status, headers: response.headers, code: undefined, message: '' };
   } catch (error) {
     if (!(error instanceof RateLimitError)) throw error;
@@ -38,11 +33,7 @@ const until = (is: (answer: Awaited<ReturnType<typeof ask>>) => boolean, model?:
 
 beforeAll(async () => {
   stack = await startTestStack();
-  openai = new OpenAI({
-    apiKey: await ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.keyValue}'),
-    baseURL: `${stack.endpoints.gateway}/default/sample`,
-    maxRetries: 0,
-  });
+  openai = await stack.client();
 });
 afterAll(() => stack?.stop());
 
@@ -95,7 +86,7 @@ test('a model whose own budget is used up is refused by name, told in the status
   );
   expect((await ask('sample-failover')).status).toBe(200);
   const path = '{.status.conditions[?(@.type=="ModelsReady")].message} {.status.isActive}';
-  const status = () => ok('get', 'virtualkey', 'example-service', '-o', `jsonpath=${path}`);
+  const status = () => stack.ok('get', 'virtualkey', 'example-service', '-o', `jsonpath=${path}`);
   await eventually(status, (seen) => /it has a budget of 0 dollars on "sample-small".* true$/.test(seen), SOON);
   await patch({ modelMaxBudget: null });
   await until(({ status }) => status === 200);

@@ -1,36 +1,29 @@
 // Does the whole stack keep its counters in a Redis, and what do clients see when that goes away?
-import OpenAI, { APIError } from 'openai';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { APIError, type OpenAI } from 'openai';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { eventually, startTestStack, type TestStack } from '../stack.ts';
+import { ASK, startTestStack, type TestStack } from '../stack.ts';
+import { describeUnless } from '../unless.ts';
 
-const missing = whyNoRedis();
-const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
-
-describe.skipIf(missing !== undefined)(`with a Redis as store${missing === undefined ? '' : ` (${missing})`}`, () => {
+describeUnless(whyNoRedis(), 'with a Redis as store', () => {
   let redis: TestRedis;
   let stack: TestStack;
   let openai: OpenAI;
 
-  const ok = async (...words: string[]): Promise<string> => {
-    const { code, stdout, stderr } = await stack.kubectl(words);
-    expect(`${code} ${stderr}`).toMatch(/^0 /);
-    return stdout;
-  };
-  const sweep = () => fetch(stack.endpoints.reconcile, { method: 'POST' });
   const storeReady = async (): Promise<string> => {
-    await sweep();
+    await stack.sweep();
     const path = '{.status.conditions[?(@.type=="StoreReady")]}';
-    const { status, reason, message } = JSON.parse(await ok('get', 'gwi', 'sample', '-o', `jsonpath=${path}`));
+    const { status, reason, message } = JSON.parse(await stack.ok('get', 'gwi', 'sample', '-o', `jsonpath=${path}`));
     return `${status} ${reason} ${message}`;
   };
   const spend = async (): Promise<string> => {
-    await sweep();
-    return ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.currentSpend}');
+    await stack.sweep();
+    return stack.ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.currentSpend}');
   };
   const refusal = async () => {
     const start = performance.now();
-    const error: unknown = await openai.chat.completions.create(ask).catch((error: unknown) => error);
+    const error: unknown = await openai.chat.completions.create(ASK).catch((error: unknown) => error);
     const took = performance.now() - start;
     return error instanceof APIError ? { status: error.status, code: error.code, took } : { status: 200, took };
   };
@@ -40,12 +33,8 @@ describe.skipIf(missing !== undefined)(`with a Redis as store${missing === undef
     [redis, stack] = await Promise.all([startRedis(['--requirepass', 'secret'], 'secret'), startTestStack()]);
     const { host, port, password } = redis.connection;
     const patch = JSON.stringify({ stringData: { host, port: `${port}`, password } });
-    await ok('patch', 'secret', 'sample-store', '--type=merge', '-p', patch);
-    openai = new OpenAI({
-      apiKey: await ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.keyValue}'),
-      baseURL: `${stack.endpoints.gateway}/default/sample`,
-      maxRetries: 0,
-    });
+    await stack.ok('patch', 'secret', 'sample-store', '--type=merge', '-p', patch);
+    openai = await stack.client();
   });
   afterAll(async () => {
     await stack?.stop();
@@ -56,7 +45,7 @@ describe.skipIf(missing !== undefined)(`with a Redis as store${missing === undef
     await eventually(storeReady, (seen) => seen.startsWith('True') && seen.includes(`Redis at 127.0.0.1:`));
     const before = await spend();
     expect(Number(before)).toBeGreaterThan(0);
-    expect((await openai.chat.completions.create(ask)).choices).toHaveLength(1);
+    expect((await openai.chat.completions.create(ASK)).choices).toHaveLength(1);
     expect(Number(await spend())).toBeGreaterThan(Number(before));
     // The gateway really counts there: without it nothing is let through.
     await redis.kill();

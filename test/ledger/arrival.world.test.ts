@@ -1,5 +1,6 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
+import { testUnless } from '../unless.ts';
 import { measureArrivals } from './faults/arrival.ts';
 import { makeBed } from './faults/bed.ts';
 
@@ -7,8 +8,9 @@ const missing = whyNoRedis();
 /** A quarter of a second is the promise, and what `npm run bench -- faults` measures; a machine that does other things too has more. */
 const PATIENCE = 2000;
 
-test.skipIf(missing !== undefined)(
-  `what a reply cost, or that it cost nothing, is in the store soon after its last byte${missing === undefined ? '' : ` (${missing})`}`,
+testUnless(
+  missing,
+  'what a reply cost, or that it cost nothing, is in the store soon after its last byte',
   async () => {
     const bed = await makeBed(1, [10n ** 15n]);
     try {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
+import { named } from '../unless.ts';
 import { judge } from './faults/aftermath.ts';
 import { APART, liveThrough } from './faults/apart.ts';
 import { type Bed, makeBed } from './faults/bed.ts';
@@ -16,7 +17,7 @@ describe.skipIf(missing !== undefined).each([
   { store: 'memory', gateways: 1 },
   { store: 'redis', gateways: 2 },
 ] as const)(
-  `one fault alone, with $gateways gateways and the store in $store${missing === undefined ? '' : ` (${missing})`}`,
+  named('one fault alone, with $gateways gateways and the store in $store', missing),
   ({ store, gateways }) => {
     const faults = APART.filter(({ stores }) => stores.includes(store));
     let bed: Bed;

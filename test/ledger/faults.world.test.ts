@@ -1,24 +1,22 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
+import { describeUnless } from '../unless.ts';
 import { weather } from './faults/storm.ts';
 
 const missing = whyNoRedis();
 
-describe.skipIf(missing !== undefined)(
-  `kill -9 in random order, under load with open streams${missing === undefined ? '' : ` (${missing})`}`,
-  () => {
-    // `npm run bench -- faults` goes on for a minute and over many seeds.
-    test.each([
-      { seed: 1, gateways: 1 },
-      { seed: 2, gateways: 2 },
-      { seed: 3, gateways: 2 },
-    ])(
-      '$gateways gateways, seed $seed: completed replies are charged, once, no more than what was in flight besides, counters equal sums, and it works again by itself',
-      async ({ seed, gateways }) => {
-        const { wrong, completed, faults, statuses } = await weather({ seed, gateways, millis: 9000 });
-        expect({ wrong, faults, statuses }).toEqual({ wrong: [], faults, statuses });
-        expect(completed).toBeGreaterThan(20);
-      },
-    );
-  },
-);
+describeUnless(missing, 'kill -9 in random order, under load with open streams', () => {
+  // `npm run bench -- faults` goes on for a minute and over many seeds.
+  test.each([
+    { seed: 1, gateways: 1 },
+    { seed: 2, gateways: 2 },
+    { seed: 3, gateways: 2 },
+  ])(
+    '$gateways gateways, seed $seed: completed replies are charged, once, no more than what was in flight besides, counters equal sums, and it works again by itself',
+    async ({ seed, gateways }) => {
+      const { wrong, completed, faults, statuses } = await weather({ seed, gateways, millis: 9000 });
+      expect({ wrong, faults, statuses }).toEqual({ wrong: [], faults, statuses });
+      expect(completed).toBeGreaterThan(20);
+    },
+  );
+});

@@ -3,13 +3,14 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
+import { describeUnless } from '../unless.ts';
 import type { Rush } from './last-cent.ts';
 
 const missing = whyNoRedis();
@@ -49,7 +50,7 @@ async function rush(order: Rush, processes: number): Promise<Record<string, numb
   return sum;
 }
 
-describe.skipIf(missing !== undefined)(`processes on one Redis${missing === undefined ? '' : ` (${missing})`}`, () => {
+describeUnless(missing, 'processes on one Redis', () => {
   let server: TestRedis;
   beforeAll(async () => {
     server = await startRedis();

@@ -1,12 +1,13 @@
 import { request } from 'node:http';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { tend } from '#core/ledger/tend.ts';
 import { parseMoney } from '#core/money.ts';
+import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
-import { eventually } from '../stack.ts';
+import { describeUnless } from '../unless.ts';
 import { type Bed, type Key, makeBed, PRICE } from './faults/bed.ts';
 import { ask, type Seen } from './faults/load.ts';
 import { startWorker } from './faults/worker.ts';
@@ -16,85 +17,82 @@ const MINUTE = 60_000;
 /** What a request of ours sets aside for its reply: forty tokens. */
 const REPLY = 40n * PRICE.output;
 
-describe.skipIf(missing !== undefined)(
-  `a Worker and a process that share a store${missing === undefined ? '' : ` (${missing})`}`,
-  () => {
-    let bed: Bed;
-    beforeAll(async () => {
-      bed = await makeBed(1, [10n ** 15n, 3_000_000n], 'upstash');
+describeUnless(missing, 'a Worker and a process that share a store', () => {
+  let bed: Bed;
+  beforeAll(async () => {
+    bed = await makeBed(1, [10n ** 15n, 3_000_000n], 'upstash');
+  });
+  afterAll(() => bed?.stop());
+
+  const keyAt = (at: number): Key => bed.keys[at] ?? expect.fail('there is no key');
+  const entriesOf = async ({ scopeId }: Key) =>
+    (
+      await bed.postgres.query<{ kind: string; cost: string }>(
+        bed.connection,
+        `select kind, cost::text as cost from gateway_operator.entry where '${scopeId}' = any(scope_ids)`,
+      )
+    ).map(({ kind, cost }) => ({ kind, cost: BigInt(cost) }));
+  const spendBy = async (url: string, { value }: Key): Promise<bigint | undefined> => {
+    const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
+    return parseMoney(((await answer.json()) as { currentSpend: string }).currentSpend);
+  };
+
+  test('a Worker that is killed between its reply and the settlement has charged the size of its hold a minute later, once', async () => {
+    const key = keyAt(0);
+    const worker = await startWorker(bed);
+    let again = (): void => undefined;
+    const text = await streamFrom(worker.url, key, () => {
+      again = bed.upstash.lose();
     });
-    afterAll(() => bed?.stop());
+    expect(text).toContain('data: [DONE]');
+    await worker.stop();
+    again();
+    expect(await entriesOf(key)).toEqual([]);
 
-    const keyAt = (at: number): Key => bed.keys[at] ?? expect.fail('there is no key');
-    const entriesOf = async ({ scopeId }: Key) =>
-      (
-        await bed.postgres.query<{ kind: string; cost: string }>(
-          bed.connection,
-          `select kind, cost::text as cost from gateway_operator.entry where '${scopeId}' = any(scope_ids)`,
-        )
-      ).map(({ kind, cost }) => ({ kind, cost: BigInt(cost) }));
-    const spendBy = async (url: string, { value }: Key): Promise<bigint | undefined> => {
-      const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
-      return parseMoney(((await answer.json()) as { currentSpend: string }).currentSpend);
-    };
+    await sweepIn(bed, MINUTE + 1000);
+    await sweepIn(bed, MINUTE + 1000);
+    const [entry, ...more] = await entriesOf(key);
+    expect(more).toEqual([]);
+    expect(entry?.kind).toBe('expired');
+    // Its prompt, and all that its reply might have been.
+    const cost = entry?.cost ?? 0n;
+    expect(cost).toBeGreaterThan(REPLY);
+    expect(cost).toBeLessThan(REPLY + 200n * PRICE.input);
+    expect(await spendBy(bed.gateways[0]?.url ?? '', key)).toBe(cost);
+  });
 
-    test('a Worker that is killed between its reply and the settlement has charged the size of its hold a minute later, once', async () => {
-      const key = keyAt(0);
-      const worker = await startWorker(bed);
-      let again = (): void => undefined;
-      const text = await streamFrom(worker.url, key, () => {
-        again = bed.upstash.lose();
-      });
-      expect(text).toContain('data: [DONE]');
-      await worker.stop();
-      again();
-      expect(await entriesOf(key)).toEqual([]);
+  test('on the last cent they admit no more than the budget has, and refuse nobody for nothing', async () => {
+    const key = keyAt(1);
+    const worker = await startWorker(bed);
+    onTestFinished(() => worker.stop());
+    const urls = [worker.url, bed.gateways[0]?.url ?? ''];
+    const rush = (requests: number): Promise<Seen[]> =>
+      Promise.all(Array.from({ length: requests }, (_, at) => ask(urls[at % 2] ?? '', key, at % 4 < 2)));
+    const seen: Seen[] = [];
+    // Until nothing is left: each round finds what the holds of the one before did not need.
+    for (let round = 0; round < 20; round += 1) {
+      const told = await rush(40);
+      seen.push(...told);
+      if (told.every(({ code }) => code === 'budget_exceeded')) break;
+    }
+    const told = seen.map(({ status, code }) => `${status} ${code ?? ''}`.trim());
+    expect([...new Set(told)].filter((one) => !/^(200|429 budget_(held|exceeded))$/.test(one))).toEqual([]);
+    expect(told.slice(-40)).toEqual(Array.from({ length: 40 }, () => '429 budget_exceeded'));
 
-      await sweepIn(bed, MINUTE + 1000);
-      await sweepIn(bed, MINUTE + 1000);
-      const [entry, ...more] = await entriesOf(key);
-      expect(more).toEqual([]);
-      expect(entry?.kind).toBe('expired');
-      // Its prompt, and all that its reply might have been.
-      const cost = entry?.cost ?? 0n;
-      expect(cost).toBeGreaterThan(REPLY);
-      expect(cost).toBeLessThan(REPLY + 200n * PRICE.input);
-      expect(await spendBy(bed.gateways[0]?.url ?? '', key)).toBe(cost);
-    });
-
-    test('on the last cent they admit no more than the budget has, and refuse nobody for nothing', async () => {
-      const key = keyAt(1);
-      const worker = await startWorker(bed);
-      onTestFinished(() => worker.stop());
-      const urls = [worker.url, bed.gateways[0]?.url ?? ''];
-      const rush = (requests: number): Promise<Seen[]> =>
-        Promise.all(Array.from({ length: requests }, (_, at) => ask(urls[at % 2] ?? '', key, at % 4 < 2)));
-      const seen: Seen[] = [];
-      // Until nothing is left: each round finds what the holds of the one before did not need.
-      for (let round = 0; round < 20; round += 1) {
-        const told = await rush(40);
-        seen.push(...told);
-        if (told.every(({ code }) => code === 'budget_exceeded')) break;
-      }
-      const told = seen.map(({ status, code }) => `${status} ${code ?? ''}`.trim());
-      expect([...new Set(told)].filter((one) => !/^(200|429 budget_(held|exceeded))$/.test(one))).toEqual([]);
-      expect(told.slice(-40)).toEqual(Array.from({ length: 40 }, () => '429 budget_exceeded'));
-
-      const paid = seen.filter(({ completed }) => completed !== undefined);
-      const owed = paid.reduce((all, { completed }) => all + costOf(bed, completed), 0n);
-      const entries = await eventually(
-        () => entriesOf(key),
-        (all) => all.length === paid.length,
-      );
-      const spent = entries.reduce((all, { cost }) => all + cost, 0n);
-      expect(spent).toBe(owed);
-      expect(spent).toBeLessThanOrEqual(key.limit);
-      // What is left pays no prompt and a token.
-      expect(key.limit - spent).toBeLessThan(200n * PRICE.input + PRICE.output);
-      expect(await Promise.all(urls.map((url) => spendBy(url, key)))).toEqual([spent, spent]);
-    });
-  },
-);
+    const paid = seen.filter(({ completed }) => completed !== undefined);
+    const owed = paid.reduce((all, { completed }) => all + costOf(bed, completed), 0n);
+    const entries = await eventually(
+      () => entriesOf(key),
+      (all) => all.length === paid.length,
+    );
+    const spent = entries.reduce((all, { cost }) => all + cost, 0n);
+    expect(spent).toBe(owed);
+    expect(spent).toBeLessThanOrEqual(key.limit);
+    // What is left pays no prompt and a token.
+    expect(key.limit - spent).toBeLessThan(200n * PRICE.input + PRICE.output);
+    expect(await Promise.all(urls.map((url) => spendBy(url, key)))).toEqual([spent, spent]);
+  });
+});
 
 function costOf({ upstream }: Bed, id = ''): bigint {
   const { input = 0, output = 0 } = upstream.reported.get(id) ?? {};

@@ -6,7 +6,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
-import { eventually } from '../stack.ts';
+import { eventually } from '../eventually.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { reviewOf } from './review.ts';
 import { GATEWAY_URL, startWorld, type TestWorld } from './world.ts';

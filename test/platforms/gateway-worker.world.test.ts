@@ -2,12 +2,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
+import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { eventually } from '../stack.ts';
+import { describeUnless } from '../unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
 import { type RunningWorkers, startWorkers } from './miniflare.ts';
 import { startWorld, type TestWorld } from './world.ts';
@@ -15,7 +16,7 @@ import { startWorld, type TestWorld } from './world.ts';
 const missing = whyNoRedis();
 const MODELS = ['small', 'flaky', 'spare'];
 
-describe.skipIf(missing !== undefined)(`the gateway as a Worker${missing === undefined ? '' : ` (${missing})`}`, () => {
+describeUnless(missing, 'the gateway as a Worker', () => {
   let world: TestWorld;
   let redis: TestRedis;
   let upstash: TestUpstash;

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
@@ -11,15 +11,18 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
-import { put } from '../../infra/local/manifests.ts';
+import { applyKinds, put } from '../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
 import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
+import { eventually } from '../eventually.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
-import { eventually, run, temporaryFolder } from '../stack.ts';
+import { run } from '../run.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { describeUnless } from '../unless.ts';
 import { openWitness, type Witness } from '../witness.ts';
 import { allPrinted, type NodeProcess, startNode } from './node-process.ts';
-import { apply, applyKinds, sampleFor } from './world.ts';
+import { apply, sampleFor } from './world.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const assets = process.env.KUBEBUILDER_ASSETS ?? '';
@@ -28,7 +31,7 @@ const missing = [join(assets, 'knative/mtping'), join(assets, 'kwok'), join(KIT,
 );
 const why = whyNoControlPlane() ?? (missing === undefined ? undefined : `no ${missing}`);
 
-describe.skipIf(why !== undefined)(`hints on Knative${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'hints on Knative', () => {
   const folder = temporaryFolder();
   const state = join(folder, 'state');
   const script = async (name: string, ...args: string[]) =>

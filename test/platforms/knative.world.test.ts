@@ -9,6 +9,7 @@ import { createKubeconfigTransport, type NodeTransport } from '#adapters/kuberne
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
+import { eventually } from '../eventually.ts';
 import {
   type Bed,
   createBed,
@@ -18,14 +19,16 @@ import {
   makeSecret,
   makeSecrets,
 } from '../reconcile/bed.ts';
-import { eventually, run, temporaryFolder } from '../stack.ts';
+import { run } from '../run.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { describeUnless } from '../unless.ts';
 import { documentsOf } from './world.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const why = whyNoControlPlane() ?? whyNoKnative();
 const documents = documentsOf('infra/knative/operator.yaml');
 
-describe.skipIf(why !== undefined)(`Knative${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'Knative', () => {
   const state = join(temporaryFolder(), 'state');
   const script = (name: string, ...args: string[]) => promisify(execFile)(name, args);
   let kubeconfig: string;

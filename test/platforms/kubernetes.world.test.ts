@@ -11,8 +11,11 @@ import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import { eventually } from '../eventually.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
-import { eventually, run, temporaryFolder } from '../stack.ts';
+import { run } from '../run.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { describeUnless } from '../unless.ts';
 import { openWitness, type Witness } from '../witness.ts';
 import { deskIn, documented, type } from './documented.ts';
 import { allPrinted, type NodeProcess, runNode, startNode } from './node-process.ts';
@@ -23,7 +26,7 @@ const YAML = ['access', 'operator', 'webhooks'].map((name) => `infra/kubernetes/
 /** What reconcile makes for an instance, word for word. */
 const GATEWAY = 'test/reconcile/golden/deployment.golden.yaml';
 
-describe.skipIf(why !== undefined)(`plain Kubernetes${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'plain Kubernetes', () => {
   let server: TestControlPlane;
   let postgres: TestPostgres;
   let cluster: Cluster;

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
@@ -15,13 +15,16 @@ import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { LEASES } from '../../infra/kubernetes/lease.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { put } from '../../infra/local/manifests.ts';
+import { applyKinds, put } from '../../infra/local/manifests.ts';
 import { quantile } from '../bench/hints/keys.ts';
 import { startControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import { eventually } from '../eventually.ts';
 import { startPostgres } from '../postgres.ts';
-import { eventually, run, temporaryFolder } from '../stack.ts';
+import { run } from '../run.ts';
+import { describeSideBySide } from '../side-by-side.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { openWitness, type Witness } from '../witness.ts';
-import { apply, applyKinds, sampleFor, startWorld } from './world.ts';
+import { apply, sampleFor, startWorld } from './world.ts';
 
 /** How long keys are applied (`LISTEN_TEST_SECONDS=180` for three minutes); the CronJob's minute is so many seconds here. */
 const LISTENED = Number(process.env.LISTEN_TEST_SECONDS ?? 36);
@@ -37,12 +40,12 @@ interface Ground {
   stop(): Promise<void>;
 }
 
-const grounds = [
+const GROUNDS = [
   { name: 'the embedded API server', why: undefined, start: startEmbedded },
   { name: 'a real API server, as the service account', why: whyNoControlPlane(), start: startReal },
 ];
 
-describe.each(grounds)('on $name', ({ name: place, why, start }) => {
+describeSideBySide(GROUNDS, 'a run that listens', ({ name: place, start }) => {
   let ground: Ground;
   let request: KubeTransport;
   let cluster: Cluster;
@@ -52,7 +55,6 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
   const processes: Run[] = [];
 
   beforeAll(async () => {
-    if (why !== undefined) return;
     const folder = temporaryFolder();
     const reconcile = DEPLOYABLES.filter(({ output }) => output === 'node/reconcile.mjs');
     [ground] = await Promise.all([start(), writeBundles(folder, reconcile)]);
@@ -74,7 +76,7 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
   afterEach(async () => {
     const said = processes.map(({ printed }) => printed());
     for (const child of processes.splice(0)) await child.kill();
-    if (why === undefined) expect(await witness.search(said), 'keys and passwords that are shown').toEqual([]);
+    expect(await witness.search(said), 'keys and passwords that are shown').toEqual([]);
   });
   afterAll(async () => {
     for (const close of closing) await close();
@@ -110,8 +112,8 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
     return (lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity;
   };
 
-  test.skipIf(why !== undefined)(
-    `a key applied in any second works long before the next sweep${why === undefined ? '' : ` (skipped: ${why})`}`,
+  test(
+    'a key applied in any second works long before the next sweep',
     async () => {
       const applied = new Map<string, number>();
       const worked = new Map<string, number>();
@@ -163,7 +165,7 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
     (LISTENED + 120) * 1000,
   );
 
-  test.skipIf(why !== undefined)('a run that is killed takes nothing with it', async () => {
+  test('a run that is killed takes nothing with it', async () => {
     const before = await holder();
     const first = startRun(60);
     const firsts = await eventually(holder, (name) => name !== before);
@@ -183,7 +185,7 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
     expect(await third.stop()).toBe(0);
   });
 
-  test.skipIf(why !== undefined)('an instance is ready as soon as its Deployment is', async () => {
+  test('an instance is ready as soon as its Deployment is', async () => {
     const sample = sampleFor(ground.database, 'http://127.0.0.1:9').find(({ kind }) => kind === 'GatewayInstance');
     const metadata = { name: 'deployed', namespace: 'default' };
     const spec = { ...(sample?.spec as object), workload: { type: 'Deployment' } };
@@ -209,7 +211,7 @@ describe.each(grounds)('on $name', ({ name: place, why, start }) => {
     expect(await listening.stop()).toBe(0);
   });
 
-  test.skipIf(why !== undefined)('without a right to the Lease a run listens until its time is over', async () => {
+  test('without a right to the Lease a run listens until its time is over', async () => {
     if (!ground.hasRights) return;
     await run('kubectl', ['-n', 'gateway-operator', 'delete', 'role', 'reconcile-lease'], {
       KUBECONFIG: ground.kubeconfig,

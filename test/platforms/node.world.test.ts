@@ -7,8 +7,10 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
+import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
-import { eventually, temporaryFolder } from '../stack.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { testUnless } from '../unless.ts';
 import { type Mounts, mountSample } from './mounts.ts';
 import { type NodeProcess, runNode, startNode } from './node-process.ts';
 import { reviewOf } from './review.ts';
@@ -208,14 +210,13 @@ describe('the Node bundles', () => {
     });
 
     const missing = whyNoRedis();
-    const why = missing === undefined ? '' : ` (${missing})`;
     /** On one Redis of their own. */
     const startTwo = async () => {
       const { both, stopStore } = await startTwoGateways(bundle('gateway'), mounts, world.folder);
       onTestFinished(stopStore);
       return both;
     };
-    test.skipIf(missing !== undefined)(`two of them on a mounted Redis count as one${why}`, async () => {
+    testUnless(missing, 'two of them on a mounted Redis count as one', async () => {
       const both = await startTwo();
       const before = await booked();
       const spends = () =>
@@ -238,39 +239,36 @@ describe('the Node bundles', () => {
       expect(await Promise.all(both.map((process) => process.stop()))).toEqual([0, 0]);
     });
 
-    test.skipIf(missing !== undefined)(
-      `of 500 requests to two of them exactly ten run where rpmLimit is 10${why}`,
-      async () => {
-        const both = await startTwo();
-        await world.cluster.patch(resourceOf('VirtualKey'), 'default', 'example-service', { spec: { rpmLimit: 10 } });
-        const { code } = await runNode(bundle('reconcile'), ['--once'], {
-          KUBECONFIG: world.kubeconfig,
-          GATEWAY_PROCESSES: 'one',
-        });
-        expect(code).toBe(0);
-        let ran = 0;
-        const send = async ({ url }: NodeProcess) => {
-          const openai = new OpenAI({ apiKey: value, baseURL: url, maxRetries: 0 });
-          const answer = await openai.chat.completions
-            .create(ask)
-            .withResponse()
-            .catch((error: APIError) => error);
-          const headers = 'response' in answer ? answer.response.headers : answer.headers;
-          const isLimited = headers?.get('x-ratelimit-limit-requests') === '10';
-          if (isLimited && 'response' in answer) ran += 1;
-          return isLimited;
-        };
-        // Both act on the edit within 5 s; what ran before that is not counted.
-        for (const process of both)
-          await eventually(
-            () => send(process),
-            (isLimited) => isLimited,
-          );
-        await Promise.all(Array.from({ length: 500 }, (_, index) => send(both[index % 2 === 0 ? 0 : 1])));
-        expect(ran).toBe(10);
-        await Promise.all(both.map((process) => process.stop()));
-      },
-    );
+    testUnless(missing, 'of 500 requests to two of them exactly ten run where rpmLimit is 10', async () => {
+      const both = await startTwo();
+      await world.cluster.patch(resourceOf('VirtualKey'), 'default', 'example-service', { spec: { rpmLimit: 10 } });
+      const { code } = await runNode(bundle('reconcile'), ['--once'], {
+        KUBECONFIG: world.kubeconfig,
+        GATEWAY_PROCESSES: 'one',
+      });
+      expect(code).toBe(0);
+      let ran = 0;
+      const send = async ({ url }: NodeProcess) => {
+        const openai = new OpenAI({ apiKey: value, baseURL: url, maxRetries: 0 });
+        const answer = await openai.chat.completions
+          .create(ask)
+          .withResponse()
+          .catch((error: APIError) => error);
+        const headers = 'response' in answer ? answer.response.headers : answer.headers;
+        const isLimited = headers?.get('x-ratelimit-limit-requests') === '10';
+        if (isLimited && 'response' in answer) ran += 1;
+        return isLimited;
+      };
+      // Both act on the edit within 5 s; what ran before that is not counted.
+      for (const process of both)
+        await eventually(
+          () => send(process),
+          (isLimited) => isLimited,
+        );
+      await Promise.all(Array.from({ length: 500 }, (_, index) => send(both[index % 2 === 0 ? 0 : 1])));
+      expect(ran).toBe(10);
+      await Promise.all(both.map((process) => process.stop()));
+    });
   });
 
   describe('an environment that is not right is listed whole, with exit code 1:', () => {

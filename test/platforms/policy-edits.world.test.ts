@@ -1,11 +1,12 @@
 // Is what somebody edits in force within five seconds on every gateway process that shares a store?
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
+import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
-import { eventually } from '../stack.ts';
+import { describeUnless } from '../unless.ts';
 import { mountSample } from './mounts.ts';
 import { type NodeProcess, startNode } from './node-process.ts';
 import { startTwoGateways, type TwoGateways } from './two-gateways.ts';
@@ -66,109 +67,106 @@ const SPENT_BY_ENTRIES = `select sum(cost)::text as spent from gateway_operator.
 
 const missing = whyNoRedis();
 
-describe.skipIf(missing !== undefined)(
-  `two gateway processes on one store${missing === undefined ? '' : ` (${missing})`}`,
-  () => {
-    let world: TestWorld;
-    let reconcile: NodeProcess;
-    let gateways: TwoGateways;
+describeUnless(missing, 'two gateway processes on one store', () => {
+  let world: TestWorld;
+  let reconcile: NodeProcess;
+  let gateways: TwoGateways;
 
-    beforeAll(async () => {
-      world = await startWorld();
-      await writeBundles(
-        world.folder,
-        DEPLOYABLES.filter(({ platform }) => platform === 'node'),
+  beforeAll(async () => {
+    world = await startWorld();
+    await writeBundles(
+      world.folder,
+      DEPLOYABLES.filter(({ platform }) => platform === 'node'),
+    );
+    const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
+    await world.apply([...world.sample(), ...EDITS.map(keyOf)]);
+    reconcile = await startNode(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'many' });
+    await sweep();
+    const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
+    gateways = await startTwoGateways(bundle('gateway'), mounts, world.folder);
+  });
+  afterAll(async () => {
+    await Promise.all([reconcile, ...(gateways?.both ?? [])].map((process) => process?.stop()));
+    await gateways?.stopStore();
+    await world?.stop();
+  });
+
+  const sweep = async () => expect((await fetch(reconcile.url, { method: 'POST' })).status).toBe(200);
+  const currentValue = async (name: string): Promise<string> => {
+    const status = (await world.cluster.get(keys, 'default', name))?.status as { keyValue?: string } | undefined;
+    return status?.keyValue ?? '';
+  };
+  const ask = async ({ url }: NodeProcess, value: string): Promise<string> => {
+    const answer = await fetch(`${url}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${value}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'sample-small', max_tokens: 8, messages: [{ role: 'user', content: 'Hi.' }] }),
+    });
+    const body = (await answer.json()) as { error?: { code: string } };
+    return [answer.status, body.error?.code].join(' ').trim();
+  };
+  const perform = async ({ name, patch }: Edit): Promise<void> => {
+    if (patch !== undefined) await world.cluster.patch(keys, 'default', name, patch);
+    else {
+      const uid = (await world.cluster.get(keys, 'default', name))?.metadata.uid;
+      await world.cluster.delete(keys, 'default', name, uid ?? '');
+    }
+  };
+
+  test('raise, lower, block, unblock, rotate and delete are in force within five seconds, and nothing else is ever answered', async () => {
+    const asked = await Promise.all(
+      EDITS.flatMap((edit) =>
+        gateways.both.map(async (gateway) => ({ edit, gateway, value: await currentValue(edit.name) })),
+      ),
+    );
+    /** What each was told, one after the other, repeats left out. */
+    const told = asked.map((): string[] => []);
+    const round = () =>
+      Promise.all(
+        asked.map(async ({ gateway, value }, place) => {
+          const said = await ask(gateway, value);
+          if (told[place]?.at(-1) !== said) told[place]?.push(said);
+          return said;
+        }),
       );
-      const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
-      await world.apply([...world.sample(), ...EDITS.map(keyOf)]);
-      reconcile = await startNode(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'many' });
+    const expected = (which: 0 | 1) => asked.map(({ edit }) => edit.answers[which]);
+    expect(await round()).toEqual(expected(0));
+
+    await Promise.all(EDITS.map(perform));
+    // Asked up to the write, so that each process has an answer of just before it.
+    await round();
+    await sweep();
+    const isAll = (said: readonly string[]) => said.join() === expected(1).join();
+    const inForce = eventually(round, isAll, PATIENCE);
+    const renewed = await currentValue('rotated');
+    expect(await Promise.all(gateways.both.map((gateway) => ask(gateway, renewed)))).toEqual([PAYS, PAYS]);
+    await inForce;
+    await pause(1_000);
+    await round();
+    expect(told).toEqual(asked.map(({ edit }) => [...new Set(edit.answers)]));
+  });
+
+  test('the window that was lengthened keeps its spend: both processes, the status and the entries say the same', async () => {
+    const value = await currentValue('lengthened');
+    const byGateway = async ({ url }: NodeProcess): Promise<Told> => {
+      const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
+      return (await answer.json()) as Told;
+    };
+    const look = async () => {
       await sweep();
-      const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
-      gateways = await startTwoGateways(bundle('gateway'), mounts, world.folder);
-    });
-    afterAll(async () => {
-      await Promise.all([reconcile, ...(gateways?.both ?? [])].map((process) => process?.stop()));
-      await gateways?.stopStore();
-      await world?.stop();
-    });
-
-    const sweep = async () => expect((await fetch(reconcile.url, { method: 'POST' })).status).toBe(200);
-    const currentValue = async (name: string): Promise<string> => {
-      const status = (await world.cluster.get(keys, 'default', name))?.status as { keyValue?: string } | undefined;
-      return status?.keyValue ?? '';
-    };
-    const ask = async ({ url }: NodeProcess, value: string): Promise<string> => {
-      const answer = await fetch(`${url}/chat/completions`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${value}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ model: 'sample-small', max_tokens: 8, messages: [{ role: 'user', content: 'Hi.' }] }),
-      });
-      const body = (await answer.json()) as { error?: { code: string } };
-      return [answer.status, body.error?.code].join(' ').trim();
-    };
-    const perform = async ({ name, patch }: Edit): Promise<void> => {
-      if (patch !== undefined) await world.cluster.patch(keys, 'default', name, patch);
-      else {
-        const uid = (await world.cluster.get(keys, 'default', name))?.metadata.uid;
-        await world.cluster.delete(keys, 'default', name, uid ?? '');
-      }
-    };
-
-    test('raise, lower, block, unblock, rotate and delete are in force within five seconds, and nothing else is ever answered', async () => {
-      const asked = await Promise.all(
-        EDITS.flatMap((edit) =>
-          gateways.both.map(async (gateway) => ({ edit, gateway, value: await currentValue(edit.name) })),
-        ),
-      );
-      /** What each was told, one after the other, repeats left out. */
-      const told = asked.map((): string[] => []);
-      const round = () =>
-        Promise.all(
-          asked.map(async ({ gateway, value }, place) => {
-            const said = await ask(gateway, value);
-            if (told[place]?.at(-1) !== said) told[place]?.push(said);
-            return said;
-          }),
-        );
-      const expected = (which: 0 | 1) => asked.map(({ edit }) => edit.answers[which]);
-      expect(await round()).toEqual(expected(0));
-
-      await Promise.all(EDITS.map(perform));
-      // Asked up to the write, so that each process has an answer of just before it.
-      await round();
-      await sweep();
-      const isAll = (said: readonly string[]) => said.join() === expected(1).join();
-      const inForce = eventually(round, isAll, PATIENCE);
-      const renewed = await currentValue('rotated');
-      expect(await Promise.all(gateways.both.map((gateway) => ask(gateway, renewed)))).toEqual([PAYS, PAYS]);
-      await inForce;
-      await pause(1_000);
-      await round();
-      expect(told).toEqual(asked.map(({ edit }) => [...new Set(edit.answers)]));
-    });
-
-    test('the window that was lengthened keeps its spend: both processes, the status and the entries say the same', async () => {
-      const value = await currentValue('lengthened');
-      const byGateway = async ({ url }: NodeProcess): Promise<Told> => {
-        const answer = await fetch(`${url}/key`, { headers: { authorization: `Bearer ${value}` } });
-        return (await answer.json()) as Told;
+      const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as Told;
+      const all = [status, ...(await Promise.all(gateways.both.map(byGateway)))];
+      const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_ENTRIES);
+      return {
+        entries: Number(row?.spent),
+        spends: all.map(({ currentSpend }) => Math.round(Number(currentSpend) * 1e9)),
+        resets: all.map(({ budgetResetDate }) => Math.floor(Date.parse(budgetResetDate ?? '') / 1000)),
       };
-      const look = async () => {
-        await sweep();
-        const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as Told;
-        const all = [status, ...(await Promise.all(gateways.both.map(byGateway)))];
-        const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_ENTRIES);
-        return {
-          entries: Number(row?.spent),
-          spends: all.map(({ currentSpend }) => Math.round(Number(currentSpend) * 1e9)),
-          resets: all.map(({ budgetResetDate }) => Math.floor(Date.parse(budgetResetDate ?? '') / 1000)),
-        };
-      };
-      const { entries, resets } = await eventually(look, (seen) => seen.spends.every((one) => one === seen.entries));
-      expect(entries).toBeGreaterThan(0);
-      expect(new Set(resets).size).toBe(1);
-      // Made today: a window of 30 days would end before that.
-      expect(resets[0]).toBeGreaterThan(Date.now() / 1000 + 30.5 * 86_400);
-    });
-  },
-);
+    };
+    const { entries, resets } = await eventually(look, (seen) => seen.spends.every((one) => one === seen.entries));
+    expect(entries).toBeGreaterThan(0);
+    expect(new Set(resets).size).toBe(1);
+    // Made today: a window of 30 days would end before that.
+    expect(resets[0]).toBeGreaterThan(Date.now() / 1000 + 30.5 * 86_400);
+  });
+});

@@ -8,7 +8,7 @@ import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { put } from '../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
 import { type Collector, startCollector } from '../collector.ts';
-import { eventually } from '../stack.ts';
+import { eventually } from '../eventually.ts';
 import { mountSample } from './mounts.ts';
 import { startNode } from './node-process.ts';
 import { startWorld, type TestWorld, UPSTREAM_KEY } from './world.ts';

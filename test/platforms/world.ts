@@ -1,21 +1,16 @@
 // What do the platforms' entry points stand on in tests? A cluster with our kinds, a real PostgreSQL, a sample upstream.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
-import { parseAllDocuments } from 'yaml';
-import { createCluster as createClient } from '#adapters/kubernetes/cluster.ts';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
-import { kinds } from '#crds/kinds.ts';
-import { type Certificates, openCertificates } from '../../infra/local/certificates.ts';
-import { createCluster } from '../../infra/local/cluster/cluster.ts';
-import { writeKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { customResourceDefinitions, put, renderSample } from '../../infra/local/manifests.ts';
+import type { Certificates } from '../../infra/local/certificates.ts';
+import { startEmbedded } from '../../infra/local/cluster/kubectl-cases/servers.ts';
+import { applyKinds, put, readDocuments, renderSample } from '../../infra/local/manifests.ts';
 import { createSampleUpstream, type SampleUpstream } from '../../infra/local/upstream/server.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
-import { temporaryFolder } from '../stack.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 export const UPSTREAM_KEY = 'upstream-key-of-tests';
 /** Where the sample instance says that its gateway is. */
@@ -41,28 +36,19 @@ export interface TestWorld {
 
 /** The embedded API server, PostgreSQL and the sample upstream: no function runs yet. */
 export async function startWorld(): Promise<TestWorld> {
-  const folder = temporaryFolder();
-  const [postgres, certificates] = await Promise.all([startPostgres(), openCertificates(folder, new Date())]);
+  const postgres = await startPostgres();
   const [own, database] = [await postgres.createDatabase(), await postgres.createDatabase()];
-  const { host, port, username, password, dbname } = own;
-  const pool = new pg.Pool({ host, port, user: username, password, database: dbname, max: 10 });
-  pool.on('error', () => undefined);
-  const token = crypto.randomUUID();
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  const server = createCluster({ pool, port: 0, tls: certificates, token, log });
-  await server.start();
-  const kubeconfig = join(folder, 'kubeconfig');
-  writeKubeconfig(kubeconfig, { url: server.url, ca: certificates.ca, token });
+  const { kubeconfig, token, tls, ...server } = await startEmbedded({ database: own });
   const transport = await createKubeconfigTransport(kubeconfig);
-  const cluster = createClient({ request: transport.request });
+  const cluster = createCluster({ request: transport.request });
   const upstream = await createSampleUpstream({ port: 0, key: UPSTREAM_KEY });
   await applyKinds(cluster);
   return {
-    folder,
+    folder: temporaryFolder(),
     kubeconfig,
-    url: server.url,
+    url: server.cluster.url,
     token,
-    certificates,
+    certificates: tls,
     cluster,
     postgres,
     database,
@@ -73,7 +59,6 @@ export async function startWorld(): Promise<TestWorld> {
       await upstream.close();
       await transport.close();
       await server.stop();
-      await pool.end();
       await postgres.stop();
     },
   };
@@ -91,7 +76,7 @@ export function sampleFor(database: DatabaseConnection, upstream: string): Reado
     upstreamKey: UPSTREAM_KEY,
     upstreamBase: `${upstream}/v1`,
   });
-  return documents(text).map((object) =>
+  return readDocuments(text).map((object) =>
     object.kind === 'GatewayInstance'
       ? { ...object, spec: { ...(object.spec as object), workload: { type: 'External', url: GATEWAY_URL } } }
       : object,
@@ -102,27 +87,6 @@ export async function apply(cluster: Cluster, objects: ReadonlyArray<KubeObject>
   for (const object of objects) await put(cluster, object, true);
 }
 
-/** Applies the CRDs and waits until they are served. */
-export async function applyKinds(cluster: Cluster): Promise<void> {
-  await apply(cluster, customResourceDefinitions());
-  for (const kind of kinds) {
-    const served = () =>
-      cluster.list(kind, { limit: 1 }).then(
-        () => true,
-        () => false,
-      );
-    for (const until = Date.now() + 20_000; !(await served()); await pause(50)) {
-      if (Date.now() > until) throw new Error(`${kind.plural} is not served`);
-    }
-  }
-}
-
-/** The documents of a YAML text, or of a file of the repository; comments alone are none. */
-export function documents(text: string): ReadonlyArray<KubeObject> {
-  return parseAllDocuments(text)
-    .map((document) => document.toJS() as KubeObject | null)
-    .filter((object) => object !== null);
-}
-
+/** The documents of a YAML file of the repository. */
 export const documentsOf = (file: string): ReadonlyArray<KubeObject> =>
-  documents(readFileSync(join(import.meta.dirname, '../..', file), 'utf8'));
+  readDocuments(readFileSync(join(import.meta.dirname, '../..', file), 'utf8'));

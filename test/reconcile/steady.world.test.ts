@@ -1,13 +1,14 @@
 // Do sweeps over a sample that has settled write anything to a real API server, whatever runs its gateways?
 import { execFileSync } from 'node:child_process';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { openAccounts } from '../accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { openObjects } from '../open-objects.ts';
-import { temporaryFolder } from '../stack.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { describeUnless } from '../unless.ts';
 import {
   type Bed,
   createBed,
@@ -27,7 +28,7 @@ const SWEEPS = 5;
 const INSTANCES = ['main', 'serverless', 'elsewhere'];
 const skip = whyNoControlPlane();
 
-describe.skipIf(skip !== undefined)(`a settled sample${skip === undefined ? '' : ` (skipped: ${skip})`}`, () => {
+describeUnless(skip, 'a settled sample', () => {
   let plane: TestControlPlane;
   let admin: Cluster;
   let bed: Bed;

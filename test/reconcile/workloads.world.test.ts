@@ -8,10 +8,13 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
 import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
+import { applyKinds } from '../../infra/local/manifests.ts';
 import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
-import { applyKinds, startWorld, type TestWorld } from '../platforms/world.ts';
-import { eventually, temporaryFolder } from '../stack.ts';
+import { eventually } from '../eventually.ts';
+import { startWorld, type TestWorld } from '../platforms/world.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { describeUnless } from '../unless.ts';
 import {
   type Bed,
   createBed,
@@ -191,7 +194,7 @@ describe('on the embedded cluster', () => {
   });
 });
 
-describe.skipIf(whyNot !== undefined)(`on Kubernetes${whyNot === undefined ? '' : ` (skipped: ${whyNot})`}`, () => {
+describeUnless(whyNot, 'on Kubernetes', () => {
   const state = join(temporaryFolder(), 'state');
   const script = (name: string, ...args: string[]) => promisify(execFile)(name, args);
   const transports: NodeTransport[] = [];

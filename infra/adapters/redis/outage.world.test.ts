@@ -3,8 +3,9 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
+import { eventually } from '../../../test/eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
-import { eventually } from '../../../test/stack.ts';
+import { describeUnless } from '../../../test/unless.ts';
 import { probeRedis } from './probe.ts';
 import { createRedisStore } from './store.ts';
 import { openRedis } from './tcp.ts';
@@ -21,7 +22,7 @@ async function timed<T>(work: Promise<T>): Promise<{ readonly took: number; read
   return { ...result, took: performance.now() - start };
 }
 
-describe.skipIf(missing !== undefined)(`a Redis${missing === undefined ? '' : ` (${missing})`}`, () => {
+describeUnless(missing, 'a Redis', () => {
   let server: TestRedis;
   beforeAll(async () => {
     server = await startRedis(['--requirepass', 'secret'], 'secret');

@@ -1,9 +1,10 @@
 import { Redis } from 'ioredis';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import type { StoreCall, StoreReply } from '#core/ports/store.ts';
+import { eventually } from '../../../test/eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
-import { eventually } from '../../../test/stack.ts';
+import { describeUnless } from '../../../test/unless.ts';
 import { createRedisStore } from './store.ts';
 import { openRedis } from './tcp.ts';
 
@@ -15,7 +16,7 @@ const hold = (id: string) => ({
   note: { charges: [counter], model: 'small', identifier: 's-1' },
 });
 
-describe.skipIf(missing !== undefined)(`a Redis that was killed${missing === undefined ? '' : ` (${missing})`}`, () => {
+describeUnless(missing, 'a Redis that was killed', () => {
   /** One process: it counts its acknowledged calls. */
   const open = async (server: TestRedis, process: string) => {
     const redis = openRedis(server.connection, { log: createMemoryLog() });

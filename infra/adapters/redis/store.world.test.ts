@@ -5,12 +5,13 @@ import { createMemoryLog } from '#adapters/memory/log.ts';
 import { describeStore } from '#core/ports/store.promises.ts';
 import type { StoreCall } from '#core/ports/store.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { describeUnless } from '../../../test/unless.ts';
 import { createRedisStore, type Evaluate } from './store.ts';
 import { openRedis, type RedisConnection } from './tcp.ts';
 
 const missing = whyNoRedis();
 
-describe.skipIf(missing !== undefined)(`with a real server${missing === undefined ? '' : ` (${missing})`}`, () => {
+describeUnless(missing, 'with a real server', () => {
   let server: TestRedis;
   let redis: RedisConnection;
 

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeStore } from '#core/ports/store.promises.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
+import { describeUnless } from '../../../test/unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../test/upstash.ts';
 import { probeShared } from './probe.ts';
 import { createRedisStore, type Evaluate } from './store.ts';
 import { openUpstash } from './upstash.ts';
 
 const missing = whyNoRedis();
-describe.skipIf(missing !== undefined)(`over a REST front${missing === undefined ? '' : ` (${missing})`}`, () => {
+describeUnless(missing, 'over a REST front', () => {
   let server: TestRedis;
   let front: TestUpstash;
   let url: string;

@@ -22,7 +22,7 @@ describe('the embedded cluster', () => {
   async function open(options: { historyLength?: number } = {}) {
     const database = await postgres.createDatabase();
     let server: EmbeddedServer = await startEmbedded({ database, ...options });
-    const client = (): Client => createClient({ url: server.cluster.url, ca: server.ca, token: server.token });
+    const client = (): Client => createClient({ url: server.cluster.url, ca: server.tls.ca, token: server.token });
     return {
       database,
       server: () => server,
@@ -243,7 +243,7 @@ describe('the embedded cluster', () => {
 
   test('no token, a wrong token and a wrong port get one clear answer', async () => {
     const cluster = await open();
-    const stranger = createClient({ url: cluster.server().cluster.url, ca: cluster.server().ca, token: 'wrong' });
+    const stranger = createClient({ url: cluster.server().cluster.url, ca: cluster.server().tls.ca, token: 'wrong' });
     expect(await stranger.call('GET', '/api/v1/namespaces')).toMatchObject({
       code: 401,
       body: { kind: 'Status', reason: 'Unauthorized' },

@@ -1,7 +1,7 @@
 // Does the stock kubectl work against the embedded cluster as it does against a real API server?
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe } from 'vitest';
+import { describeUnless } from '../../../test/unless.ts';
 import { describeKubectl } from './kubectl-cases/describe-kubectl.ts';
 import { startEmbedded, startReal } from './kubectl-cases/servers.ts';
 
@@ -9,7 +9,7 @@ describeKubectl('the embedded cluster', () => startEmbedded());
 
 const why = whyNoRealOne();
 
-describe.skipIf(why !== undefined)(why === undefined ? 'for comparison' : `for comparison (skipped: ${why})`, () => {
+describeUnless(why, 'for comparison', () => {
   describeKubectl('a real API server', startReal);
 });
 

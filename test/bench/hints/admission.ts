@@ -6,13 +6,14 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/build.ts';
 import { type Certificates, openCertificates } from '../../../infra/local/certificates.ts';
+import { applyKinds } from '../../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../../infra/webhooks.ts';
 import { startControlPlane } from '../../control-plane.ts';
 import { startWorkers } from '../../platforms/miniflare.ts';
 import { startNode } from '../../platforms/node-process.ts';
-import { apply, applyKinds, sampleFor, startWorld } from '../../platforms/world.ts';
+import { apply, sampleFor, startWorld } from '../../platforms/world.ts';
 import { startPostgres } from '../../postgres.ts';
-import { temporaryFolder } from '../../stack.ts';
+import { temporaryFolder } from '../../temporary-folder.ts';
 import { makeKey, measure } from './keys.ts';
 
 interface Place {

@@ -7,11 +7,13 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/build.ts';
-import { put } from '../../../infra/local/manifests.ts';
+import { applyKinds, put } from '../../../infra/local/manifests.ts';
+import { eventually } from '../../eventually.ts';
 import { startNode } from '../../platforms/node-process.ts';
-import { apply, applyKinds, sampleFor } from '../../platforms/world.ts';
+import { apply, sampleFor } from '../../platforms/world.ts';
 import { startPostgres } from '../../postgres.ts';
-import { eventually, run, temporaryFolder } from '../../stack.ts';
+import { run } from '../../run.ts';
+import { temporaryFolder } from '../../temporary-folder.ts';
 import { makeUser, measure } from './keys.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';

@@ -14,6 +14,7 @@ import {
   sha256,
   virtualKeys,
 } from '../../reconcile/bed.ts';
+import { silentLog } from '../../silent-log.ts';
 import type { Place } from './place.ts';
 
 export const NAMESPACES = Array.from({ length: 50 }, (_, index) => `team-${index}`);
@@ -101,7 +102,6 @@ insert into gateway_operator.key_value (scope_id, hash) select c.scope_id, c.has
 
 /** `count` keys, whichever, spend once more. */
 export async function spend(connection: DatabaseConnection, count: number): Promise<void> {
-  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   const { host, port, username, password, dbname } = connection;
   const pool = new pg.Pool({ host, port, user: username, password, database: dbname });
   const { rows } = await pool.query<{ scope_id: string; uid: string; anchor: string }>(
@@ -109,7 +109,7 @@ export async function spend(connection: DatabaseConnection, count: number): Prom
      from gateway_operator.claim order by alias limit ${count}`,
   );
   await pool.end();
-  const database = createDatabase(connection, { log });
+  const database = createDatabase(connection, { log: silentLog });
   const ids = createIds({ clock: Date, random: (size) => crypto.getRandomValues(new Uint8Array(size)) });
   await database.book(
     rows[0]?.uid ?? '',

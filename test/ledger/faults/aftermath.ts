@@ -1,7 +1,7 @@
 // Is the money right after faults? What clients saw complete, against entries, sums and counters, to the nano-dollar.
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseMoney } from '#core/money.ts';
-import { eventually } from '../../stack.ts';
+import { eventually } from '../../eventually.ts';
 import { type Bed, PRICE } from './bed.ts';
 import type { Seen } from './load.ts';
 

@@ -1,7 +1,7 @@
 // What do clients see while everything around them is killed? Each request's end, and whether its last byte came.
 import { request as send } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { eventually } from '../../stack.ts';
+import { eventually } from '../../eventually.ts';
 import type { Bed, Key } from './bed.ts';
 
 export interface Seen {

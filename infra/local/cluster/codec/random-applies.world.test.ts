@@ -1,13 +1,14 @@
 // Do sequences of applies and patches that nobody thought of leave the objects and owners that a real API server leaves?
 import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type Answer,
   startControlPlane,
   type TestControlPlane,
   whyNoControlPlane,
 } from '../../../../test/control-plane.ts';
+import { describeUnless } from '../../../../test/unless.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { createStructural } from '../schema/structural.ts';
 import { applyKinds, widgetDefinition, widgetSchema } from './cases/apply.ts';
@@ -47,7 +48,7 @@ const step = fc.record({
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
   let count = 0;
   beforeAll(async () => {

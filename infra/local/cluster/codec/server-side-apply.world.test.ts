@@ -1,19 +1,20 @@
 // Does a real API server still apply as the golden file says? `--update` records it anew.
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type Answer,
   startControlPlane,
   type TestControlPlane,
   whyNoControlPlane,
 } from '../../../../test/control-plane.ts';
+import { describeUnless } from '../../../../test/unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { type ApplyCase, applyCases, applyKinds, type Step, type StepAnswer, widgetDefinition } from './cases/apply.ts';
 
 const why = whyNoControlPlane();
 
-describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
   beforeAll(async () => {
     server = await startControlPlane();

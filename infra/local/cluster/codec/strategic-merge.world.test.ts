@@ -1,13 +1,14 @@
 // Does a real API server still merge as the golden file says? `--update` records it anew.
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../../test/control-plane.ts';
+import { describeUnless } from '../../../../test/unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { folderOf, type StrategicAnswer, type StrategicCase, strategicCases } from './cases/strategic.ts';
 
 const why = whyNoControlPlane();
 
-describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
   beforeAll(async () => {
     server = await startControlPlane();

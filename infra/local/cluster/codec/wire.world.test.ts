@@ -2,8 +2,9 @@
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../../test/control-plane.ts';
+import { describeUnless } from '../../../../test/unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { columns, gadgets } from './cases/columns.ts';
 import { decodeProtobuf } from './protobuf.ts';
@@ -12,7 +13,7 @@ const why = whyNoControlPlane();
 const folder = '/apis/sample.gateway-operator.dev/v1/namespaces/default/gadgets';
 const asTable = { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' };
 
-describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
   beforeAll(async () => {
     server = await startControlPlane();

@@ -1,13 +1,12 @@
 import { expect, test } from 'vitest';
+import { silentLog } from '../../../../test/silent-log.ts';
 import { createWorkQueue } from './work-queue.ts';
-
-const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 test('an item added many times before its turn is worked once, one added during its turn again', async () => {
   const worked: string[] = [];
   const queue = createWorkQueue<string>({
     name: 'test',
-    log,
+    log: silentLog,
     keyOf: (item) => item,
     async work(item) {
       worked.push(item);
@@ -22,7 +21,12 @@ test('an item added many times before its turn is worked once, one added during 
 
 test('no item is ever left lying, however adding and finishing interleave', async () => {
   let worked = 0;
-  const queue = createWorkQueue<number>({ name: 'test', log, keyOf: String, work: async () => void worked++ });
+  const queue = createWorkQueue<number>({
+    name: 'test',
+    log: silentLog,
+    keyOf: String,
+    work: async () => void worked++,
+  });
   for (let i = 0; i < 200; i++) {
     queue.add(i);
     for (let turn = 0; turn < i % 7; turn++) await undefined;
@@ -35,7 +39,7 @@ test('work that fails is tried again until it succeeds', async () => {
   let tries = 0;
   const queue = createWorkQueue<string>({
     name: 'test',
-    log,
+    log: silentLog,
     keyOf: (item) => item,
     async work() {
       tries++;

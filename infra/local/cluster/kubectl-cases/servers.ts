@@ -6,16 +6,21 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { startPostgres } from '../../../../test/postgres.ts';
-import { openCertificates } from '../../certificates.ts';
+import { silentLog } from '../../../../test/silent-log.ts';
+import { type Certificates, openCertificates } from '../../certificates.ts';
 import { startControlPlane } from '../../envtest.ts';
 import { freePort } from '../../ports.ts';
 import { type Cluster, createCluster } from '../cluster.ts';
 import { writeKubeconfig } from '../kubeconfig.ts';
 import type { ApiServer } from './bed.ts';
 
-export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
-
-export type EmbeddedServer = ApiServer & { readonly cluster: Cluster; readonly token: string; readonly ca: string };
+export type EmbeddedServer = ApiServer & {
+  readonly cluster: Cluster;
+  /** Of somebody who may do everything. */
+  readonly token: string;
+  /** Good for 127.0.0.1. */
+  readonly tls: Certificates;
+};
 
 /** The embedded cluster on a database of its own (or the given one). */
 export async function startEmbedded(
@@ -23,13 +28,14 @@ export async function startEmbedded(
 ): Promise<EmbeddedServer> {
   const postgres = options.database === undefined ? await startPostgres() : undefined;
   const { host, port, username, password, dbname } = options.database ?? (await postgres?.createDatabase()) ?? never();
-  const pool = new pg.Pool({ host, port, user: username, password, database: dbname, max: 4 });
+  const pool = new pg.Pool({ host, port, user: username, password, database: dbname, max: 10 });
+  // When PostgreSQL is stopped, idle connections say so.
   pool.on('error', () => undefined);
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-cluster-'));
   const tls = await openCertificates(folder, new Date());
   const token = randomBytes(12).toString('hex');
-  const { historyLength = 10_000 } = options;
-  const cluster = createCluster({ pool, port: options.port ?? 0, tls, token, log: silent, historyLength });
+  const { port: wanted = 0, historyLength = 10_000 } = options;
+  const cluster = createCluster({ pool, port: wanted, tls, token, log: silentLog, historyLength });
   const stop = async () => {
     await cluster.stop();
     await pool.end();
@@ -44,7 +50,7 @@ export async function startEmbedded(
   }
   const kubeconfig = join(folder, 'kubeconfig');
   writeKubeconfig(kubeconfig, { url: cluster.url, ca: tls.ca, token });
-  return { kubeconfig, cluster, token, ca: tls.ca, stop };
+  return { kubeconfig, cluster, token, tls, stop };
 }
 
 /** etcd, kube-apiserver and the controller manager of KUBEBUILDER_ASSETS. */

@@ -1,13 +1,14 @@
 // Are objects that nobody thought of judged as a real API server judges them?
 import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type Answer,
   startControlPlane,
   type TestControlPlane,
   whyNoControlPlane,
 } from '../../../../test/control-plane.ts';
+import { describeUnless } from '../../../../test/unless.ts';
 import { bounds } from './cases/bounds.ts';
 import { objectOf, sample } from './cases/case.ts';
 import type { JsonObject } from './json.ts';
@@ -65,7 +66,7 @@ const specs = fc
   .tuple(fc.dictionary(fc.constantFrom(...unformatted), fc.oneof(leaf, value), { maxKeys: 3 }), shaped)
   .map(([some, more]) => ({ must: 'x', ...some, ...more }));
 
-describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
   beforeAll(async () => {
     server = await startControlPlane();

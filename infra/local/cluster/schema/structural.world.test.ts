@@ -1,8 +1,9 @@
 // Does a real API server still judge as the golden files say? `--update` records them anew.
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../../test/control-plane.ts';
+import { describeUnless } from '../../../../test/unless.ts';
 import { bounds } from './cases/bounds.ts';
 import { type Answer, objectOf, type SchemaCase, sample } from './cases/case.ts';
 import { ratcheting } from './cases/ratcheting.ts';
@@ -15,7 +16,7 @@ const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const crdName = `${sample.plural}.${sample.group}`;
 const folder = `/apis/${sample.group}/${sample.version}/namespaces/default/${sample.plural}`;
 
-describe.skipIf(why !== undefined)(`a real API server${why === undefined ? '' : ` (skipped: ${why})`}`, () => {
+describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
   beforeAll(async () => {
     server = await startControlPlane();

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
+import { silentLog } from '../../../../test/silent-log.ts';
 import { createRegistry } from '../resources/registry.ts';
 import { placeOf, routeOf } from './route.ts';
 
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const registry = createRegistry({ list: () => [], get: () => undefined, subscribe: () => () => {} }, silent);
+const registry = createRegistry({ list: () => [], get: () => undefined, subscribe: () => () => {} }, silentLog);
 
 const routed = (method: string, path: string) => {
   const url = new URL(path, 'https://x');

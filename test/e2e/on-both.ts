@@ -1,0 +1,25 @@
+// Where does a person's use of the whole stack have to go well? On the embedded cluster, and on a real API server.
+import { afterAll, beforeAll, expect } from 'vitest';
+import { CLUSTERS } from '../clusters.ts';
+import { describeSideBySide } from '../side-by-side.ts';
+import { startTestStack, type TestStack } from '../stack.ts';
+
+const OPTIONS = { embedded: [], real: ['--cluster', 'envtest'] } as const;
+
+/** One stack each, started with these options too; it must stop cleanly. */
+export function describeOnBoth(
+  name: string,
+  options: ReadonlyArray<string>,
+  tests: (stack: () => TestStack) => void,
+): void {
+  describeSideBySide(CLUSTERS, name, (cluster) => {
+    let stack: TestStack;
+    beforeAll(async () => {
+      stack = await startTestStack([...options, ...OPTIONS[cluster.name]]);
+    });
+    afterAll(async () => {
+      expect(await stack?.stop()).toBe(0);
+    });
+    tests(() => stack);
+  });
+}

@@ -1,0 +1,79 @@
+// Does an application that reads its Secret as it is told to notice anything of a rotation?
+import { expect, test } from 'vitest';
+import { parseMoney } from '#core/money.ts';
+import { eventually } from '../eventually.ts';
+import { answerTo, type TestStack } from '../stack.ts';
+
+const ROTATIONS = 2;
+
+export function describeRotation(stack: () => TestStack): void {
+  const published = async () => {
+    const encoded = await stack().ok('get', 'secret', 'example-service-key', '-o', 'jsonpath={.data.key}');
+    return Buffer.from(encoded, 'base64').toString();
+  };
+  const patch = (change: object) =>
+    stack().ok('patch', 'virtualkey', 'example-service', '--type=merge', '-p', JSON.stringify(change));
+  const spend = async () => {
+    await stack().sweep();
+    return parseMoney(
+      await stack().ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.currentSpend}'),
+    );
+  };
+  const call = async (apiKey: string) => answerTo(await stack().client(apiKey));
+
+  test('a client that reads its Secret before each call is answered all through several rotations, and pays from one budget', async () => {
+    const first = await published();
+    const before = (await spend()) ?? 0n;
+    expect(await call(first)).toBe('200');
+    const cost = ((await spend()) ?? 0n) - before;
+    expect(cost).toBeGreaterThan(0n);
+    await patch({ spec: { rotation: { every: '3s', overlap: '2s' } } });
+    const seen = new Set([first]);
+    const answers: string[] = [];
+    await eventually(
+      async () => {
+        const value = await published();
+        seen.add(value);
+        answers.push(await call(value));
+        return seen.size;
+      },
+      (values) => values > ROTATIONS,
+      45_000,
+    );
+    expect(answers.filter((answer) => answer !== '200')).toEqual([]);
+    expect(answers.length).toBeGreaterThan(ROTATIONS);
+    await patch({ spec: { rotation: null } });
+    expect(await spend()).toBe(before + cost * BigInt(1 + answers.length));
+    const keyValue = await published();
+    // Every value but the published one is over within its overlap and five seconds.
+    for (const value of [...seen].filter((one) => one !== keyValue)) {
+      await eventually(
+        () => call(value),
+        (answer) => answer.startsWith('401'),
+        10_000,
+      );
+    }
+    expect(await call(keyValue)).toBe('200');
+  });
+
+  test('an annotation gives a new value at once; the one before works on, and describe tells until when', async () => {
+    const before = await published();
+    await stack().ok('annotate', 'virtualkey', 'example-service', 'auth.gateway-operator.dev/rotate=now');
+    const after = await eventually(published, (value) => value !== before);
+    expect([await call(before), await call(after)]).toEqual(['200', '200']);
+    const text = await eventually(
+      () => stack().ok('describe', 'virtualkey', 'example-service'),
+      (said) => said.includes('the one before works until'),
+    );
+    // The condition says where it stands, the event that it happened and until when the value before works on.
+    expect(text).toMatch(/Type:\s+Rotation/);
+    expect(text).toMatch(/Message:\s+the key is from \S+; the one before works until \S+; no other is planned/);
+    expect(text).toMatch(
+      /Normal\s+KeyRotated\s+.*a new key is in Secret "example-service-key": the one before works until \d{4}-/,
+    );
+    expect(text).not.toContain(before);
+    await stack().ok('annotate', 'virtualkey', 'example-service', 'auth.gateway-operator.dev/rotate-', '--overwrite');
+    await stack().sweep();
+    expect(await published()).toBe(after);
+  });
+}
