@@ -9,11 +9,11 @@ import { secretPerformers } from './act/secrets.ts';
 import { together } from './act/together.ts';
 import { toldPerformers } from './act/told.ts';
 import { workloadPerformers } from './act/workload.ts';
-import type { Action, ActionOf } from './action.ts';
+import { type Action, type ActionOf, isTold } from './action.ts';
 import { giveUp, learn } from './learn.ts';
 import { each } from './observe/each.ts';
 import { reasonOf } from './observe/look.ts';
-import { type Draft, pathOf } from './world.ts';
+import { type Draft, idOf, pathOf } from './world.ts';
 
 /** How an action ended, for the report. */
 export interface Deed {
@@ -43,7 +43,7 @@ export async function act(actions: ReadonlyArray<Action>, hands: Actor): Promise
   const { policies = [], own = [] } = Object.groupBy(actions, (action) =>
     action.action === 'WritePolicy' ? 'policies' : 'own',
   );
-  const turns = Map.groupBy(own, ({ kind, namespace, name }) => `${kind}/${namespace}/${name}`);
+  const turns = Map.groupBy(own, (action) => idOf(action.kind, action));
   const waiting: Action[] = [];
   const written = new Set<string>();
   const [told, done] = await Promise.all([
@@ -147,7 +147,6 @@ function conclude(action: Action, outcome: Outcome, { deps, world }: Actor): Dee
   if (ended === 'failed') deps.log.error('an action failed', fields);
   else deps.log.info('nothing is created in a namespace that is being deleted', fields);
   // A status or event that is not written keeps nothing else from being done.
-  const isTold = action.action === 'WriteStatus' || action.action === 'RecordEvent';
-  if (!isTold) giveUp(world, action, `${action.action} failed: ${outcome.why}`);
+  if (!isTold(action)) giveUp(world, action, `${action.action} failed: ${outcome.why}`);
   return { action, ended, why: outcome.why };
 }

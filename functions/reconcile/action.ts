@@ -4,14 +4,14 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { PolicyWrite } from '#core/ports/registry.ts';
+import type { KindName } from '#crds/kinds.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { PartName } from './workload/parts.ts';
-import type { OwnKind } from './world.ts';
 
 /** The object that an action is about, and why it is done: a sentence that never holds a key. */
 interface About {
-  readonly kind: OwnKind;
+  readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
   readonly why: string;
@@ -145,6 +145,9 @@ export interface StatusPatch {
 
 export type ActionName = Action['action'];
 export type ActionOf<Name extends ActionName> = Extract<Action, { readonly action: Name }>;
+
+/** Says what is, and changes nothing that anything else waits for. */
+export const isTold = ({ action }: Action): boolean => action === 'WriteStatus' || action === 'RecordEvent';
 
 export type Sign = '+' | '~' | '-';
 

@@ -1,6 +1,7 @@
 // Which keys can have something to do? At first all; then those that had something, and those that a deed was about.
 // A hundred thousand keys are planned once for their steps and once for their statuses, and a thousand that change again and again.
 import type { Deed } from './act.ts';
+import { isTold } from './action.ts';
 import type { InstanceJudgement } from './plan/judge-instance.ts';
 import { type InstanceView, type Path, pathOf, type World } from './world.ts';
 
@@ -44,8 +45,7 @@ const more = (keys: Keys, touched: ReadonlyArray<Path>): Keys =>
 /** What is done about a key changes that key alone. Who waits for its alias is due anyway. */
 function concernsOthers({ action, ended }: Deed): boolean {
   if (action.kind === 'VirtualKey' || action.kind === 'GatewayInstance') return false;
-  const isTold = action.action === 'WriteStatus' || action.action === 'RecordEvent';
-  return !(isTold && ended === 'done');
+  return !(isTold(action) && ended === 'done');
 }
 
 function isSame(before: Sight, after: Sight): boolean {

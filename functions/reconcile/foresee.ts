@@ -7,7 +7,7 @@ import { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Action } from './action.ts';
 import type { Fact } from './learn.ts';
 import { dataOf, metadataOf, ownersAfter, present } from './plan/key-secret.ts';
-import { claimKey, type KeyView, type PresentSecret, pathOf, sumKey, type World } from './world.ts';
+import { claimKey, type KeyView, objectIn, type PresentSecret, pathOf, sumKey, type World } from './world.ts';
 
 /** Stands for what only doing can know: ids, and the hash of a value that is not made. */
 const UNKNOWN = '(known after the run)';
@@ -97,16 +97,8 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
 type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
 function objectAt({ kind, namespace, name }: At, world: World): KubeObject | undefined {
-  const path = pathOf({ namespace, name });
-  const found =
-    kind === 'VirtualKey'
-      ? world.keys.get(path)?.object
-      : kind === 'GatewayInstance'
-        ? world.instances.get(path)?.object
-        : kind === 'User'
-          ? world.users.get(path)
-          : world.teams.get(path);
-  return found === undefined ? undefined : { ...found };
+  const found = objectIn(world, kind, pathOf({ namespace, name }));
+  return found && { ...found };
 }
 
 function changed(at: At, world: World, change: (object: KubeObject) => KubeObject): ReadonlyArray<Fact> {

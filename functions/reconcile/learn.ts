@@ -3,6 +3,7 @@ import type { Nano } from '#core/money.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Holder, InstanceState, LiveValue, Releases } from '#core/ports/registry.ts';
+import type { KindName } from '#crds/kinds.ts';
 import { type Collection, keep } from './observe/own.ts';
 import type { PartName } from './workload/parts.ts';
 import type { PartView } from './workload/wanted.ts';
@@ -11,7 +12,6 @@ import {
   type InstanceDraft,
   idOf,
   type KeyView,
-  type OwnKind,
   type Path,
   type Problem,
   pathOf,
@@ -23,7 +23,7 @@ export type Fact =
   | { readonly fact: 'object'; readonly object: KubeObject }
   | {
       readonly fact: 'gone';
-      readonly kind: OwnKind;
+      readonly kind: KindName;
       readonly at: { readonly namespace: string; readonly name: string };
     }
   /** A key with its Secret, looked at anew. */
@@ -118,7 +118,7 @@ function learnObject(world: Draft, object: KubeObject): void {
   else world.mistakes.set(id, mistakes);
 }
 
-function forget(world: Draft, kind: OwnKind, path: Path): void {
+function forget(world: Draft, kind: KindName, path: Path): void {
   const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
   maps[kind].delete(path);
   world.malformed.delete(`${kind}/${path}`);

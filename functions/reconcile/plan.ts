@@ -14,6 +14,7 @@ import { planKeyStatus } from './plan/key-status.ts';
 import { planKey, planTeam, planUser } from './plan/members.ts';
 import { createOutlook, type Outlook } from './plan/outlook.ts';
 import { planInstanceStatus, planMalformedStatus, planScopeStatus } from './plan/status.ts';
+import { tell } from './plan/tell.ts';
 import type { KeyView, Path, World } from './world.ts';
 
 export interface Plan {
@@ -124,6 +125,5 @@ function tellHeld(held: Held, world: World): Action[] {
   const object = world.instances.get(instance)?.object;
   if (object === undefined) return [];
   const once = `DeletionHeld/${release}`;
-  const told = { type: 'Warning', reason: 'DeletionHeld', message: toHeldMessage(held), once } as const;
-  return [{ action: 'RecordEvent', ...about(object, 'people are told DeletionHeld'), ...told }];
+  return [tell(object, { type: 'Warning', reason: 'DeletionHeld', message: toHeldMessage(held), once })];
 }

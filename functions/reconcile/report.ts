@@ -1,6 +1,7 @@
 // What did a run see and do? The answer to whoever asked for it, and the lines of a dry run.
 
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { KindName } from '#crds/kinds.ts';
 import type { Deed } from './act.ts';
 import { type Action, type ActionName, type Sign, signOf } from './action.ts';
 import type { CertificateReport } from './certificates/keep.ts';
@@ -8,11 +9,10 @@ import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.t
 import type { Objects } from './observe/objects.ts';
 import { type Held, toHeldMessage } from './plan/hold.ts';
 import type { Unconverged } from './unconverged.ts';
-import type { OwnKind } from './world.ts';
 
 export interface Report {
   /** Objects by kind. */
-  readonly observed: Readonly<Partial<Record<OwnKind, number>>>;
+  readonly observed: Readonly<Partial<Record<KindName, number>>>;
   /** What was done, by action. */
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;

@@ -3,6 +3,7 @@
 import { toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { aboutObject, noTracer, type Span } from '#core/ports/tracer.ts';
+import { kinds } from '#crds/kinds.ts';
 import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
@@ -164,7 +165,7 @@ function audit(left: ReadonlyArray<Action>): void {
 
 /** By kind, none is 0: an alert needs a number that comes back. */
 function tellUnconverged({ metrics }: ReconcileDeps, parts: ReadonlyArray<PartOutcome>): void {
-  for (const kind of ['GatewayInstance', 'VirtualKey', 'User', 'Team'] as const) {
+  for (const { kind } of kinds) {
     const oldest = parts.reduce((most, { unconverged }) => Math.max(most, unconverged[kind]), 0);
     metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', oldest / 1000, { kind });
   }

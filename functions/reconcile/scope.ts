@@ -2,12 +2,11 @@
 import * as z from 'zod';
 import { instanceOfWorkload } from '#core/names.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { kinds } from '#crds/kinds.ts';
-import type { OwnKind } from './world.ts';
+import { type KindName, kinds } from '#crds/kinds.ts';
 
 export type Scope =
   | { readonly look: 'everywhere' }
-  | { readonly look: 'at'; readonly kind: OwnKind; readonly namespace: string; readonly name: string }
+  | { readonly look: 'at'; readonly kind: KindName; readonly namespace: string; readonly name: string }
   /** An event about something that is not ours. */
   | { readonly look: 'nowhere' };
 

@@ -1,8 +1,9 @@
 // What has not come to what its spec says, and for how long? The number that an alert is set on.
 import type { Millis } from '#core/ports/money.ts';
-import type { OwnKind, OwnObject, World } from './world.ts';
+import type { KindName } from '#crds/kinds.ts';
+import type { OwnObject, World } from './world.ts';
 
-export type Unconverged = Readonly<Record<OwnKind, Millis>>;
+export type Unconverged = Readonly<Record<KindName, Millis>>;
 
 /** Not ready because somebody wanted it so: nothing is left to do. */
 const WANTED: ReadonlySet<string> = new Set(['Blocked', 'Expired', 'BudgetExceeded']);
@@ -18,7 +19,7 @@ export function oldestUnconverged({ instances, keys, users, teams, malformed }: 
 
 type Seen = Pick<OwnObject, 'kind' | 'metadata'> & { readonly status?: OwnObject['status'] | undefined };
 
-function note(oldest: Record<OwnKind, Millis>, object: Seen, now: Millis): void {
+function note(oldest: Record<KindName, Millis>, object: Seen, now: Millis): void {
   const since = sinceWhen(object);
   if (since !== undefined) oldest[object.kind] = Math.max(oldest[object.kind], now - Date.parse(since));
 }

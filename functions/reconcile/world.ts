@@ -6,13 +6,13 @@ import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Holder, InstanceRow, InstanceState, Releases } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Finding } from '#crds/judge.ts';
+import type { KindName } from '#crds/kinds.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { WorkloadView } from './workload/view.ts';
 
-export type OwnKind = 'GatewayInstance' | 'VirtualKey' | 'User' | 'Team';
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
 export type Member = VirtualKey | User | Team;
 
@@ -134,7 +134,7 @@ export interface PresentSecret {
 }
 
 export interface Malformed {
-  readonly kind: OwnKind;
+  readonly kind: KindName;
   readonly metadata: OwnObject['metadata'];
   readonly status: OwnObject['status'];
   readonly mistakes: ReadonlyArray<Finding>;
@@ -169,15 +169,35 @@ export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${s
 
 export const instancePathOf = (member: Member): Path => pathOf(member.spec.connectionRef.instanceRef);
 
-const SCOPES = {
+/** An object that is in the world and not malformed. */
+export function objectIn(world: World, kind: KindName, path: Path): OwnObject | undefined {
+  switch (kind) {
+    case 'GatewayInstance':
+      return world.instances.get(path)?.object;
+    case 'VirtualKey':
+      return world.keys.get(path)?.object;
+    case 'User':
+      return world.users.get(path);
+    case 'Team':
+      return world.teams.get(path);
+  }
+}
+
+/** What a kind claims, and which kind claims it. */
+export const CLAIM_OF = {
   VirtualKey: 'key',
   User: 'user',
   Team: 'team',
 } as const satisfies Record<Member['kind'], ClaimKind>;
+export const KIND_OF = {
+  key: 'VirtualKey',
+  user: 'User',
+  team: 'Team',
+} as const satisfies Record<ClaimKind, Member['kind']>;
 
 /** What a member claims on its instance. */
 export function aliasOf(member: Member): { readonly kind: ClaimKind; readonly alias: string; readonly key: string } {
-  const kind = SCOPES[member.kind];
+  const kind = CLAIM_OF[member.kind];
   const alias =
     member.kind === 'VirtualKey'
       ? member.spec.keyAlias

@@ -10,36 +10,28 @@ import {
   OWNED_LABEL,
   REQUESTED_BY_ANNOTATION,
 } from '#crds/group.ts';
-import { virtualKeys } from '#crds/kinds.ts';
+import { type KindName, kindOf, virtualKeys } from '#crds/kinds.ts';
 import type { ActionName } from '../action.ts';
 import type { Fact } from '../learn.ts';
 import { readKey } from '../observe/key-secrets.ts';
-import { OWN, toOwn } from '../observe/own.ts';
+import { toOwn } from '../observe/own.ts';
 import { displayOf, present } from '../plan/key-secret.ts';
-import { type Malformed, type OwnKind, type OwnObject, pathOf } from '../world.ts';
+import { idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
 import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
 
 interface At {
-  readonly kind: OwnKind;
+  readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
 }
 
 /** The object that an action is about, as the world has it. */
-export function objectOf({ kind, namespace, name }: At, { world }: Hands): OwnObject | Malformed | undefined {
-  const path = pathOf({ namespace, name });
-  const found = {
-    GatewayInstance: () => world.instances.get(path)?.object,
-    VirtualKey: () => world.keys.get(path)?.object,
-    User: () => world.users.get(path),
-    Team: () => world.teams.get(path),
-  }[kind]();
-  return found ?? world.malformed.get(`${kind}/${path}`);
-}
+export const objectOf = (at: At, { world }: Hands): OwnObject | Malformed | undefined =>
+  objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
 
 /** The object as the cluster has it now; a key with its Secret. */
 export async function lookAgain(at: At, hands: Hands): Promise<Fact> {
-  const object = await hands.deps.cluster.get(OWN[at.kind], at.namespace, at.name);
+  const object = await hands.deps.cluster.get(kindOf[at.kind], at.namespace, at.name);
   return object === undefined ? { fact: 'gone', kind: at.kind, at } : seen(object, hands);
 }
 
@@ -47,7 +39,7 @@ export async function lookAgain(at: At, hands: Hands): Promise<Fact> {
 export async function movedMeanwhile(at: At, hands: Hands): Promise<Fact | undefined> {
   const { kind, namespace, name } = at;
   const planned = objectOf(at, hands)?.metadata;
-  const now = (await hands.deps.cluster.get(OWN[kind], namespace, name))?.metadata;
+  const now = (await hands.deps.cluster.get(kindOf[kind], namespace, name))?.metadata;
   const same =
     now?.uid === planned?.uid &&
     now?.generation === planned?.generation &&
@@ -81,7 +73,7 @@ async function patch(
   const version = objectOf(at, hands)?.metadata.resourceVersion;
   const { metadata, ...rest } = change as { readonly metadata?: object };
   const body = { ...rest, metadata: { ...metadata, resourceVersion: version } };
-  return hands.deps.cluster.patch(OWN[at.kind], at.namespace, at.name, body, subresource);
+  return hands.deps.cluster.patch(kindOf[at.kind], at.namespace, at.name, body, subresource);
 }
 
 const addFinalizer: Performer<'AddFinalizer'> = async (action, hands) => {

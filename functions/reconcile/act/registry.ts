@@ -153,10 +153,10 @@ const retireClaim: Performer<'RetireClaim'> = (action, hands) =>
 /** Where something of the same key comes after it; all others are added together. */
 const addValue: Performer<'AddValue'> = (action, hands) =>
   on(action, hands, async ({ registry }) => {
-    const { instance, claim: key, scopeId, hash, asked, namespace, name } = action;
+    const { instance, claim: key, scopeId, hash, asked } = action;
     const values = await registry.addValue(scopeId, hash, asked);
     if (values !== undefined) return done({ fact: 'values', instance, key, values });
-    return done({ fact: 'valueRefused', key: `${namespace}/${name}`, hash });
+    return done({ fact: 'valueRefused', key: pathOf(action), hash });
   });
 
 const retireValues: Performer<'RetireValues'> = (action, hands) =>

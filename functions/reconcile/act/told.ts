@@ -3,8 +3,8 @@ import { toTimestamp } from '#core/conditions.ts';
 import { eventName } from '#core/names.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { kindOf } from '#crds/kinds.ts';
 import type { ActionName } from '../action.ts';
-import { OWN } from '../observe/own.ts';
 import { pathOf } from '../world.ts';
 import { done, failed, type Performer, stale } from './hands.ts';
 import { objectOf } from './objects.ts';
@@ -56,7 +56,7 @@ const recordEvent: Performer<'RecordEvent'> = async (action, hands) => {
     apiVersion: 'v1',
     kind: 'Event',
     metadata: { name: eventName(name, uid, once, deps.hash), namespace },
-    involvedObject: { apiVersion: OWN[kind].apiVersion, kind, namespace, name, uid },
+    involvedObject: { apiVersion: kindOf[kind].apiVersion, kind, namespace, name, uid },
     type,
     reason,
     message: message.slice(0, LONGEST_EVENT),

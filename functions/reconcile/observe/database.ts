@@ -13,7 +13,7 @@ import type { Claim, InstanceState, Registry, Releases } from '#core/ports/regis
 import { judgeDatabaseSecret } from '#core/rules/instance-secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ledgerAskedFor } from '../plan/ledger.ts';
-import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem } from '../world.ts';
+import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem, pathOf } from '../world.ts';
 import { type Read, toReadSecret } from './instance-secrets.ts';
 import { type Link, openedKey, stayAway } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
@@ -77,10 +77,7 @@ export async function reachDatabase(
       return unreached({ reason: 'DatabaseUnreachable', message: error.message }, now);
     }
     // It answers, but not in our schema: a new database, or one that a later version migrates.
-    deps.log.info('a database is to be migrated', {
-      instance: `${metadata.namespace}/${metadata.name}`,
-      why: reasonOf(error),
-    });
+    deps.log.info('a database is to be migrated', { instance: pathOf(metadata), why: reasonOf(error) });
     const database = { ok: true, message: where, opened: false, unread: true } as const;
     return { database, time: now, released: new Map(), claims: new Map(), sums: new Map(), link };
   }

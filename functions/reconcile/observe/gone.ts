@@ -2,14 +2,14 @@
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
+import { kindOf } from '#crds/kinds.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { retainedSecret } from '../retained.ts';
-import { aliasOf, type InstanceView, instancePathOf, type Member, pathOf } from '../world.ts';
+import { aliasOf, type InstanceView, instancePathOf, KIND_OF, type Member, pathOf } from '../world.ts';
 import { each } from './each.ts';
-import { OWN, toOwn } from './own.ts';
+import { toOwn } from './own.ts';
 
 const WIDTH = 16;
-const KINDS = { key: 'VirtualKey', user: 'User', team: 'Team' } as const;
 
 /** Among all claims of a complete instance, else among those whose aliases the members here want. */
 export async function findGone(
@@ -41,7 +41,7 @@ async function isGone({ cluster }: ReconcileDeps, claim: Claim, at: Place): Prom
   const { namespace, name, uid } = claim.holder;
   const secret = retainedSecret(claim.policy);
   if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
-  const found = await cluster.get(OWN[KINDS[claim.kind]], namespace, name);
+  const found = await cluster.get(kindOf[KIND_OF[claim.kind]], namespace, name);
   if (found === undefined) return true;
   const own = toOwn(found)?.object;
   const isSame = found.metadata.uid === uid;

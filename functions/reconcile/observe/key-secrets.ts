@@ -7,7 +7,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../plan/rotation.ts';
-import type { KeyView, SecretView } from '../world.ts';
+import { type KeyView, pathOf, type SecretView } from '../world.ts';
 import { reasonOf } from './look.ts';
 import { toSecretView } from './secrets.ts';
 
@@ -72,8 +72,7 @@ export async function readKey(reading: Reading, object: VirtualKey): Promise<Key
     if (published === undefined || published === wanted) return { ...view, secret };
     return { ...view, secret, previous: await readSecret(deps, namespace, published) };
   } catch (error) {
-    const key = `${namespace}/${object.metadata.name}`;
-    deps.log.warn('the Secret of a key could not be read', { key, why: reasonOf(error) });
+    deps.log.warn('the Secret of a key could not be read', { key: pathOf(object.metadata), why: reasonOf(error) });
     return { ...view, secret: UNREAD };
   }
 }

@@ -4,19 +4,11 @@ import type { Sharing } from '#core/ports/sharing.ts';
 import { judgeAnnotations } from '#core/rules/annotations.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { type Finding, read } from '#crds/judge.ts';
-import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { kinds } from '#crds/kinds.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { idOf, type Malformed, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
-
-/** The kinds, by the name that a CRD gives them. */
-export const OWN: Readonly<Record<OwnObject['kind'], Kind>> = {
-  GatewayInstance: gatewayInstances,
-  VirtualKey: virtualKeys,
-  User: users,
-  Team: teams,
-};
 
 /** Where objects belong. */
 export interface Collection {
@@ -57,7 +49,7 @@ export interface Own extends Malformed {
 
 /** Judged as admission judges it. A status that is none counts as absent: it is written anew. */
 export function toOwn(object: KubeObject, share: Sharing = (value) => value): Own | undefined {
-  const kind = Object.values(OWN).find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
+  const kind = kinds.find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
   const { spec, findings } = read(kind, object);
   const annotations = object.metadata.annotations ?? {};

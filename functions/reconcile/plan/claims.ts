@@ -8,6 +8,7 @@ import {
   idOf,
   instancePathOf,
   type KeyView,
+  KIND_OF,
   type Member,
   pathOf,
 } from '../world.ts';
@@ -39,7 +40,7 @@ export function planClaim(member: Member, instance: InstanceView, outlook: Outlo
   }
   if (state.retained !== undefined && !instance.gone.has(state.claim.scopeId)) return [];
   if (instance.complete && !mayStillArrive(instance)) return [];
-  const why = `the ${state.claim.holder.namespace}/${state.claim.holder.name} that had its alias is gone`;
+  const why = `the ${pathOf(holder)} that had its alias is gone`;
   return [
     {
       action: 'RetireClaim',
@@ -91,9 +92,8 @@ export function planLeftovers(path: string, instance: InstanceView, outlook: Out
     if (!instance.gone.has(claim.scopeId) || isAdopted(path, key, claim, outlook)) return [];
     const { holder, kind: scope, alias, scopeId } = claim;
     const { namespace, name } = holder;
-    const kind = scope === 'key' ? 'VirtualKey' : scope === 'user' ? 'User' : 'Team';
     const why = `it is gone, or claims something else than the ${scope} alias "${alias}" by now`;
-    return [{ action: 'RetireClaim', kind, namespace, name, why, instance: path, claim: key, scopeId }];
+    return [{ action: 'RetireClaim', kind: KIND_OF[scope], namespace, name, why, instance: path, claim: key, scopeId }];
   });
 }
 

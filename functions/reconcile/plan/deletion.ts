@@ -9,16 +9,19 @@ import {
   aliasOf,
   hashesOf,
   type InstanceView,
+  idOf,
   instancePathOf,
   type KeyView,
   type Member,
   type OwnObject,
   type PresentSecret,
+  pathOf,
   type World,
 } from '../world.ts';
 import { about } from './about.ts';
 import { isLabelled, isOurs, ownersAfter, present, shapeOf } from './key-secret.ts';
 import type { Outlook } from './outlook.ts';
+import { tell } from './tell.ts';
 
 /** So long the database is tried; the first run after that lets go. */
 export const PATIENCE: Millis = 20_000;
@@ -35,15 +38,14 @@ export function isPatienceOver({ metadata }: Pick<OwnObject, 'metadata'>, now: M
 
 /** Why a deleted object cannot be cleaned yet; undefined where nothing is in the way. */
 export function heldUpBy({ object, database }: InstanceView, { failures }: World): string | undefined {
-  const { namespace, name } = object.metadata;
-  return failures.get(`GatewayInstance/${namespace}/${name}`) ?? (database.ok ? undefined : database.message);
+  return failures.get(idOf(object.kind, object.metadata)) ?? (database.ok ? undefined : database.message);
 }
 
 export function memberHeldUpBy(member: Member, outlook: Outlook): string | undefined {
   const { failures, unobserved } = outlook.world;
   const { instance } = outlook.standing(member);
   if (instance === undefined) return unobserved.get(instancePathOf(member));
-  const failed = failures.get(`${member.kind}/${member.metadata.namespace}/${member.metadata.name}`);
+  const failed = failures.get(idOf(member.kind, member.metadata));
   return failed ?? (instance.database.ok ? undefined : instance.database.message);
 }
 
@@ -59,8 +61,7 @@ export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string
 export function planInstanceDeletion(view: InstanceView, { now, world }: Outlook): Action[] {
   const { object } = view;
   if (!hasFinalizer(object)) return [];
-  const { namespace, name } = object.metadata;
-  const instance = `${namespace}/${name}`;
+  const instance = pathOf(object.metadata);
   const why = heldUpBy(view, world);
   if (why === undefined) {
     return [
@@ -131,8 +132,7 @@ function toldRetained(key: VirtualKey, secret: string): Action {
   const message =
     `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${alias} adopts it; ` +
     `its value is in Secret "${secret}": delete that to end it`;
-  const told = { type: 'Normal', reason: 'KeyRetained', message, once: 'KeyRetained' } as const;
-  return { action: 'RecordEvent', ...about(key, 'people are told KeyRetained'), ...told };
+  return tell(key, { type: 'Normal', reason: 'KeyRetained', message, once: 'KeyRetained' });
 }
 
 /** Ends with the removal of the finalizer. Undefined: the database is to be tried again. */

@@ -2,7 +2,7 @@
 import type { Condition } from '#crds/fragments.ts';
 import type { Action } from '../action.ts';
 import type { OwnObject } from '../world.ts';
-import { about } from './about.ts';
+import { tell } from './tell.ts';
 
 interface Told {
   readonly conditions?: ReadonlyArray<Condition> | undefined;
@@ -31,11 +31,12 @@ export function planEvents(
       before.keyID === undefined
         ? `the key is in Secret "${after.keySecretRef}"`
         : `a new key is in Secret "${after.keySecretRef}": ${newKey?.message ?? 'the one before works no more'}`;
-    events.push(event(object, 'Normal', reason, message, `${reason}/${after.keyID}`));
+    events.push(tell(object, { type: 'Normal', reason, message, once: `${reason}/${after.keyID}` }));
   }
   if (is !== undefined && (was?.status !== is.status || was.reason !== is.reason)) {
     const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;
-    events.push(event(object, is.status === 'True' ? 'Normal' : 'Warning', is.reason, inOneLine(is.message), once));
+    const type = is.status === 'True' ? 'Normal' : 'Warning';
+    events.push(tell(object, { type, reason: is.reason, message: inOneLine(is.message), once }));
   }
   return events;
 }
@@ -48,13 +49,3 @@ function inOneLine(message: string): string {
 }
 
 const readyOf = ({ conditions }: Told) => conditions?.find(({ type }) => type === 'Ready');
-
-function event(
-  object: Pick<OwnObject, 'kind' | 'metadata'>,
-  type: 'Normal' | 'Warning',
-  reason: string,
-  message: string,
-  once: string,
-): Action {
-  return { action: 'RecordEvent', ...about(object, `people are told ${reason}`), type, reason, message, once };
-}

@@ -3,10 +3,10 @@ import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { Action } from '../action.ts';
 import { pathOf } from '../world.ts';
-import { about } from './about.ts';
 import { isDeleted } from './deletion.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
+import { tell } from './tell.ts';
 
 const MOST_NAMES = 10;
 
@@ -33,8 +33,7 @@ export function planFarewell(member: User | Team, outlook: Outlook): Action[] {
     ...(member.kind === 'Team' ? ofUsers(member, outlook) : []),
   ];
   if (sentences.length === 0) return [];
-  const told = { type: 'Normal', reason: 'Deleting', message: sentences.join('. '), once: `Deleting/${uid}` } as const;
-  return [{ action: 'RecordEvent', ...about(member, 'people are told Deleting'), ...told }];
+  return [tell(member, { type: 'Normal', reason: 'Deleting', message: sentences.join('. '), once: `Deleting/${uid}` })];
 }
 
 function toSentence(names: ReadonlyArray<string>, kind: 'User' | 'Team'): string {

@@ -3,7 +3,7 @@ import { DEFAULT_SHARE, parseReleases, parseShare } from '#core/deletion-share.t
 import { fingerprint } from '#core/fingerprint.ts';
 import { DELETION_SHARE_ANNOTATION, RELEASE_DELETIONS_ANNOTATION } from '#crds/group.ts';
 import type { Action } from '../action.ts';
-import { type InstanceView, instancePathOf, type Path, pathOf, type World } from '../world.ts';
+import { type InstanceView, instancePathOf, objectIn, type Path, pathOf, type World } from '../world.ts';
 import { about } from './about.ts';
 import { mayStillArrive } from './ledger.ts';
 
@@ -115,22 +115,14 @@ export function toHeldMessage(held: Held): string {
 }
 
 function isRemoval(action: Action, world: World): boolean {
-  if (action.action === 'DeleteKey')
-    return world.users.get(`${action.namespace}/${action.name}`)?.metadata.deletionTimestamp === undefined;
+  if (action.action === 'DeleteKey') return world.users.get(pathOf(action))?.metadata.deletionTimestamp === undefined;
   if (action.action !== 'RetireClaim') return false;
-  const at = `${action.namespace}/${action.name}`;
-  const object =
-    action.kind === 'VirtualKey'
-      ? world.keys.get(at)?.object
-      : action.kind === 'User'
-        ? world.users.get(at)
-        : world.teams.get(at);
-  return object?.metadata.deletionTimestamp === undefined;
+  return objectIn(world, action.kind, pathOf(action))?.metadata.deletionTimestamp === undefined;
 }
 
 function instanceOf(action: Action, world: World): Path | undefined {
   if (action.action === 'RetireClaim') return action.instance;
-  const user = world.users.get(`${action.namespace}/${action.name}`);
+  const user = world.users.get(pathOf(action));
   return user === undefined ? undefined : instancePathOf(user);
 }
 

@@ -7,7 +7,16 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
-import { hashesOf, type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
+import {
+  CLAIM_OF,
+  hashesOf,
+  type InstanceView,
+  idOf,
+  type KeyView,
+  type Member,
+  type Problem,
+  pathOf,
+} from '../world.ts';
 import { budgetOf } from './budget.ts';
 import { isDeleted, memberHeldUpBy, toWaiting } from './deletion.ts';
 import { present } from './key-secret.ts';
@@ -192,7 +201,7 @@ export function judgeModels(member: Member, outlook: Outlook): Judgement {
     type,
     status: 'True',
     reason: 'Ready',
-    message: `the instance serves all models of the ${NOUN[member.kind]}`,
+    message: `the instance serves all models of the ${CLAIM_OF[member.kind]}`,
   };
 }
 
@@ -204,5 +213,3 @@ function spentOn(member: Member, standing: Standing, outlook: Outlook): Problem 
   const [first] = spent;
   return first && { reason: first.problem.reason, message: spent.map(({ problem }) => problem.message).join('; ') };
 }
-
-const NOUN = { VirtualKey: 'key', User: 'user', Team: 'team' } as const;

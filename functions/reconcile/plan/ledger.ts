@@ -5,7 +5,7 @@ import type { Adoption, Ledger } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
 import type { Action } from '../action.ts';
-import type { InstanceView, Problem } from '../world.ts';
+import { type InstanceView, type Problem, pathOf } from '../world.ts';
 import { about } from './about.ts';
 
 /** So long after an adoption claims wait for their objects: a restore brings the instance first and its keys one by one. */
@@ -55,7 +55,7 @@ export function planStrays({ object, strays }: InstanceView): Action[] {
   return strays.map(({ uid, namespace, name }) => ({
     action: 'CloseStray',
     ...about(object, `instance ${namespace}/${name} (${uid}) is gone and left its keys open in the same database`),
-    instance: `${object.metadata.namespace}/${object.metadata.name}`,
+    instance: pathOf(object.metadata),
     uid,
   }));
 }

@@ -3,7 +3,7 @@
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { Action } from '../action.ts';
-import { aliasOf, hashesOf, idOf, instancePathOf, type KeyView, type Member } from '../world.ts';
+import { aliasOf, hashesOf, idOf, instancePathOf, type KeyView, type Member, pathOf } from '../world.ts';
 import { about } from './about.ts';
 import { planClaim } from './claims.ts';
 import { hasFinalizer, isDeleted, planKeyDeletion, planScopeDeletion } from './deletion.ts';
@@ -55,7 +55,7 @@ function planMember(member: Member, outlook: Outlook, view?: KeyView): Action[] 
 
 const isLeaving = ({ object: { metadata } }: KeyView, { world }: Outlook): boolean =>
   metadata.ownerReferences?.some(({ kind, name, uid }) => {
-    const user = kind === 'User' ? world.users.get(`${metadata.namespace}/${name}`) : undefined;
+    const user = kind === 'User' ? world.users.get(pathOf({ namespace: metadata.namespace, name })) : undefined;
     return user?.metadata.uid === uid && isDeleted(user);
   }) === true;
 

@@ -5,7 +5,7 @@ import { keyConflict, secretConflict } from '#core/rules/key-conflicts.ts';
 import { modelsServed } from '#core/rules/models-served.ts';
 import { referenceFound } from '#core/rules/reference-found.ts';
 import type { User } from '#crds/user.ts';
-import { hashesOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
+import { aliasOf, hashesOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
 import { importMistake, isOurs, present } from './key-secret.ts';
 import { type Outlook, toReferred } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
@@ -52,7 +52,7 @@ export function aliasMistakes(member: Member, outlook: Outlook): ReadonlyArray<F
   const { name, namespace } = state.state === 'taken' ? state.by : state.claim.holder;
   const finding = aliasTaken({
     path: ALIAS[kind],
-    alias: kind === 'VirtualKey' ? spec.keyAlias : kind === 'User' ? spec.userEmail : spec.teamAlias,
+    alias: aliasOf(member).alias,
     instance: spec.connectionRef.instanceRef,
     from: metadata.namespace,
     holder: { kind, namespace, name },

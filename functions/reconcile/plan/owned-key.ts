@@ -9,6 +9,7 @@ import { about } from './about.ts';
 import { isDeleted } from './deletion.ts';
 import type { Outlook } from './outlook.ts';
 import { sameJson } from './policies.ts';
+import { tell } from './tell.ts';
 
 /** The VirtualKey that is called like the user, and whether the user owns it. */
 export function ownedKeyOf(
@@ -113,12 +114,6 @@ function deleteKey(user: User, key: VirtualKey, why: string): Action {
 }
 
 function replaceEvent(user: User, key: VirtualKey, what: string): Action {
-  return {
-    action: 'RecordEvent',
-    ...about(user, 'people are told KeyReplaced'),
-    type: 'Normal',
-    reason: 'KeyReplaced',
-    message: `VirtualKey "${key.metadata.name}" is replaced because ${what} changed: clients need the new value`,
-    once: `KeyReplaced/${key.metadata.uid}`,
-  };
+  const message = `VirtualKey "${key.metadata.name}" is replaced because ${what} changed: clients need the new value`;
+  return tell(user, { type: 'Normal', reason: 'KeyReplaced', message, once: `KeyReplaced/${key.metadata.uid}` });
 }

@@ -2,9 +2,9 @@
 import { toConditions } from '#core/conditions.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Action } from '../action.ts';
-import { about } from './about.ts';
 import { isDeleted } from './deletion.ts';
 import type { Outlook } from './outlook.ts';
+import { tell } from './tell.ts';
 import { writeStatus } from './write-status.ts';
 
 /** The condition, there only while it is so. `Ready` stays what it was: what runs goes on. */
@@ -22,27 +22,18 @@ export function planPausedStatus(object: GatewayInstance, outlook: Outlook): Act
   const judged = { type: PAUSED, status: 'True', reason: PAUSED, message: MEANING } as const;
   const conditions = toConditions([judged], object.status?.conditions ?? [], { generation, now: outlook.now });
   const writes = writeStatus(object, { ...object.status, conditions }, outlook);
-  return saysPaused(object) ? writes : [...writes, tell(object, PAUSED, MEANING)];
+  return saysPaused(object) ? writes : [...writes, tellEdit(object, PAUSED, MEANING)];
 }
 
 /** Told once, with the status that does not say it any more. */
 export function planResumed(object: GatewayInstance): Action[] {
   if (isDeleted(object) || !saysPaused(object)) return [];
-  return [tell(object, 'Resumed', 'spec.paused is false: what was changed meanwhile is acted on')];
+  return [tellEdit(object, 'Resumed', 'spec.paused is false: what was changed meanwhile is acted on')];
 }
 
 const saysPaused = ({ status }: GatewayInstance): boolean =>
   status?.conditions?.some(({ type }) => type === PAUSED) === true;
 
 /** Pausing and resuming are edits of the spec, so a generation has one of them at most. */
-function tell(object: GatewayInstance, reason: string, message: string): Action {
-  const once = `${reason}/${object.metadata.generation}`;
-  return {
-    action: 'RecordEvent',
-    ...about(object, `people are told ${reason}`),
-    type: 'Normal',
-    reason,
-    message,
-    once,
-  };
-}
+const tellEdit = (object: GatewayInstance, reason: string, message: string): Action =>
+  tell(object, { type: 'Normal', reason, message, once: `${reason}/${object.metadata.generation}` });

@@ -3,8 +3,8 @@ import { type Judgement, toTimestamp } from '#core/conditions.ts';
 import { parseMoney } from '#core/money.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
-import { about } from './about.ts';
 import type { Spend } from './spend.ts';
+import { tell } from './tell.ts';
 
 const TYPE = 'SoftBudgetReached';
 
@@ -28,6 +28,5 @@ export function planSoftBudgetEvent(key: VirtualKey, judged: Judgement | undefin
   const before = key.status?.conditions?.find(({ type }) => type === TYPE);
   if (before?.status === 'True' && before.message === judged.message) return [];
   const { message } = judged;
-  const told = { type: 'Warning', reason: TYPE, message, once: `${TYPE}/${message}` } as const;
-  return [{ action: 'RecordEvent', ...about(key, `people are told ${TYPE}`), ...told }];
+  return [tell(key, { type: 'Warning', reason: TYPE, message, once: `${TYPE}/${message}` })];
 }
