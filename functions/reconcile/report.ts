@@ -60,7 +60,11 @@ interface AwayRow {
   readonly until: string;
 }
 
-export function toReport(observed: Report['observed'], parts: ReadonlyArray<PartOutcome>): Report {
+export function toReport(
+  observed: Report['observed'],
+  parts: ReadonlyArray<PartOutcome>,
+  certificate: CertificateReport | undefined,
+): Report {
   const deeds = parts.flatMap((part) => part.deeds);
   const held = parts.flatMap((part) => part.held);
   const failed = count(deeds.filter(({ ended }) => ended === 'failed').map(({ action }) => action.action));
@@ -74,8 +78,11 @@ export function toReport(observed: Report['observed'], parts: ReadonlyArray<Part
     ...(held.length === 0 ? {} : { held }),
     ...(away.length === 0 ? {} : { away }),
     ...(later === 0 ? {} : { later }),
+    ...(certificate === undefined || isQuiet(certificate) ? {} : { certificate }),
   };
 }
+
+const isQuiet = ({ actions, failed }: CertificateReport): boolean => actions.length === 0 && failed === undefined;
 
 /** Kinds of which there is none are left out. */
 export function countObserved({ instances, keys, users, teams, malformed }: Objects): Report['observed'] {

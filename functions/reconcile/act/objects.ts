@@ -47,10 +47,10 @@ export async function movedMeanwhile(at: At, hands: Hands): Promise<Fact | undef
   return same ? undefined : lookAgain(at, hands);
 }
 
-async function seen(object: KubeObject, { deps, now }: Hands): Promise<Fact> {
+async function seen(object: KubeObject, { deps }: Hands): Promise<Fact> {
   const own = toOwn(object)?.object;
   if (own?.kind !== 'VirtualKey') return { fact: 'object', object };
-  return { fact: 'key', view: await readKey({ deps, now, sweep: false, count: 0 }, own) };
+  return { fact: 'key', view: await readKey(deps, own) };
 }
 
 /** What a refused write means: somebody was faster, the namespace is going, or it is not allowed. */

@@ -43,7 +43,7 @@ export function interestIn(reading: Reading, object: VirtualKey, recorded: Recor
     metadata.deletionTimestamp !== undefined ||
     status?.observedGeneration !== metadata.generation ||
     (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
-    status?.keySecretRef !== secretNameOf(reading, object) ||
+    status?.keySecretRef !== secretNameOf(reading.deps, object) ||
     (recorded.known && !isSettled(object, recorded));
   if (changed) return 'changed';
   const isItsMinute = minuteOf(metadata.uid, reading.deps.hash) === Math.floor(reading.now / MINUTE) % 60;
@@ -51,20 +51,19 @@ export function interestIn(reading: Reading, object: VirtualKey, recorded: Recor
 }
 
 /** Of two equal texts the one that is kept anyway. */
-function secretNameOf({ deps }: Reading, { metadata, spec, status }: VirtualKey): string {
-  const wanted = keySecretName(metadata.name, spec.secretTemplate?.name, deps.hash);
+function secretNameOf({ hash }: ReconcileDeps, { metadata, spec, status }: VirtualKey): string {
+  const wanted = keySecretName(metadata.name, spec.secretTemplate?.name, hash);
   return wanted === status?.keySecretRef ? status.keySecretRef : wanted;
 }
 
-export function unreadKey(reading: Reading, object: VirtualKey): KeyView {
-  return { object, secretName: secretNameOf(reading, object), secret: UNREAD };
+export function unreadKey(deps: ReconcileDeps, object: VirtualKey): KeyView {
+  return { object, secretName: secretNameOf(deps, object), secret: UNREAD };
 }
 
-export async function readKey(reading: Reading, object: VirtualKey): Promise<KeyView> {
-  const { deps } = reading;
+export async function readKey(deps: ReconcileDeps, object: VirtualKey): Promise<KeyView> {
   const { namespace } = object.metadata;
   const published = object.status?.keySecretRef;
-  const wanted = secretNameOf(reading, object);
+  const wanted = secretNameOf(deps, object);
   const text = object.status?.keyValue;
   const view = { object, secretName: wanted, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
   try {

@@ -36,10 +36,10 @@ test('when more changed than a turn holds, the oldest come first, and every one 
   expect(read).toBe(TURN);
   const later = () => [...views].filter(([, view]) => view.later === true).map(([path]) => path);
   expect(later()).toEqual([...keys.keys()].slice(0, COUNT - TURN));
-  const second = await takeTurn(reading, views);
+  const second = await takeTurn(reading.deps, views);
   expect([...second]).toEqual([...keys.keys()].slice(COUNT - 2 * TURN, COUNT - TURN).toReversed());
-  expect(await takeTurn(reading, views)).toHaveLength(COUNT - 2 * TURN);
-  expect(await takeTurn(reading, views)).toHaveLength(0);
+  expect(await takeTurn(reading.deps, views)).toHaveLength(COUNT - 2 * TURN);
+  expect(await takeTurn(reading.deps, views)).toHaveLength(0);
   expect(read).toBe(COUNT);
 });
 

@@ -1,6 +1,7 @@
 // What does every part of observing need, and how is a failure put in words?
 import type { Millis } from '#core/ports/money.ts';
 import type { ReconcileDeps } from '../deps.ts';
+import type { Scope } from '../scope.ts';
 import type { Memory } from './links.ts';
 
 export interface Look {
@@ -13,6 +14,11 @@ export interface Look {
   readonly acts: boolean;
   /** What this run has found out of the cluster. */
   readonly discovered: { knative?: Promise<boolean | { readonly why: string }> };
+}
+
+/** `acts`: not a dry run. */
+export function lookAt(scope: Scope, how: Pick<Look, 'deps' | 'memory' | 'acts'>): Look {
+  return { ...how, now: how.deps.clock.now(), sweeps: scope.look === 'everywhere', discovered: {} };
 }
 
 /** An error in words, without what caused it: messages of drivers may hold addresses, never passwords. */

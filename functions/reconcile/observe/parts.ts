@@ -1,6 +1,7 @@
 // What has to do with each other? A run is done in parts that never wait for one another: one slow database delays its own instance only.
 import { userKeyName } from '#core/names.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
+import { each } from './each.ts';
 import type { Objects } from './objects.ts';
 
 /** Instances with their members, and whatever refers to those; malformed objects by themselves. Each object is in one part. */
@@ -46,6 +47,21 @@ export function partition(objects: Objects): ReadonlyArray<Objects> {
   for (const [path, team] of teams) partOf(instancePathOf(team)).teams.set(path, team);
   const strange = malformed.size === 0 ? [] : [{ ...emptyPart(objects), malformed }];
   return [...parts.values(), ...strange];
+}
+
+/** Beyond this many that are slow, the others wait. */
+const WIDTH = 64;
+
+/** All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
+export async function eachPart<T>(all: Objects, visit: (part: Objects) => Promise<T>): Promise<ReadonlyArray<T>> {
+  const ended = await each(partition(all), WIDTH, async (part) => {
+    const [outcome] = await Promise.allSettled([visit(part)]);
+    return outcome;
+  });
+  return ended.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  });
 }
 
 /** What is known of all objects stays known to each part. */

@@ -1,0 +1,26 @@
+// What do logs and metrics say of a run?
+import type { Millis } from '#core/ports/money.ts';
+import { kinds } from '#crds/kinds.ts';
+import type { ReconcileDeps } from './deps.ts';
+import type { PartOutcome, Report } from './report.ts';
+
+/** One line for a run that did something, in the domain's words; metrics always. */
+export function logRun({ log, metrics }: ReconcileDeps, report: Report, millis: Millis): void {
+  metrics.observe('gateway_operator_reconcile_duration_seconds', millis / 1000);
+  for (const [kind, count] of Object.entries(report.observed))
+    metrics.set('gateway_operator_reconcile_observed', count, { kind });
+  for (const held of report.held ?? []) {
+    log.warn('deletions are held: a run would remove more than is plausible', { ...held });
+    metrics.add('gateway_operator_reconcile_held_total', { action: held.action });
+  }
+  const quiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
+  if (!quiet) log.info('reconciled', { ...report, millis });
+}
+
+/** By kind, none is 0: an alert needs a number that comes back. */
+export function measureUnconverged({ metrics }: ReconcileDeps, parts: ReadonlyArray<PartOutcome>): void {
+  for (const { kind } of kinds) {
+    const oldest = parts.reduce((most, { unconverged }) => Math.max(most, unconverged[kind]), 0);
+    metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', oldest / 1000, { kind });
+  }
+}
