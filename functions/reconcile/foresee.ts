@@ -5,7 +5,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';
 import { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Action } from './action.ts';
-import type { Fact } from './learn.ts';
+import type { Fact } from './fact.ts';
 import { dataOf, metadataOf, ownersAfter, present } from './plan/key-secret.ts';
 import { claimKey, type KeyView, objectIn, type PresentSecret, pathOf, sumKey, type World } from './world.ts';
 

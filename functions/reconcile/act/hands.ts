@@ -3,7 +3,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Tracer } from '#core/ports/tracer.ts';
 import type { ActionName, ActionOf } from '../action.ts';
 import type { ReconcileDeps } from '../deps.ts';
-import type { Fact } from '../learn.ts';
+import type { Fact } from '../fact.ts';
 import type { Links, Memory } from '../observe/links.ts';
 import type { World } from '../world.ts';
 

@@ -12,7 +12,7 @@ import {
 } from '#crds/group.ts';
 import { type KindName, kindOf, virtualKeys } from '#crds/kinds.ts';
 import type { ActionName } from '../action.ts';
-import type { Fact } from '../learn.ts';
+import type { Fact } from '../fact.ts';
 import { readKey } from '../observe/key-secrets.ts';
 import { toOwn } from '../observe/own.ts';
 import { displayOf, present } from '../plan/key-secret.ts';

@@ -3,7 +3,7 @@
 import type { Nano } from '#core/money.ts';
 import type { ClaimOutcome, Holder, Ledger } from '#core/ports/registry.ts';
 import type { ActionName, ActionOf } from '../action.ts';
-import type { Fact } from '../learn.ts';
+import type { Fact } from '../fact.ts';
 import { readClaims } from '../observe/database.ts';
 import { readSecret } from '../observe/key-secrets.ts';
 import { type Link, openedKey } from '../observe/links.ts';

@@ -2,7 +2,7 @@
 import { toKeyValue } from '#core/key-value.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ActionName, SecretShape } from '../action.ts';
-import type { Fact } from '../learn.ts';
+import type { Fact } from '../fact.ts';
 import { readClaims } from '../observe/database.ts';
 import { readSecret } from '../observe/key-secrets.ts';
 import { encode, toSecretView } from '../observe/secrets.ts';

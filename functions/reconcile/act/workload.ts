@@ -1,37 +1,36 @@
 // How is what runs a gateway written and removed? By server-side apply: fields and annotations of others stay.
 import type { ActionName, ActionOf } from '../action.ts';
-import type { Fact } from '../learn.ts';
-import { PARTS, type PartName, partName } from '../workload/parts.ts';
+import type { Fact } from '../fact.ts';
+import { readPart, wantedOf } from '../observe/workload.ts';
+import { PARTS } from '../workload/parts.ts';
 import { viewPart } from '../workload/wanted.ts';
 import { pathOf } from '../world.ts';
-import { done, type Hands, type Performer, stale } from './hands.ts';
+import { done, failed, type Hands, type Performer, stale } from './hands.ts';
 import { movedMeanwhile } from './objects.ts';
 
 const applyWorkload: Performer<'ApplyWorkload'> = async (action, hands) => {
-  const { part, object, uid, namespace } = action;
+  const { part, object, uid } = action;
+  const { cluster, hash } = hands.deps;
   // A slow run never undoes an edit that a faster one has carried already.
   const moved = await movedMeanwhile(action, hands);
   if (moved !== undefined) return stale(moved);
   const { metadata } = object;
   const aimed = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
-  const written = await hands.deps.cluster.apply(PARTS[part], aimed);
+  const written = await cluster.apply(PARTS[part], aimed);
+  const instance = pathOf(action);
   if (written.ok) {
-    const order = orderOf(action, hands);
-    if (order === undefined) return stale();
-    const wanted = order.workload.wanted.find((one) => one.part === part);
-    const view = viewPart(written.object, wanted, {
-      order: { instance: order.object },
-      hash: hands.deps.hash,
-      answered: true,
-    });
-    return done({ fact: 'part', instance: pathOf(action), part, view });
+    const known = hands.world.instances.get(instance);
+    if (known === undefined) return stale();
+    const wanted = wantedOf(part, known.workload.wanted);
+    const view = viewPart(written.object, wanted, { instance: known.object, hash, answered: true });
+    return done({ fact: 'part', instance, part, view });
   }
   const { refusal, message } = written;
   if (refusal === 'terminating') return { ended: 'moot', why: message };
-  if (refusal === 'conflict') return stale(await lookAtPart({ ...action, namespace }, part, hands));
+  if (refusal === 'conflict') return stale(await lookAtPart(action, hands));
   const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${message}`;
   const problem = { reason: 'WorkloadRefused', message: why };
-  return { ended: 'failed', why, facts: [{ fact: 'workloadRefused', instance: pathOf(action), problem }] };
+  return { ended: 'failed', why, facts: [{ fact: 'workloadRefused', instance, problem }] };
 };
 
 const deleteWorkload: Performer<'DeleteWorkload'> = async (action, hands) => {
@@ -39,28 +38,26 @@ const deleteWorkload: Performer<'DeleteWorkload'> = async (action, hands) => {
   const moved = await movedMeanwhile(action, hands);
   if (moved !== undefined) return stale(moved);
   const written = await hands.deps.cluster.delete(PARTS[part], namespace, object, uid);
-  if (written.ok || written.refusal === 'gone')
-    return done({ fact: 'part', instance: pathOf(action), part, view: { there: false } });
-  if (written.refusal === 'conflict') return stale(await lookAtPart(action, part, hands));
-  return { ended: 'failed', why: written.message };
+  if (written.ok || written.refusal === 'gone') return done(gone(action));
+  return written.refusal === 'conflict' ? stale(await lookAtPart(action, hands)) : failed(written.message);
 };
 
-type At = Pick<ActionOf<'ApplyWorkload' | 'DeleteWorkload'>, 'namespace' | 'name'>;
+type OnPart = ActionOf<'ApplyWorkload' | 'DeleteWorkload'>;
 
-const orderOf = (at: At, { world }: Hands) => world.instances.get(pathOf(at));
+const gone = (action: OnPart): Fact => ({
+  fact: 'part',
+  instance: pathOf(action),
+  part: action.part,
+  view: { there: false },
+});
 
-async function lookAtPart(at: At, part: PartName, hands: Hands): Promise<Fact> {
-  const instance = pathOf(at);
-  const known = orderOf(at, hands);
-  const object = await hands.deps.cluster.get(PARTS[part], at.namespace, partName(part, at.name));
-  if (known === undefined) return { fact: 'part', instance, part, view: { there: false } };
-  const wanted = known.workload.wanted.find((one) => one.part === part);
-  return {
-    fact: 'part',
-    instance,
-    part,
-    view: viewPart(object, wanted, { order: { instance: known.object }, hash: hands.deps.hash }),
-  };
+async function lookAtPart(action: OnPart, { deps, world }: Hands): Promise<Fact> {
+  const { part } = action;
+  const instance = pathOf(action);
+  const known = world.instances.get(instance);
+  if (known === undefined) return gone(action);
+  const view = await readPart(deps, known.object, part, known.workload.wanted);
+  return { fact: 'part', instance, part, view };
 }
 
 export const workloadPerformers = {

@@ -2,6 +2,7 @@
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { ClusterError } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { ReconcileDeps } from '../deps.ts';
 import { PARTS, PARTS_OF, type PartName, partName, type WorkloadType } from '../workload/parts.ts';
 import type { WorkloadView } from '../workload/view.ts';
 import { type PartView, viewPart, type WantedPart, wantedParts } from '../workload/wanted.ts';
@@ -73,16 +74,23 @@ async function readParts(
   parts: readonly PartName[],
   wanted: readonly WantedPart[],
 ): Promise<Array<readonly [PartName, PartView]>> {
-  const { namespace, name } = instance.metadata;
-  return Promise.all(
-    parts.map(async (part) => {
-      const object = await deps.cluster.get(PARTS[part], namespace, partName(part, name));
-      const order = { instance };
-      const to = wanted.find((one) => one.part === part);
-      return [part, viewPart(object, to, { order, hash: deps.hash })] as const;
-    }),
-  );
+  return Promise.all(parts.map(async (part) => [part, await readPart(deps, instance, part, wanted)] as const));
 }
+
+/** As the cluster has it now. */
+export async function readPart(
+  { cluster, hash }: ReconcileDeps,
+  instance: GatewayInstance,
+  part: PartName,
+  wanted: readonly WantedPart[],
+): Promise<PartView> {
+  const { namespace, name } = instance.metadata;
+  const object = await cluster.get(PARTS[part], namespace, partName(part, name));
+  return viewPart(object, wantedOf(part, wanted), { instance, hash });
+}
+
+export const wantedOf = (part: PartName, wanted: readonly WantedPart[]): WantedPart | undefined =>
+  wanted.find((one) => one.part === part);
 
 /** What is left of another type: the part that runs it goes last, so while that is there the rest is looked for. */
 async function readOthers(look: Look, instance: GatewayInstance, type: WorkloadType | undefined) {

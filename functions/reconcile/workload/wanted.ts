@@ -52,17 +52,13 @@ export type PartView =
 export function viewPart(
   object: KubeObject | undefined,
   wanted: WantedPart | undefined,
-  {
-    order,
-    hash,
-    answered = false,
-  }: { readonly order: Pick<Order, 'instance'>; readonly hash: Hash; readonly answered?: boolean },
+  { instance, hash, answered = false }: Pick<Order, 'instance'> & { readonly hash: Hash; readonly answered?: boolean },
 ): PartView {
   if (object === undefined) return { there: false };
   const found = wanted === undefined ? [] : differences(object, wanted.object);
   const differsHash = found.length === 0 ? '' : short(hash, found);
   const differs = found.map(({ path }) => path);
-  return { there: true, object, ours: isOurPart(object, order.instance), differs, differsHash, answered };
+  return { there: true, object, ours: isOurPart(object, instance), differs, differsHash, answered };
 }
 
 const short = (hash: Hash, value: unknown): string => hash(JSON.stringify(value)).slice(0, 16);
