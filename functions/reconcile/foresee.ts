@@ -6,11 +6,9 @@ import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';
 import { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Action } from './action.ts';
 import type { Fact } from './fact.ts';
-import { dataOf, metadataOf, ownersAfter, present } from './plan/key-secret.ts';
-import { claimKey, type KeyView, objectIn, type PresentSecret, pathOf, sumKey, type World } from './world.ts';
-
-/** Stands for what only doing can know: ids, and the hash of a value that is not made. */
-const UNKNOWN = '(known after the run)';
+import { foreseeSecret, foreseeValues, UNKNOWN } from './foresee-secrets.ts';
+import { present } from './plan/key-secret.ts';
+import { claimKey, type KeyView, objectIn, pathOf, sumKey, type World } from './world.ts';
 
 /** Pure. Facts about objects that the world holds. */
 export function foresee(action: Action, world: World, now: number): ReadonlyArray<Fact> {
@@ -150,74 +148,6 @@ function foreseeClaim(action: Extract<Action, { action: 'ClaimAlias' }>, world: 
     ...adopted,
     holder: { uid, namespace, name },
   };
-}
-
-function foreseeValues(
-  action: Extract<Action, { action: 'AddValue' | 'RetireValues' | 'RotateSecret' }>,
-  world: World,
-): ReadonlyArray<Fact> {
-  const { instance, claim: key, namespace, name } = action;
-  const { claims, time } = world.instances.get(instance) ?? { claims: new Map<string, Claim>(), time: 0 };
-  const before = claims.get(key)?.values ?? [];
-  const known = (values: Claim['values']): Fact => ({ fact: 'values', instance, key, values });
-  if (action.action === 'RetireValues') {
-    const { hashes, overlap } = action;
-    if (overlap === undefined) return [known(before.filter(({ hash }) => !hashes.includes(hash)))];
-    return [
-      known(before.map((value) => (hashes.includes(value.hash) ? { notAfter: time + overlap, ...value } : value))),
-    ];
-  }
-  const hash = action.action === 'AddValue' ? action.hash : `${UNKNOWN} ${namespace}/${name}`;
-  const asked = action.asked ?? before.at(-1)?.asked;
-  const after = known([...before, { hash, createdAt: time, ...(asked === undefined ? {} : { asked }) }]);
-  const secret = present(world.keys.get(pathOf(action))?.secret);
-  if (action.action === 'AddValue' || secret === undefined) return [after];
-  const metadata = metadataOf(secret, action.shape);
-  const view = {
-    ...secret,
-    data: dataOf(action.shape, UNKNOWN),
-    labels: merged(secret.labels, metadata.labels),
-    annotations: merged(secret.annotations, metadata.annotations),
-    owners: ownersAfter(secret.owners, action.shape),
-    hash,
-  };
-  return [after, { fact: 'secret', key: pathOf(action), which: 'secret', view }];
-}
-
-function foreseeSecret(
-  action: Extract<Action, { action: 'CreateSecret' | 'UpdateSecret' }>,
-  view: KeyView | undefined,
-): ReadonlyArray<Fact> {
-  const { namespace, name, shape } = action;
-  const source = present(action.action === 'CreateSecret' ? view?.previous : view?.secret);
-  const made = { value: UNKNOWN, hash: `${UNKNOWN} ${namespace}/${name}` };
-  const shown = { value: view?.object.status?.keyValue ?? UNKNOWN, hash: view?.statusHash };
-  const kept = { value: source?.data.get('key') ?? UNKNOWN, hash: source?.hash };
-  const { value, hash } = action.value === 'new' ? made : action.value === 'status' ? shown : kept;
-  const there = present(view?.secret);
-  const metadata = metadataOf(there, shape);
-  const secret: PresentSecret = {
-    state: 'present',
-    name: shape.name,
-    uid: present(view?.secret)?.uid ?? UNKNOWN,
-    resourceVersion: UNKNOWN,
-    labels: merged(there?.labels, metadata.labels),
-    annotations: merged(there?.annotations, metadata.annotations),
-    owners: shape.owners,
-    data: dataOf(shape, value),
-    minted: action.value === 'new',
-    ...(hash === undefined ? {} : { hash }),
-  };
-  return [{ fact: 'secret', key: pathOf({ namespace, name }), which: 'secret', view: secret }];
-}
-
-function merged(
-  before: Readonly<Record<string, string>> | undefined,
-  changes: Readonly<Record<string, string | null>>,
-): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    Object.entries({ ...before, ...changes }).filter((pair): pair is [string, string] => pair[1] !== null),
-  );
 }
 
 function foreseeKey(action: Extract<Action, { action: 'CreateKey' }>, now: number): KeyView {

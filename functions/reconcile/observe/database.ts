@@ -1,6 +1,4 @@
 // Does an instance's database answer, in our schema, and what does it hold?
-import { toDatabaseConnection } from '#core/connections.ts';
-import { toProblem } from '#core/finding.ts';
 import {
   type DatabaseConnection,
   DatabaseUnreachable,
@@ -9,26 +7,19 @@ import {
 } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Claim, InstanceState, Registry, Releases } from '#core/ports/registry.ts';
-import { judgeDatabaseSecret } from '#core/rules/instance-secrets.ts';
+import type { Claim, Registry } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ledgerAskedFor } from '../plan/ledger.ts';
-import { claimKey, type DatabaseView, type InstanceDraft, type Member, type Problem, pathOf } from '../world.ts';
-import { type Read, toReadSecret } from './instance-secrets.ts';
+import { claimKey, type InstanceDraft, type Member, type Problem, pathOf } from '../world.ts';
+import type { Connections } from './instance-secrets.ts';
 import { type Link, openedKey, stayAway } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { readSums } from './sums.ts';
 import { createWelding } from './welding.ts';
 
-interface ReachedDatabase {
-  readonly database: DatabaseView;
-  readonly time: Millis;
-  readonly adopted?: InstanceState['adopted'];
-  readonly released: Releases;
-  readonly claims: Map<string, Claim>;
-  readonly sums: InstanceDraft['sums'];
+type ReachedDatabase = Pick<InstanceDraft, 'database' | 'time' | 'adopted' | 'released' | 'claims' | 'sums'> & {
   readonly link: Link | undefined;
-}
+};
 
 const unreached = (problem: Problem, time: Millis): ReachedDatabase => ({
   database: { ok: false, ...problem },
@@ -41,17 +32,14 @@ const unreached = (problem: Problem, time: Millis): ReachedDatabase => ({
 
 export async function reachDatabase(
   look: Look,
-  { metadata, spec }: GatewayInstance,
-  secrets: ReadonlyMap<string, Read>,
-  store: StoreConnection | undefined,
+  { metadata }: GatewayInstance,
+  { database: connection, store }: Connections,
   members: ReadonlyArray<Member>,
 ): Promise<ReachedDatabase> {
   const { deps, memory, now, acts } = look;
-  const found = findDatabase(look, { metadata, spec }, secrets);
-  // An instance that is deleted with its Secrets is cleaned up where it last was.
-  const last = metadata.deletionTimestamp === undefined ? undefined : memory.databases.get(metadata.uid);
-  if ('reason' in found && last === undefined) return unreached(found, now);
-  const { registry, where } = 'reason' in found ? (last as NonNullable<typeof last>) : found;
+  const place = placeOf(look, metadata, connection);
+  if ('reason' in place) return unreached(place, now);
+  const { registry, where } = place;
   const key = openedKey(metadata.uid, where, ledgerAskedFor({ metadata }));
   const link = { uid: metadata.uid, registry };
   const away = memory.away.get(metadata.uid);
@@ -61,11 +49,11 @@ export async function reachDatabase(
     const claims = await readClaims(registry, metadata.uid, members);
     const { now: time, adopted, released = new Map() } = await registry.instance(metadata.uid);
     // What is settled is booked before it is summed up; a database that is away was found so already.
-    const places = 'reason' in found || store === undefined ? undefined : { store, connection: found.connection };
-    if (acts && places !== undefined && claims.size > 0) await flush(look, metadata.uid, places);
+    const isFlushable = !('reason' in connection) && !('reason' in store);
+    if (acts && isFlushable && claims.size > 0) await flush(look, metadata.uid, { store, connection });
     const sums = await readSums(registry, members, claims, { now, hash: deps.hash });
-    memory.databases.set(metadata.uid, { registry, where });
-    if (store !== undefined) memory.stores.set(metadata.uid, store);
+    memory.databases.set(metadata.uid, place);
+    if (!('reason' in store)) memory.stores.set(metadata.uid, store);
     memory.away.delete(metadata.uid);
     const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
     return { database, time, ...(adopted === undefined ? {} : { adopted }), released, claims, sums, link };
@@ -83,31 +71,16 @@ export async function reachDatabase(
   }
 }
 
-function findDatabase(
-  { deps }: Look,
-  { metadata, spec }: Pick<GatewayInstance, 'metadata' | 'spec'>,
-  secrets: ReadonlyMap<string, Read>,
-): Problem | { readonly registry: Registry & Books; readonly connection: DatabaseConnection; readonly where: string } {
-  const connection = databaseConnection({ metadata, spec }, secrets);
-  if ('reason' in connection) return connection;
+/** An instance that is deleted with its Secrets is cleaned up where it last was. */
+function placeOf(
+  { deps, memory }: Look,
+  { uid, deletionTimestamp }: GatewayInstance['metadata'],
+  connection: Problem | DatabaseConnection,
+): Problem | { readonly registry: Registry & Books; readonly where: string } {
+  if ('reason' in connection) return (deletionTimestamp && memory.databases.get(uid)) || connection;
   const { host, port, dbname } = connection;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
-  return { registry: deps.backends.database(connection), connection, where };
-}
-
-/** What the Secret says, or what is wrong with it. */
-export function databaseConnection(
-  { metadata, spec }: Pick<GatewayInstance, 'metadata' | 'spec'>,
-  secrets: ReadonlyMap<string, Read>,
-): Problem | DatabaseConnection {
-  const ref = spec.databaseSecretRef;
-  const read = toReadSecret(ref.nameRef, secrets.get(ref.nameRef));
-  if ('reason' in read) return read;
-  const problem = toProblem(judgeDatabaseSecret(ref, metadata.namespace, read.secret));
-  if (problem !== undefined) return problem;
-  const connection = toDatabaseConnection(ref, read.secret?.data ?? {});
-  // Judged a moment ago: not met.
-  return connection.ok ? connection.value : { reason: connection.failure.reason, message: connection.failure.problem };
+  return { registry: deps.backends.database(connection), where };
 }
 
 /** By `claimKey`. What a claim says alike with the member that holds it is kept once. */

@@ -1,5 +1,10 @@
 // What do the Secrets say that an instance names? Read once each, by name.
+import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
+import { type Finding, toProblem } from '#core/finding.ts';
+import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import type { Result } from '#core/result.ts';
+import { judgeDatabaseSecret, judgeStoreSecret } from '#core/rules/instance-secrets.ts';
 import type { ReadSecret, SecretData } from '#core/rules/secret-entries.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Problem } from '../world.ts';
@@ -40,6 +45,47 @@ export function toReadSecret(name: string, read: Read | undefined): { readonly s
   if (read !== undefined && 'unread' in read)
     return { reason: 'SecretUnreadable', message: `Secret "${name}" could not be read: ${read.unread}` };
   return { secret: read?.data && { data: read.data, listed: false } };
+}
+
+/** How a Secret of one kind is judged and read. */
+interface Reader<Ref, Connection> {
+  readonly judge: (ref: Ref, namespace: string, secret: ReadSecret) => ReadonlyArray<Finding>;
+  readonly parse: (ref: Ref, data: SecretData) => Result<Connection, ConnectionProblem>;
+}
+
+/** What the Secret says, or what is wrong with it. */
+function connectionIn<Ref extends { readonly nameRef: string }, Connection>(
+  ref: Ref,
+  namespace: string,
+  secrets: ReadonlyMap<string, Read>,
+  { judge, parse }: Reader<Ref, Connection>,
+): Problem | Connection {
+  const read = toReadSecret(ref.nameRef, secrets.get(ref.nameRef));
+  if ('reason' in read) return read;
+  const problem = toProblem(judge(ref, namespace, read.secret));
+  if (problem !== undefined) return problem;
+  const connection = parse(ref, read.secret?.data ?? {});
+  // Judged a moment ago: not met.
+  return connection.ok ? connection.value : { reason: connection.failure.reason, message: connection.failure.problem };
+}
+
+export interface Connections {
+  readonly database: Problem | DatabaseConnection;
+  readonly store: Problem | StoreConnection;
+}
+
+/** Where an instance's database and store are, as far as its Secrets tell. */
+export function connectionsOf(
+  { metadata: { namespace }, spec }: GatewayInstance,
+  secrets: ReadonlyMap<string, Read>,
+): Connections {
+  return {
+    database: connectionIn(spec.databaseSecretRef, namespace, secrets, {
+      judge: judgeDatabaseSecret,
+      parse: toDatabaseConnection,
+    }),
+    store: connectionIn(spec.redisSecretRef, namespace, secrets, { judge: judgeStoreSecret, parse: toStoreConnection }),
+  };
 }
 
 /** Changes when one of these Secrets does, and tells nothing of what is in it. */

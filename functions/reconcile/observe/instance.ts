@@ -1,18 +1,17 @@
 // Does an instance stand: its Secrets, its database, its store, its published snapshot? One that fails is told, never thrown.
-import { toStoreConnection } from '#core/connections.ts';
 import { toProblem } from '#core/finding.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Platform } from '#core/ports/platform.ts';
-import { judgeCredentials, judgeStoreSecret } from '#core/rules/instance-secrets.ts';
+import { judgeCredentials } from '#core/rules/instance-secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { judge } from '#crds/judge.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { scaleOf } from '../workload/deployment.ts';
 import type { WorkloadType } from '../workload/parts.ts';
 import type { InstanceDraft, Member, Problem } from '../world.ts';
-import { databaseConnection, reachDatabase } from './database.ts';
-import { type Read, readSecrets, toReadSecret, versionsOf } from './instance-secrets.ts';
+import { reachDatabase } from './database.ts';
+import { connectionsOf, type Read, readSecrets, toReadSecret, versionsOf } from './instance-secrets.ts';
 import type { Link } from './links.ts';
 import { type Look, reasonOf } from './look.ts';
 import { observeSnapshot } from './published.ts';
@@ -26,18 +25,18 @@ export async function observeInstance(
   complete: boolean,
 ): Promise<{ readonly view: InstanceDraft; readonly link: Link | undefined }> {
   const [secrets, decision] = await Promise.all([readSecrets(look, object), decideType(look, object)]);
-  const store = storeConnection(object, secrets);
+  const connections = connectionsOf(object, secrets);
+  const { database, store } = connections;
   const type = 'type' in decision ? decision.type : undefined;
-  const [reached, health, snapshot] = await Promise.all([
-    reachDatabase(look, object, secrets, 'ok' in store ? undefined : store, members),
-    'ok' in store ? store : probe(look, object, store, type),
+  const [{ link, ...reached }, health, snapshot] = await Promise.all([
+    reachDatabase(look, object, connections, members),
+    'reason' in store ? ({ ok: false, ...store } as const) : probe(look, object, store, type),
     observeSnapshot(look, object),
   ]);
-  const database = databaseConnection(object, secrets);
   const workload = await observeWorkload(look, object, {
     decision,
     snapshot,
-    store: 'ok' in store ? store : store.type,
+    store: 'reason' in store ? store : store.type,
     storeHealth: health,
     database: 'reason' in database ? database : undefined,
     connections: versionsOf([object.spec.databaseSecretRef.nameRef, object.spec.redisSecretRef.nameRef], secrets),
@@ -45,37 +44,17 @@ export async function observeInstance(
   const view: InstanceDraft = {
     object,
     complete,
-    database: reached.database,
-    time: reached.time,
-    ...(reached.adopted === undefined ? {} : { adopted: reached.adopted }),
-    released: reached.released,
+    ...reached,
     strays: [],
     store: health,
     entryProblems: entryProblems(object, secrets),
     snapshot,
     workload,
     servedAt: look.deps.platform.servedAt(object as unknown as KubeObject),
-    claims: reached.claims,
     taken: new Map(),
-    sums: reached.sums,
     gone: new Set(),
   };
-  return { view, link: reached.link };
-}
-
-function storeConnection(
-  { metadata, spec }: GatewayInstance,
-  secrets: ReadonlyMap<string, Read>,
-): StoreConnection | ({ readonly ok: false } & Problem) {
-  const ref = spec.redisSecretRef;
-  const read = toReadSecret(ref.nameRef, secrets.get(ref.nameRef));
-  if ('reason' in read) return { ok: false, ...read };
-  const problem = toProblem(judgeStoreSecret(ref, metadata.namespace, read.secret));
-  if (problem !== undefined) return { ok: false, ...problem };
-  const connection = toStoreConnection(ref, read.secret?.data ?? {});
-  if (connection.ok) return connection.value;
-  // Judged a moment ago: not met.
-  return { ok: false, reason: connection.failure.reason, message: connection.failure.problem };
+  return { view, link };
 }
 
 async function probe(

@@ -1,22 +1,13 @@
 // Does a key, a user or a team work, and if not, what is the first cause? (DESIGN 3: the order of causes.)
 
-import { type Judgement, toTimestamp } from '#core/conditions.ts';
+import { toTimestamp } from '#core/conditions.ts';
 import { toProblem } from '#core/finding.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
-import {
-  CLAIM_OF,
-  hashesOf,
-  type InstanceView,
-  idOf,
-  type KeyView,
-  type Member,
-  type Problem,
-  pathOf,
-} from '../world.ts';
+import { hashesOf, type InstanceView, idOf, type KeyView, type Member, type Problem, pathOf } from '../world.ts';
 import { budgetOf } from './budget.ts';
 import { isDeleted, memberHeldUpBy, toWaiting } from './deletion.ts';
 import { present } from './key-secret.ts';
@@ -30,7 +21,7 @@ import {
   withMistakes,
 } from './mistakes.ts';
 import { spentModels } from './model-budgets.ts';
-import type { Outlook, Standing } from './outlook.ts';
+import type { Outlook } from './outlook.ts';
 import { expiryOf, payersOf } from './policies.ts';
 import { spendOf } from './spend.ts';
 
@@ -183,33 +174,4 @@ function whyAllSpent(
 function whyUnserved(member: Member, outlook: Outlook): Problem | undefined {
   const unserved = modelMistakes(member, outlook);
   return unserved.length === member.spec.models.length ? toProblem(unserved) : undefined;
-}
-
-/** `ModelsReady`: whether the instance serves all of its models, and each has something left of its own budget; unknown while that cannot be told of an instance. */
-export function judgeModels(member: Member, outlook: Outlook): Judgement {
-  const type = 'ModelsReady';
-  const standing = outlook.standing(member);
-  if (!('judgement' in standing)) {
-    const why = whyNotMember(member, outlook) ?? { reason: 'Pending', message: 'its instance was not looked at yet' };
-    return { type, status: 'Unknown', ...why };
-  }
-  const unserved = toProblem(modelMistakes(member, outlook));
-  if (unserved !== undefined) return { type, status: 'False', ...unserved };
-  const spent = spentOn(member, standing, outlook);
-  if (spent !== undefined) return { type, status: 'False', ...spent };
-  return {
-    type,
-    status: 'True',
-    reason: 'Ready',
-    message: `the instance serves all models of the ${CLAIM_OF[member.kind]}`,
-  };
-}
-
-function spentOn(member: Member, standing: Standing, outlook: Outlook): Problem | undefined {
-  if (member.kind !== 'VirtualKey' || standing.at !== 'admitted') return undefined;
-  const state = outlook.claim(member, standing.instance);
-  if (state.state !== 'ours') return undefined;
-  const spent = spentModels(member, state.claim, standing.instance, outlook);
-  const [first] = spent;
-  return first && { reason: first.problem.reason, message: spent.map(({ problem }) => problem.message).join('; ') };
 }

@@ -6,7 +6,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
 import type { Action } from '../action.ts';
 import { hashesOf, instancePathOf, type KeyView, type Problem } from '../world.ts';
-import { judgeModels } from './judge-member.ts';
+import { judgeModels } from './judge-models.ts';
 import { displayOf, isOurs, leftoverOf, present } from './key-secret.ts';
 import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf } from './policies.ts';

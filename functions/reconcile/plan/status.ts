@@ -20,7 +20,8 @@ import {
 import { heldUpBy, isDeleted, toWaiting } from './deletion.ts';
 import { type Held, toHeldMessage } from './hold.ts';
 import { superfluous } from './instance.ts';
-import { judgeModels, whyNotScope } from './judge-member.ts';
+import { whyNotScope } from './judge-member.ts';
+import { judgeModels } from './judge-models.ts';
 import { secretStatus } from './key-status.ts';
 import { judgeLedger } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
