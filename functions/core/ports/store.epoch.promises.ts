@@ -212,6 +212,25 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect((await under.store.unbooked(0, 10)).calls).toEqual(new Map([['one', 3]]));
       });
 
+      test('by a process that is gone is not hidden by what one that lives counted before it', async () => {
+        const key = counter('key', 10_000n);
+        await load(0n, key);
+        const settle = async (process: string, count: number) => {
+          const holds = Array.from({ length: count }, () => operation(6n, [key]));
+          const from = { process, acknowledged: 0 };
+          await call({ from, holds });
+          await call({ from, settles: holds.map((of) => ({ id: of.id, cost: 3n, note: said(of) })) });
+          return holds.map(({ id }) => id);
+        };
+        for (let batch = 0; batch < 4; batch += 1) await settle('alive', 30);
+        const lost = await settle('gone', 2);
+        await under.advance(2000);
+        await call({ from: { process: 'alive', acknowledged: 0 } });
+        const found = async (most: number) => (await under.store.unbooked(2000, most)).records.map(({ id }) => id);
+        expect(await found(1)).toEqual(lost.slice(0, 1));
+        expect(await found(100)).toEqual(lost);
+      });
+
       test('of a lease that ended, and of the truth that came later, are two', async () => {
         const key = counter('key', 100n);
         await load(0n, key);

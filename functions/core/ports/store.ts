@@ -234,7 +234,7 @@ export interface Store {
   begin(epoch: number): Promise<number>;
   /** All of it is seen at one instant. */
   survey(counters: ReadonlyArray<ScopeWindow>): Promise<Survey>;
-  /** Counted so long ago by a process that has been silent as long, or expired; oldest first, at most `most`. */
+  /** Counted so long ago by a process that has been silent as long, or expired; oldest first, at most `most`. Those of the living are passed over: two thousand in a call at least. */
   unbooked(silence: Millis, most: number): Promise<Unbooked>;
   /** Loaded counters, some at a time, and where to go on; a counter may be missed that is loaded meanwhile. */
   loaded(

@@ -39,8 +39,10 @@ if operation == 'survey' then
   return { 'survey', millis(now), found }
 end
 
+-- So many records one call looks through: some ten milliseconds.
+local LOOKED_AT = 2000
 local function unbookedOf(silence, most)
-  local before, found, silent = now - silence, {}, {}
+  local before, found, silent, isSeen = now - silence, {}, {}, {}
   local function isSilent(process)
     if silent[process] == nil then
       local _, at = callsOf(process)
@@ -49,6 +51,8 @@ local function unbookedOf(silence, most)
     return silent[process]
   end
   local function add(id)
+    if #found >= most or isSeen[id] then return end
+    isSeen[id] = true
     local record = recordOf(id)
     for _, part in ipairs(record and partsOf(record) or {}) do
       if tonumber(part[4]) <= before and isSilent(part[5]) then
@@ -61,10 +65,13 @@ local function unbookedOf(silence, most)
   recall(ended)
   for _, id in ipairs(ended) do add(id) end
   local from, to = millis(COUNTED), millis(COUNTED + before)
-  local counted = redis.call('ZRANGEBYSCORE', prefix .. 'l', from, to, 'LIMIT', '0', tostring(most))
-  recall(counted)
-  for _, id in ipairs(counted) do
-    if redis.call('ZSCORE', prefix .. 'x', id) == false then add(id) end
+  -- A process that lives books its own: what it counted is passed over, so that it hides nobody's.
+  local at, portion = 0, math.max(most, 100)
+  while #found < most and at < LOOKED_AT do
+    local counted = redis.call('ZRANGEBYSCORE', prefix .. 'l', from, to, 'LIMIT', tostring(at), tostring(portion))
+    recall(counted)
+    for _, id in ipairs(counted) do add(id) end
+    at = #counted < portion and LOOKED_AT or at + portion
   end
   local calls, flat = {}, redis.call('HGETALL', prefix .. 'k')
   for i = 1, #flat, 2 do
