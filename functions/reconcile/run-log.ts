@@ -17,10 +17,12 @@ export function logRun({ log, metrics }: ReconcileDeps, report: Report, millis: 
   if (!quiet) log.info('reconciled', { ...report, millis });
 }
 
-/** By kind, none is 0: an alert needs a number that comes back. */
-export function measureUnconverged({ metrics }: ReconcileDeps, parts: ReadonlyArray<PartOutcome>): void {
+/** Which objects are not as they should be, by kind, and how many keys were not looked at yet. None is 0: an alert needs a number that comes back. */
+export function measureBehind({ metrics }: ReconcileDeps, parts: ReadonlyArray<PartOutcome>): void {
   for (const { kind } of kinds) {
     const oldest = parts.reduce((most, { unconverged }) => Math.max(most, unconverged[kind]), 0);
     metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', oldest / 1000, { kind });
   }
+  const later = parts.reduce((sum, part) => sum + part.later, 0);
+  metrics.set('gateway_operator_reconcile_later', later, { kind: 'VirtualKey' });
 }

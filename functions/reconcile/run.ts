@@ -18,7 +18,7 @@ import type { Held } from './plan/hold.ts';
 import { judgeInstance } from './plan/judge-instance.ts';
 import { plan } from './plan.ts';
 import { countObserved, type PartOutcome, type Report, toReport } from './report.ts';
-import { logRun, measureUnconverged } from './run-log.ts';
+import { logRun, measureBehind } from './run-log.ts';
 import type { Scope } from './scope.ts';
 import { createTries, identify, type Tries } from './tries.ts';
 import { oldestUnconverged } from './unconverged.ts';
@@ -67,7 +67,7 @@ async function runTraced(deps: ReconcileDeps, memory: Memory, scope: Scope, span
     return span.span('reconcile part', attributes, (within) => runPart(look, part, all, within));
   });
   const report = toReport(observed, outcomes, certificate);
-  if (look.sweeps) measureUnconverged(deps, outcomes);
+  if (look.sweeps) measureBehind(deps, outcomes);
   logRun(deps, report, deps.clock.now() - look.now);
   return report;
 }

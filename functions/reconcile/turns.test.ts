@@ -19,9 +19,11 @@ test('what does not fit into a run goes on with the next, and the report says ho
     return undefined;
   });
   expect(await bed.sweep()).toMatchObject({ actions: { WriteStatus: TURN }, later: MORE });
+  expect(bed.metrics.render()).toContain(`gateway_operator_reconcile_later{kind="VirtualKey"} ${MORE}`);
   const next = await bed.sweep();
   expect(next.actions).toEqual({ RecordEvent: MORE, WriteStatus: MORE });
   expect(next).not.toHaveProperty('later');
+  expect(bed.metrics.render()).toContain('gateway_operator_reconcile_later{kind="VirtualKey"} 0');
   expect((await bed.sweep()).actions).toEqual({});
 });
 
