@@ -2,9 +2,10 @@
 import { judge } from '../ledger/faults/aftermath.ts';
 import { APART, liveThrough } from '../ledger/faults/apart.ts';
 import { type Arrivals, measureArrivals } from '../ledger/faults/arrival.ts';
-import { makeBed, type StoreOfBed } from '../ledger/faults/bed.ts';
+import { type Gateway, makeBed, type StoreOfBed } from '../ledger/faults/bed.ts';
 import { recovered, type Seen, startLoad } from '../ledger/faults/load.ts';
 import { type Storm, weather } from '../ledger/faults/storm.ts';
+import { startWorker } from '../ledger/faults/worker.ts';
 import { table } from './table.ts';
 
 /** FAULT_SEEDS=1-20 (default 1-6), FAULT_SECONDS=60 (default 60) of faults each; odd seeds with one gateway, even ones with two. */
@@ -35,14 +36,21 @@ export async function benchFaults(): Promise<string> {
 
 /** Each fault alone: how long it took to say 503. */
 export async function benchFaultsApart(): Promise<string> {
-  const rows = [...(await liveThroughAll('memory', 1)), ...(await liveThroughAll('redis', 2))];
+  const rows = [
+    ...(await liveThroughAll('memory', 1)),
+    ...(await liveThroughAll('redis', 2)),
+    ...(await liveThroughAll('upstash', 1)),
+    ...(await liveThroughAll('upstash', 1, 'a Worker')),
+  ];
   return table(['one fault alone', 'store', 'gateways', 'asked meanwhile', '503', 'p50', 'slowest', '401'], rows);
 }
 
-async function liveThroughAll(store: StoreOfBed, gateways: number): Promise<string[][]> {
+async function liveThroughAll(store: StoreOfBed, gateways: number, by?: 'a Worker'): Promise<string[][]> {
   const faults = APART.filter(({ stores }) => stores.includes(store));
   const limit = 10n ** 15n;
-  const bed = await makeBed(gateways, [limit, ...faults.map(() => limit)], store);
+  const made = await makeBed(gateways, [limit, ...faults.map(() => limit)], store);
+  const worker = by === undefined ? undefined : await startWorker(made);
+  const bed = worker === undefined ? made : { ...made, gateways: [asGateway(worker)] };
   try {
     const rows: string[][] = [];
     const all: Seen[] = [];
@@ -56,16 +64,30 @@ async function liveThroughAll(store: StoreOfBed, gateways: number): Promise<stri
       const millis = (took = 0): string => (refused.length === 0 ? '' : `${Math.round(took)} ms`);
       const unknown = meanwhile.filter(({ status }) => status === 401).length;
       const times = [millis(refused[refused.length >> 1]), millis(refused.at(-1))];
-      rows.push([fault.name, store, `${gateways}`, `${meanwhile.length}`, `${refused.length}`, ...times, `${unknown}`]);
+      rows.push([
+        fault.name,
+        store,
+        by ?? `${gateways}`,
+        `${meanwhile.length}`,
+        `${refused.length}`,
+        ...times,
+        `${unknown}`,
+      ]);
     }
     all.push(...(await recovered(bed, bed.keys)));
     const { wrong } = await judge(bed, all);
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
     return rows;
   } finally {
-    await bed.stop();
+    await worker?.stop();
+    await made.stop();
   }
 }
+
+const asGateway = ({ url, stop }: Awaited<ReturnType<typeof startWorker>>): Gateway => ({
+  ...{ url, kill: stop, isUp: () => true },
+  start: async () => undefined,
+});
 
 /** From a reply's last byte until the store has its settlement or release, alone and beside twelve other clients. */
 export async function benchArrivals(): Promise<string> {

@@ -61,10 +61,30 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     expect(await spendBy(bed.gateways[0]?.url ?? '', key)).toBe(cost);
   });
 
+  test('a Worker that has just begun tells that database or store are silent, and works by itself when they are not', async () => {
+    const key = keyAt(0);
+    const worker = await startWorker(bed);
+    onTestFinished(() => worker.stop());
+    for (const part of [bed.postgres, bed.redis]) {
+      const thaw = part.freeze();
+      const told = await ask(worker.url, key, false).finally(thaw);
+      expect([told.status, told.code]).toEqual([503, 'ledger_unavailable']);
+    }
+    await eventually(
+      () => ask(worker.url, key, false),
+      ({ completed }) => completed !== undefined,
+    );
+  });
+
   test('on the last cent they admit no more than the budget has, and refuse nobody for nothing', async () => {
     const key = keyAt(1);
     const worker = await startWorker(bed);
     onTestFinished(() => worker.stop());
+    // A crowd that meets a Worker on its first request may be told 503 on a busy machine.
+    await eventually(
+      () => ask(worker.url, keyAt(0), false),
+      ({ completed }) => completed !== undefined,
+    );
     const urls = [worker.url, bed.gateways[0]?.url ?? ''];
     const rush = (requests: number): Promise<Seen[]> =>
       Promise.all(Array.from({ length: requests }, (_, at) => ask(urls[at % 2] ?? '', key, at % 4 < 2)));

@@ -142,6 +142,24 @@ describe('a store far away, 200 ms a question, is not silent', () => {
     expect(millis).toBeLessThanOrEqual(1150);
   });
 
+  test('a budget that another process loads meanwhile is not waited for behind it', async () => {
+    const [one, two] = [await start(), await start()];
+    const { exclusively } = scene.books.part;
+    let asked = 0;
+    Object.assign(scene.books.part, {
+      exclusively: async (...of: Parameters<typeof exclusively>) => {
+        asked += 1;
+        // The others stand in line for longer than anybody waits.
+        if (asked > 1) await later(5000);
+        return exclusively(...of);
+      },
+    });
+    const first = ended(one.hold(requestOf(1n, key)));
+    expect(await told(two, requestOf(1n, key))).toEqual({ outcome: 'held', millis: 250 });
+    expect((await first).value.ok).toBe(true);
+    expect(asked).toBe(2);
+  });
+
   test('never longer than 1.8 s, however it answers', async () => {
     scene.store.part = slow(scene.store.part, () => 460);
     const ledger = await start();

@@ -2,6 +2,7 @@
 import type { Clock } from '../ports/clock.ts';
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
+import type { Timer } from '../ports/platform.ts';
 import type { HoldAnswer, HoldOperation } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
 import { type Batch, StaleEpochError } from './batch.ts';
@@ -45,6 +46,7 @@ export interface TakeDependencies {
   readonly loads: Loads;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
+  readonly timer: Timer;
   readonly waiting: Waiting;
 }
 
@@ -56,6 +58,8 @@ const LOOK_AGAIN: Millis = 100;
 const IN_FLIGHT: Millis = 100;
 /** Who waits for others and asks again has the answer by then, or is told what it knows: it has waited long enough. */
 const ASKED_AGAIN: Millis = 250;
+/** Another process may have loaded a counter for which this one still waits: PostgreSQL lets in one at a time. */
+const LOADED_MEANWHILE: Millis = 250;
 /** Most endings have arrived by then. */
 const ON_ITS_WAY: Millis = 20;
 /** 60 s, renewed every 15 s (DESIGN 10). */
@@ -72,6 +76,7 @@ export function createTake(deps: TakeDependencies): Take {
     const rates = ratesOf(attempt.request);
     let busyUntil: Millis | undefined;
     let limitedUntil: Millis | undefined;
+    let isLoading = false;
     while (!attempt.over) {
       const charges = chargesOf(attempt.request.scopes, storeClock.now());
       const operation = toOperation(attempt, charges, rates, deps);
@@ -93,16 +98,13 @@ export function createTake(deps: TakeDependencies): Take {
         await waiting.wait(place, scope.scopeId, left === IN_FLIGHT ? ON_ITS_WAY : left);
       }
       if (answer.outcome === 'absent') {
-        goOn(attempt.patience, clock.now());
+        if (!isLoading) goOn(attempt.patience, clock.now());
         const absent = operation.counters.filter((_, index) => answer.counters.includes(index));
-        // A store that is rebuilt meanwhile is asked again.
-        await loads.load(absent).catch((error) => {
-          if (!(error instanceof StaleEpochError)) throw error;
-        });
-      }
+        isLoading = !(await isOver(loads.load(absent), deps));
+      } else isLoading = false;
       // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
       if (answer.outcome !== 'busy') {
-        goOn(attempt.patience, clock.now());
+        if (!isLoading) goOn(attempt.patience, clock.now());
         continue;
       }
       const scope = charges.limited[answer.counter];
@@ -127,6 +129,19 @@ export function createTake(deps: TakeDependencies): Take {
       waiting.leave(place);
     }
   };
+}
+
+/** Whether it was before it is worth asking the store again all the same. A store that is rebuilt meanwhile is asked again. */
+function isOver(loading: Promise<unknown>, { timer }: TakeDependencies): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const cancel = timer(LOADED_MEANWHILE, () => resolve(false));
+    const end = (error?: unknown): void => {
+      cancel();
+      if (error === undefined || error instanceof StaleEpochError) resolve(true);
+      else reject(error);
+    };
+    loading.then(() => end(), end);
+  });
 }
 
 /** Now, or the nearest instant that all its windows have. */

@@ -17,6 +17,7 @@ export interface FaultApart {
 }
 
 const BOTH = ['memory', 'redis'] as const;
+const ALL = ['memory', 'redis', 'upstash'] as const;
 /** A policy is trusted for five seconds: with PostgreSQL away for longer nobody knows any key. */
 const LONGER_THAN_POLICIES = 6500;
 
@@ -29,14 +30,14 @@ export const APART: ReadonlyArray<FaultApart> = [
     },
   },
   {
-    ...{ name: 'kill -9 of PostgreSQL', stores: BOTH, lasts: LONGER_THAN_POLICIES, refuses: true },
+    ...{ name: 'kill -9 of PostgreSQL', stores: ALL, lasts: LONGER_THAN_POLICIES, refuses: true },
     async begin({ postgres }) {
       await postgres.kill();
       return { end: postgres.start };
     },
   },
   {
-    ...{ name: 'a PostgreSQL that is frozen', stores: BOTH, lasts: 2500, refuses: true },
+    ...{ name: 'a PostgreSQL that is frozen', stores: ALL, lasts: 2500, refuses: true },
     begin: async ({ postgres }) => ({ end: postgres.freeze() }),
   },
   {
@@ -72,7 +73,12 @@ export const APART: ReadonlyArray<FaultApart> = [
     },
   },
   {
-    ...{ name: 'a Redis that is frozen, and then runs late calls', stores: ['redis'], lasts: 3000, refuses: true },
+    ...{
+      name: 'a Redis that is frozen, and then runs late calls',
+      stores: ['redis', 'upstash'],
+      lasts: 3000,
+      refuses: true,
+    },
     begin: async ({ redis }) => ({ end: redis.freeze() }),
   },
 ];
