@@ -14,7 +14,8 @@ export interface Grant {
   readonly why?: string;
 }
 
-const NAMESPACE = 'gateway-operator';
+/** The operator's own. */
+export const NAMESPACE = 'gateway-operator';
 const CORE = '';
 
 /** What the API server calls the service account of a function. */

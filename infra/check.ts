@@ -1,4 +1,4 @@
-// Is the tree in order? Everything a machine can check in under a minute: `npm run check`.
+// Is the tree in order? Everything a machine can check before the world's tests: `npm run check`.
 import { spawn } from 'node:child_process';
 
 /** In this order; all of them run, so one report shows everything that is wrong. */

@@ -1,7 +1,7 @@
 // What does each function read from the environment of its process?
 import {
-  address,
   caller,
+  httpAddress,
   image,
   lifetime,
   list,
@@ -40,14 +40,13 @@ const needsWholeTls: Agreement = {
   problem: 'goes together with TLS_CERT_FILE: set both, or none',
 };
 
-const collector = address(/^https?:$/, 'is not an http:// or https:// address');
 /** What the SDK of OpenTelemetry reads by itself, of its headers for instance, is not here. */
 const traces = {
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-    collector,
+    httpAddress,
     'A collector that takes OTLP over HTTP in JSON: what is done is told there as spans. Absent: nowhere.',
   ),
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(collector, 'The same, as the whole address of its traces.'),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(httpAddress, 'The same, as the whole address of its traces.'),
   OTEL_TRACES_SAMPLER: withDefault(
     oneOf(
       'always_on',
@@ -77,7 +76,7 @@ export const AdmissionEnvironment = {
       'Unguessable path segments, separated by commas, for a function on a public address.',
     ),
     RECONCILE_URL: optional(
-      address(/^https?:$/, 'is not an http:// or https:// address'),
+      httpAddress,
       'Where to post "look here" after an object was admitted. Absent: the schedule finds it.',
     ),
     OWN_USERS: optional(list, "Reconcile's identity, whose writes are not judged."),

@@ -1,8 +1,8 @@
 // How does one function run as a Node process: start, serve, stop at SIGTERM?
-
 import { createLines } from '#adapters/lines.ts';
 import { createLog, type LogLevel } from '#adapters/log.ts';
 import type { Log } from '#core/ports/clock.ts';
+import { sentence } from './sentence.ts';
 import { type Served, type ServeOptions, serve } from './serve.ts';
 
 /** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
@@ -50,10 +50,4 @@ export function main(start: () => Promise<unknown>): void {
 function fail(error: unknown): void {
   process.stderr.write(`${sentence(error)}\n`);
   process.exit(1);
-}
-
-/** The error and its causes. */
-function sentence(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${sentence(error.cause)}`;
 }

@@ -17,8 +17,9 @@ export const segments = converted((text) => {
   const parts = toList(text);
   return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
 }, 'needs 16 to 128 letters and digits in each segment');
-export const address = (protocol: RegExp, problem: string) =>
+const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);
+export const httpAddress = address(/^https?:$/, 'is not an http:// or https:// address');
 export const httpsAddress = address(/^https:$/, 'is not an https:// address');
 export const seconds = converted(
   (text) => (/^[1-9][0-9]{0,3}$/.test(text) ? Number(text) : undefined),

@@ -1,7 +1,7 @@
 // Which reviews does the API server send us? Only our kinds, on create and update (DESIGN 5).
-
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { AUTH_GROUP, INSTANCE_GROUP, VERSION } from '#crds/group.ts';
+import { accountUser, NAMESPACE } from './access.ts';
 
 /** Where the API server finds the function: a URL (public, or the local stack), or a Service of the cluster. `path` stands before /mutate and /validate. */
 export type WebhookTarget =
@@ -29,8 +29,8 @@ export interface WebhookOptions {
 
 /** In the cluster itself, as infra/kubernetes/operator.yaml has it: reconcile puts the CA in, or cert-manager where it is asked to. */
 export const IN_CLUSTER: WebhookOptions = {
-  target: { type: 'service', namespace: 'gateway-operator', name: 'admission', path: '', port: 443 },
-  ownUser: 'system:serviceaccount:gateway-operator:reconcile',
+  target: { type: 'service', namespace: NAMESPACE, name: 'admission', path: '', port: 443 },
+  ownUser: accountUser('reconcile'),
 };
 
 /** The two configurations, as plain objects. */

@@ -6,6 +6,7 @@ import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { writeKubeconfig } from '../infra/local/cluster/kubeconfig.ts';
 import { freePort } from '../infra/local/ports.ts';
 
 export interface Answer {
@@ -95,7 +96,7 @@ export async function startControlPlane({
     const ca = await certificate(file('certs/apiserver.crt'));
     const call = caller(url, token, ca);
     await ready(call);
-    writeFileSync(file('kubeconfig'), kubeconfig(url, token, ca), { mode: 0o600 });
+    writeKubeconfig(file('kubeconfig'), { url, ca, token });
     if (controllers.length > 0) {
       children.push(
         start('kube-controller-manager', [
@@ -175,18 +176,6 @@ async function ready(call: TestControlPlane['call']): Promise<void> {
     }
   }
   throw new Error('kube-apiserver was not ready within 60 s', { cause: last });
-}
-
-function kubeconfig(url: string, token: string, ca: string): string {
-  const cluster = { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') };
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'test',
-    clusters: [{ name: 'test', cluster }],
-    users: [{ name: 'admin', user: { token } }],
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'admin' } }],
-  });
 }
 
 /** The API server first; both are gone when this returns. */

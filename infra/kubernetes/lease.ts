@@ -1,5 +1,4 @@
 // Who listens now? The Lease names the latest process that does; the one before sees its name replaced, and ends.
-
 import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
@@ -35,7 +34,7 @@ const specOf = ({ spec }: KubeObject): LeaseSpec => (spec ?? {}) as LeaseSpec;
  * and some changes are looked at twice.
  */
 export async function takeLease(deps: LeaseDependencies): Promise<string | undefined> {
-  const { cluster, lease, log } = deps;
+  const { cluster, lease } = deps;
   try {
     for (let tries = 0; tries < MOST_TRIES; tries += 1) {
       const there = await cluster.get(LEASES, lease.namespace, lease.name);
@@ -47,21 +46,16 @@ export async function takeLease(deps: LeaseDependencies): Promise<string | undef
               spec: toLease(deps, (specOf(there).leaseTransitions ?? 0) + 1).spec,
             });
       if (written.ok) return written.object.metadata.resourceVersion;
-      if (!['exists', 'conflict', 'gone'].includes(written.refusal)) {
-        log.warn('the Lease cannot be taken: the run before this one listens until its time is over', {
-          lease,
-          why: written.message,
-        });
-        return undefined;
-      }
+      if (!['exists', 'conflict', 'gone'].includes(written.refusal)) return notTaken(deps, written.message);
     }
   } catch (error) {
-    log.warn('the Lease cannot be taken: the run before this one listens until its time is over', {
-      lease,
-      why: String(error),
-    });
+    return notTaken(deps, String(error));
   }
   return undefined;
+}
+
+function notTaken({ lease, log }: LeaseDependencies, why: string): undefined {
+  log.warn('the Lease cannot be taken: the run before this one listens until its time is over', { lease, why });
 }
 
 /** Resolves once the Lease, which was ours at that version, names somebody else, or when the signal aborts. */

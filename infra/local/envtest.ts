@@ -5,6 +5,7 @@ import { createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync }
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { writeKubeconfig } from './cluster/kubeconfig.ts';
 import { UsageError } from './options.ts';
 
 export interface ControlPlane {
@@ -55,7 +56,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const server = launch('kube-apiserver', apiServerArgs(options, file));
   const url = `https://127.0.0.1:${options.port}`;
   await ready(`${url}/readyz`, options.tls.ca, server, file('kube-apiserver.log'));
-  writeControllerKubeconfig(file('controllers.kubeconfig'), url, options);
+  writeKubeconfig(file('controllers.kubeconfig'), { url, ca: options.tls.ca, token: options.token });
   if (existsSync(join(assets, 'kube-controller-manager'))) launch('kube-controller-manager', controllerArgs(file));
   return { url, token: options.token, stop: () => end(children.reverse()) };
 }
@@ -116,19 +117,6 @@ function controllerArgs(file: (name: string) => string): ReadonlyArray<string> {
     `--service-account-private-key-file=${file('sa.key')}`,
     `--root-ca-file=${file('ca.crt')}`,
   ];
-}
-
-function writeControllerKubeconfig(path: string, url: string, options: ControlPlaneOptions): void {
-  const cluster = { server: url, 'certificate-authority-data': Buffer.from(options.tls.ca).toString('base64') };
-  const config = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    'current-context': 'local',
-    clusters: [{ name: 'local', cluster }],
-    users: [{ name: 'admin', user: { token: options.token } }],
-    contexts: [{ name: 'local', context: { cluster: 'local', user: 'admin' } }],
-  };
-  writeFileSync(path, JSON.stringify(config), { mode: 0o600 });
 }
 
 /** Asks /readyz until it says yes, for at most 45 s; an API server that ends says why in its log. */

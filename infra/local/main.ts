@@ -1,5 +1,6 @@
 // `npm start`: the whole gateway operator on this machine, in the foreground, until Ctrl-C.
 import { rmSync } from 'node:fs';
+import { sentence } from '../sentence.ts';
 import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
 import { withLastApplied } from './last-applied.ts';
 import { put, readDocuments, renderSample } from './manifests.ts';
@@ -90,10 +91,4 @@ try {
   }
   process.stderr.write(`The stack did not start: ${sentence(error)}\n`);
   process.exit(1);
-}
-
-/** The error and its causes, in one line. */
-function sentence(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${sentence(error.cause)}`;
 }

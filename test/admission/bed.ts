@@ -1,30 +1,23 @@
 // Where do tests apply manifests with the stock kubectl, with our admission function in the path?
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
-import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { kinds } from '#crds/kinds.ts';
+import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
-import { customResourceDefinitions, resourceOf } from '../../infra/local/manifests.ts';
+import { applyKinds, resourceOf } from '../../infra/local/manifests.ts';
 import { webhookConfigurations } from '../../infra/webhooks.ts';
 import { openAccounts } from '../accounts.ts';
 import { type ClusterName, startCluster } from '../clusters.ts';
+import { type Finished, run } from '../run.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
-
-export interface Said {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 export interface Bed {
   /** The stock kubectl against this cluster; `input` is its standard input. */
-  readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<Said>;
+  readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<Finished>;
   readonly cluster: Cluster;
   /** Address of its etcd, where it has one. */
   readonly etcd: string | undefined;
@@ -58,14 +51,14 @@ export async function openBed(
   const own = name === 'real' ? await asAdmission(started, folder) : { ...started.api, cluster, close: async () => {} };
   const served = await deploy({ ...own, folder, tls: certificates, more });
 
-  for (const definition of customResourceDefinitions()) await create(cluster, definition);
-  await Promise.all(kinds.map((kind) => untilServed(cluster, kind.plural)));
+  await applyKinds(cluster);
   const target = { type: 'url', base: served.base } as const;
   for (const webhook of webhookConfigurations({ target, caBundle: certificates.ca })) await create(cluster, webhook);
   for (const namespace of ['platform', 'team-a', 'team-b']) {
     await create(cluster, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   }
 
+  const cache = join(folder, 'cache');
   const stop = async () => {
     await served.stop();
     await own.close();
@@ -74,7 +67,8 @@ export async function openBed(
     rmSync(folder, { recursive: true, force: true });
   };
   return {
-    kubectl: (args, input) => run(started.kubeconfig, args, input),
+    kubectl: (args, input) =>
+      run('kubectl', ['--cache-dir', cache, ...args], { KUBECONFIG: started.kubeconfig }, input),
     cluster,
     etcd: started.etcd,
     reviewed: served.reviewed,
@@ -99,40 +93,4 @@ async function asAdmission({ kubeconfig, api }: Started, folder: string) {
 async function create(cluster: Cluster, object: KubeObject): Promise<void> {
   const written = await cluster.create(resourceOf(object.kind), object);
   if (!written.ok) throw new Error(`${object.kind} ${object.metadata.name}: ${written.message}`);
-}
-
-async function untilServed(cluster: Cluster, plural: string): Promise<void> {
-  const kind = kinds.find((one) => one.plural === plural) ?? RESOURCES.secrets;
-  for (const until = Date.now() + 30_000; ; ) {
-    const served = await cluster.list(kind, { limit: 1 }).then(
-      () => true,
-      () => false,
-    );
-    if (served) return;
-    if (Date.now() > until) throw new Error(`${plural} is not served`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-function run(kubeconfig: string, args: ReadonlyArray<string>, input = ''): Promise<Said> {
-  return new Promise((resolve, reject) => {
-    const child = spawn('kubectl', [
-      '--kubeconfig',
-      kubeconfig,
-      '--cache-dir',
-      join(kubeconfig, '..', 'cache'),
-      ...args,
-    ]);
-    let stdout = '';
-    let stderr = '';
-    child.stdout.on('data', (text) => {
-      stdout += text;
-    });
-    child.stderr.on('data', (text) => {
-      stderr += text;
-    });
-    child.on('error', reject);
-    child.on('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
-    child.stdin.end(input);
-  });
 }

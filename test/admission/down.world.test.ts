@@ -14,9 +14,10 @@ import { nodeDependencies } from '../../infra/node.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
 import { CLUSTERS } from '../clusters.ts';
 import { eventually } from '../eventually.ts';
+import type { Finished } from '../run.ts';
 import { silentLog } from '../silent-log.ts';
 import { describeUnless } from '../unless.ts';
-import { type Bed, openBed, type Said } from './bed.ts';
+import { type Bed, openBed } from './bed.ts';
 import { GOOD, objectOf } from './fixtures.ts';
 import { BASE } from './manifests.ts';
 import { sentencesOf } from './sentences.ts';
@@ -30,7 +31,7 @@ for (const { name, why } of CLUSTERS) {
     let bed: Bed;
     let up: () => Promise<void>;
 
-    const kubectl = (args: string, ...input: KubeObject[]): Promise<Said> =>
+    const kubectl = (args: string, ...input: KubeObject[]): Promise<Finished> =>
       bed.kubectl(args.split(' '), input.map((object) => JSON.stringify(object)).join('\n'));
     const key = (named: string) =>
       objectOf(

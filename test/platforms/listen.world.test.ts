@@ -1,6 +1,5 @@
 // Does a key work at once whenever it is applied, while one run of the CronJob hands over to the next? Real processes, a key a second.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -14,8 +13,8 @@ import { gatewayInstances, teams, virtualKeys } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { LEASES } from '../../infra/kubernetes/lease.ts';
-import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { applyKinds, put } from '../../infra/local/manifests.ts';
+import { openAccounts } from '../accounts.ts';
 import { quantile } from '../bench/hints/keys.ts';
 import { startControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
@@ -273,14 +272,10 @@ async function startEmbedded(): Promise<Ground> {
 async function startReal(): Promise<Ground> {
   const [plane, postgres] = await Promise.all([startControlPlane(), startPostgres()]);
   const database = await postgres.createDatabase();
-  const kubectl = (...args: string[]) => run('kubectl', args, { KUBECONFIG: plane.kubeconfig });
-  await kubectl('apply', '-f', 'infra/kubernetes/access.yaml');
-  const { stdout } = await kubectl('-n', 'gateway-operator', 'create', 'token', 'reconcile');
-  const file = join(temporaryFolder(), 'kubeconfig');
-  writeFileSync(file, toKubeconfig({ url: plane.url, ca: plane.ca, token: stdout.trim() }));
+  const { reconcile } = await openAccounts(plane.kubeconfig, temporaryFolder());
   const stop = async () => {
     await plane.stop();
     await postgres.stop();
   };
-  return { kubeconfig: plane.kubeconfig, asReconcile: file, hasRights: true, database, stop };
+  return { kubeconfig: plane.kubeconfig, asReconcile: reconcile, hasRights: true, database, stop };
 }

@@ -30,7 +30,7 @@ export interface Connections {
 export const MOST_CONNECTIONS = 32;
 
 /** Milliseconds after which an idle connection is asked whether it is still there. */
-export const PROBE_AFTER = 30_000;
+const PROBE_AFTER = 30_000;
 
 export async function openConnections(server: Server): Promise<Connections> {
   // Proxies are rare, and what speaks to them takes longer to load than everything else here.

@@ -85,11 +85,7 @@ export async function hintsOnWorkers(count: number): Promise<number[]> {
   }
 }
 
-export async function startProcesses({
-  folder,
-  kubeconfig,
-  certificates,
-}: Omit<Place, 'database'>): Promise<Functions> {
+async function startProcesses({ folder, kubeconfig, certificates }: Omit<Place, 'database'>): Promise<Functions> {
   const ours = DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output));
   await writeBundles(folder, ours);
   const tls = join(folder, 'tls');

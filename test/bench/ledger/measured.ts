@@ -31,7 +31,7 @@ export const NO_OUTBOX: Outbox = {
   close: async () => undefined,
 };
 
-export const ANCHOR = Math.floor(Date.now() / HOUR) * HOUR - 24 * HOUR;
+const ANCHOR = Math.floor(Date.now() / HOUR) * HOUR - 24 * HOUR;
 
 /** A million dollars a month. */
 export const makeScope = (kind: ScopePolicy['kind'], scopeId: string = randomUUID()): ScopePolicy => ({

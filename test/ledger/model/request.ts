@@ -143,7 +143,7 @@ export function ofRequest(state: State, of: number, go: Go): void {
 }
 
 /** Whoever corrects it books it too: the store may forget it before it tells. */
-export function tellEnd(unbooked: Entry[], of: number, cost: number, epoch: number): void {
+function tellEnd(unbooked: Entry[], of: number, cost: number, epoch: number): void {
   if (unbooked.some((entry) => entry.of === of && entry.kind === 'expired')) return;
   unbooked.push({ of, kind: 'expired', cost, epoch });
 }

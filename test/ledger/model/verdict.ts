@@ -43,7 +43,7 @@ export function isDoubled({ store, books, processes, requests }: State, scope: n
  * The same, and its process is gone for good: nobody settles it, its lease ends again under the new epoch, and the counter shows
  * both until the next sweep audits it. It is charged once.
  */
-export const isTwiceOfDead = ({ books, processes, requests }: State, scope: number): boolean =>
+const isTwiceOfDead = ({ books, processes, requests }: State, scope: number): boolean =>
   requests.some(({ moved }, of) => {
     const isDead = at(processes, REQUESTS[of]?.by ?? 0).dead;
     return moved && isDead && scopesOf(of).includes(scope) && at(books.entries, of).expired !== undefined;
@@ -77,7 +77,7 @@ export function isQuiet(state: State): boolean {
   );
 }
 
-export function judgeEnd(state: State): string | undefined {
+function judgeEnd(state: State): string | undefined {
   const { store, books, requests } = state;
   for (const [of, { stage, lost }] of requests.entries()) {
     const charged = Object.values(at(books.entries, of)).reduce((all, cost) => all + cost, 0);

@@ -61,7 +61,7 @@ export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>,
   };
 }
 
-export function splitApiVersion(apiVersion: string): [group: string, version: string] {
+function splitApiVersion(apiVersion: string): [group: string, version: string] {
   const [first = '', second] = apiVersion.split('/');
   return second === undefined ? ['', first] : [first, second];
 }

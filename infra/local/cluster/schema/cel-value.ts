@@ -70,7 +70,7 @@ const reserved: ReadonlySet<string> = new Set(
 );
 
 /** The name by which CEL reaches a declared member. */
-export function celName(name: string): string {
+function celName(name: string): string {
   if (reserved.has(name)) return `__${name}__`;
   return name
     .replaceAll('__', '__underscores__')

@@ -3,7 +3,7 @@ import type { Cause } from './cause.ts';
 import { goJson, number, quote } from './go-words.ts';
 
 /** A bad value as `field.Error` prints it. */
-export function badValue(value: unknown): string {
+function badValue(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (typeof value === 'string') return quote(value);
   if (typeof value === 'number') return number(value);

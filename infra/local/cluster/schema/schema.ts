@@ -61,8 +61,3 @@ export function memberSchema(schema: Schema | undefined, key: string): Schema | 
   if (schema.properties && Object.hasOwn(schema.properties, key)) return schema.properties[key];
   return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 }
-
-/** True when the schema lists members of its own, so that others are unknown. */
-export function listsMembers(schema: Schema): boolean {
-  return schema.properties !== undefined && schema.additionalProperties === undefined;
-}

@@ -1,7 +1,7 @@
 // What does the cluster say about itself?
 import type { JsonObject } from '../schema/json.ts';
 
-export const notForProduction =
+const notForProduction =
   'This is the embedded cluster of the gateway operator: an API server for trying and testing only. It runs no Pods, enforces no RBAC and has one token. Never use it in production.';
 
 /** `/version`. The number is the one whose `kubectl`, and the minors on either side, it is held to: those warn of no skew. */

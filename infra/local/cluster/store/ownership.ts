@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { tables } from './tables.ts';
 
 /** What people read when a second process starts on the same state. */
-export const heldByAnother =
+const heldByAnother =
   'another process already runs the embedded cluster on this database; stop it first, or give this one a database of its own';
 
 export type Ownership = {
