@@ -3,7 +3,7 @@ import type { Books } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { ScopeWindow } from '../ports/policy.ts';
+import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
 import type { Store, StoreCall } from '../ports/store.ts';
 import { differencesIn, readExactly } from './exact.ts';
 import { within } from './within.ts';
@@ -24,12 +24,15 @@ export interface Difference extends ScopeWindow {
 
 export interface Audit {
   readonly counters: number;
+  /** Those that nothing explains. */
   readonly differences: ReadonlyArray<Difference>;
 }
 
 const SILENCE: Millis = 2000;
 const PAGE = 500;
 const NOTHING = { settles: [], releases: [], renewals: [], loads: [], holds: [] } as const;
+
+const NOBODY: ReadonlySet<ScopeId> = new Set();
 
 /** Every counter that is loaded. Undefined: another process is at it. */
 export function auditAll(deps: AuditDependencies, epoch: number): Promise<Audit | undefined> {
@@ -58,7 +61,9 @@ export async function auditCounters(
     if (adjusts.length > 0) await adjust(deps, { ...NOTHING, epoch, adjusts });
     return adjusts.map(({ scopeId, window, by }) => ({ scopeId, window, by }));
   });
-  const differences = await within(deps.timer, SILENCE, 'PostgreSQL or the store', work);
+  const repaired = await within(deps.timer, SILENCE, 'PostgreSQL or the store', work);
+  const away = await elsewhere(deps, repaired);
+  const differences = repaired.filter(({ scopeId }) => !away.has(scopeId));
   for (const { scopeId, window, by } of differences) {
     deps.metrics.add('gateway_operator_ledger_audit_differences_total');
     deps.log.warn('a counter was not what its entries say, and was repaired', {
@@ -67,6 +72,19 @@ export async function auditCounters(
     });
   }
   return differences;
+}
+
+/**
+ * A key that spends in another instance makes its counters here differ, and nothing is wrong. They are kept right all the same: it may
+ * come back. Where nobody can say, what was repaired is told.
+ */
+async function elsewhere(
+  { books, instanceUid, timer }: AuditDependencies,
+  repaired: ReadonlyArray<Difference>,
+): Promise<ReadonlySet<ScopeId>> {
+  if (repaired.length === 0) return NOBODY;
+  const asked = books.elsewhere(instanceUid, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
+  return within(timer, SILENCE, 'PostgreSQL', asked).catch(() => NOBODY);
 }
 
 async function adjust({ store }: AuditDependencies, call: StoreCall): Promise<void> {

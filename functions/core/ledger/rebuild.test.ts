@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
+import { idAt } from '../ports/entry.fixture.ts';
 import type { Hold, HoldRefusal } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';
 import type { Result } from '../result.ts';
@@ -326,5 +327,21 @@ describe('an audit', () => {
     expect(await spent(one)).toMatchObject({ value: [{ spent: 25n }] });
     expect(scene.counted.get('gateway_operator_ledger_audit_differences_total')).toBe(1);
     expect(scene.log.lines.filter(({ message }) => message.includes('was repaired'))).toHaveLength(1);
+  });
+
+  test('keeps the counter of a key that spends in another instance now as it must be, and tells nobody', async () => {
+    const one = await start();
+    const { id, charges } = await take(one, 30n);
+    await one.settle({ id, amount: 30n, charges }, settlementOf(25n));
+    await scene.time.advance(500);
+    const [before] = scene.books.part.entries();
+    const [window] = charges;
+    if (before === undefined || window === undefined) throw new Error('nothing was booked');
+    scene.books.part.moved(window.scopeId, 'instance-2');
+    await scene.books.part.book('instance-2', [{ ...before, id: idAt(scene.time.clock.now()), cost: 40n }]);
+    await ended(one.tend());
+    expect(await spent(one)).toMatchObject({ value: [{ spent: 65n }] });
+    expect(scene.counted.get('gateway_operator_ledger_audit_differences_total')).toBeUndefined();
+    expect(scene.log.lines.filter(({ message }) => message.includes('was repaired'))).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { describeRecounts } from './books.recount.promises.ts';
-import { type BooksUnderTest, booksScene, openedBooks } from './books.scene.promises.ts';
+import { type BooksUnderTest, booksScene, INSTANCE, openedBooks } from './books.scene.promises.ts';
 import type { Books, Entry } from './books.ts';
 import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './entry.fixture.ts';
 import type { Nano } from './money.ts';
@@ -24,6 +24,29 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       await book(entryOf({ cost: 7n, charges: [scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3)] }));
       await book(entryOf({ cost: 5n, charges: [scopeWindow(3)] }));
       expect(await spent(scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3))).toEqual([7n, 7n, 12n]);
+    });
+
+    test('the scope of a key that moved to another instance is elsewhere, and so is its budget for a model; no other is', async () => {
+      const [uid, hash, model] = ['instance-2', 'a'.repeat(64), '00000000-0000-8000-8000-00000000000a'];
+      const { registry } = under;
+      await registry.openInstance({ uid, namespace: 'apps', name: 'other' });
+      const holder = (name: string) => ({ uid: `uid-of-${name}`, namespace: 'apps', name });
+      const own = await registry.claim(INSTANCE, 'key', 'own', holder('own'));
+      const outcome = await registry.claim(INSTANCE, 'key', 'billing', holder('billing'));
+      if (!own.won || !outcome.won) throw new Error('the only claims were lost');
+      const { scopeId, anchor } = outcome.claim;
+      const scopes = [scopeId, model, own.claim.scopeId, scopeWindow(7).scopeId];
+      await registry.addValue(scopeId, hash);
+      const policy = { scopeId, kind: 'key' as const, name: 'billing', blocked: false, models: [], anchor };
+      const modelScopes = [{ ...policy, kind: 'model' as const, scopeId: model, name: 'gpt' }];
+      const object = { namespace: 'apps', name: 'billing' };
+      const written = { ...policy, object, charges: [], modelScopes, retained: 'billing-key' };
+      await registry.writePolicies(INSTANCE, [{ policy: written }]);
+      expect(await books.elsewhere(INSTANCE, scopes)).toEqual(new Set());
+      expect(await registry.claim(uid, 'key', 'brought', holder('heir'), hash)).toMatchObject({ won: true });
+      expect(await books.elsewhere(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
+      expect(await books.elsewhere(uid, [scopeId])).toEqual(new Set());
+      expect(await books.elsewhere(INSTANCE, [])).toEqual(new Set());
     });
 
     test('sums answer in the order of the question, and a window without entries is zero', async () => {

@@ -1,6 +1,6 @@
 // What has been charged? PostgreSQL: append-only entries, and a sum per scope and window in the same transaction (LEDGER 2).
 import type { Millis, Nano } from './money.ts';
-import type { ScopeSpend, ScopeWindow } from './policy.ts';
+import type { ScopeId, ScopeSpend, ScopeWindow } from './policy.ts';
 
 export type EntryKind = 'settled' | 'expired' | 'correction';
 
@@ -63,6 +63,8 @@ export interface Books extends Reading {
    * together. When it idles for more than 1.5 s the lock is gone, so what it tells the store carries a deadline of 1 s.
    */
   exclusively<T>(instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T>;
+  /** Which of these scopes another instance has now: keys that were moved there, and their budgets for models where the key is asked for too. */
+  elsewhere(instanceUid: string, scopes: ReadonlyArray<ScopeId>): Promise<ReadonlySet<ScopeId>>;
   /** Runs `work` unless another process is at this errand for the instance already: then undefined. */
   alone<T>(instanceUid: string, errand: 'drain' | 'audit', work: () => Promise<T>): Promise<T | undefined>;
 }

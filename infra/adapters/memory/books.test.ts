@@ -8,5 +8,5 @@ describeBooks('memory', async () => {
   const clock = { now: () => 1_800_000_000_000 };
   const books = createMemoryBooks();
   const ids = createIds({ clock, random: randomBytes });
-  return { books, registry: createMemoryRegistry({ clock, ids, recount: books.recount }) };
+  return { books, registry: createMemoryRegistry({ clock, ids, ...books }) };
 });

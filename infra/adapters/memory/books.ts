@@ -10,6 +10,8 @@ export interface MemoryBooks extends Books {
   entries(): ReadonlyArray<Entry>;
   /** Makes this window's sum from the entries held inside it; entries of that time that come later count there too. */
   recount(scopeId: ScopeId, window: Window): void;
+  /** The scope is this instance's from now on. */
+  moved(scopeId: ScopeId, instanceUid: string): void;
 }
 
 /** `timer` takes the lock from whoever falls silent with it, as PostgreSQL does; without one nobody does. */
@@ -17,6 +19,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
   const entries = new Map<string, Entry>();
   const sums = new Map<string, Nano>();
   const recounted = new Map<ScopeId, Window>();
+  const moved = new Map<ScopeId, string>();
 
   const charge = (of: ScopeWindow, cost: Nano) => sums.set(keyOf(of), (sums.get(keyOf(of)) ?? 0n) + cost);
 
@@ -68,7 +71,11 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
       for (const entry of batch) if (!isRefused(entry)) enter(entry);
       return { rejected: refused.map(({ id }) => id) };
     },
+    async elsewhere(instanceUid, scopes) {
+      return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));
+    },
     entries: () => [...entries.values()],
+    moved: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
     recount(scopeId, window) {
       recounted.set(scopeId, window);
       const paid = [...entries.values()].filter(

@@ -21,6 +21,8 @@ interface Deps {
   readonly ids: Ids;
   /** Makes a window's sum from its entries, where there are books: `createMemoryBooks().recount`. */
   readonly recount?: (scopeId: ScopeId, window: Window) => void | Promise<void>;
+  /** Told of scopes that come from another instance, where there are books: `createMemoryBooks().moved`. */
+  readonly moved?: (scopeId: ScopeId, instanceUid: string) => void;
 }
 
 interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
@@ -45,7 +47,7 @@ interface Instance extends InstanceRow {
 
 export type MemoryRegistry = Registry & { policies(instanceUid: string): Policies };
 
-export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegistry {
+export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: Deps): MemoryRegistry {
   const instances = new Map<string, Instance>();
   const rows = new Map<ScopeId, Row>();
   const live = (instanceUid: string) =>
@@ -83,8 +85,11 @@ export function createMemoryRegistry({ clock, ids, recount }: Deps): MemoryRegis
       }
       if (found !== undefined) return { won: true, claim: toClaim(found) };
       const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
-      if (moved !== undefined)
+      if (moved !== undefined) {
+        const models = moved.policy !== undefined && 'modelScopes' in moved.policy ? moved.policy.modelScopes : [];
+        for (const { scopeId } of [moved, ...(models ?? [])]) tellMoved?.(scopeId, instanceUid);
         return { won: true, claim: toClaim(Object.assign(moved, { instanceUid, alias, holder })) };
+      }
       const scopeId = ids.next();
       const row = {
         scopeId,

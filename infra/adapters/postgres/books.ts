@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { Booked, Books, Entry, EntryKind, Marks, Reading } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
+import type { ScopeId, ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { book } from './book.ts';
 import { BACKGROUND_LIMIT, ERRAND_LIMIT, GATEWAY_LIMIT } from './limits.ts';
 import type { Months } from './months.ts';
@@ -108,6 +108,11 @@ export function createBooks({ session, months, log }: Deps): Books {
       if ('failure' in outcome) throw outcome.failure;
       return outcome.value;
     },
+    elsewhere: async (instanceUid, scopes) => {
+      const ask = (portion: ReadonlyArray<ScopeId>) =>
+        session.run(BACKGROUND_LIMIT, (query) => query<{ scope: ScopeId }>(ELSEWHERE, [instanceUid, portion]));
+      return new Set((await each(inPortions(scopes, QUESTION), ask)).map(({ scope }) => scope));
+    },
     alone: (instanceUid, errand, work) =>
       session.transaction(ERRAND_LIMIT, async (query) => {
         const [row] = await query<{ mine: boolean }>(ALONE, [`${instanceUid} ${errand}`]);
@@ -125,6 +130,12 @@ async function outcomeOf<T>(work: Promise<T>): Promise<{ readonly value: T } | {
     return { failure };
   }
 }
+
+/** Budgets for models have no rows (decision 0014): they stand in the policy of their key. */
+const ELSEWHERE = `
+select scope::text from gateway_operator.claim c cross join lateral unnest(array[c.scope_id] ||
+  array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'modelScopes', '[]')) as model)) as scope
+where c.scope_id = any($2::uuid[]) and c.instance_uid <> $1`;
 
 /** What a lock is worth to whoever holds it and falls silent. */
 const IDLE: Millis = 1500;

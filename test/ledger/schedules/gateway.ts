@@ -64,6 +64,7 @@ function booksOf({ stage, database, errands }: Shared, by: Process): Books {
   const reading = through(stage, by, 'database', { sums: books.sums, bookedOf: books.bookedOf });
   return {
     ...reading,
+    elsewhere: books.elsewhere,
     book: (uid, entries, marks) =>
       stage.through(by, 'database', `book ${entries.map(({ kind, model }) => `${kind} ${model}`)}`, () =>
         books.book(uid, entries, marks),

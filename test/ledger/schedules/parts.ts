@@ -89,6 +89,7 @@ export function createSharedDatabase(now: () => Millis, timer: Timer, onOpen: (e
       bookedOf: (ids) => books.bookedOf(ids),
       exclusively: (uid, work) => books.exclusively(uid, work),
       alone: (uid, errand, work) => books.alone(uid, errand, work),
+      elsewhere: (uid, scopes) => books.elsewhere(uid, scopes),
       async book(uid, entries, told) {
         const booked = await books.book(uid, entries);
         for (const [process, calls] of told?.calls ?? []) {
