@@ -17,7 +17,7 @@ export interface Chat {
   /** How many answers it asks for. */
   readonly n: number;
   /** The limits it set, by the names it used; the larger one counts. */
-  readonly limits: ReadonlyMap<LimitName, number>;
+  readonly limits: Readonly<Record<LimitName, number | undefined>>;
   readonly input: Measure;
   /** It asks its provider for a service that may cost more than the listed price. */
   readonly dearer: boolean;
@@ -70,7 +70,10 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
     streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isRecord(options) && options.include_usage === true,
     n: isCount(n, 1) ? n : 1,
-    limits: limitsOf(body),
+    limits: {
+      max_completion_tokens: limitOf(body.max_completion_tokens),
+      max_tokens: limitOf(body.max_tokens),
+    },
     input: measure(bytes.length, messages, body.tools),
     dearer: !absent(body.service_tier) && !LISTED_TIERS.has(body.service_tier),
     lookalikes: lookalikesIn(object),
@@ -88,18 +91,13 @@ function parseObject(bytes: Uint8Array): Readonly<Record<string, unknown>> | und
   }
 }
 
-function limitsOf(body: Readonly<Record<string, unknown>>): ReadonlyMap<LimitName, number> {
-  const limits = new Map<LimitName, number>();
-  for (const name of LIMIT_NAMES) {
-    const value = body[name];
-    if (isCount(value, 1)) limits.set(name, value);
-  }
-  return limits;
+function limitOf(value: unknown): number | undefined {
+  return isCount(value, 1) ? value : undefined;
 }
 
 function lookalikesIn({ members }: ObjectText): ReadonlySet<string> {
-  const found = members.filter(({ name }) => isLookalike(name));
-  return found.length === 0 ? NO_NAMES : new Set(found.map(({ name }) => name));
+  if (!members.some(({ name }) => isLookalike(name))) return NO_NAMES;
+  return new Set(members.flatMap(({ name }) => (isLookalike(name) ? [name] : [])));
 }
 
 const NO_NAMES: ReadonlySet<string> = new Set();

@@ -24,83 +24,104 @@ export interface Deadline {
 
 /** `client`: its signal where it matters that it has left. */
 export function openDeadline(timer: Timer, total: Millis, client: AbortSignal | undefined): Deadline {
-  let ended: Ending | undefined;
-  let running = createStop();
-  let listener: (why: Ending) => void = () => running.stop();
-  let wake: () => void = NOTHING;
-  let attempts = 0;
-  const cancelTotal = timer(total, () => end('timeout'));
-  const onLeave = client === undefined ? NOTHING : () => end('left');
-  client?.addEventListener('abort', onLeave, { once: true });
-  if (client?.aborted === true) end('left');
-
-  function end(why: Ending): void {
-    if (ended !== undefined) return;
-    ended = why;
-    close();
-    wake();
-    listener(why);
-  }
-
-  function close(): void {
-    cancelTotal();
-    client?.removeEventListener('abort', onLeave);
-  }
-
-  return {
-    get signal() {
-      return running.signal;
-    },
-    get ended() {
-      return ended;
-    },
-    onEnd: (told) => {
-      listener = told;
-      if (ended !== undefined) listener(ended);
-    },
-    abort: () => running.stop(),
-    limitAttempt: (millis) => {
-      // The first attempt takes what is there.
-      if (ended === undefined && attempts > 0) running = createStop();
-      attempts += 1;
-      const attempt = running;
-      return millis === undefined ? NOTHING : timer(millis, () => attempt.stop());
-    },
-    sleep: (millis) =>
-      new Promise((resolve) => {
-        const cancel = timer(millis, resolve);
-        wake = () => {
-          cancel();
-          resolve();
-        };
-      }),
-    close,
-  };
+  return new Running(timer, total, client);
 }
 
 const NOTHING = (): void => {};
 
-interface Stop {
-  readonly signal: StopSignal;
-  stop(): void;
+/** A class, because one is made for each request: methods are shared. */
+class Running implements Deadline {
+  readonly #timer: Timer;
+  readonly #client: AbortSignal | undefined;
+  readonly #cancelTotal: () => void;
+  #ended: Ending | undefined;
+  #attempt: Stop | undefined;
+  #attempts = 0;
+  #listener: ((why: Ending) => void) | undefined;
+  #wake: () => void = NOTHING;
+  readonly #onLeave: () => void;
+
+  constructor(timer: Timer, total: Millis, client: AbortSignal | undefined) {
+    this.#timer = timer;
+    this.#client = client;
+    this.#cancelTotal = timer(total, () => this.#end('timeout'));
+    this.#onLeave = client === undefined ? NOTHING : () => this.#end('left');
+    client?.addEventListener('abort', this.#onLeave, { once: true });
+    if (client?.aborted === true) this.#end('left');
+  }
+
+  get signal(): StopSignal {
+    return this.#running();
+  }
+
+  get ended(): Ending | undefined {
+    return this.#ended;
+  }
+
+  onEnd(listener: (why: Ending) => void): void {
+    this.#listener = listener;
+    if (this.#ended !== undefined) listener(this.#ended);
+  }
+
+  abort(): void {
+    this.#running().stop();
+  }
+
+  limitAttempt(millis: Millis | undefined): () => void {
+    // The first attempt takes what is there.
+    if (this.#ended === undefined && this.#attempts > 0) this.#attempt = new Stop();
+    this.#attempts += 1;
+    if (millis === undefined) return NOTHING;
+    const attempt = this.#running();
+    return this.#timer(millis, () => attempt.stop());
+  }
+
+  sleep(millis: Millis): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#timer(millis, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  close(): void {
+    this.#cancelTotal();
+    this.#client?.removeEventListener('abort', this.#onLeave);
+  }
+
+  #end(why: Ending): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = why;
+    this.close();
+    this.#wake();
+    if (this.#listener === undefined) this.abort();
+    else this.#listener(why);
+  }
+
+  #running(): Stop {
+    this.#attempt ??= new Stop();
+    return this.#attempt;
+  }
 }
 
 /** As much of an `AbortController` as an attempt needs: a real one costs two microseconds with its listener, and every request has one. */
-function createStop(): Stop {
-  let listeners: ReadonlyArray<() => void> = [];
-  const signal = {
-    aborted: false,
-    addEventListener: (_: 'abort', listener: () => void) => {
-      listeners = [...listeners, listener];
-    },
-    removeEventListener: (_: 'abort', listener: () => void) => {
-      listeners = listeners.filter((other) => other !== listener);
-    },
-  };
-  const stop = () => {
-    if (signal.aborted) return;
-    signal.aborted = true;
-    for (const listener of listeners) listener();
-  };
-  return { signal, stop };
+class Stop implements StopSignal {
+  aborted = false;
+  #listeners: ReadonlyArray<() => void> = [];
+
+  addEventListener(_: 'abort', listener: () => void): void {
+    this.#listeners = [...this.#listeners, listener];
+  }
+
+  removeEventListener(_: 'abort', listener: () => void): void {
+    this.#listeners = this.#listeners.filter((other) => other !== listener);
+  }
+
+  stop(): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    for (const listener of this.#listeners) listener();
+  }
 }

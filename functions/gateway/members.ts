@@ -18,13 +18,15 @@ export interface ObjectText {
 }
 
 export interface Changes {
-  /** Name → its new value in JSON. A name that was not there is added at the end. */
-  readonly set?: ReadonlyMap<string, string>;
+  /** Names with their new values in JSON. A name that was not there is added at the end. */
+  readonly set?: ReadonlyArray<NewValue>;
   /** Taken out, every occurrence. */
   readonly drop?: ReadonlySet<string>;
   /** Of these only the last occurrence stays: the one that JSON.parse takes. */
   readonly once?: ReadonlySet<string>;
 }
+
+export type NewValue = readonly [name: string, json: string];
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -36,9 +38,6 @@ const COMMA = 0x2c;
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
-const COMMA_TEXT = encoder.encode(',');
-const NOTHING = new Uint8Array(0);
-const NO_TEXTS: ReadonlyMap<string, string> = new Map();
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 /** The members of the object that begins at the first byte behind `from` that is no blank. The bytes must be valid JSON: parse them first. */
@@ -59,58 +58,69 @@ export function membersOf(bytes: Uint8Array, from = 0): ObjectText {
 
 /** The text with these changes, everything else byte for byte. A name that is set stands once afterwards. */
 export function splice(bytes: Uint8Array, object: ObjectText, changes: Changes): Uint8Array {
-  const { set = NO_TEXTS, drop = NO_NAMES, once = NO_NAMES } = changes;
-  /** Of those that may stand only once. */
-  const last = new Map<string, Member>();
-  for (const member of object.members) {
-    if (set.has(member.name) || once.has(member.name)) last.set(member.name, member);
+  const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
+  const { members } = object;
+  const valueOf = (name: string) => set.find((one) => one[0] === name)?.[1];
+  const isKept = ({ name }: Member, at: number) =>
+    !drop.has(name) && !((once.has(name) || valueOf(name) !== undefined) && standsBehind(members, name, at));
+  const kept = members.every(isKept) ? members : members.filter(isKept);
+  const out = createWriter(bytes, set);
+  if (kept === members) {
+    // Every byte between the values stays.
+    for (const { name, valueStart, end } of kept) {
+      const value = valueOf(name);
+      if (value !== undefined) out.copyTo(valueStart).put(value).skipTo(end);
+    }
+    out.copyTo(kept.at(-1)?.end ?? object.open + 1);
+  } else {
+    out.copyTo(object.open + 1);
+    kept.forEach(({ name, start, valueStart, end }, index) => {
+      const value = valueOf(name);
+      if (index > 0) out.put(',');
+      out.skipTo(start).copyTo(value === undefined ? end : valueStart);
+      if (value !== undefined) out.put(value);
+    });
+    out.skipTo(object.close);
   }
-  const kept = object.members.filter(
-    (member) => !drop.has(member.name) && (last.get(member.name) ?? member) === member,
-  );
-  const added: string[] = [];
+  let separator = kept.length > 0 ? ',' : '';
   for (const [name, value] of set) {
-    if (!last.has(name) || drop.has(name)) added.push(`${JSON.stringify(name)}:${value}`);
+    if (!drop.has(name) && members.some((member) => member.name === name)) continue;
+    out.put(`${separator}${JSON.stringify(name)}:${value}`);
+    separator = ',';
   }
-  const addition = added.length === 0 ? NOTHING : encoder.encode(added.join(','));
-  const comma = added.length > 0 && kept.length > 0 ? COMMA_TEXT : NOTHING;
-  const tail = kept.at(-1)?.end ?? object.open + 1;
-  return kept.length === object.members.length
-    ? concat([...inPlace(bytes, kept, set, tail), comma, addition, bytes.subarray(tail)])
-    : concat([...rewritten(bytes, object, kept, set), comma, addition, bytes.subarray(object.close)]);
+  return out.copyTo(bytes.length).written();
 }
 
-/** Nothing is taken out: every byte between the values stays. */
-function inPlace(
-  bytes: Uint8Array,
-  kept: ReadonlyArray<Member>,
-  set: ReadonlyMap<string, string>,
-  tail: number,
-): Uint8Array[] {
-  const pieces: Uint8Array[] = [];
+/** Which is asked of few names: those repeated without end are found where they stand next. */
+function standsBehind(members: ReadonlyArray<Member>, name: string, at: number): boolean {
+  for (let next = at + 1; next < members.length; next += 1) if (members[next]?.name === name) return true;
+  return false;
+}
+
+/** Copies a text piece by piece into one buffer, with new words in between. */
+function createWriter(bytes: Uint8Array, words: ReadonlyArray<NewValue>) {
+  // A UTF-16 unit takes at most three bytes, and JSON may write a name's as six characters; then quotes, a colon, commas.
+  const added = words.reduce((sum, [name, value]) => sum + name.length * 6 + value.length * 3 + 4, 0);
+  const out = new Uint8Array(bytes.length + added);
   let from = 0;
-  for (const member of kept) {
-    const value = set.get(member.name);
-    if (value === undefined) continue;
-    pieces.push(bytes.subarray(from, member.valueStart), encoder.encode(value));
-    from = member.end;
-  }
-  return [...pieces, bytes.subarray(from, tail)];
-}
-
-function rewritten(
-  bytes: Uint8Array,
-  object: ObjectText,
-  kept: ReadonlyArray<Member>,
-  set: ReadonlyMap<string, string>,
-): Uint8Array[] {
-  const members = kept.flatMap((member, index) => {
-    const value = set.get(member.name);
-    const comma = index > 0 ? [COMMA_TEXT] : [];
-    if (value === undefined) return [...comma, bytes.subarray(member.start, member.end)];
-    return [...comma, bytes.subarray(member.start, member.valueStart), encoder.encode(value)];
-  });
-  return [bytes.subarray(0, object.open + 1), ...members];
+  let at = 0;
+  const writer = {
+    copyTo: (end: number) => {
+      out.set(bytes.subarray(from, end), at);
+      at += end - from;
+      return writer.skipTo(end);
+    },
+    skipTo: (place: number) => {
+      from = place;
+      return writer;
+    },
+    put: (text: string) => {
+      at += encoder.encodeInto(text, out.subarray(at)).written;
+      return writer;
+    },
+    written: () => out.subarray(0, at),
+  };
+  return writer;
 }
 
 export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
@@ -128,16 +138,31 @@ export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
 /** Names of ours are shorter; putting a long one together byte by byte is the slower way. */
 const LONGEST_PLAIN = 64;
 
+/** Names that were read before, by a number that their bytes make: nearly all of a request's are the same few. */
+const known = new Map<number, string>();
+const MOST_KNOWN = 1000;
+
 function nameOf(bytes: Uint8Array, start: number, end: number): string {
   if (end - start > LONGEST_PLAIN) return readName(bytes, start, end);
-  let plain = '';
+  let number = 0;
   for (let at = start + 1; at < end - 1; at += 1) {
     const byte = bytes[at] ?? 0;
     // Anything but plain ASCII is read as JSON has it, which takes ten times as long.
     if (byte > 0x7e || byte === BACKSLASH) return readName(bytes, start, end);
-    plain += String.fromCharCode(byte);
+    number = (Math.imul(number, 31) + byte) | 0;
   }
-  return plain;
+  const before = known.get(number);
+  if (before !== undefined && isWritten(before, bytes, start + 1, end - 1)) return before;
+  const name = readName(bytes, start, end);
+  if (known.size < MOST_KNOWN) known.set(number, name);
+  return name;
+}
+
+/** Whether this plain name is what the bytes say. */
+function isWritten(name: string, bytes: Uint8Array, start: number, end: number): boolean {
+  if (name.length !== end - start) return false;
+  for (let at = 0; at < name.length; at += 1) if (name.charCodeAt(at) !== bytes[start + at]) return false;
+  return true;
 }
 
 function readName(bytes: Uint8Array, start: number, end: number): string {

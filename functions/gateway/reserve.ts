@@ -136,10 +136,9 @@ function shareOf(window: number | undefined): number {
   return window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
 }
 
-function clientLimit(chat: Chat): number | undefined {
-  let most: number | undefined;
-  for (const limit of chat.limits.values()) most = Math.max(most ?? 0, limit);
-  return most;
+function clientLimit({ limits }: Chat): number | undefined {
+  const { max_completion_tokens: one, max_tokens: other } = limits;
+  return one === undefined || other === undefined ? (one ?? other) : Math.max(one, other);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, isLookalike, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
-import { membersOf, splice } from '../members.ts';
+import { membersOf, type NewValue, splice } from '../members.ts';
 import type { Target } from '../route.ts';
 import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
 import { member, parseJson } from './json.ts';
@@ -16,11 +16,11 @@ const decoder = new TextDecoder();
 export const openai: Dialect = { toRequest, readReply, readError, createReader };
 
 function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
-  const set = new Map([['model', JSON.stringify(target.entry.model)]]);
+  const set: NewValue[] = [['model', JSON.stringify(target.entry.model)]];
   const { streamOptions: knowsOptions } = target.provider;
-  if (chat.stream && knowsOptions) set.set('stream_options', streamOptions(chat));
+  if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
   const drop = knowsOptions ? chat.lookalikes : new Set([...chat.lookalikes, 'stream_options']);
-  for (const [name, value] of limits(chat, target)) set.set(name, String(value));
+  addLimits(set, chat, target);
   return ok({
     url: urlOf(target),
     headers: headersOf(chat, target),
@@ -37,18 +37,20 @@ function streamOptions(chat: Chat): string {
   const options = chat.bytes.subarray(sent.valueStart, sent.end);
   const object = membersOf(options);
   const drop = new Set(object.members.map(({ name }) => name).filter((name) => isLookalike(name, FORCED)));
-  return decoder.decode(splice(options, object, { set: new Map([['include_usage', 'true']]), drop }));
+  return decoder.decode(splice(options, object, { set: [['include_usage', 'true']], drop }));
 }
 
 /** A limit of ours lowers the fields that the client used, else sets the one that the provider knows. */
-function limits({ limits }: Chat, { limit, provider }: Target): ReadonlyArray<readonly [string, number]> {
+function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Target): void {
   const { send } = limit;
-  if (send === undefined) return [];
-  if (limits.size === 0) return [[provider.outputLimit, send]];
-  return LIMIT_NAMES.flatMap((name) => {
-    const value = limits.get(name);
-    return value !== undefined && value > send ? [[name, send] as const] : [];
-  });
+  if (send === undefined) return;
+  let isNamed = false;
+  for (const name of LIMIT_NAMES) {
+    const value = limits[name];
+    isNamed ||= value !== undefined;
+    if (value !== undefined && value > send) set.push([name, `${send}`]);
+  }
+  if (!isNamed) set.push([provider.outputLimit, `${send}`]);
 }
 
 function urlOf({ base, credentials }: Target): string {
