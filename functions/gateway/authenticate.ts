@@ -12,21 +12,25 @@ export interface Caller extends KeyRecord {
   readonly [made]: true;
 }
 
-export type Authenticate = (request: Request) => Promise<Result<Caller, Failure>>;
+/** At once where the key is known. */
+export type Authenticate = (request: Request) => Result<Caller, Failure> | Promise<Result<Caller, Failure>>;
 
 /** Longer than any key: what is longer is not worth a hash. */
 const LONGEST_KEY = 1024;
 
 export function createAuthenticate(deps: Pick<GatewayDeps, 'hash' | 'clock'>, findPolicy: FindPolicy): Authenticate {
-  return async function authenticate(request) {
+  return function authenticate(request) {
     const key = bearerOf(request.headers.get('authorization'));
     if (key === undefined) return err({ code: 'invalid_api_key' });
-    const known = findPolicy(deps.hash(key));
-    const found = known instanceof Promise ? await known : known;
+    const found = findPolicy(deps.hash(key));
+    return found instanceof Promise ? found.then(toCaller) : toCaller(found);
+  };
+
+  function toCaller(found: Awaited<ReturnType<FindPolicy>>): Result<Caller, Failure> {
     if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
     if (found.value === undefined) return err({ code: 'invalid_api_key' });
     return judge(found.value, deps.clock.now());
-  };
+  }
 }
 
 /** The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1). */
