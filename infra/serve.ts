@@ -1,8 +1,9 @@
 // How does a fetch handler become an HTTP server in Node, and how does it stop without cutting anybody off?
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
-import type { OpenReply } from '#core/ports/reply.ts';
+import type { Connection } from '#core/ports/connection.ts';
+import { directBody } from './direct-body.ts';
 import { directReply } from './direct-reply.ts';
 import { cutStalled } from './stalled.ts';
 
@@ -15,9 +16,6 @@ export interface ServeOptions {
   /** Milliseconds that a client may take nothing of its reply. */
   readonly stalled?: number | undefined;
 }
-
-/** What a handler may use of a request's connection. A type, not an interface: frameworks take it as a record of anything. */
-export type Connection = { readonly openReply: OpenReply };
 
 /** PEM texts. */
 export interface Tls {
@@ -43,9 +41,9 @@ export async function serve({ fetch, port, host, tls, stalled }: ServeOptions): 
   // Behind an ingress nobody speaks TLS here: a cold start does without it.
   const https = tls === undefined ? undefined : await import('node:https');
   const server = createAdaptorServer({
-    fetch: (request, { outgoing }) =>
-      // HTTP/2 is the third thing that it can be, and is not spoken here.
-      fetch(request, { openReply: directReply(outgoing as ServerResponse) }),
+    fetch: (request, { incoming, outgoing }) =>
+      // HTTP/2 is the third thing that they can be, and is not spoken here.
+      fetch(request, lend(incoming as IncomingMessage, outgoing as ServerResponse)),
     ...(https === undefined || tls === undefined
       ? { createServer }
       : { createServer: https.createServer, serverOptions: tls }),
@@ -67,6 +65,14 @@ export async function serve({ fetch, port, host, tls, stalled }: ServeOptions): 
       closing ??= close(server, sockets, graceMs);
       return closing;
     },
+  };
+}
+
+function lend(incoming: IncomingMessage, outgoing: ServerResponse): Connection {
+  return {
+    openReply: directReply(outgoing),
+    readBody: directBody(incoming),
+    hasLeft: () => outgoing.destroyed,
   };
 }
 

@@ -23,8 +23,9 @@ export function costOf(usage: Usage, price: Price): Nano {
 /** The most that such a prompt and so many tokens of output can cost: the dearest rates of every tier the prompt may reach. */
 export function mostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
   let most = 0n;
-  for (const { input, rates } of reachable(prompt, price)) {
-    most = larger(most, input + rates.request + output * dearestOf(rates).output);
+  for (const tier of reachable(prompt, price)) {
+    const { rates } = tier;
+    most = larger(most, inputMost(prompt, price, tier) + rates.request + output * dearestOf(rates).output);
   }
   return roundUp(most);
 }
@@ -32,10 +33,11 @@ export function mostOf(prompt: PromptBound, output: bigint, price: Price): Nano 
 /** How many output tokens `amount` pays for after the prompt at its dearest; undefined when output is free. */
 export function outputWithin(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
   let least: bigint | undefined;
-  for (const { input, rates } of reachable(prompt, price)) {
+  for (const tier of reachable(prompt, price)) {
+    const { rates } = tier;
     const dearest = dearestOf(rates).output;
     if (dearest === 0n) continue;
-    const left = amount * PER_NANO - input - rates.request;
+    const left = amount * PER_NANO - inputMost(prompt, price, tier) - rates.request;
     const within = left <= 0n ? 0n : left / dearest;
     if (least === undefined || within < least) least = within;
   }
@@ -89,14 +91,16 @@ function tierOf({ tiers }: Price, input: bigint): Tier {
   return tiers.findLast(({ above }) => input > above) ?? tiers[0];
 }
 
-/** Every tier that the prompt may be in, with the most that it can cost there. */
-function reachable({ most, textOnly }: PromptBound, { tiers }: Price): ReadonlyArray<{ input: bigint; rates: Rates }> {
-  const reached = tiers.length === 1 ? tiers : tiers.filter(({ above }, index) => index === 0 || most > above);
-  return reached.map(({ rates }, index) => {
-    const end = reached[index + 1]?.above ?? most;
-    const { text, input } = dearestOf(rates);
-    return { input: (end < most ? end : most) * (textOnly ? text : input), rates };
-  });
+/** Every tier that the prompt may be in. */
+function reachable({ most }: PromptBound, { tiers }: Price): ReadonlyArray<Tier> {
+  return tiers.length === 1 ? tiers : tiers.filter(({ above }, index) => index === 0 || most > above);
+}
+
+/** The most that the prompt can cost in this tier. */
+function inputMost({ most, textOnly }: PromptBound, { tiers }: Price, tier: Tier): bigint {
+  const end = tiers.length === 1 ? undefined : tiers[tiers.indexOf(tier) + 1]?.above;
+  const { text, input } = dearestOf(tier.rates);
+  return (end !== undefined && end < most ? end : most) * (textOnly ? text : input);
 }
 
 interface Dearest {

@@ -2,8 +2,8 @@
 
 import { type Context, Hono } from 'hono';
 import type { Failure } from '#core/failure.ts';
+import type { Connection } from '#core/ports/connection.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { OpenReply } from '#core/ports/reply.ts';
 import type { Result } from '#core/result.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
 import type { Background, GatewayDeps, Visit } from './deps.ts';
@@ -73,8 +73,8 @@ function createKeep() {
   const stays: Background = (work) => void work.catch(() => {});
   return function keep(c: Context, run: (visit: Visit) => Promise<Response>): Promise<Response> {
     const background = resident ? stays : backgroundOf(c);
-    const answer = run({ background, openReply: openReplyOf(c) });
-    background(answer);
+    const answer = run({ background, ...connectionOf(c) });
+    if (background !== stays) background(answer);
     return answer;
   };
 
@@ -89,8 +89,7 @@ function createKeep() {
   }
 }
 
-/** Given by a platform whose connections can be written to without a web stream in between. */
-function openReplyOf(c: Context): OpenReply | undefined {
-  const openReply: unknown = c.env?.openReply;
-  return typeof openReply === 'function' ? (openReply as OpenReply) : undefined;
+/** Lent by a platform that has connections. */
+function connectionOf(c: Context): Connection | undefined {
+  return typeof c.env?.openReply === 'function' ? c.env : undefined;
 }

@@ -1,9 +1,9 @@
 // What does the gateway need of the world? Everything arrives from the platform; nothing is global.
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Connection } from '#core/ports/connection.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
-import type { OpenReply } from '#core/ports/reply.ts';
 import type { Credentials, Snapshots, Upstream } from '#core/ports/serving.ts';
 import type { Tracer } from '#core/ports/tracer.ts';
 
@@ -27,9 +27,7 @@ export interface GatewayDeps {
 /** Keeps work alive that outlasts its response: `waitUntil` on Workers, nothing to do in a process that stays. */
 export type Background = (work: Promise<unknown>) => void;
 
-/** What the platform gives along with one request. */
-export interface Visit {
+/** What the platform gives along with one request: its connection too where it has one to lend. */
+export interface Visit extends Partial<Connection> {
   readonly background: Background;
-  /** Absent: streams are answered as web streams. */
-  readonly openReply?: OpenReply | undefined;
 }

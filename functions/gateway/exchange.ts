@@ -68,7 +68,7 @@ async function readRefusal({ target, response }: Accepted): Promise<Result<Excha
 
 async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
   const { reservation, target, response, deadline } = accepted;
-  const bytes = await readAll(response.body, LARGEST_REPLY);
+  const bytes = await readAll(response.body[Symbol.asyncIterator](), LARGEST_REPLY);
   const reply = target.dialect.readReply(bytes, accepted.created);
   if (reply === undefined) return err(unreadable(response, target.dialect.readError(bytes)));
   deadline.close();
@@ -122,13 +122,15 @@ function isStream(response: UpstreamResponse, asked: boolean): boolean {
   return type.startsWith('text/event-stream') || (asked && !type.startsWith('application/json'));
 }
 
-async function readAll(body: AsyncIterable<Uint8Array>, most: number): Promise<Uint8Array> {
+async function readAll(body: AsyncIterator<Uint8Array>, most: number): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const piece of body) {
-    length += piece.length;
-    if (length > most) throw new UpstreamBroke('broken', `the reply is larger than ${most} bytes`);
-    pieces.push(piece);
+  for (let next = await body.next(); !next.done; next = await body.next()) {
+    length += next.value.length;
+    pieces.push(next.value);
+    if (length <= most) continue;
+    await body.return?.();
+    throw new UpstreamBroke('broken', `the reply is larger than ${most} bytes`);
   }
   return concat(pieces);
 }

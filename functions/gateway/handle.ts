@@ -37,13 +37,14 @@ export function createHandle(
   return async function handle(request, visit) {
     const line = openLine(namesOf(request, deps.ids), 'chat', request);
     const arrived = deps.clock.now();
-    const caller = await authenticate(request);
+    const known = authenticate(request);
+    const caller = known instanceof Promise ? await known : known;
     // The body is the client's time, this is the database's.
     const waited = deps.clock.now() - arrived;
     if (!caller.ok) return refuse(caller.failure, line);
     line.caller(caller.value);
 
-    const body = await readBody(request);
+    const body = await readBody(request, visit);
     if (!body.ok) return refuse(body.failure, line);
     const chat = toChat(body.value);
     if (!chat.ok) return refuse(chat.failure, line);
@@ -62,7 +63,8 @@ export function createHandle(
     const targets = route(reservation.value, line);
     if (!targets.ok) return refuse(await settle.release(reservation.value, targets.failure), line, rates);
 
-    const exchange = await callUpstream(targets.value, request, line);
+    const { hasLeft = () => request.signal.aborted } = visit;
+    const exchange = await callUpstream(targets.value, { request, hasLeft }, line);
     if (!exchange.ok) return refuse(await settle.withdraw(reservation.value, exchange.failure, line), line, rates);
 
     const answer = await settle.answer(exchange.value, line, visit);

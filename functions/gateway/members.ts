@@ -60,22 +60,22 @@ export function membersOf(bytes: Uint8Array, from = 0): ObjectText {
 export function splice(bytes: Uint8Array, object: ObjectText, changes: Changes): Uint8Array {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
   const { members } = object;
-  const valueOf = (name: string) => set.find((one) => one[0] === name)?.[1];
+  const newValue = (name: string) => set.find((one) => one[0] === name)?.[1];
   const isKept = ({ name }: Member, at: number) =>
-    !drop.has(name) && !((once.has(name) || valueOf(name) !== undefined) && standsBehind(members, name, at));
+    !drop.has(name) && !((once.has(name) || newValue(name) !== undefined) && standsBehind(members, name, at));
   const kept = members.every(isKept) ? members : members.filter(isKept);
   const out = createWriter(bytes, set);
   if (kept === members) {
     // Every byte between the values stays.
     for (const { name, valueStart, end } of kept) {
-      const value = valueOf(name);
+      const value = newValue(name);
       if (value !== undefined) out.copyTo(valueStart).put(value).skipTo(end);
     }
     out.copyTo(kept.at(-1)?.end ?? object.open + 1);
   } else {
     out.copyTo(object.open + 1);
     kept.forEach(({ name, start, valueStart, end }, index) => {
-      const value = valueOf(name);
+      const value = newValue(name);
       if (index > 0) out.put(',');
       out.skipTo(start).copyTo(value === undefined ? end : valueStart);
       if (value !== undefined) out.put(value);

@@ -21,7 +21,13 @@ export interface NoExchange {
   readonly called: boolean;
 }
 
-export type CallUpstream = (targets: Targets, request: Request, line: Line) => Promise<Result<Exchange, NoExchange>>;
+/** Who waits for the answer. */
+export interface Client {
+  readonly request: Request;
+  hasLeft(): boolean;
+}
+
+export type CallUpstream = (targets: Targets, client: Client, line: Line) => Promise<Result<Exchange, NoExchange>>;
 
 /** Before an upstream is tried again that was tried before; twice as long each time. */
 const PAUSE = 100;
@@ -30,11 +36,11 @@ export function createCallUpstream(
   deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger'>,
   health: Health,
 ): CallUpstream {
-  return async function callUpstream(targets, request, line) {
+  return async function callUpstream(targets, client, line) {
     const { chat, routing } = targets.reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
-    const client = chat.stream ? request.signal : undefined;
-    const deadline = openDeadline(deps.timer, routing.timeouts.total, client);
+    const leaving = chat.stream ? client.request.signal : undefined;
+    const deadline = openDeadline(deps.timer, routing.timeouts.total, leaving);
     let waiting: ReadonlyArray<Target> = [targets.first, ...targets.others];
     let again: ReadonlyArray<Target> = [];
     let last: NoExchange | undefined;
@@ -48,7 +54,7 @@ export function createCallUpstream(
         if (waiting.length > 0) await deadline.sleep(PAUSE * 2 ** (tries - 1));
       }
       const [target, ...others] = waiting;
-      if (target === undefined || request.signal.aborted || deadline.ended !== undefined) break;
+      if (target === undefined || client.hasLeft() || deadline.ended !== undefined) break;
       waiting = others;
       // The first has its room since the hold; one that is full is passed over, and is no try.
       if (last !== undefined && !(await moves(targets.reservation, target, line))) continue;
@@ -64,7 +70,7 @@ export function createCallUpstream(
       if (result.failure.again === 'anywhere') again = [...again, target];
     }
     deadline.close();
-    return err(outcome(last, targets, request));
+    return err(outcome(last, targets, client));
   };
 
   async function moves({ hold }: Reservation, { entry }: Target, line: Line): Promise<boolean> {
@@ -103,17 +109,18 @@ export function createCallUpstream(
     return result;
   }
 
-  async function exchange(trying: Trying): Promise<Result<Exchange, AttemptFailure>> {
-    const { reservation, target, deadline } = trying;
+  async function exchange({ reservation, target, deadline, over }: Trying): Promise<Result<Exchange, AttemptFailure>> {
     const { chat, routing } = reservation.grant;
     const request = target.dialect.toRequest(chat, target);
     if (!request.ok) return err(unspeakable(request.failure));
     const endAttempt = deadline.limitAttempt(target.entry.timeout);
     try {
+      const { url, headers, body } = request.value;
       const { signal } = deadline;
-      const response = await deps.upstream({ ...request.value, timeouts: routing.timeouts, signal });
+      const response = await deps.upstream({ url, headers, body, timeouts: routing.timeouts, signal });
       const { clock } = deps;
-      return await openExchange({ ...trying, response, clock, created: Math.floor(clock.now() / 1000) });
+      const created = Math.floor(clock.now() / 1000);
+      return await openExchange({ reservation, target, deadline, over, response, clock, created });
     } catch (error) {
       return err(toFailure(error, deadline));
     } finally {
@@ -124,9 +131,9 @@ export function createCallUpstream(
 
 type Trying = Omit<Accepted, 'response' | 'created' | 'clock'>;
 
-function outcome(last: NoExchange | undefined, { first }: Targets, request: Request): NoExchange {
+function outcome(last: NoExchange | undefined, { first }: Targets, client: Client): NoExchange {
   const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: false, called: false };
-  return request.signal.aborted ? { ...end, failure: { code: 'client_left' } } : end;
+  return client.hasLeft() ? { ...end, failure: { code: 'client_left' } } : end;
 }
 
 function toFailure(error: unknown, { signal }: Deadline): AttemptFailure {

@@ -7,12 +7,12 @@ import type { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Connection } from '#core/ports/connection.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Upstream } from '#core/ports/serving.ts';
 import type { Tracer } from '#core/ports/tracer.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
-import type { Connection } from '../serve.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
 

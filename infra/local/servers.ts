@@ -2,7 +2,7 @@
 import { Hono } from 'hono';
 import { type Failure, toReply } from '#core/failure.ts';
 import type { Metrics } from '#core/ports/clock.ts';
-import type { Connection } from '../serve.ts';
+import type { Connection } from '#core/ports/connection.ts';
 import type { GatewayRuntime } from './gateway-runtime.ts';
 import type { Gateways } from './gateways.ts';
 

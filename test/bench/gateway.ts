@@ -17,6 +17,8 @@ import { type Round, report } from './rounds.ts';
 import { table } from './table.ts';
 
 const SECONDS = 2;
+/** Rounds that are not counted: a gateway that has just started is compiled while it serves, and takes twice as long. */
+const WARM_UP = 5;
 const BUSY: ReadonlyArray<Workload> = [
   { name: 'plain, 32 connections', kind: 'plain', connections: 32 },
   { name: 'streamed, 32 connections', kind: 'streamed', connections: 32 },
@@ -73,7 +75,7 @@ export async function benchGateway(): Promise<string> {
       for (const workload of WORKLOADS[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY))) {
         const of = (server: Server) => ({ ...workload, port: server.port, key, seconds: SECONDS });
         const rounds: [Round[], Round[]] = [[], []];
-        for (let round = -1; round < ROUNDS; round += 1) {
+        for (let round = -WARM_UP; round < ROUNDS; round += 1) {
           const alone = await measure(load, bare, of(bare), undefined);
           const measured = await measure(load, gateway, of(gateway), store === 'Redis' ? watch : undefined);
           passed.answers += measured.requests;
@@ -103,7 +105,7 @@ export async function benchGateway(): Promise<string> {
       'Redis, µs',
     ];
     const skipped = redis === undefined ? `\n\nRedis as the store was skipped: ${whyNoRedis()}.` : '';
-    return `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after one of each to warm up; medians. ${
+    return `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after ${WARM_UP} of each to warm up; medians. ${
       pins
         ? 'Servers on one core, load, upstream and Redis on the other; PostgreSQL on both.'
         : 'Nothing is pinned to a core.'
