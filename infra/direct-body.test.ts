@@ -36,7 +36,7 @@ function open(port: number): Socket {
 
 test('a body is read as it was sent, in one piece or many, and the connection goes on', async () => {
   const { url, read } = await reading();
-  const post = async (body: RequestInit['body'], more: object = {}) =>
+  const post = async (body: string | ReadableStream, more: object = {}) =>
     (await fetch(url, { method: 'POST', body, ...more })).text();
   expect(await post('grüß')).toBe('grüß');
   const pieces = ['one ', 'two ', 'three'];
