@@ -1,0 +1,43 @@
+// Does what the pages point to exist, and is each page whole?
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { basename, dirname, join, normalize } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '../..');
+const pages = ['README.md', ...globSync('docs/**/*.md', { cwd: root })];
+const read = (page: string) => readFileSync(join(root, page), 'utf8');
+
+/** As GitHub makes them of headings. */
+const anchorsOf = (page: string) =>
+  [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+
+test.each(pages)('every link of %s leads somewhere', (page) => {
+  const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)];
+  const broken = links.filter(([, file = '', anchor]) => {
+    const target = file === '' ? page : normalize(join(dirname(page), file));
+    return !existsSync(join(root, target)) || (anchor !== undefined && !anchorsOf(target).includes(anchor));
+  });
+  expect(broken.map(([link]) => link)).toEqual([]);
+});
+
+test.each(pages)('every file of ours that %s names is there', (page) => {
+  const named = [...read(page).matchAll(/`((?:crds|docs|functions|infra|test)\/[\w./-]+\.\w+)`/g)];
+  expect(named.map(([, file = '']) => file).filter((file) => !existsSync(join(root, file)))).toEqual([]);
+});
+
+test.each(pages)('%s has no trace of a merge', (page) => {
+  expect(read(page)).not.toMatch(/^(<{7}|={7,8}$|>{7})/m);
+});
+
+test('each decision has a number of its own, which its title begins with', () => {
+  const decisions = globSync('docs/decisions/*.md', { cwd: root });
+  const numbers = decisions.map((page) => Number(basename(page).slice(0, 4)));
+  expect(new Set(numbers).size).toBe(decisions.length);
+  const titles = decisions.map((page) => Number(/^# (\d+)\. \S/.exec(read(page))?.[1]));
+  expect(titles).toEqual(numbers);
+});
