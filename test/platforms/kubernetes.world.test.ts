@@ -182,6 +182,16 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect(stderr).toContain('sample');
     });
 
+    test('the first gateway of docs/deploy.md is admitted as it stands there', async () => {
+      const text = documented('docs/deploy.md', 'first gateway');
+      const desk = join(folder, 'desk');
+      const said = await type(text, desk, server.kubeconfig);
+      expect(said.match(/ created$/gm)).toHaveLength(5);
+      // No run has seen them: nothing holds them.
+      const gone = await type(text.replace('kubectl apply', 'kubectl delete'), desk, server.kubeconfig);
+      expect(gone.match(/ deleted$/gm)).toHaveLength(5);
+    });
+
     test('the sample is admitted; one run of reconcile makes it ready and mints its keys, another writes nothing', async () => {
       await kubectl(['apply', '-f', '-'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items: sample }));
       expect((await sweep()).failed).toEqual({});
