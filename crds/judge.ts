@@ -2,18 +2,11 @@
 // The same as what the CRD's schema and CEL say (a test proves that they agree), in words that name the field and what to do.
 import type * as z from 'zod';
 import type { Kind } from './kinds.ts';
+import type { Mistake } from './mistake.ts';
 import { type Plan, planOf } from './plan.ts';
 import { changes, type Rule } from './rule.ts';
-import { toFinding } from './schema-words.ts';
-
-/** One mistake: `path` is where (`spec.models[0].identifier`), `message` is `what is wrong; what to do`. */
-export interface Finding {
-  readonly rule: string;
-  readonly path: string;
-  /** What stands there; undefined where nothing does. */
-  readonly value: unknown;
-  readonly message: string;
-}
+import { toMistake } from './schema-words.ts';
+import { isMap } from './shapes.ts';
 
 /** As much of an object as is judged; with `generateName` there is no name yet. */
 export interface Judged {
@@ -22,25 +15,25 @@ export interface Judged {
 }
 
 /**
- * Every finding about `object`, in the order of its fields; empty when it is good. `old` is the stored object on update,
+ * Every mistake of `object`, in the order of its fields; empty when it is good. `old` is the stored object on update,
  * which rules about change compare with. Total: any JSON may be passed. A good object is parsed once.
  */
-export function judge(kind: Kind, object: Judged, old?: Judged): readonly Finding[] {
-  return read(kind, object, old).findings;
+export function judge(kind: Kind, object: Judged, old?: Judged): readonly Mistake[] {
+  return read(kind, object, old).mistakes;
 }
 
 /** The same, with the spec as the schema reads it, defaults included; undefined where the schema refuses it. */
 export function read(kind: Kind, object: Judged, old?: Judged) {
   const spec = withoutNulls(object.spec);
   const { data, error } = kind.spec.safeParse(spec);
-  const findings = judgeName(kind, object);
-  for (const issue of error?.issues ?? []) findings.push(toFinding(issue, spec));
+  const mistakes = judgeName(kind, object);
+  for (const issue of error?.issues ?? []) mistakes.push(toMistake(issue, spec));
   const plan = planOf(kind);
-  if (plan !== undefined) judgeNode(plan, { value: spec, data, old: withoutNulls(old?.spec), path: 'spec' }, findings);
-  return { spec: data, findings };
+  if (plan !== undefined) judgeNode(plan, { value: spec, data, old: withoutNulls(old?.spec), path: 'spec' }, mistakes);
+  return { spec: data, mistakes };
 }
 
-function judgeName(kind: Kind, object: Judged): Finding[] {
+function judgeName(kind: Kind, object: Judged): Mistake[] {
   const name = object.metadata?.name;
   const rule = kind.nameRule;
   if (rule === undefined || name === undefined || rule.holds(name)) return [];
@@ -55,16 +48,16 @@ interface Place {
   readonly path: string;
 }
 
-/** Adds the findings of the rules of this node and of all below. */
-function judgeNode(plan: Plan, place: Place, found: Finding[]): void {
+/** Adds what breaks a rule of this node or of one below. */
+function judgeNode(plan: Plan, place: Place, found: Mistake[]): void {
   if (place.value === undefined) return;
   const data = plan.rules.length > 0 ? judgeRules(plan, place, found) : place.data;
   if (plan.keys !== undefined && Array.isArray(place.value)) judgeList(place.value, place.path, plan, found);
   judgeChildren(plan, place, data, found);
 }
 
-/** A rule is asked only about what the schema accepts: one mistake, one finding. Answers the value as the schema reads it. */
-function judgeRules({ schema, rules, compares }: Plan, { value, data, old, path }: Place, found: Finding[]): unknown {
+/** A rule is asked only about what the schema accepts: one mistake is told once. Answers the value as the schema reads it. */
+function judgeRules({ schema, rules, compares }: Plan, { value, data, old, path }: Place, found: Mistake[]): unknown {
   const now = data ?? schema.safeParse(value).data;
   const before = compares ? schema.safeParse(old).data : undefined;
   for (const rule of rules) {
@@ -79,14 +72,14 @@ function judgeRules({ schema, rules, compares }: Plan, { value, data, old, path 
 
 /** The members that a rule looks at; undefined where one of them is malformed, which the schema says. */
 function readFor({ reads }: Rule<unknown>, schema: z.ZodType, value: unknown): unknown {
-  if (reads === undefined || !isObject(value)) return undefined;
+  if (reads === undefined || !isMap(value)) return undefined;
   const { shape } = schema as z.ZodObject;
   const read = reads.map((name) => [name, shape[name]?.safeParse(member(value, name))] as const);
   if (read.some(([, parsed]) => parsed?.success !== true)) return undefined;
   return Object.fromEntries(read.map(([name, parsed]) => [name, parsed?.data]));
 }
 
-function judgeList(list: readonly unknown[], path: string, { keys = [], repeated }: Plan, found: Finding[]): void {
+function judgeList(list: readonly unknown[], path: string, { keys = [], repeated }: Plan, found: Mistake[]): void {
   const [name] = keys;
   const seen = new Map<string, number>();
   for (const [index, entry] of list.entries()) {
@@ -109,7 +102,7 @@ function keyOf(entry: unknown, keys: readonly string[]): string {
   return JSON.stringify(keys.map((name) => member(entry, name)));
 }
 
-function judgeChildren({ items, values, members }: Plan, place: Place, data: unknown, found: Finding[]): void {
+function judgeChildren({ items, values, members }: Plan, place: Place, data: unknown, found: Mistake[]): void {
   const { value, old, path } = place;
   if (Array.isArray(value)) {
     if (items === undefined) return;
@@ -118,7 +111,7 @@ function judgeChildren({ items, values, members }: Plan, place: Place, data: unk
       judgeNode(items, { value: entry, data: read[index], old: undefined, path: `${path}[${index}]` }, found);
     return;
   }
-  if (!isObject(value)) return;
+  if (!isMap(value)) return;
   const judgeMember = (plan: Plan, name: string, path: string) =>
     judgeNode(plan, { value: member(value, name), data: member(data, name), old: member(old, name), path }, found);
   if (values !== undefined)
@@ -141,7 +134,7 @@ function hasNull(value: unknown): boolean {
 
 function copyWithoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyWithoutNulls);
-  if (!isObject(value)) return value;
+  if (!isMap(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, child]) => child !== null)
@@ -150,7 +143,4 @@ function copyWithoutNulls(value: unknown): unknown {
 }
 
 const member = (value: unknown, name: string): unknown =>
-  isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+  isMap(value) && Object.hasOwn(value, name) ? value[name] : undefined;

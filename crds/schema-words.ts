@@ -1,9 +1,9 @@
 // How is what the schema refuses said to a person?
 import type * as z from 'zod';
-import type { Finding } from './judge.ts';
+import type { Mistake } from './mistake.ts';
 
-/** A zod issue about a spec as a finding. Patterns carry their own words; the rest is worded here. */
-export function toFinding(issue: z.core.$ZodIssue, spec: unknown): Finding {
+/** A zod issue about a spec as a mistake. Patterns carry their own words; the rest is worded here. */
+export function toMistake(issue: z.core.$ZodIssue, spec: unknown): Mistake {
   const value = valueAt(spec, issue.path);
   return { rule: ruleOf(issue, value), path: toPath(issue.path), value, message: messageOf(issue, value) };
 }

@@ -2,10 +2,9 @@
 
 import { defaultOverlap } from '#core/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
-import { isMap } from '#crds/shapes.ts';
+import { isMap, type Json } from '#crds/shapes.ts';
 import { annotationOf, type Draft, type Subject } from './subject.ts';
 
-type Json = Readonly<Record<string, unknown>>;
 type Default = (object: Json, subject: Subject) => Json;
 
 const DEFAULTS: Readonly<Record<string, ReadonlyArray<Default>>> = {

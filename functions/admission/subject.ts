@@ -2,7 +2,7 @@
 import { toText } from '#core/finding.ts';
 import type { Requester } from '#core/ports/cluster.ts';
 import { type KindResource, resources } from '#crds/resources.ts';
-import { toFinding } from '#crds/schema-words.ts';
+import { toMistake } from '#crds/schema-words.ts';
 import { isMap, type Json } from '#crds/shapes.ts';
 import type { ReviewRequest } from './review.ts';
 
@@ -121,7 +121,7 @@ function wrongShape(object: Json, kind: KindResource): string | undefined {
 }
 
 /** What the schema says of a spec that is none. */
-const noMap = (spec: unknown) => toFinding({ code: 'invalid_type', expected: 'object', path: [], message: '' }, spec);
+const noMap = (spec: unknown) => toMistake({ code: 'invalid_type', expected: 'object', path: [], message: '' }, spec);
 
 function toRequester(userInfo: ReviewRequest['userInfo']): Requester {
   const { username, uid, groups, extra } = userInfo ?? {};

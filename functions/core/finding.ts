@@ -1,5 +1,5 @@
 // What is wrong with an object, where, how bad is it, and how is that said? The same in an answer of admission and in a condition.
-import type { Finding as Mistake } from '#crds/judge.ts';
+import type { Mistake } from '#crds/mistake.ts';
 
 /**
  * | effect | on apply | on dry run | in a condition |
@@ -10,7 +10,7 @@ import type { Finding as Mistake } from '#crds/judge.ts';
  */
 export type Effect = 'refuse' | 'refuse-unless-dry-run' | 'warn';
 
-/** `value` is what stands at `path`, undefined where nothing does; `message` is `what is wrong; what to do`. */
+/** A mistake, or what is only unwise, and what it leads to. */
 export interface Finding extends Mistake {
   readonly effect: Effect;
 }

@@ -5,8 +5,8 @@ import type { Millis, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Holder, InstanceRow, InstanceState, Releases } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import type { Finding } from '#crds/judge.ts';
 import type { KindName } from '#crds/kinds.ts';
+import type { Mistake } from '#crds/mistake.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
@@ -30,7 +30,7 @@ export interface World {
   /** Objects whose spec is none: an older CRD let them in. */
   readonly malformed: ReadonlyMap<ObjectId, Malformed>;
   /** What breaks rules about its own spec; what is not malformed works as far as it goes. */
-  readonly mistakes: ReadonlyMap<ObjectId, ReadonlyArray<Finding>>;
+  readonly mistakes: ReadonlyMap<ObjectId, ReadonlyArray<Mistake>>;
   /** Instances that could not be looked at: neither they nor their members are planned for. */
   readonly unobserved: ReadonlyMap<Path, string>;
   /** Labels of the namespaces that a selector asks about. */
@@ -137,7 +137,7 @@ export interface Malformed {
   readonly kind: KindName;
   readonly metadata: OwnObject['metadata'];
   readonly status: OwnObject['status'];
-  readonly mistakes: ReadonlyArray<Finding>;
+  readonly mistakes: ReadonlyArray<Mistake>;
 }
 
 /** The same world for the one who learns. */
@@ -147,7 +147,7 @@ export interface Draft extends World {
   readonly users: Map<Path, User>;
   readonly teams: Map<Path, Team>;
   readonly malformed: Map<ObjectId, Malformed>;
-  readonly mistakes: Map<ObjectId, ReadonlyArray<Finding>>;
+  readonly mistakes: Map<ObjectId, ReadonlyArray<Mistake>>;
   readonly failures: Map<ObjectId, string>;
 }
 

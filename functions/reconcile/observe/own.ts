@@ -3,8 +3,9 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Sharing } from '#core/ports/sharing.ts';
 import { judgeAnnotations } from '#core/rules/annotations.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { type Finding, read } from '#crds/judge.ts';
+import { read } from '#crds/judge.ts';
 import { kinds } from '#crds/kinds.ts';
+import type { Mistake } from '#crds/mistake.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
@@ -17,7 +18,7 @@ export interface Collection {
   readonly users: Map<Path, User>;
   readonly teams: Map<Path, Team>;
   readonly malformed: Map<ObjectId, Malformed>;
-  readonly mistakes: Map<ObjectId, ReadonlyArray<Finding>>;
+  readonly mistakes: Map<ObjectId, ReadonlyArray<Mistake>>;
   /** Keeps once what many objects say alike. */
   readonly share?: Sharing;
 }
@@ -51,9 +52,9 @@ export interface Own extends Malformed {
 export function toOwn(object: KubeObject, share: Sharing = (value) => value): Own | undefined {
   const kind = kinds.find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
-  const { spec, findings } = read(kind, object);
+  const { spec, mistakes: ofSpec } = read(kind, object);
   const annotations = object.metadata.annotations ?? {};
-  const mistakes = [...findings, ...judgeAnnotations(kind.kind, (annotation) => annotations[annotation])];
+  const mistakes = [...ofSpec, ...judgeAnnotations(kind.kind, (annotation) => annotations[annotation])];
   const seen = kind.status.safeParse(object.status);
   const status = seen.success ? share(seen.data as OwnObject['status']) : undefined;
   const metadata = share(toMetadata(object));

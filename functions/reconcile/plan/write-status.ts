@@ -1,7 +1,7 @@
 // What of a status has changed, and how is that written?
 import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
 import { toProblem } from '#core/finding.ts';
-import type { Finding } from '#crds/judge.ts';
+import type { Mistake } from '#crds/mistake.ts';
 import type { Action, StatusPatch } from '../action.ts';
 import { idOf, type OwnObject, type Problem } from '../world.ts';
 import { about } from './about.ts';
@@ -64,7 +64,7 @@ const SPEC_VALID = 'SpecValid';
  * The rules about the spec alone, which an older CRD, or a cluster without CEL, did not ask. What breaks one of them goes on
  * working as far as it can; where nothing is wrong there is no such condition.
  */
-function judgeSpec(mistakes: ReadonlyArray<Finding>): ReadonlyArray<Judgement> {
+function judgeSpec(mistakes: ReadonlyArray<Mistake>): ReadonlyArray<Judgement> {
   const problem = toProblem(mistakes);
   return problem === undefined ? [] : [{ type: SPEC_VALID, status: 'False', ...problem }];
 }

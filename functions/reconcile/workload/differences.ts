@@ -1,4 +1,5 @@
 // Is an object as we want it? Only what we say is compared: defaults, and what others added, are not ours.
+import { isMap, type Json } from '#crds/shapes.ts';
 import { isSameQuantity } from './quantity.ts';
 
 export interface Difference {
@@ -14,14 +15,10 @@ const NAMES = ['name', 'uid', 'mountPath'] as const;
 /** Where quantities stand: the API server writes "0.5" as "500m". */
 const QUANTITY = /\.resources\.(requests|limits)\./;
 
-type Json = Readonly<Record<string, unknown>>;
-const isRecord = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Pure. Empty: everything that `wanted` says is so; `null` wants nothing there. */
 export function differences(live: unknown, wanted: unknown, path = ''): Difference[] {
-  if (isRecord(wanted)) {
-    if (!isRecord(live)) return Object.keys(wanted).length === 0 ? [] : [{ path, live }];
+  if (isMap(wanted)) {
+    if (!isMap(live)) return Object.keys(wanted).length === 0 ? [] : [{ path, live }];
     return Object.entries(wanted).flatMap(([member, value]) =>
       differences(live[member], value, path === '' ? member : `${path}.${member}`),
     );
@@ -33,14 +30,14 @@ export function differences(live: unknown, wanted: unknown, path = ''): Differen
 
 function inLists(live: unknown, wanted: readonly unknown[], path: string): Difference[] {
   const there: readonly unknown[] = Array.isArray(live) ? live : [];
-  const key = NAMES.find((name) => wanted.length > 0 && wanted.every((item) => isRecord(item) && name in item));
+  const key = NAMES.find((name) => wanted.length > 0 && wanted.every((item) => isMap(item) && name in item));
   if (key === undefined) {
     if (there.length !== wanted.length) return [{ path, live }];
     return wanted.flatMap((item, index) => differences(there[index], item, `${path}[${index}]`));
   }
   return (wanted as readonly Json[]).flatMap((item) =>
     differences(
-      there.find((other) => isRecord(other) && other[key] === item[key]),
+      there.find((other) => isMap(other) && other[key] === item[key]),
       item,
       `${path}[${item[key]}]`,
     ),
