@@ -15,14 +15,14 @@ const HTTP_ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+([/?#][^\p{Z}\p{C}]*)?$/u;
 
 const price = (what: string) => Money.optional().describe(what);
 
-export const ModelCredentials = z.object({
+const ModelCredentials = z.object({
   nameRef: Name.describe("Name of the Secret that holds this model's credentials, in the namespace of the instance."),
   keys: mapOf(SecretEntry, { min: 1, max: 32, names: credentialNames }).describe(
     'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
   ),
 });
 
-export const GatewayParams = z.object({
+const GatewayParams = z.object({
   model: text(256)
     .regex(PROVIDER_AND_MODEL, 'is not of the form <provider>/<base-model>; write e.g. "openai/gpt-4o"')
     .describe('The real model as `<provider>/<base-model>`; the provider ends at the first slash.'),
@@ -75,7 +75,6 @@ export const GatewayParams = z.object({
     'Price in dollars of a million prompt tokens written to a cache. Default: the input price.',
   ),
 });
-export type GatewayParams = z.output<typeof GatewayParams>;
 
 export const ModelEntry = ruled(
   z.object({

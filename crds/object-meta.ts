@@ -27,11 +27,6 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly OwnerReference[];
 }
 
-/** Metadata of an object that is not stored yet: with `generateName` it has no name while `/mutate` sees it. */
-export interface DraftMeta extends Partial<ObjectMeta> {
-  readonly generateName?: string;
-}
-
 /** An object of one of our kinds as the API server stores it. */
 export interface KubeObject<ApiVersion extends string, Kind extends string, Spec, Status> {
   readonly apiVersion: ApiVersion;

@@ -4,7 +4,8 @@ export const DURATION = /^[1-9][0-9]*(s|m|h|d|w|mo)$/u;
 
 /** Longest duration: 36,525 days. */
 export const MAX_SECONDS = 36_525 * 86_400;
-const SECONDS_PER_UNIT: Readonly<Record<string, number>> = {
+/** `mo` is 30 days. */
+export const SECONDS_PER_UNIT: Readonly<Record<string, number>> = {
   s: 1,
   m: 60,
   h: 3_600,

@@ -1,11 +1,13 @@
 // Which routes does the admission function have?
 import { type Context, Hono } from 'hono';
 import type { Tracer } from '#core/ports/tracer.ts';
-import { createHandle, type HandleDeps, type Hint, type Verb } from './handle.ts';
+import { createHandle, type HandleDeps } from './handle.ts';
 import { createPathGuard } from './path-guard.ts';
+import type { Verb } from './review.ts';
+import type { Hint } from './subject.ts';
 import { traceReview } from './traced.ts';
 
-export type { Hint } from './handle.ts';
+export type { Hint } from './subject.ts';
 
 export interface AdmissionDeps extends HandleDeps {
   /** Tells reconcile where to look; called after the answer, never on dry run. Losing it costs nothing but time. */

@@ -10,18 +10,10 @@ import { type Decision, decide, decideAlone } from './decide.ts';
 import { withDefaults } from './defaults.ts';
 import { toPatch } from './json-patch.ts';
 import { createLookup } from './lookup.ts';
-import { type Answer, type ReviewRequest, readReview, toReview } from './review.ts';
-import { readSubject, type Subject, withObject } from './subject.ts';
+import { type Answer, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
+import { type Hint, readSubject, type Subject, withObject } from './subject.ts';
 import { aboutAnswer, aboutReview, traceLookups } from './traced.ts';
 import { toMessage, toWarnings } from './words.ts';
-
-/** "Look here in a moment": what reconcile is told after an object was let in, or is about to go. */
-export interface Hint {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
-}
 
 export interface HandleDeps {
   readonly cluster: Cluster;
@@ -41,8 +33,6 @@ function timeoutOf({ url }: Request): number {
   const query = url.indexOf('?');
   return toTimeout(query === -1 ? null : new URLSearchParams(url.slice(query)).get('timeout'));
 }
-
-export type Verb = 'mutate' | 'validate';
 
 export interface Handled {
   readonly response: Response;

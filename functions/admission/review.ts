@@ -9,6 +9,9 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
 const OPERATIONS = ['CREATE', 'UPDATE', 'DELETE', 'CONNECT'] as const;
 
+/** Which of the two webhooks asks. */
+export type Verb = 'mutate' | 'validate';
+
 /** As much of a request as we read. null and absent say the same in this API. */
 export interface ReviewRequest {
   readonly uid: string;

@@ -81,6 +81,10 @@ export const TeamView = view((spec) => ({
   members: listOf(spec.members, named),
 }));
 
+/** What an instance serves: the `modelName`s of its entries. */
+export const servedBy = (spec: unknown): ReadonlySet<string> =>
+  new Set(toView(InstanceView, spec).models.flatMap(({ modelName }) => (modelName === undefined ? [] : [modelName])));
+
 /** Any JSON as a view: never fails. */
 export function toView<T>({ read, known }: View<T>, spec: unknown): T {
   if (!isMap(spec)) return read({});

@@ -33,10 +33,11 @@ export interface Subject {
 export type ReadSubject =
   | { readonly outcome: 'judge'; readonly subject: Subject }
   /** `deleted`: an object of ours is about to go. */
-  | { readonly outcome: 'pass'; readonly deleted?: Named }
+  | { readonly outcome: 'pass'; readonly deleted?: Hint }
   | { readonly outcome: 'malformed'; readonly problem: string };
 
-export interface Named {
+/** "Look here in a moment": what reconcile is told after an object was let in, or is about to go. */
+export interface Hint {
   readonly apiVersion: string;
   readonly kind: string;
   readonly namespace: string;
@@ -72,7 +73,7 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
 }
 
 /** Never judged: whatever people delete goes. A collection has no name; its objects are reviewed one by one. */
-function toDeleted(request: ReviewRequest, { apiVersion, kind }: KindResource): { readonly deleted?: Named } {
+function toDeleted(request: ReviewRequest, { apiVersion, kind }: KindResource): { readonly deleted?: Hint } {
   const { operation, dryRun, namespace, name } = request;
   if (operation !== 'DELETE' || dryRun === true || !namespace || !name) return {};
   return { deleted: { apiVersion, kind, namespace, name } };
@@ -97,6 +98,10 @@ function toDraft(json: Json, request: { name?: string | null | undefined; namesp
     },
   };
 }
+
+/** Whether an edit leaves the spec as it is. */
+export const isSameSpec = (one: Draft, other: Draft): boolean =>
+  JSON.stringify(one.spec) === JSON.stringify(other.spec);
 
 /** What is no text reads as absent. */
 export function annotationOf({ metadata: { annotations } }: Draft, name: string): string | undefined {

@@ -1,16 +1,15 @@
 // What does a trace of a review show? The review, what became of it, and each question to the cluster that it cost.
 import type { Cluster, Resource } from '#core/ports/cluster.ts';
 import { type Attributes, aboutObject, type Span, type Tracer } from '#core/ports/tracer.ts';
-import type { Handled, Verb } from './handle.ts';
-import type { Answer, ReviewRequest } from './review.ts';
+import type { Answer, ReviewRequest, Verb } from './review.ts';
 
 /** An API server that traces says so in `traceparent`, and its trace goes on here. The path is told without its secret. */
-export function traceReview(
+export function traceReview<T extends { readonly response: Response }>(
   tracer: Tracer,
   verb: Verb,
   request: Request,
-  handle: (span: Span) => Promise<Handled>,
-): Promise<{ readonly handled: Handled; readonly place: string | undefined }> {
+  handle: (span: Span) => Promise<T>,
+): Promise<{ readonly handled: T; readonly place: string | undefined }> {
   const attributes = { 'http.request.method': 'POST', 'http.route': `/${verb}` };
   const work = async (span: Span) => {
     const handled = await handle(span);

@@ -1,6 +1,8 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatMoney, NANO_PER_DOLLAR, parseMoney } from './money.ts';
+import { formatMoney, parseMoney } from './money.ts';
+
+const NANO_PER_DOLLAR = 1_000_000_000n;
 
 test.each([
   ['0', 0n],

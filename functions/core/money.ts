@@ -1,18 +1,15 @@
 // How is a decimal string of dollars turned into nano-dollars and back, exactly?
+import { nanoOf } from '#crds/nano.ts';
 import type { Nano } from './ports/money.ts';
 
 export type { Nano } from './ports/money.ts';
 
-export const NANO_PER_DOLLAR = 1_000_000_000n;
-
 /** The written form of money: `12`, `0.5`, `12.50`; never `.5`, `5.`, `012`, a sign, an exponent or a blank (DESIGN 10, Bounds). */
-export const MONEY_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,9})?$/;
+const MONEY_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,9})?$/;
 
 /** Exact nano-dollars of a decimal dollar string, or undefined when it is not one. */
 export function parseMoney(text: string): Nano | undefined {
-  if (!MONEY_PATTERN.test(text)) return undefined;
-  const [whole = '0', fraction = ''] = text.split('.');
-  return BigInt(whole) * NANO_PER_DOLLAR + BigInt(fraction.padEnd(9, '0'));
+  return MONEY_PATTERN.test(text) ? nanoOf(text) : undefined;
 }
 
 /** Shortest exact decimal dollar string: `0`, `0.5`, `12.000000001`; negative amounts (corrections) carry a sign. */

@@ -10,10 +10,8 @@ const OVERLAP_ONCE: Millis = 3_600_000;
 /** What the annotation asks for; each new text is one rotation. One that is no text of 1 to 256 characters asks for nothing. */
 export function askedFor(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
   const asked = annotations?.[ROTATE_ANNOTATION];
-  return asked !== undefined && isRotateText(asked) ? asked : undefined;
+  return asked !== undefined && isFreeText(asked) ? asked : undefined;
 }
-
-export const isRotateText = (text: string): boolean => isFreeText(text);
 
 /** So long a value works beside the one that replaces it. */
 export function overlapOf(

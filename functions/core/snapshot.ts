@@ -26,7 +26,7 @@ export const WrittenRates = z.object({
 export const WrittenTier = WrittenRates.extend({ above: z.number().int() });
 
 /** Where a credential value lives: an entry of a Secret, mounted by the platform. */
-export const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
+const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
 
 export const SnapshotEntry = z.object({
   modelName: z.string(),
@@ -68,6 +68,5 @@ export const Snapshot = z.object({
 
 export type WrittenRates = z.infer<typeof WrittenRates>;
 export type WrittenTier = z.infer<typeof WrittenTier>;
-export type CredentialRef = z.infer<typeof CredentialRef>;
 export type SnapshotEntry = z.infer<typeof SnapshotEntry>;
 export type Snapshot = z.infer<typeof Snapshot>;

@@ -3,7 +3,7 @@ import type { Finding } from '#core/finding.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Check } from '../check.ts';
 import { type Lookup, MOST_KEYS } from '../lookup.ts';
-import { InstanceView, KeyView, toView } from '../spec-views.ts';
+import { KeyView, servedBy, toView } from '../spec-views.ts';
 import type { Draft } from '../subject.ts';
 import { keysOfInstance } from './keys-of-instance.ts';
 
@@ -11,8 +11,7 @@ const MOST_NAMED = 5;
 
 export const modelsInUse: Check = ({ object, old }, lookup) => {
   if (old === undefined) return [];
-  const left = namesOf(object.spec);
-  const gone = [...namesOf(old.spec)].filter((name) => !left.has(name));
+  const gone = [...servedBy(old.spec).difference(servedBy(object.spec))];
   return gone.length === 0 ? [] : usersOf(gone, object, lookup);
 };
 
@@ -26,9 +25,6 @@ async function usersOf(gone: readonly string[], object: Draft, lookup: Lookup): 
     return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' as const }];
   });
 }
-
-const namesOf = (spec: unknown): ReadonlySet<string> =>
-  new Set(toView(InstanceView, spec).models.flatMap(({ modelName }) => (modelName === undefined ? [] : [modelName])));
 
 function listOf(keys: ReadonlyArray<KubeObject>): string {
   const names = keys.slice(0, MOST_NAMED).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);

@@ -6,9 +6,9 @@ import {
   ROTATE_ANNOTATION,
 } from '#crds/group.ts';
 import type { KindName } from '#crds/kinds.ts';
+import { isFreeText } from '#crds/within.ts';
 import { parseReleases, parseShare } from '../deletion-share.ts';
 import type { Finding } from '../finding.ts';
-import { isRotateText } from '../rotation.ts';
 
 interface Asking {
   readonly annotation: string;
@@ -18,7 +18,7 @@ interface Asking {
 
 const rotate: Asking = {
   annotation: ROTATE_ANNOTATION,
-  isUnderstood: isRotateText,
+  isUnderstood: isFreeText,
   message:
     'asks for no rotation; write 1 to 256 visible characters that it did not say before, e.g. the date: each new text is one rotation',
 };

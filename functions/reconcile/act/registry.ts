@@ -178,7 +178,7 @@ async function publishedMeanwhile(at: ActionOf<'RetireValues'>, { deps, world }:
   return same ? undefined : { fact: 'secret', key, which: 'secret', view };
 }
 
-export function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {
+function membersOn(instance: string, { world }: Hands): ReadonlyArray<Member> {
   return membersOf(world).filter((member) => instancePathOf(member) === instance);
 }
 

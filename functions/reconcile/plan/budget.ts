@@ -6,7 +6,7 @@ import { windowAt } from '#core/window.ts';
 import type { Member } from '../world.ts';
 
 /** A budget without `budgetDuration` is never whole again: its one window is the longest that there is. */
-export const NEVER_RESETS = '36525d';
+const NEVER_RESETS = '36525d';
 
 export function budgetOf(member: Member): Budget | undefined {
   const { maxBudget, budgetDuration } = member.spec;

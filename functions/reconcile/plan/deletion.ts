@@ -32,7 +32,7 @@ export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean
   metadata.finalizers?.includes(FINALIZER) === true;
 
 /** Whether the time to try is over. */
-export function isPatienceOver({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
+function isPatienceOver({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
   return metadata.deletionTimestamp !== undefined && now >= Date.parse(metadata.deletionTimestamp) + PATIENCE;
 }
 

@@ -9,10 +9,10 @@ import type { SecretShape } from '../action.ts';
 import type { KeyView, PresentSecret, SecretView } from '../world.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
-export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
+const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
 
 /** On a key's Secret: the names of the labels and annotations that its template put there, so that they go with it. */
-export const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
+const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 
 /** What stands in a template's texts for the value and for the instance's base address. */
 const KEY_MARK = `\${key}`;
