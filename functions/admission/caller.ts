@@ -1,6 +1,7 @@
 // Is it an API server that asks? Its token says so, where API servers send one (KEP-6060).
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { TokenProblem, TokenVerifier } from '#core/ports/token.ts';
+import { reasonOf } from '#core/reason.ts';
 import { isMap } from '#crds/shapes.ts';
 
 export interface CallerDeps {
@@ -58,8 +59,7 @@ export function createCaller({ verifier, mode, audience, log, metrics }: CallerD
     try {
       return await verifier.verify(token, address);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      if (tell('KeysUnreadable', { error: why }) === 'refused') throw error;
+      if (tell('KeysUnreadable', { error: reasonOf(error) }) === 'refused') throw error;
       return undefined;
     }
   };

@@ -1,6 +1,6 @@
 // Is the object let in, with which warnings, or refused, and why?
-
 import type { Finding } from '#core/finding.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { Check, Found } from './check.ts';
 import { ALONE, TOGETHER } from './checks.ts';
 import type { Countdown } from './deadline.ts';
@@ -117,7 +117,4 @@ function attempt(check: Check, subject: Subject, lookup: Lookup): Found | Undeci
 const isPending = (found: Found | Undecided): found is Promise<ReadonlyArray<Finding>> => found instanceof Promise;
 
 const undecided = (cause: unknown): Undecided =>
-  new Undecided(
-    `what the object refers to could not be looked up: ${cause instanceof Error ? cause.message : String(cause)}`,
-    { cause },
-  );
+  new Undecided(`what the object refers to could not be looked up: ${reasonOf(cause)}`, { cause });

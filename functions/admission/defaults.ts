@@ -1,5 +1,4 @@
 // What does /mutate fill in: only what no schema can default, because it depends on other fields or on who asks (DESIGN 5).
-
 import { defaultOverlap } from '#core/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { isMap, type Json } from '#crds/shapes.ts';

@@ -3,10 +3,11 @@ import type { Clock, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Timer } from '#core/ports/platform.ts';
 import type { Span } from '#core/ports/tracer.ts';
+import { reasonOf } from '#core/reason.ts';
 import { LARGEST_BODY, readBody } from './body.ts';
 import type { Caller } from './caller.ts';
 import { createCountdown, toTimeout } from './deadline.ts';
-import { type Decision, decide, decideAlone } from './decide.ts';
+import { type Decision, decide, decideAlone, Undecided } from './decide.ts';
 import { withDefaults } from './defaults.ts';
 import { toPatch } from './json-patch.ts';
 import { createLookup } from './lookup.ts';
@@ -109,9 +110,9 @@ export function createHandle(deps: HandleDeps) {
       return hint === undefined ? { response } : { response, hint };
     } catch (error) {
       ended('failed', 'other');
-      const why = error instanceof Error ? error.message : String(error);
+      const why = reasonOf(error);
       log.error('admission failed', { ...line, error: why, millis: clock.now() - startedAt });
-      return problem(500, error instanceof Error && error.name === 'Undecided' ? why : 'admission failed: see its log');
+      return problem(500, error instanceof Undecided ? why : 'admission failed: see its log');
     }
   };
 }

@@ -1,6 +1,7 @@
 // How is a plan done? Objects at once, the actions of one object in order; each is caught once, and what it changed is learned.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { aboutObject, noTracer } from '#core/ports/tracer.ts';
+import { reasonOf } from '#core/reason.ts';
 import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
 import { registryPerformers } from './act/registry.ts';
@@ -12,7 +13,6 @@ import { workloadPerformers } from './act/workload.ts';
 import { type Action, type ActionOf, isTold } from './action.ts';
 import { giveUp, learn } from './learn.ts';
 import { each } from './observe/each.ts';
-import { reasonOf } from './observe/look.ts';
 import { type Draft, idOf, pathOf } from './world.ts';
 
 /** How an action ended, for the report. */

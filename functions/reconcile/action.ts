@@ -1,5 +1,4 @@
 // What can a run do? Plain data: decided by plan, done by act, foreseen by a dry run.
-
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';

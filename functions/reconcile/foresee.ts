@@ -1,5 +1,4 @@
 // What would an action lead to, if everything went well? A dry run learns this in place of what really happened.
-
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';

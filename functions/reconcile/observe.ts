@@ -1,12 +1,13 @@
 // What is there? Scope in, World out: everything that a run reads before it plans is read from here.
 import { toText } from '#core/finding.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { reasonOf } from '#core/reason.ts';
 import { each } from './observe/each.ts';
 import { findGone } from './observe/gone.ts';
 import { observeInstance } from './observe/instance.ts';
 import { observeKeys } from './observe/keys.ts';
 import type { Link, Links } from './observe/links.ts';
-import { type Look, reasonOf } from './observe/look.ts';
+import type { Look } from './observe/look.ts';
 import { namespaceLabels, type Objects } from './observe/objects.ts';
 import { clusterOf, findStrays } from './observe/strays.ts';
 import { within } from './observe/within.ts';

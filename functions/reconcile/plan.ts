@@ -1,5 +1,4 @@
 // What is to be done? Pure and total: the same world and the same instant give the same actions.
-
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { FINALIZER } from '#crds/group.ts';

@@ -1,5 +1,4 @@
 // What did a run see and do? The answer to whoever asked for it, and the lines of a dry run.
-
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { KindName } from '#crds/kinds.ts';
 import type { Deed } from './act.ts';

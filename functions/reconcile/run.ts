@@ -1,5 +1,4 @@
 // How does one run go? In parts that never wait for each other: observe once, then plan and act until nothing is left to do.
-
 import { toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { aboutObject, noTracer, type Span } from '#core/ports/tracer.ts';

@@ -1,5 +1,4 @@
 // What does one run know? Everything that was observed, and what the run's own actions have changed since.
-
 import type { Nano } from '#core/money.ts';
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';

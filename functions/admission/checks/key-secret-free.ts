@@ -1,5 +1,4 @@
 // Would the key's Secret be somebody else's? It is never written then, so better say so now.
-
 import type { Finding } from '#core/finding.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { secretConflict } from '#core/rules/key-conflicts.ts';

@@ -1,5 +1,4 @@
 // How are our own objects written: finalizers, statuses, a user's key, snapshots, events?
-
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
 import {
   AUTH_API_VERSION,

@@ -1,5 +1,4 @@
 // How are claims, values and policies written to an instance's database?
-
 import type { Nano } from '#core/money.ts';
 import type { ClaimOutcome, Holder, Ledger } from '#core/ports/registry.ts';
 import type { ActionName, ActionOf } from '../action.ts';
@@ -95,11 +94,7 @@ const recordRelease: Performer<'RecordRelease'> = (action, hands) =>
   });
 
 const forgetRelease: Performer<'ForgetRelease'> = (action, hands) =>
-  on(action, hands, async ({ uid, registry }) => {
-    const { instance, plan } = action;
-    await registry.release(uid, plan, []);
-    return done({ fact: 'released', instance, plan, ids: [] });
-  });
+  recordRelease({ ...action, action: 'RecordRelease', ids: [] }, hands);
 
 /** With a proof; all others are claimed together. */
 const claimAlias: Performer<'ClaimAlias'> = (action, hands) =>

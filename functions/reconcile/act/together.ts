@@ -1,6 +1,5 @@
 // What is done for many keys of an instance at once? Policies, first claims and new values: a few statements for a thousand of them.
 // Each of them succeeds or fails by itself where its row does; only a database that does not answer fails them all.
-
 import type { ClaimOutcome } from '#core/ports/registry.ts';
 import type { ActionName, ActionOf } from '../action.ts';
 import { each } from '../observe/each.ts';

@@ -1,7 +1,7 @@
 // How does a sweep keep the certificate of admission good? One step after the other, looking again after each write.
 import type { Clock, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster, WriteRefusal } from '#core/ports/cluster.ts';
-import { reasonOf } from '../observe/look.ts';
+import { reasonOf } from '#core/reason.ts';
 import { act, issueCertificate } from './act.ts';
 import { observe } from './observe.ts';
 import { type CertificateAction, plan } from './plan.ts';

@@ -8,12 +8,13 @@ import {
 import type { Books } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Registry } from '#core/ports/registry.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ledgerAskedFor } from '../plan/ledger.ts';
 import { claimKey, type InstanceDraft, type Member, type Problem, pathOf } from '../world.ts';
 import type { Connections } from './instance-secrets.ts';
 import { type Link, openedKey, stayAway } from './links.ts';
-import { type Look, reasonOf } from './look.ts';
+import type { Look } from './look.ts';
 import { readSums } from './sums.ts';
 import { createWelding } from './welding.ts';
 

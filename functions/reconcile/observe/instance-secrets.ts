@@ -3,13 +3,14 @@ import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from 
 import { type Finding, toProblem } from '#core/finding.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
 import { judgeDatabaseSecret, judgeStoreSecret } from '#core/rules/instance-secrets.ts';
 import type { ReadSecret, SecretData } from '#core/rules/secret-entries.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Problem } from '../world.ts';
 import { each } from './each.ts';
-import { type Look, reasonOf } from './look.ts';
+import type { Look } from './look.ts';
 import { dataOf } from './secrets.ts';
 
 /** A Secret's data and which version of it, `undefined` for one that is not there, or why it could not be read. */

@@ -4,11 +4,11 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { Claim } from '#core/ports/registry.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../plan/rotation.ts';
 import { type KeyView, pathOf, type SecretView } from '../world.ts';
-import { reasonOf } from './look.ts';
 import { toSecretView } from './secrets.ts';
 
 /** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */

@@ -1,4 +1,4 @@
-// What does every part of observing need, and how is a failure put in words?
+// What does every part of observing need?
 import type { Millis } from '#core/ports/money.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Scope } from '../scope.ts';
@@ -19,9 +19,4 @@ export interface Look {
 /** `acts`: not a dry run. */
 export function lookAt(scope: Scope, how: Pick<Look, 'deps' | 'memory' | 'acts'>): Look {
   return { ...how, now: how.deps.clock.now(), sweeps: scope.look === 'everywhere', discovered: {} };
-}
-
-/** An error in words, without what caused it: messages of drivers may hold addresses, never passwords. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,4 @@
 // What is in a Secret? Read by name only, in the namespaces that refer to it (DESIGN 6).
-
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { PresentSecret } from '../world.ts';

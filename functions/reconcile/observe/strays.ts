@@ -1,11 +1,11 @@
 // Which instances of this cluster does a database still count as open, though they are gone?
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { InstanceRow, Registry } from '#core/ports/registry.ts';
+import { reasonOf } from '#core/reason.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { each } from './each.ts';
 import type { Memory } from './links.ts';
-import { reasonOf } from './look.ts';
 
 const WIDTH = 8;
 

@@ -1,9 +1,10 @@
 // Of which type is an instance's workload? `Auto` is decided once; a failed discovery never flips it (DESIGN 6).
 import type { KubeObject } from '#core/ports/cluster.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { PARTS, type WorkloadType } from '../workload/parts.ts';
 import type { Problem } from '../world.ts';
-import { type Look, reasonOf } from './look.ts';
+import type { Look } from './look.ts';
 
 export type Decision = { readonly type: WorkloadType } | { readonly undecided: Problem };
 

@@ -1,5 +1,4 @@
 // Can an instance serve, and if not, why? Judged from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
-
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
 import type { Judgement } from '#core/conditions.ts';
 import { type Finding, toProblem } from '#core/finding.ts';

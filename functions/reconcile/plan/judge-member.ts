@@ -1,5 +1,4 @@
 // Does a key, a user or a team work, and if not, what is the first cause? (DESIGN 3: the order of causes.)
-
 import { toTimestamp } from '#core/conditions.ts';
 import { toProblem } from '#core/finding.ts';
 import { formatMoney } from '#core/money.ts';

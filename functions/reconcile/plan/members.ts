@@ -1,5 +1,4 @@
 // What brings a key, a user or a team to what its spec says? Finalizer, claim, policy; for a key its value; for a user its key.
-
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { Action } from '../action.ts';
