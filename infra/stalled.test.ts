@@ -64,7 +64,9 @@ describe('a client', { timeout: 30_000 }, () => {
 
   test('that waits for its answer longer than that keeps its connection', async () => {
     let answer: () => void = () => {};
+    let asked = 0;
     const { port, taken } = await answering((_, outgoing) => {
+      asked += 1;
       answer = () => void outgoing.end('.');
     }, 50);
     const socket = ask(port);
@@ -76,6 +78,13 @@ describe('a client', { timeout: 30_000 }, () => {
     expect([closed, taken]).toEqual([false, []]);
     answer();
     await expect.poll(() => taken, SOON).toEqual([true]);
+    // Nor does one that has its answer lose it: the next request may come on it.
+    await pause(300);
+    expect(closed).toBe(false);
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    await expect.poll(() => asked, SOON).toBe(2);
+    answer();
+    await expect.poll(() => taken, SOON).toEqual([true, true]);
   });
 
   test('that reads slowly gets everything, and keeps its connection', async () => {
