@@ -2,13 +2,13 @@
 import type { Clock, Ids, Metrics } from '../ports/clock.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Outbox } from '../ports/outbox.ts';
-import type { Timer } from '../ports/platform.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Ending } from './ending.ts';
 import type { Lives } from './lives.ts';
 import type { Membership } from './membership.ts';
-import { openPatience, patiently } from './patience.ts';
-import type { Attempt, Busy, Take } from './take.ts';
+import { openPatience, type Watch } from './patience.ts';
+import { ratesOf } from './rates.ts';
+import type { Attempt, Busy, Take, Taken } from './take.ts';
 import { Silence } from './within.ts';
 
 export interface HoldDependencies {
@@ -19,14 +19,15 @@ export interface HoldDependencies {
   readonly outbox: Outbox;
   readonly clock: Clock;
   readonly ids: Ids;
-  readonly timer: Timer;
+  readonly watch: Watch;
   readonly metrics: Metrics;
 }
 
-/** `written`: the outbox may have it. */
-type WrittenAttempt = Attempt & { written: boolean };
-
-const UNTRIED = { over: false, asked: undefined, busy: undefined, written: false } as const;
+interface WrittenAttempt extends Attempt {
+  /** The outbox may have it. */
+  written: boolean;
+  readonly tell: (result: Result<Hold, HoldRefusal>) => void;
+}
 
 type Outcome = 'held' | HoldRefusal['reason'];
 
@@ -39,44 +40,63 @@ const OUTCOMES: Readonly<Record<Outcome, { readonly outcome: Outcome }>> = {
   unavailable: { outcome: 'unavailable' },
 };
 
+/** Always answers: what is thrown on the way is a refusal. */
 export function createHold(deps: HoldDependencies): (request: HoldRequest) => Promise<Result<Hold, HoldRefusal>> {
-  return async (request) => {
-    const patience = openPatience(deps, request.waited);
-    const attempt: WrittenAttempt = { ...UNTRIED, id: deps.ids.next(), request, patience };
-    let result: Result<Hold, HoldRefusal>;
-    try {
-      result = await patiently(deps, patience, holdOnce(deps, attempt));
-    } catch (error) {
-      attempt.over = true;
-      // It may have been taken: given back until the store says that it heard.
-      if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked, attempt.written);
-      result = err(
-        isHeld(deps, attempt, error) ? attempt.busy.refusal : { reason: 'unavailable', why: reasonOf(error) },
-      );
-    }
-    deps.metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
-    return result;
-  };
+  return (request) =>
+    new Promise((tell) => {
+      const patience = openPatience(deps, request.waited);
+      const id = deps.ids.next();
+      const untried = { over: false, asked: undefined, busy: undefined, written: false };
+      const attempt: WrittenAttempt = { id, request, rates: ratesOf(request), patience, tell, ...untried };
+      deps.watch.begin(patience, (silence) => giveUp(deps, attempt, silence));
+      void holdOnce(deps, attempt);
+    });
 }
 
-async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promise<Result<Hold, HoldRefusal>> {
-  const taken = await deps.take(attempt);
-  if (!taken.ok) return taken;
-  if (attempt.over) throw new Error('patience ended');
-  const { id } = attempt;
-  const { amount, operation, at, rates, entry } = taken.value;
+async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promise<void> {
+  try {
+    const asked = deps.take.ask(attempt);
+    const answer = await asked.answer;
+    const isHeld = answer.outcome === 'held';
+    const result = isHeld ? ok(deps.take.taken(attempt, asked, answer)) : await deps.take.insist(attempt, asked);
+    if (attempt.over) return;
+    if (!result.ok) return tell(deps, attempt, result);
+    await write(deps, attempt, result.value);
+    if (!attempt.over) tell(deps, attempt, ok(toHold(attempt.id, result.value)));
+  } catch (error) {
+    giveUp(deps, attempt, error);
+  }
+}
+
+function tell(deps: HoldDependencies, attempt: WrittenAttempt, result: Result<Hold, HoldRefusal>): void {
+  deps.watch.end(attempt.patience);
+  deps.metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
+  attempt.tell(result);
+}
+
+function giveUp(deps: HoldDependencies, attempt: WrittenAttempt, error: unknown): void {
+  if (attempt.over) return;
+  attempt.over = true;
+  // It may have been taken: given back until the store says that it heard.
+  if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked.operation, attempt.written);
+  const refusal = isHeld(deps, attempt, error) ? attempt.busy.refusal : unavailable(error);
+  tell(deps, attempt, err(refusal));
+}
+
+function write(deps: HoldDependencies, attempt: WrittenAttempt, taken: Taken): Promise<void> {
+  const { id, request } = attempt;
+  const { amount, operation, at, entry } = taken;
   const { note, counters } = operation;
-  const since = deps.clock.now();
   // From here on: should the store forget it, it is registered anew.
   deps.lives.set(id, {
     id,
     amount,
     note,
     counters,
-    since,
+    since: deps.clock.now(),
     at,
     tokens: operation.rates?.tokens,
-    entry: attempt.request.entries?.[entry ?? 0],
+    entry: request.entries?.[entry ?? 0],
     known: undefined,
     written: undefined,
     isCounted: false,
@@ -87,10 +107,13 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
   });
   attempt.written = true;
   const { charges, model, identifier } = note;
-  await deps.outbox.append({ type: 'hold', id, amount, charges, model, identifier });
-  if (attempt.over) throw new Error('patience ended');
-  const told = { ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
-  return ok({ id, amount, charges: note.charges, ...told });
+  return deps.outbox.append({ type: 'hold', id, amount, charges, model, identifier });
+}
+
+function toHold(id: string, { amount, operation, rates, entry }: Taken): Hold {
+  const hold = { id, amount, charges: operation.note.charges };
+  if (rates === undefined && entry === undefined) return hold;
+  return { ...hold, ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
 }
 
 /** It waited for live holds as long as anybody does, and only the answer to its last question is missing. */
@@ -103,6 +126,8 @@ const isHeld = (
   attempt.busy !== undefined &&
   clock.now() >= attempt.busy.until &&
   membership.isIn(attempt.patience.epoch);
+
+const unavailable = (error: unknown): HoldRefusal => ({ reason: 'unavailable', why: reasonOf(error) });
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

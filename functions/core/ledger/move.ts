@@ -4,15 +4,16 @@ import type { RateLimit } from '../ports/rates.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Batch } from './batch.ts';
 import type { Lives } from './lives.ts';
-import { openPatience, type PatienceDependencies, patiently } from './patience.ts';
+import { openPatience, type PatienceDependencies, patiently, type Watch } from './patience.ts';
 
 export interface MoveDependencies extends PatienceDependencies {
   readonly lives: Lives;
   readonly batch: Batch;
+  readonly watch: Watch;
 }
 
 export function createMove(deps: MoveDependencies) {
-  const { lives, batch } = deps;
+  const { lives, batch, watch } = deps;
 
   return async function move(id: string, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>> {
     const live = lives.get(id);
@@ -24,7 +25,7 @@ export function createMove(deps: MoveDependencies) {
 
   async function ask(id: string, tokens: number, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>> {
     try {
-      const answer = await patiently(deps, openPatience(deps), batch.move({ id, tokens, to }));
+      const answer = await patiently(watch, openPatience(deps), batch.move({ id, tokens, to }));
       if (answer === undefined) return ok(undefined);
       return err({ reason: 'limited', ...answer, limit: to?.[answer.rate] ?? 0, rates: {} });
     } catch (error) {

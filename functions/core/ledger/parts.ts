@@ -15,6 +15,7 @@ import type { Lives } from './lives.ts';
 import { createLoads } from './loads.ts';
 import { createFixedMembership, createMembership, createStoreMemory } from './membership.ts';
 import { createMove } from './move.ts';
+import { createWatch } from './patience.ts';
 import { createSpend } from './spend.ts';
 import { createStoreClock } from './store-clock.ts';
 import { createTake } from './take.ts';
@@ -38,11 +39,12 @@ export function createParts(deps: LedgerDependencies) {
   const loads = createLoads({ ...deps, batch, tick });
   const waiting = createWaiting(deps.timer);
   const take = createTake({ ...deps, batch, loads, storeClock, waiting });
+  const watch = createWatch({ ...deps, membership });
   const ending = createEnding({ ...deps, lives, batch, loads, booking, membership, storeClock, waiting });
   const behind = createBehind({ ...deps, booking, ending });
-  const hold = createHold({ ...deps, lives, take, ending, membership });
-  const move = createMove({ ...deps, lives, batch, membership });
-  const spend = createSpend({ ...deps, batch, loads, storeClock, membership });
+  const hold = createHold({ ...deps, lives, take, ending, membership, watch });
+  const move = createMove({ ...deps, lives, batch, membership, watch });
+  const spend = createSpend({ ...deps, batch, loads, storeClock, membership, watch });
   const onOpen = (): void => {
     batch.resume();
     void doubts.settle();

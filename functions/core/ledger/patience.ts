@@ -11,6 +11,8 @@ export const PATIENCE: Millis = 900;
 const LONGEST: Millis = 1800;
 /** Whoever is asked after others have answered has at least so long: a store far away is not silent. */
 const ANSWER: Millis = 500;
+/** Looking at a thousand who wait, each due a millisecond after the other, is one look. */
+const APART: Millis = 10;
 
 /** One request's: it moves on with every answer. */
 export interface Patience {
@@ -19,18 +21,22 @@ export interface Patience {
   readonly latest: Millis;
   /** That was open when it began. */
   readonly epoch: number;
+  /** When it is looked at next. */
+  lookAt: Millis;
+  /** Should nothing have come by then, it has ended. */
+  isLastLook: boolean;
 }
 
 export interface PatienceDependencies {
   readonly clock: Clock;
-  readonly timer: Timer;
   readonly membership: Membership;
 }
 
 /** `waited`: for so long others have been asked for this request already. */
 export function openPatience({ clock, membership }: PatienceDependencies, waited: Millis = 0): Patience {
   const now = clock.now();
-  return { until: now + leftOf(waited), latest: now + LONGEST - waited, epoch: membership.epoch() };
+  const latest = now + LONGEST - waited;
+  return { until: now + leftOf(waited), latest, epoch: membership.epoch(), lookAt: now, isLastLook: false };
 }
 
 /** What is left of it for whoever is asked next. */
@@ -41,40 +47,75 @@ export function goOn(patience: Patience, at: Millis, millis: Millis = ANSWER): v
   patience.until = Math.max(patience.until, Math.min(at + millis, patience.latest));
 }
 
-/** The work's outcome, or a `Silence` when patience has ended. The work itself goes on. */
-export function patiently<T>(
-  { clock, timer, membership }: PatienceDependencies,
-  patience: Patience,
-  work: Promise<T>,
-): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    let cancel = (): void => undefined;
-    const watch = (): void => {
-      // The clock may have been set back.
-      const left = Math.min(patience.until - clock.now(), LONGEST);
-      if (left > LOOK) cancel = timer(left - LOOK, watch);
-      else if (patience.until < patience.latest && isRebuilt(membership, patience)) {
-        patience.until = patience.latest;
-        watch();
-      } else cancel = timer(LOOK, end);
-    };
-    const end = (): void => {
-      if (patience.until - clock.now() > 0) watch();
-      else reject(new Silence('store or database kept silent'));
-    };
-    watch();
-    work.then(
-      (value) => {
-        cancel();
-        resolve(value);
-      },
-      (error) => {
-        cancel();
-        reject(error);
-      },
-    );
-  });
+/** Watches over all who wait, with one timer for them together: nearly all have their answer before it is due. */
+export interface Watch {
+  /** `onSilence` is called once, when patience has ended. */
+  begin(patience: Patience, onSilence: (silence: Silence) => void): void;
+  end(patience: Patience): void;
 }
 
-/** Nothing is asked of a store that is being rebuilt, and what was asked before was asked of another. */
-const isRebuilt = (membership: Membership, { epoch }: Patience): boolean => !membership.isIn(epoch);
+export function createWatch({ clock, timer, membership }: PatienceDependencies & { readonly timer: Timer }): Watch {
+  const watched = new Map<Patience, (silence: Silence) => void>();
+  let due: Millis = Number.POSITIVE_INFINITY;
+  let cancel = (): void => undefined;
+
+  const plan = (patience: Patience, now: Millis): void => {
+    const left = patience.until - now;
+    if (left <= LOOK && patience.until < patience.latest && !membership.isIn(patience.epoch)) {
+      // Nothing is asked of a store that is being rebuilt, and what was asked before was asked of another.
+      patience.until = patience.latest;
+      plan(patience, now);
+      return;
+    }
+    patience.isLastLook = left <= LOOK;
+    patience.lookAt = patience.isLastLook ? now + LOOK : patience.until - LOOK;
+  };
+
+  const lookNoLaterThan = (at: Millis, now: Millis): void => {
+    if (at >= due) return;
+    cancel();
+    due = at;
+    // The clock may have been set back.
+    cancel = timer(Math.min(at - now, LONGEST), lookAtAll);
+  };
+
+  const lookAtAll = (): void => {
+    const now = clock.now();
+    due = Number.POSITIVE_INFINITY;
+    let next = Number.POSITIVE_INFINITY;
+    for (const [patience, onSilence] of watched) {
+      if (patience.lookAt <= now) {
+        if (patience.isLastLook && patience.until <= now) {
+          watched.delete(patience);
+          onSilence(new Silence('store or database kept silent'));
+          continue;
+        }
+        plan(patience, now);
+      }
+      next = Math.min(next, patience.lookAt);
+    }
+    if (watched.size > 0) lookNoLaterThan(Math.max(next, now + APART), now);
+  };
+
+  return {
+    begin(patience, onSilence) {
+      const now = clock.now();
+      plan(patience, now);
+      watched.set(patience, onSilence);
+      lookNoLaterThan(patience.lookAt, now);
+    },
+    end(patience) {
+      if (!watched.delete(patience) || watched.size > 0) return;
+      cancel();
+      due = Number.POSITIVE_INFINITY;
+    },
+  };
+}
+
+/** The work's outcome, or a `Silence` when patience has ended. The work itself goes on. */
+export function patiently<T>(watch: Watch, patience: Patience, work: Promise<T>): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    watch.begin(patience, reject);
+    work.then(resolve, reject).finally(() => watch.end(patience));
+  });
+}

@@ -13,12 +13,15 @@ export interface RatesAsked {
 const known = new WeakMap<ScopePolicy, RateLimit>();
 
 /** Undefined where neither a scope nor an entry is limited. */
-export function ratesOf({ scopes, entries = [], tokens = 0 }: HoldRequest): RatesAsked | undefined {
-  const isFree = !scopes.some(({ limits }) => limits !== undefined) && !entries.some((entry) => entry !== undefined);
-  if (isFree) return undefined;
-  const limited = scopes.filter(({ limits }) => limits !== undefined);
+export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: HoldRequest): RatesAsked | undefined {
+  if (!scopes.some(hasLimits) && !entries.some(isLimit)) return undefined;
+  const limited = scopes.filter(hasLimits);
   return { request: { tokens, limits: limited.map(limitOf), entries }, scopes: limited };
 }
+
+const NO_ENTRIES: NonNullable<HoldRequest['entries']> = [];
+const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
+const isLimit = (entry: RateLimit | undefined): boolean => entry !== undefined;
 
 function limitOf(scope: ScopePolicy): RateLimit {
   const before = known.get(scope);

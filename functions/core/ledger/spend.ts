@@ -7,7 +7,7 @@ import { err, ok, type Result } from '../result.ts';
 import { spendWindow } from '../window.ts';
 import type { Batch } from './batch.ts';
 import type { Loads } from './loads.ts';
-import { goOn, openPatience, type Patience, type PatienceDependencies, patiently } from './patience.ts';
+import { goOn, openPatience, type Patience, type PatienceDependencies, patiently, type Watch } from './patience.ts';
 import type { StoreClock } from './store-clock.ts';
 
 export interface SpendDependencies extends PatienceDependencies {
@@ -15,6 +15,7 @@ export interface SpendDependencies extends PatienceDependencies {
   readonly batch: Batch;
   readonly loads: Loads;
   readonly storeClock: StoreClock;
+  readonly watch: Watch;
 }
 
 export type Spend = (
@@ -26,7 +27,7 @@ export function createSpend(deps: SpendDependencies): Spend {
   return async (scopes, waited) => {
     const patience = openPatience(deps, waited);
     try {
-      return ok(await patiently(deps, patience, readSpend(deps, scopes, patience)));
+      return ok(await patiently(deps.watch, patience, readSpend(deps, scopes, patience)));
     } catch (error) {
       return err({ reason: 'unavailable', why: error instanceof Error ? error.message : String(error) });
     }

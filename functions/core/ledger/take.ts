@@ -9,7 +9,7 @@ import { type Batch, StaleEpochError } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
 import type { Loads } from './loads.ts';
 import { goOn, type Patience } from './patience.ts';
-import { type RatesAsked, ratesOf, toLimited, toView } from './rates.ts';
+import { type RatesAsked, toLimited, toView } from './rates.ts';
 import type { StoreClock } from './store-clock.ts';
 import type { Place, Waiting } from './waiting.ts';
 
@@ -17,12 +17,20 @@ import type { Place, Waiting } from './waiting.ts';
 export interface Attempt {
   readonly id: string;
   readonly request: HoldRequest;
+  /** Undefined where nothing is limited. */
+  readonly rates: RatesAsked | undefined;
   readonly patience: Patience;
   over: boolean;
   /** What the store was last asked. */
-  asked: HoldOperation | undefined;
+  asked: Asked | undefined;
   /** Set while the last answer was that live holds are in the way. */
   busy: Busy | undefined;
+}
+
+export interface Asked {
+  readonly charges: Charges;
+  readonly operation: HoldOperation;
+  readonly answer: Promise<HoldAnswer>;
 }
 
 export interface Busy {
@@ -36,9 +44,9 @@ export interface Taken {
   readonly operation: HoldOperation;
   /** When, on the store's clock. */
   readonly at: Millis;
-  readonly rates?: RateView;
+  readonly rates: RateView | undefined;
   /** Place of the entry that was taken. */
-  readonly entry?: number;
+  readonly entry: number | undefined;
 }
 
 export interface TakeDependencies {
@@ -65,28 +73,43 @@ const ON_ITS_WAY: Millis = 20;
 /** 60 s, renewed every 15 s (DESIGN 10). */
 export const LEASE: Millis = 60_000;
 
-/** Throws when store or database keep silent. */
-export type Take = (attempt: Attempt) => Promise<Result<Taken, HoldRefusal>>;
+export interface Take {
+  /** Asks the store for the first time. Its answer rejects when the store keeps silent. */
+  ask(attempt: Attempt): Asked;
+  /** The answer was that it is held. */
+  taken(attempt: Attempt, asked: Asked, answer: HeldAnswer): Taken;
+  /** Any other answer may change: asks again until it is known for sure. Throws when store or database keep silent. */
+  insist(attempt: Attempt, asked: Asked): Promise<Result<Taken, HoldRefusal>>;
+}
+
+type HeldAnswer = Extract<HoldAnswer, { outcome: 'held' }>;
 
 export function createTake(deps: TakeDependencies): Take {
   const { batch, loads, clock, storeClock, waiting } = deps;
   const chargesOf = createCharges();
 
-  const tryUntilKnown = async (attempt: Attempt, place: Place): Promise<Result<Taken, HoldRefusal>> => {
-    const rates = ratesOf(attempt.request);
+  const ask = (attempt: Attempt): Asked => {
+    const charges = chargesOf(attempt.request.scopes, storeClock.now());
+    const operation = toOperation(attempt, charges, deps);
+    attempt.asked = { charges, operation, answer: batch.hold(operation) };
+    return attempt.asked;
+  };
+
+  const taken = ({ rates: limits }: Attempt, { charges, operation }: Asked, { amount, rates }: HeldAnswer): Taken => {
+    const view = limits === undefined || rates === undefined ? undefined : toView(limits, rates);
+    return { amount, operation, at: instantIn(charges, deps), rates: view, entry: rates?.entry };
+  };
+
+  const insistOn = async (attempt: Attempt, first: Asked, place: Place): Promise<Result<Taken, HoldRefusal>> => {
+    const { rates } = attempt;
     let busyUntil: Millis | undefined;
     let limitedUntil: Millis | undefined;
     let isLoading = false;
-    while (!attempt.over) {
-      const charges = chargesOf(attempt.request.scopes, storeClock.now());
-      const operation = toOperation(attempt, charges, rates, deps);
-      attempt.asked = operation;
-      const answer = await batch.hold(operation);
+    for (let asked = first; ; asked = ask(attempt)) {
+      const { charges, operation } = asked;
+      const answer = await asked.answer;
+      if (answer.outcome === 'held') return ok(taken(attempt, asked, answer));
       const told = toldOf(rates, answer);
-      if (answer.outcome === 'held') {
-        const at = instantIn(charges, deps);
-        return ok({ amount: answer.amount, operation, at, ...told, ...entryOf(answer) });
-      }
       if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...told });
       attempt.busy = undefined;
       if (answer.outcome === 'limited') {
@@ -102,32 +125,36 @@ export function createTake(deps: TakeDependencies): Take {
         const absent = operation.counters.filter((_, index) => answer.counters.includes(index));
         isLoading = !(await isOver(loads.load(absent), deps));
       } else isLoading = false;
-      // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
-      if (answer.outcome !== 'busy') {
-        if (!isLoading) goOn(attempt.patience, clock.now());
-        continue;
+      if (answer.outcome === 'busy') {
+        const scope = charges.limited[answer.counter];
+        if (scope === undefined) throw new Error('the store refused for a counter nobody named');
+        const now = clock.now();
+        busyUntil ??= now + BUSY;
+        const refusal = { reason: 'busy', scope, ...told } as const;
+        if (now >= busyUntil) return err(refusal);
+        attempt.busy = { until: busyUntil, refusal };
+        const pause = Math.min(LOOK_AGAIN, busyUntil - now);
+        goOn(attempt.patience, now + pause, ASKED_AGAIN);
+        await waiting.wait(place, scope.scopeId, pause);
+      } else if (!isLoading) {
+        // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
+        goOn(attempt.patience, clock.now());
       }
-      const scope = charges.limited[answer.counter];
-      if (scope === undefined) throw new Error('the store refused for a counter nobody named');
-      const now = clock.now();
-      busyUntil ??= now + BUSY;
-      const refusal = { reason: 'busy', scope, ...told } as const;
-      if (now >= busyUntil) return err(refusal);
-      attempt.busy = { until: busyUntil, refusal };
-      const pause = Math.min(LOOK_AGAIN, busyUntil - now);
-      goOn(attempt.patience, now + pause, ASKED_AGAIN);
-      await waiting.wait(place, scope.scopeId, pause);
+      if (attempt.over) throw new Error('patience ended');
     }
-    throw new Error('patience ended');
   };
 
-  return async (attempt) => {
-    const place = waiting.place();
-    try {
-      return await tryUntilKnown(attempt, place);
-    } finally {
-      waiting.leave(place);
-    }
+  return {
+    ask,
+    taken,
+    async insist(attempt, asked) {
+      const place = waiting.place();
+      try {
+        return await insistOn(attempt, asked, place);
+      } finally {
+        waiting.leave(place);
+      }
+    },
   };
 }
 
@@ -156,31 +183,21 @@ function instantIn({ all }: Charges, { storeClock }: TakeDependencies): Millis {
 }
 
 function toOperation(
-  attempt: Attempt,
+  { id, request, rates, patience }: Attempt,
   charges: Charges,
-  rates: RatesAsked | undefined,
   deps: TakeDependencies,
 ): HoldOperation {
-  const { amount, least, model, identifier } = attempt.request;
-  return {
-    id: attempt.id,
-    amount,
-    least,
-    counters: charges.counters,
-    note: { charges: charges.all, model, identifier },
-    deadline: deps.storeClock.now() + Math.max(0, attempt.patience.until - deps.clock.now()),
-    lease: LEASE,
-    ...(rates === undefined ? {} : { rates: rates.request }),
-  };
+  const { amount, least, model, identifier } = request;
+  const { counters, all } = charges;
+  const note = { charges: all, model, identifier };
+  const deadline = deps.storeClock.now() + Math.max(0, patience.until - deps.clock.now());
+  const operation = { id, amount, least, counters, note, deadline, lease: LEASE };
+  return rates === undefined ? operation : { ...operation, rates: rates.request };
 }
 
 function toldOf(asked: RatesAsked | undefined, answer: HoldAnswer): { readonly rates?: RateView } {
   const reply = 'rates' in answer ? answer.rates : undefined;
   return asked === undefined || reply === undefined ? {} : { rates: toView(asked, reply) };
-}
-
-function entryOf({ rates }: Extract<HoldAnswer, { outcome: 'held' }>): { readonly entry?: number } {
-  return rates?.entry === undefined ? {} : { entry: rates.entry };
 }
 
 /** Only requests in flight are in the way, or nothing for longer than they might take. */
