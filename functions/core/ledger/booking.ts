@@ -172,7 +172,8 @@ const toMarks = (epoch: number, { process, acknowledged }: NonNullable<StoreCall
   calls: new Map([[process, acknowledged]]),
 });
 
-const keyOf = ({ id, kind }: Entry): string => `${kind}/${id}`;
+/** Nearly all are settlements, whose ids need no text of their own. */
+const keyOf = ({ id, kind }: Entry): string => (kind === 'settled' ? id : `${kind}/${id}`);
 
 function firstOf(waiting: ReadonlyMap<string, Waiting>): Waiting[] {
   const first: Waiting[] = [];

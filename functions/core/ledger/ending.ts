@@ -5,10 +5,17 @@ import type { Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { Expired, HoldNote, HoldOperation, ReleaseOperation, SettleAnswer } from '../ports/store.ts';
+import type {
+  Expired,
+  HoldNote,
+  HoldOperation,
+  ReleaseOperation,
+  SettleAnswer,
+  SettleOperation,
+} from '../ports/store.ts';
 import type { Batch } from './batch.ts';
 import type { Booking } from './booking.ts';
-import { toCorrection, toExpired, toNote, toRefund, toSettled } from './entry.ts';
+import { toCorrection, toExpired, toRefund, toSettled } from './entry.ts';
 import type { Live, Lives } from './lives.ts';
 import type { Loads } from './loads.ts';
 import type { Membership } from './membership.ts';
@@ -54,8 +61,6 @@ export function createEnding(deps: EndingDependencies): Ending {
   const { lives, outbox, batch, booking, membership, storeClock, waiting, log, metrics } = deps;
   const counting = new Map<Promise<void>, Millis>();
 
-  const free = (note: HoldNote): void => waiting.freed(note.charges.map(({ scopeId }) => scopeId));
-
   const track = (work: Promise<void>): Promise<void> => {
     counting.set(work, deps.clock.now());
     const over = (): unknown => counting.delete(work);
@@ -63,17 +68,14 @@ export function createEnding(deps: EndingDependencies): Ending {
     return work;
   };
 
-  const settleOnce = async (live: Live, entry: Entry): Promise<void> => {
+  const settleOnce = (live: Live, entry: Entry): Promise<void> => {
     const written = outbox.append({ type: 'settle', entry });
-    // First the disk, then the store: a restart that finds only the hold charges it, and the store must not know better.
-    const counted = track(written.catch(() => undefined).then(() => countSettled(deps, live, entry)));
-    try {
-      await written;
-    } catch (error) {
+    const counted = track(countSettled(deps, live, entry, written));
+    return written.catch(async (error) => {
       log.error('the outbox cannot be written: waiting for PostgreSQL instead', { error: String(error) });
       await counted;
       await booking.flush();
-    }
+    });
   };
 
   const writeRelease = (id: string): Promise<void> =>
@@ -88,7 +90,7 @@ export function createEnding(deps: EndingDependencies): Ending {
     const { id } = operation;
     const live = lives.get(id);
     markCounted(live);
-    free(note);
+    waiting.freed(note.charges);
     lives.delete(id);
     metrics.add('gateway_operator_ledger_settles_total', KINDS.released);
     if (answer.outcome === 'expired') {
@@ -134,7 +136,7 @@ export function createEnding(deps: EndingDependencies): Ending {
       for (const { id, charged, note } of ended) {
         const entry = toExpired(id, note, charged, storeClock.now());
         if (booking.has(entry)) continue;
-        free(note);
+        waiting.freed(note.charges);
         metrics.add('gateway_operator_ledger_settles_total', KINDS.expired);
         // While we work on it, its settlement may follow: after a crash that must know what was charged.
         const written = lives.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
@@ -151,14 +153,22 @@ export function createEnding(deps: EndingDependencies): Ending {
   };
 }
 
-/** Begun when the outbox's record is written (or cannot be), booked when the store has counted it: nothing is cut away too early. */
-async function countSettled(deps: EndingDependencies, live: Live, entry: Entry): Promise<void> {
+/** Booked when the store has counted it: nothing is cut away too early. */
+async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, written: Promise<void>): Promise<void> {
   const { lives, outbox, booking, log } = deps;
-  const { answer, wasUnknown } = await settleInStore(deps, live, entry);
+  try {
+    // First the disk, then the store: a restart that finds only the hold charges it, and the store must not know better.
+    await written;
+  } catch {
+    // Whoever settles waits for PostgreSQL instead.
+  }
+  const operation = toOperation(live, entry);
+  const told = await deps.batch.settle(operation);
+  const answer = isKnown(told) ? told : await settleUnknown(deps, live, operation, told);
   // Somebody may have booked it, and the store forgotten it, before this process heard: then it is counted twice, and looked at again.
-  const epoch = wasUnknown ? NO_EPOCH : deps.membership.epoch();
+  const epoch = told.outcome === 'unknown' ? NO_EPOCH : deps.membership.epoch();
   markCounted(live);
-  deps.waiting.freed(live.note.charges.map(({ scopeId }) => scopeId));
+  deps.waiting.freed(live.note.charges);
   lives.delete(live.id);
   deps.metrics.add('gateway_operator_ledger_settles_total', KINDS.settled);
   if (answer.outcome === 'settled') booking.add(entry, epoch, live.isMoved);
@@ -171,21 +181,27 @@ async function countSettled(deps: EndingDependencies, live: Live, entry: Entry):
   }
 }
 
-/** Until the store has counted it once, also where it does not know the hold any more. */
-async function settleInStore(
+/** The entry is the note: it has all that whoever books it needs. */
+function toOperation({ id, tokens }: Live, entry: Entry): SettleOperation {
+  const operation = { id, cost: entry.cost, note: entry };
+  return tokens === undefined ? operation : { ...operation, tokens: entry.tokens.input + entry.tokens.output };
+}
+
+const isKnown = ({ outcome }: SettleAnswer): boolean => outcome !== 'unknown' && outcome !== 'absent';
+
+/** The store does not know the hold any more: until it has counted it once. */
+async function settleUnknown(
   { batch, loads, timer }: EndingDependencies,
-  { id, counters, tokens }: Live,
-  entry: Entry,
-): Promise<{ readonly answer: SettleAnswer; readonly wasUnknown: boolean }> {
-  const used = tokens === undefined ? {} : { tokens: entry.tokens.input + entry.tokens.output };
-  const operation = { id, cost: entry.cost, note: toNote(entry), ...used };
-  let answer = await batch.settle(operation);
-  const wasUnknown = answer.outcome === 'unknown';
-  while (answer.outcome === 'unknown' || answer.outcome === 'absent') {
+  { counters }: Live,
+  operation: SettleOperation,
+  first: SettleAnswer,
+): Promise<SettleAnswer> {
+  let answer = first;
+  while (!isKnown(answer)) {
     if (answer.outcome === 'absent') await loads.load(counters).catch(() => pause(timer, LOAD_AGAIN));
     answer = await batch.settle({ ...operation, counters });
   }
-  return { answer, wasUnknown };
+  return answer;
 }
 
 /** Whatever is written of it now, it holds nothing any more. */

@@ -1,7 +1,7 @@
 // Who is next when live holds end? Those who wait for a scope, first come first, each waking the one behind it.
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { ScopeId } from '../ports/policy.ts';
+import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
 
 /** One request's place in a queue. It keeps its place while it tries, and has none before it first waits. */
 export interface Place {
@@ -17,7 +17,7 @@ export interface Waiting {
   /** It goes, with its money or without: the next one may try. */
   leave(place: Place): void;
   /** Something that these scopes held is free. One sleeper each is woken; a thousand that try at once would only be in each other's way. */
-  freed(scopeIds: Iterable<ScopeId>): void;
+  freed(charges: ReadonlyArray<ScopeWindow>): void;
 }
 
 export function createWaiting(timer: Timer): Waiting {
@@ -63,9 +63,9 @@ export function createWaiting(timer: Timer): Waiting {
       dequeue(place);
       if (scopeId !== undefined) wakeFirst(scopeId);
     },
-    freed(scopeIds) {
+    freed(charges) {
       if (queues.size === 0) return;
-      for (const scopeId of scopeIds) wakeFirst(scopeId);
+      for (const { scopeId } of charges) wakeFirst(scopeId);
     },
   };
 }

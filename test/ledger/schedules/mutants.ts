@@ -108,7 +108,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a settlement that is not written before the reply ends',
     faults: { die: 1 },
-    edits: [{ file: `${LEDGER}/ending.ts`, line: 'await written;\n    } catch', becomes: '\n    } catch' }],
+    edits: [{ file: `${LEDGER}/ending.ts`, line: 'return written.catch(', becomes: 'return Promise.resolve().catch(' }],
   },
   {
     name: 'a restart that does not read the outbox',
@@ -123,6 +123,12 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a refusal without an answer that keeps what it may have taken',
-    edits: [{ file: `${LEDGER}/hold.ts`, line: 'deps.ending.abandon(attempt.asked, attempt.written);', becomes: ';' }],
+    edits: [
+      {
+        file: `${LEDGER}/hold.ts`,
+        line: 'deps.ending.abandon(attempt.asked.operation, attempt.written);',
+        becomes: ';',
+      },
+    ],
   },
 ];
