@@ -114,6 +114,8 @@ export function createEnding(deps: EndingDependencies): Ending {
         log.warn('a reply cost more than its hold', { id, held: `${live.amount}`, cost: `${settlement.cost}` });
       }
       live.outcome = settlement.cost;
+      // Its stream has nothing more to tell. Kept here, all of it would outlive the collector's young generation (a Map's outgrown tables hold what was in them).
+      live.known = undefined;
       live.ending = settleOnce(live, toSettled(id, live.note, settlement, storeClock.now()));
       return live.ending;
     },

@@ -77,6 +77,24 @@ function freezable(): Process & { freeze(): void; thaw(): void } {
 }
 
 describe('a store that was wiped', () => {
+  test('hears of a stream that has settled what that cost, and nobody asks the stream again', async () => {
+    const ledger = await start();
+    const hold = await take(ledger, 60n);
+    let asked = 0;
+    ledger.progress(hold, () => {
+      asked += 1;
+      return 50n;
+    });
+    scene.store.mood = 'refuses';
+    await ended(ledger.settle(hold, settlementOf(30n)));
+    wipe();
+    scene.store.mood = 'up';
+    await scene.time.advance(3000);
+    expect(await tryHold(ledger, 71n)).toMatchObject({ outcome: 'exceeded' });
+    expect(await tryHold(ledger, 70n)).toMatchObject({ outcome: 'held' });
+    expect(asked).toBe(0);
+  });
+
   test('is empty for nobody: what is held and what is settled, booked or not, counts after it as before', async () => {
     const [one, two] = [await start(), await start()];
     const held = await take(one, 60n);
