@@ -307,6 +307,26 @@ describe('attempts', () => {
 });
 
 describe('a plain reply', () => {
+  test.each([
+    ['plain text', []],
+    ['words of many bytes', [...new TextEncoder().encode('grüß 😀')]],
+    ['a replacement character of its own', [0xef, 0xbf, 0xbd]],
+    ['bytes that are no UTF-8', [0xff, 0xc3]],
+  ])('with %s in it reaches the client byte for byte', async (_, said) => {
+    const [before = '', after = ''] = completion('|').split('|');
+    const encoder = new TextEncoder();
+    const bytes = new Uint8Array([...encoder.encode(before), ...said, ...encoder.encode(after)]);
+    const { chat } = stage({
+      script: () => ({
+        body: (async function* () {
+          yield bytes;
+        })(),
+      }),
+    });
+    const response = await chat({ model: 'gpt', messages: MESSAGES });
+    expect(new Uint8Array(await response.arrayBuffer())).toEqual(bytes);
+  });
+
   test('without usage is charged an estimate above zero, at most the hold, and marked', async () => {
     const { chat, ledger } = stage({ script: () => ({ body: completion('four words of reply', null) }) });
     await chat(CHAT);

@@ -33,7 +33,7 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
       const settlement = settlementOfReply(reservation, target, exchange.reply);
       if (!(await book(reservation, settlement, line))) return err(UNBOOKED);
       line.answered(200, 'complete');
-      return ok(new Response(exchange.reply.bytes, { headers }));
+      return ok(new Response(exchange.reply.body, { headers }));
     },
     release: async (reservation, failure) => {
       await release(reservation, deps, { called: false });

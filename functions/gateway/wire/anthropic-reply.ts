@@ -6,8 +6,6 @@ import { addUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
 import type { Reply, Seconds } from './dialect.ts';
 import { member, textOf } from './json.ts';
 
-const encoder = new TextEncoder();
-
 /** Undefined when it is no message. Its text blocks become one text, its thinking `reasoning_content`. */
 export function toCompletion(message: unknown, created: Seconds): Reply | undefined {
   const blocks = member(message, 'content');
@@ -40,7 +38,7 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
   };
   const called = calls.reduce((sum, { function: { name, arguments: given } }) => sum + bytesIn(name + given), 0);
   return {
-    bytes: encoder.encode(JSON.stringify(completion)),
+    body: JSON.stringify(completion),
     usage,
     bytesSaid: bytesIn(text + thoughts) + called,
   };

@@ -26,7 +26,8 @@ export interface WireRequest {
 }
 
 export interface Reply {
-  readonly bytes: Uint8Array;
+  /** A text where it says the same: written together with its headers it costs the system one call of its cheapest kind. */
+  readonly body: string | Uint8Array;
   /** The provider's own count. */
   readonly usage: Usage | undefined;
   /** Bytes of all it said, for where nobody counted. */

@@ -74,11 +74,17 @@ function headersOf(chat: Chat, { provider, credentials }: Target): Readonly<Reco
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {
-  const reply = parseJson(decoder.decode(bytes));
+  const text = decoder.decode(bytes);
+  const reply = parseJson(text);
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
   const bytesSaid = choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
-  return { bytes, usage: toUsage(member(reply, 'usage')), bytesSaid };
+  return { body: isSame(text, bytes) ? text : bytes, usage: toUsage(member(reply, 'usage')), bytesSaid };
+}
+
+/** What is not UTF-8 was read as U+FFFD, and a byte order mark as nothing. */
+function isSame(text: string, bytes: Uint8Array): boolean {
+  return bytes[0] !== 0xef && !text.includes('\ufffd');
 }
 
 function readError(bytes: Uint8Array): WireError {
