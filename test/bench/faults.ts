@@ -16,7 +16,7 @@ export async function benchFaults(): Promise<string> {
   const wrong: string[] = [];
   for (let seed = first; seed <= last; seed += 1) {
     const storm: Storm = { seed, millis, gateways: 2 - (seed % 2) };
-    const { faults, statuses, completed, slowest, wrong: told } = await weather(storm);
+    const { faults, statuses, completed, slowest, late, wrong: told } = await weather(storm);
     const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
     rows.push([
       `${seed}`,
@@ -24,13 +24,14 @@ export async function benchFaults(): Promise<string> {
       `${faults.length}`,
       `${completed}`,
       `${slowest} ms`,
+      `${late}`,
       answers.join(', '),
       `${told.length}`,
     ]);
     wrong.push(...told.map((each) => `seed ${seed}: ${each} (${faults.join(', ')})`));
   }
   if (wrong.length > 0) process.exitCode = 1;
-  const head = ['seed', 'gateways', 'faults', 'completed', 'slowest 503', 'clients saw', 'wrong'];
+  const head = ['seed', 'gateways', 'faults', 'completed', 'slowest 503', 'after 1 s', 'clients saw', 'wrong'];
   return [table(head, rows), ...wrong].join('\n');
 }
 

@@ -10,6 +10,8 @@ export interface Aftermath {
   readonly completed: number;
   /** Milliseconds until the slowest refusal. */
   readonly slowest: number;
+  /** How many refusals came later than a second: only while a store is rebuilt. */
+  readonly late: number;
   /** Sentences; empty: all is right. */
   readonly wrong: ReadonlyArray<string>;
 }
@@ -46,7 +48,8 @@ export async function judge(bed: Bed, seen: ReadonlyArray<Seen>): Promise<Afterm
   wrong.push(...Object.keys(statuses).flatMap((name) => (allowed.test(name) ? [] : [`clients were told ${name}`])));
   const refused = seen.filter(({ status }) => status === 503).map(({ took }) => took);
   const completed = seen.filter((one) => one.completed !== undefined).length;
-  return { wrong, statuses, completed, slowest: Math.round(Math.max(0, ...refused)) };
+  const late = refused.filter((took) => took > 1000).length;
+  return { wrong, statuses, completed, slowest: Math.round(Math.max(0, ...refused)), late };
 }
 
 const costOf =
