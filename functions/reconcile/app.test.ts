@@ -1,6 +1,7 @@
 // Does reconcile answer over HTTP as DESIGN 9 and 10 say?
 import { beforeEach, expect, test } from 'vitest';
-import { type Bed, createBed, makeInstance, makeKey, makeSecrets } from '../../test/reconcile/bed.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

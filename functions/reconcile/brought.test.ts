@@ -1,16 +1,9 @@
 // Does a key that comes from elsewhere keep its value and its spend: another namespace, a backup, another gateway?
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { KubeObject } from '#core/ports/cluster.ts';
-import {
-  type Bed,
-  createBed,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  RESOURCES,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../test/reconcile/objects.ts';
 
 const second = { connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } };
 const IMPORT = 'auth.gateway-operator.dev/import';

@@ -1,21 +1,10 @@
 // Does deletion never stick, never leak, and never take what is not ours?
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import { RETAINED_LABEL } from '#crds/group.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  teams,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

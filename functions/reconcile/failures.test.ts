@@ -1,15 +1,8 @@
 // Whom does a step hold up that fails in every pass of every run? Nobody: statuses are written all the same (DESIGN 6, laws 5 and 9).
 import { beforeEach, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeUser,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeUser } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

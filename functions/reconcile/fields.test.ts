@@ -5,21 +5,9 @@ import { expect, test } from 'vitest';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { notYetActedOn } from '#crds/acted-on.ts';
 import { fieldsOf } from '#crds/fields.ts';
-import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  teams,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 type Spec = Readonly<Record<string, unknown>>;
 

@@ -1,16 +1,8 @@
 // Is a run that would remove more than is plausible held, and let go ahead by whoever meant exactly that?
 import { beforeEach, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeUser,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeUser } from '../../test/reconcile/objects.ts';
 
 const GROUP = 'instance.gateway-operator.dev';
 

@@ -1,18 +1,10 @@
 // Does an instance say truly whether it can serve, and is what it serves published?
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import { Snapshot } from '#core/snapshot.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  PASSWORD,
-  RESOURCES,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

@@ -1,17 +1,9 @@
 // Does a key become what its object says, and stay it?
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  RESOURCES,
-  sha256,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../test/reconcile/objects.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;

@@ -1,15 +1,10 @@
 // Do the laws of DESIGN 6 hold, whenever a run dies and whoever else runs?
 import { expect, test } from 'vitest';
-import {
-  createBed,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  PASSWORD,
-  RESOURCES,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { createBed } from '../../test/reconcile/bed.ts';
 import { file, scenarios } from '../../test/reconcile/laws/scenarios.ts';
+import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
 
 const WRITES = [
   'migrate',

@@ -1,20 +1,9 @@
 // Does an instance that is created anew go on with the keys and the spend of the one before it, if it is asked to and only then?
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  sha256,
-  teams,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 const ADOPT = 'instance.gateway-operator.dev/adopt-ledger';
 const MINUTE = 60_000;

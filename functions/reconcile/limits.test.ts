@@ -1,17 +1,9 @@
 // Do the gateways get to know how fast a key, its user and its teams may go?
 import { beforeEach, expect, test } from 'vitest';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

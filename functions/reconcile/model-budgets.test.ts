@@ -2,18 +2,9 @@
 import { beforeEach, expect, test } from 'vitest';
 import { modelScopeId } from '#core/model-scope.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeTeam,
-  sha256,
-  teams,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, teams, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam } from '../../test/reconcile/objects.ts';
 
 const DAY = 86_400_000;
 let bed: Bed;

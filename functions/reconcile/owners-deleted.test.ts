@@ -1,20 +1,9 @@
 // What becomes of keys when their user or team is deleted, and is that said?
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  sha256,
-  teams,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

@@ -2,18 +2,10 @@
 import { beforeEach, expect, test } from 'vitest';
 import { createMemoryBooks } from '#adapters/memory/books.ts';
 import { createMemoryRegistry } from '#adapters/memory/registry.ts';
-import {
-  createBed,
-  type Database,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  START,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { createBed, START } from '../../test/reconcile/bed.ts';
+import type { Database } from '../../test/reconcile/databases.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 import type { Objects } from './observe/objects.ts';
 import { toOwn } from './observe/own.ts';
 import { partition } from './observe/parts.ts';

@@ -1,20 +1,9 @@
 // Does what goes wrong in other operators go right here? Each test is the promise that a user of theirs missed.
 import { beforeEach, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  teams,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

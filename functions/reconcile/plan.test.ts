@@ -1,18 +1,9 @@
 // Does a plan read as a person would tell it? What a dry run prints, held against what was reviewed.
 import { expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 import { PARTS } from './workload/parts.ts';
 
 const file = () => [

@@ -1,15 +1,9 @@
 // Does a published value work at every moment of a rotation, whenever a run dies and whoever else runs?
 import { expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  RESOURCES,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -1,18 +1,9 @@
 // Is a key's value replaced in time, and never a moment too early for those who have it?
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeUser,
-  RESOURCES,
-  sha256,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeUser } from '../../test/reconcile/objects.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

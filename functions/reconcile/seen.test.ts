@@ -1,16 +1,9 @@
 // What do those see who watch over it: metrics, spans, a report?
 import { beforeEach, expect, test } from 'vitest';
 import { createTracerFake } from '#core/ports/tracer.fixture.ts';
-import {
-  type Bed,
-  createBed,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 let spans: ReturnType<typeof createTracerFake>['spans'];

@@ -1,18 +1,8 @@
 // Are people told since when something is so?
 import { beforeEach, expect, test } from 'vitest';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  teams,
-  users,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 
 let bed: Bed;
 beforeEach(async () => {

@@ -1,6 +1,8 @@
 // What becomes of very many keys that changed at once?
 import { expect, test } from 'vitest';
-import { createBed, makeKey, virtualKeys } from '../../test/reconcile/bed.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { createBed } from '../../test/reconcile/bed.ts';
+import { makeKey } from '../../test/reconcile/objects.ts';
 
 const TURN = 5000;
 const MORE = 60;

@@ -1,18 +1,10 @@
 // Is the type of a workload decided once, and changed without a gap?
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ClusterError } from '#core/ports/cluster.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  RESOURCES,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { runDeployment, runKnative } from '../../test/reconcile/controllers.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../test/reconcile/objects.ts';
 import { PARTS, type PartName } from './workload/parts.ts';
 
 const ELSEWHERE = 'https://llm.example.com';

@@ -1,19 +1,11 @@
 // Does reconcile make what runs a gateway, keep it, and leave alone what is not its own?
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import { OWNED_LABEL } from '#crds/group.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  PASSWORD,
-  RESOURCES,
-  virtualKeys,
-} from '../../test/reconcile/bed.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { runDeployment } from '../../test/reconcile/controllers.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
 import { PARTS, type PartName } from './workload/parts.ts';
 
 let bed: Bed;

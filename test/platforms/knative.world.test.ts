@@ -7,18 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
+import { gatewayInstances } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-} from '../reconcile/bed.ts';
+import { type Bed, createBed } from '../reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../reconcile/objects.ts';
 import { run } from '../run.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { describeUnless } from '../unless.ts';

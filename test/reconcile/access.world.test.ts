@@ -12,8 +12,8 @@ import {
   type NodeTransport,
 } from '#adapters/kubernetes/node.ts';
 import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
-import type { Cluster, Resource } from '#core/ports/cluster.ts';
-import { kinds } from '#crds/kinds.ts';
+import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts';
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
@@ -25,22 +25,9 @@ import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { silentLog } from '../silent-log.ts';
 import { describeUnless } from '../unless.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  teams,
-  users,
-  virtualKeys,
-} from './bed.ts';
+import { type Bed, createBed } from './bed.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 /** The roles of reconcile: where each stands, and what it grants. */

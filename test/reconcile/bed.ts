@@ -1,31 +1,25 @@
-// What does a test of reconcile stand on? A cluster, databases and a clock in memory, and the sample's objects.
+// What does a test of reconcile stand on? A cluster, databases and a clock in memory.
 import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
-import { createMemoryBooks } from '#adapters/memory/books.ts';
 import { createMemoryCluster, type MemoryCluster } from '#adapters/memory/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
-import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { createMetrics } from '#adapters/metrics.ts';
-import { type Backends, DatabaseUnreachable, type StoreHealth } from '#core/ports/backends.ts';
-import type { Books } from '#core/ports/books.ts';
+import type { Backends, StoreHealth } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import type { Policies } from '#core/ports/policy.ts';
-import type { Registry } from '#core/ports/registry.ts';
 import type { Tracer } from '#core/ports/tracer.ts';
-import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
-import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances } from '#crds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
-import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { openObjects } from '../open-objects.ts';
+import { createDatabases, type Database, type Lost } from './databases.ts';
+import { resourceOf } from './objects.ts';
 import { findShown, noting, searchAfterTest, toOpenText } from './silence.ts';
+import { book } from './spending.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const URL = 'http://gateway.test/default/main';
-
-export type Database = Registry & Books & { policies(instanceUid: string): Policies };
 
 export interface BedOptions {
   /** Real databases in place of those in memory. */
@@ -87,9 +81,6 @@ export interface Bed {
   shown(): Promise<ReadonlyArray<string>>;
 }
 
-// biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
-type Lost = 'lost' | void;
-
 export type Status = Readonly<Record<string, unknown>> & {
   readonly conditions?: ReadonlyArray<{
     type: string;
@@ -114,33 +105,9 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
   const reconciles = clusters === undefined ? seen : noting(clusters.reconciles, values);
   const log = createMemoryLog();
   const metrics = createMetrics();
-  const databases = new Map<string, Database>();
-  const refused = new Set<string>();
-  const open = (dbname: string): Database => {
-    const known = databases.get(dbname);
-    if (known !== undefined) return known;
-    const books = createMemoryBooks();
-    const inMemory = { ...books, ...createMemoryRegistry({ clock, ids, recount: books.recount }) };
-    const database = openDatabase?.(dbname) ?? inMemory;
-    databases.set(dbname, database);
-    return database;
-  };
-  const guarded = (dbname: string): Database =>
-    new Proxy(open(dbname), {
-      get: (target, method: keyof Database) => {
-        const call = target[method] as (...args: unknown[]) => unknown;
-        return async (...args: unknown[]) => {
-          if (refused.has(dbname))
-            throw new DatabaseUnreachable(`PostgreSQL at db:5432/${dbname} refused the connection`);
-          const fate = await bed.onDatabase(String(method));
-          const answer = await call(...args);
-          if (fate === 'lost') throw new DatabaseUnreachable(`PostgreSQL at db:5432/${dbname} closed the connection`);
-          return answer;
-        };
-      },
-    });
+  const databases = createDatabases({ openDatabase, clock, ids, before: (method) => bed.onDatabase(method) });
   const backends: Backends = {
-    database: ({ dbname }) => guarded(dbname),
+    database: ({ dbname }) => databases.guarded(dbname),
     probeStore: async () => bed.store,
     flush: async () => undefined,
     clearStore: async () => undefined,
@@ -196,11 +163,8 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
     log,
     metrics,
     clock,
-    database: (dbname = 'gateway') => open(dbname),
-    refuse: (on, dbname = 'gateway') => {
-      if (on) refused.add(dbname);
-      else refused.delete(dbname);
-    },
+    database: (dbname = 'gateway') => databases.open(dbname),
+    refuse: (refused, dbname = 'gateway') => databases.refuse(refused, dbname),
     store: { ok: true },
     manyProcesses: false,
     knative: false,
@@ -264,32 +228,11 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
     },
     works: async (value, instance = 'main') => {
       const uid = (await get(gatewayInstances, instance))?.metadata.uid ?? '';
-      return value !== undefined && (await open('gateway').policies(uid).find(sha256(value))) !== undefined;
+      return value !== undefined && (await databases.open('gateway').policies(uid).find(sha256(value))) !== undefined;
     },
     spend: async (alias, dollars, model) => {
       const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-      const claim = (await open('gateway').claims(uid)).find((one) => one.alias === alias);
-      if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
-      const { windowAt } = await import('#core/window.ts');
-      const { parseMoney } = await import('#core/money.ts');
-      const scopes = 'modelScopes' in claim.policy ? (claim.policy.modelScopes ?? []) : [];
-      const paying = [claim.policy, ...scopes.filter(({ name }) => name === model)];
-      const charges = paying.flatMap(({ scopeId, budget, anchor }) =>
-        budget === undefined ? [] : [{ scopeId, window: windowAt({ ...budget, anchor }, now) }],
-      );
-      await open('gateway').book(uid, [
-        {
-          id: uuidv7(now),
-          kind: 'settled',
-          charges,
-          cost: parseMoney(dollars) ?? 0n,
-          tokens: { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 },
-          model: 'small',
-          identifier: 'small',
-          estimated: false,
-          settledAt: now,
-        },
-      ]);
+      await book(databases.open('gateway'), { instanceUid: uid, alias, dollars, model, now });
     },
     events: (name) =>
       memory
@@ -324,90 +267,3 @@ function counter() {
     },
   };
 }
-
-let entries = 0;
-function uuidv7(time: number): string {
-  entries += 1;
-  const hex = time.toString(16).padStart(12, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${entries.toString(16).padStart(12, '0')}`;
-}
-
-const CORE = [RESOURCES.secrets, RESOURCES.configMaps, RESOURCES.namespaces, RESOURCES.events, PARTS.Deployment];
-export function resourceOf({ kind }: KubeObject): Resource {
-  const found = [...kinds, ...CORE].find((resource) => resource.kind === kind);
-  if (found === undefined) throw new Error(`no resource for ${kind}`);
-  return found;
-}
-
-const base64 = (text: string) => Buffer.from(text).toString('base64');
-
-export const makeSecret = (
-  name: string,
-  data: Readonly<Record<string, string>>,
-  namespace = 'default',
-): KubeObject => ({
-  apiVersion: 'v1',
-  kind: 'Secret',
-  type: 'Opaque',
-  metadata: { name, namespace },
-  data: Object.fromEntries(Object.entries(data).map(([entry, text]) => [entry, base64(text)])),
-});
-
-export const PASSWORD = 'the-database-password';
-
-/** The Secrets of an instance, before the instance. */
-export const makeSecrets = (dbname = 'gateway'): KubeObject[] => [
-  makeSecret('db', { host: 'db', username: 'gateway', password: PASSWORD, dbname }),
-  makeSecret('store', { host: 'memory', port: '6379', password: '' }),
-  makeSecret('openai', { apiKey: 'sk-upstream', apiBase: 'http://upstream.test/v1' }),
-];
-
-export const makeInstance = (spec: object = {}, name = 'main', namespace = 'default'): KubeObject => ({
-  apiVersion: INSTANCE_API_VERSION,
-  kind: 'GatewayInstance',
-  metadata: { name, namespace },
-  spec: {
-    databaseSecretRef: {
-      nameRef: 'db',
-      keys: { hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' },
-    },
-    redisSecretRef: { nameRef: 'store', keys: { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' } },
-    models: [
-      {
-        modelName: 'small',
-        identifier: 'small',
-        requiresAuth: true,
-        modelCredentials: { nameRef: 'openai', keys: { apiKey: 'apiKey', apiBase: 'apiBase' } },
-        gatewayParams: { model: 'openai/small', inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '2' },
-      },
-      { modelName: 'free', identifier: 'free', requiresAuth: false, gatewayParams: { model: 'ollama/free' } },
-    ],
-    ...spec,
-  },
-});
-
-const connectionRef = { instanceRef: { name: 'main', namespace: 'default' } };
-const member = (kind: string, name: string, namespace: string, spec: object): KubeObject => ({
-  apiVersion: AUTH_API_VERSION,
-  kind,
-  metadata: { name, namespace },
-  spec: { connectionRef, ...spec },
-});
-
-export const makeKey = (spec: object = {}, name = 'chat', namespace = 'default'): KubeObject =>
-  member('VirtualKey', name, namespace, { keyAlias: name, maxBudget: '10', budgetDuration: '30d', ...spec });
-
-export const makeUser = (spec: object = {}, name = 'alice', namespace = 'default'): KubeObject =>
-  member('User', name, namespace, {
-    userEmail: `${name}@example.com`,
-    autoCreateKey: true,
-    keyAlias: `${name}-key`,
-    maxBudget: '25',
-    budgetDuration: '30d',
-    ...spec,
-  });
-
-export const makeTeam = (spec: object = {}, name = 'research', namespace = 'default'): KubeObject =>
-  member('Team', name, namespace, { teamAlias: name, maxBudget: '100', budgetDuration: '30d', ...spec });
-
-export { gatewayInstances, RESOURCES, teams, users, virtualKeys };

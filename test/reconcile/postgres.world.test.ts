@@ -2,20 +2,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  users,
-  virtualKeys,
-} from './bed.ts';
+import { type Bed, createBed } from './bed.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
 let server: TestPostgres;
 const open: Database[] = [];

@@ -1,7 +1,9 @@
 // Is a key that is shown found, wherever it is shown?
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { createBed, makeInstance, makeKey, makeSecrets, PASSWORD, virtualKeys } from './bed.ts';
+import { virtualKeys } from '#crds/kinds.ts';
+import { createBed } from './bed.ts';
+import { makeInstance, makeKey, makeSecrets, PASSWORD } from './objects.ts';
 import { takeShown } from './silence.ts';
 
 test('a key or password in a log, an event or a status is found after the test; the status of its own key may show it', async () => {

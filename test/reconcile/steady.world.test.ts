@@ -4,25 +4,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { openAccounts } from '../accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { openObjects } from '../open-objects.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { describeUnless } from '../unless.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  virtualKeys,
-} from './bed.ts';
+import { type Bed, createBed } from './bed.ts';
 import { runDeployment, runKnative } from './controllers.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
 const SWEEPS = 5;
 const INSTANCES = ['main', 'serverless', 'elsewhere'];

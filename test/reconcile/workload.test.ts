@@ -6,7 +6,7 @@ import type { StoreConnection } from '#core/ports/backends.ts';
 import { type GatewayInstance, GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import type { WorkloadType } from '../../functions/reconcile/workload/parts.ts';
 import { wantedParts } from '../../functions/reconcile/workload/wanted.ts';
-import { makeInstance } from './bed.ts';
+import { makeInstance } from './objects.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const IMAGE = 'registry.example.com/gateway-operator:0.1.0';

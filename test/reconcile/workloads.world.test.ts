@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
-import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
+import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
+import { gatewayInstances } from '#crds/kinds.ts';
 import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
 import { applyKinds } from '../../infra/local/manifests.ts';
 import { openAccounts } from '../accounts.ts';
@@ -15,17 +16,9 @@ import { eventually } from '../eventually.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { describeUnless } from '../unless.ts';
-import {
-  type Bed,
-  createBed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  RESOURCES,
-} from './bed.ts';
+import { type Bed, createBed } from './bed.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from './objects.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
 const ASSETS = process.env.KUBEBUILDER_ASSETS ?? '';

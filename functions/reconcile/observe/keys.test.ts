@@ -1,7 +1,8 @@
 // Whose turn is it when very many keys have changed at once?
 import { expect, test } from 'vitest';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { createBed, makeKey, sha256 } from '../../../test/reconcile/bed.ts';
+import { createBed, sha256 } from '../../../test/reconcile/bed.ts';
+import { makeKey } from '../../../test/reconcile/objects.ts';
 import type { Reading } from './key-secrets.ts';
 import { observeKeys, takeTurn } from './keys.ts';
 import { toOwn } from './own.ts';

@@ -4,9 +4,11 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { freePort } from '../../../infra/local/ports.ts';
 import { startPostgres } from '../../postgres.ts';
-import { gatewayInstances, makeInstance, makeKey, makeSecrets, RESOURCES, virtualKeys } from '../../reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../reconcile/objects.ts';
 import { table } from '../table.ts';
 import { startStandIn } from './api-server.ts';
 import type { Swept } from './child.ts';

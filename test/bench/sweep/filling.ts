@@ -3,17 +3,10 @@ import pg from 'pg';
 import { createIds } from '#adapters/ids.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { KubeObject } from '#core/ports/cluster.ts';
-import {
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  RESOURCES,
-  sha256,
-  virtualKeys,
-} from '../../reconcile/bed.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { sha256 } from '../../reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../reconcile/objects.ts';
 import { silentLog } from '../../silent-log.ts';
 import type { Place } from './place.ts';
 

@@ -1,6 +1,7 @@
 // Where did a world end up? As text without what differs between two histories that mean the same: ids, values, times.
-import type { KubeObject } from '#core/ports/cluster.ts';
-import { type Bed, gatewayInstances, RESOURCES, sha256 } from '../bed.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances } from '#crds/kinds.ts';
+import { type Bed, sha256 } from '../bed.ts';
 
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const MILLIS = /\b1[78]\d{11}\b/g;

@@ -1,6 +1,9 @@
 // Do runs that overlap, see old lists, or meet people at work end where one undisturbed run ends: one winner per alias, one value per key?
 import { describe, expect, test } from 'vitest';
-import { type Bed, createBed, makeKey, makeSecret, RESOURCES, teams, users, virtualKeys } from '../bed.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { teams, users, virtualKeys } from '#crds/kinds.ts';
+import { type Bed, createBed } from '../bed.ts';
+import { makeKey, makeSecret } from '../objects.ts';
 import { differenceOf, endOf } from './end.ts';
 import { interleave, pairs } from './interleave.ts';
 import { file, lose, type Scenario, scenarios } from './scenarios.ts';

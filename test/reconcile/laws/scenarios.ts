@@ -1,20 +1,9 @@
 // What happens to a world, so that the run after it has something to do? Between them they make every kind of action due.
-import type { KubeObject } from '#core/ports/cluster.ts';
-import {
-  type Bed,
-  gatewayInstances,
-  makeInstance,
-  makeKey,
-  makeSecret,
-  makeSecrets,
-  makeTeam,
-  makeUser,
-  RESOURCES,
-  teams,
-  users,
-  virtualKeys,
-} from '../bed.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import type { Bed } from '../bed.ts';
 import { runDeployment, runKnative } from '../controllers.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../objects.ts';
 
 export interface Scenario {
   readonly name: string;

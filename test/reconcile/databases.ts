@@ -1,0 +1,57 @@
+// Which databases does reconcile find in a test? One for each name, that can refuse, fail, and lose an answer.
+import { createMemoryBooks } from '#adapters/memory/books.ts';
+import { createMemoryRegistry } from '#adapters/memory/registry.ts';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import type { Books } from '#core/ports/books.ts';
+import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Policies } from '#core/ports/policy.ts';
+import type { Registry } from '#core/ports/registry.ts';
+
+export type Database = Registry & Books & { policies(instanceUid: string): Policies };
+
+// biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
+export type Lost = 'lost' | void;
+
+export interface DatabasesDependencies {
+  /** Absent: in memory. */
+  readonly openDatabase: ((dbname: string) => Database) | undefined;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Before each call of a guarded one: throw to fail it; `lost`: it happens, and its answer never arrives. */
+  readonly before: (method: string) => Lost | Promise<Lost>;
+}
+
+export function createDatabases({ openDatabase, clock, ids, before }: DatabasesDependencies) {
+  const databases = new Map<string, Database>();
+  const refused = new Set<string>();
+  const inMemory = (): Database => {
+    const books = createMemoryBooks();
+    return { ...books, ...createMemoryRegistry({ clock, ids, recount: books.recount }) };
+  };
+  /** As its owner sees it. */
+  const open = (dbname: string): Database => {
+    const database = databases.get(dbname) ?? openDatabase?.(dbname) ?? inMemory();
+    databases.set(dbname, database);
+    return database;
+  };
+  /** As whoever asks it over a network. */
+  const guarded = (dbname: string): Database =>
+    new Proxy(open(dbname), {
+      get: (target, method: keyof Database) => {
+        const call = target[method] as (...args: unknown[]) => unknown;
+        return async (...args: unknown[]) => {
+          if (refused.has(dbname))
+            throw new DatabaseUnreachable(`PostgreSQL at db:5432/${dbname} refused the connection`);
+          const fate = await before(String(method));
+          const answer = await call(...args);
+          if (fate === 'lost') throw new DatabaseUnreachable(`PostgreSQL at db:5432/${dbname} closed the connection`);
+          return answer;
+        };
+      },
+    });
+  const refuse = (isRefused: boolean, dbname: string) => {
+    if (isRefused) refused.add(dbname);
+    else refused.delete(dbname);
+  };
+  return { open, guarded, refuse };
+}

@@ -1,0 +1,45 @@
+// How does a test spend what a key, user or team has? By one entry, as a gateway books it.
+import { parseMoney } from '#core/money.ts';
+import { windowAt } from '#core/window.ts';
+import type { Database } from './databases.ts';
+
+export interface Spending {
+  readonly instanceUid: string;
+  readonly alias: string;
+  readonly dollars: string;
+  /** Its budget pays too, where there is one. */
+  readonly model: string | undefined;
+  /** Milliseconds. */
+  readonly now: number;
+}
+
+/** Books a charge to the scope with this alias, in its current window. */
+export async function book(database: Database, { instanceUid, alias, dollars, model, now }: Spending): Promise<void> {
+  const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
+  if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
+  const scopes = 'modelScopes' in claim.policy ? (claim.policy.modelScopes ?? []) : [];
+  const paying = [claim.policy, ...scopes.filter(({ name }) => name === model)];
+  const charges = paying.flatMap(({ scopeId, budget, anchor }) =>
+    budget === undefined ? [] : [{ scopeId, window: windowAt({ ...budget, anchor }, now) }],
+  );
+  await database.book(instanceUid, [
+    {
+      id: uuidv7(now),
+      kind: 'settled',
+      charges,
+      cost: parseMoney(dollars) ?? 0n,
+      tokens: { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 },
+      model: 'small',
+      identifier: 'small',
+      estimated: false,
+      settledAt: now,
+    },
+  ]);
+}
+
+let entries = 0;
+function uuidv7(time: number): string {
+  entries += 1;
+  const hex = time.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${entries.toString(16).padStart(12, '0')}`;
+}
