@@ -87,7 +87,9 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
 
 /** What a whole reply is charged. */
 export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
-  return settlementOf(reservation, target, reply.usage, { output: Math.max(1, estimateOutput(reply.bytesSaid)) });
+  const { usage, bytesSaid } = reply;
+  const estimated = usage === undefined ? { output: Math.max(1, estimateOutput(bytesSaid())) } : {};
+  return settlementOf(reservation, target, usage, estimated);
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody waited for. */

@@ -98,14 +98,18 @@ export async function release(
 
 function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; readonly identifier: string } {
   const answers = BigInt(grant.chat.n);
-  let [amount, least, identifier] = [0n, 0n, grant.candidates[0]?.entry.identifier ?? ''];
+  let amount = 0n;
+  let least = 0n;
+  let identifier = grant.candidates[0]?.entry.identifier ?? '';
   for (const candidate of grant.candidates) {
     const { entry, price } = candidate;
     if (price === undefined) continue;
     const input = inputMost(grant.chat, candidate);
     const most = smaller(mostOf(input, BigInt(outputMost(grant.chat, candidate)) * answers, price), MOST_COST);
-    if (most > amount) [amount, identifier] = [most, entry.identifier];
     least = larger(least, smaller(mostOf(input, answers, price), most));
+    if (most <= amount) continue;
+    amount = most;
+    identifier = entry.identifier;
   }
   return { amount, least, identifier };
 }

@@ -36,12 +36,12 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
     ],
     ...(usage === undefined ? {} : { usage: toOpenAiUsage(usage) }),
   };
-  const called = calls.reduce((sum, { function: { name, arguments: given } }) => sum + bytesIn(name + given), 0);
-  return {
-    body: JSON.stringify(completion),
-    usage,
-    bytesSaid: bytesIn(text + thoughts) + called,
-  };
+  const bytesSaid = () =>
+    calls.reduce(
+      (sum, { function: { name, arguments: given } }) => sum + bytesIn(name + given),
+      bytesIn(text + thoughts),
+    );
+  return { body: JSON.stringify(completion), usage, bytesSaid };
 }
 
 function said(blocks: ReadonlyArray<unknown>, type: string, name: string): string {

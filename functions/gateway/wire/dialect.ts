@@ -30,8 +30,8 @@ export interface Reply {
   readonly body: string | Uint8Array;
   /** The provider's own count. */
   readonly usage: Usage | undefined;
-  /** Bytes of all it said, for where nobody counted. */
-  readonly bytesSaid: number;
+  /** Bytes of all it said, for where nobody counted: a long reply takes as long to count as to parse. */
+  readonly bytesSaid: () => number;
 }
 
 export interface WireError {

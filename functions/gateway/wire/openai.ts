@@ -78,7 +78,7 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   const reply = parseJson(text);
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
-  const bytesSaid = choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
+  const bytesSaid = () => choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
   return { body: isSame(text, bytes) ? text : bytes, usage: toUsage(member(reply, 'usage')), bytesSaid };
 }
 
