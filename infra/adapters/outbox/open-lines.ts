@@ -1,48 +1,55 @@
-// Which lines still matter? Those of ids that are not done, and where they stand.
+// Which lines still matter? Those of ids that are not done, and where they stand; what they say is on disk only.
+export interface Line {
+  segment: number;
+  /** Where it begins there. */
+  at: number;
+  /** On disk. */
+  bytes: number;
+  /** Of the same id. */
+  next: Line | undefined;
+}
+
 export interface OpenLines {
-  add(id: string, line: string, segment: number): void;
+  add(id: string, line: Line): void;
   done(id: string): void;
   isEmpty(): boolean;
   /** What they take on disk. */
   bytes(): number;
-  /** Lines that stand in this segment or before it, oldest first. */
-  upTo(segment: number): string;
-  /** They stand in `to` now. */
-  move(upTo: number, to: number): void;
-}
-
-interface Line {
-  readonly line: string;
-  /** On disk. */
-  readonly bytes: number;
-  segment: number;
+  /** Those in this segment or before it; of one id oldest first. */
+  upTo(segment: number): Line[];
 }
 
 export function createOpenLines(): OpenLines {
-  const open = new Map<string, Line[]>();
+  /** Of each id the first. */
+  const open = new Map<string, Line>();
   let bytes = 0;
   return {
-    add(id, line, segment) {
-      const added = { line, bytes: Buffer.byteLength(line), segment };
-      const lines = open.get(id);
-      if (lines === undefined) open.set(id, [added]);
-      else lines.push(added);
-      bytes += added.bytes;
+    add(id, line) {
+      const first = open.get(id);
+      if (first === undefined) open.set(id, line);
+      else lastOf(first).next = line;
+      bytes += line.bytes;
     },
     done(id) {
-      for (const line of open.get(id) ?? []) bytes -= line.bytes;
+      for (let line = open.get(id); line !== undefined; line = line.next) bytes -= line.bytes;
       open.delete(id);
     },
     isEmpty: () => open.size === 0,
     bytes: () => bytes,
     upTo(segment) {
-      const lines = [...open.values()].flat().filter((line) => line.segment <= segment);
-      return lines.map(({ line }) => line).join('');
-    },
-    move(upTo, to) {
-      for (const line of [...open.values()].flat()) {
-        if (line.segment <= upTo) line.segment = to;
+      const lines: Line[] = [];
+      for (const first of open.values()) {
+        for (let line: Line | undefined = first; line !== undefined; line = line.next) {
+          if (line.segment <= segment) lines.push(line);
+        }
       }
+      return lines;
     },
   };
+}
+
+function lastOf(first: Line): Line {
+  let line = first;
+  while (line.next !== undefined) line = line.next;
+  return line;
 }

@@ -209,6 +209,35 @@ describe('what is done', () => {
     expect((await recoverFrom(corpse)).records.map(idOf)).toContain('open');
   });
 
+  test('is cut away beside a line that was torn and one without its end, and what is open stays as it was written', async () => {
+    await outbox.append(entryRecord('settle', 'without its end'));
+    const corpse = await corpseOf(folder);
+    const [name = ''] = logsIn(corpse);
+    truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 1);
+    let isFull = false;
+    const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
+      if (isFull) throw new Error(`no space left after ${writeSync(descriptor, bytes.subarray(0, 30))} bytes`);
+      return writeSync(descriptor, bytes, from);
+    };
+    const box = createOutbox({ folder: corpse, slack: 2000, write });
+    await box.recover();
+    await box.append(holdRecord('open'));
+    isFull = true;
+    await expect(box.append(holdRecord('torn'))).rejects.toThrow('writing the outbox');
+    isFull = false;
+    await box.append(entryRecord('settle', 'open'));
+    await work(box, 0, 500);
+    await vi.waitFor(async () => {
+      await work(box, 500, 550);
+      expect(bytesIn(corpse)).toBeLessThan(50_000);
+    }, 10_000);
+    await box.close();
+    const { records, errors } = await recoverFrom(corpse);
+    expect(errors).toBe(0);
+    const open = [entryRecord('settle', 'without its end'), holdRecord('open'), entryRecord('settle', 'open')];
+    for (const record of open) expect(records).toContainEqual(record);
+  });
+
   test('leaves a half-written draft of the cutting unread', async () => {
     await outbox.append(holdRecord('a'));
     const corpse = await corpseOf(folder);

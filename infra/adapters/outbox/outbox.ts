@@ -1,13 +1,14 @@
 // How does a promise outlive its process? In append-only files: one write a tick, fsync every second, what is done is cut away (LEDGER 6).
-import { mkdirSync, writeSync } from 'node:fs';
+import { fstatSync, mkdirSync, writeSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { lockFolder } from './lock.ts';
-import { createOpenLines } from './open-lines.ts';
-import { idOf, toLine } from './record.ts';
-import { listSegments, readSegment, removeSegments, segmentPath, writeSegment } from './segments.ts';
+import { createOpenLines, type Line } from './open-lines.ts';
+import { createPage } from './page.ts';
+import { idOf } from './record.ts';
+import { carryLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
 
 export interface OutboxOptions {
   /** Made when missing. One process at a time: `FolderInUse` is thrown while another has it. */
@@ -20,9 +21,11 @@ export interface OutboxOptions {
   readonly write?: (descriptor: number, bytes: Uint8Array, from: number) => number;
 }
 
-/** What goes into one write: it is written for all who wait, or for none. */
+/** Who waits for the page's write: it is written for all of them, or for none. */
 interface Waiting {
-  readonly lines: { readonly id: string; readonly line: string }[];
+  readonly ids: string[];
+  /** Beside each id its line, which begins nowhere yet. */
+  readonly lines: Line[];
   readonly written: PromiseWithResolvers<void>;
 }
 
@@ -48,8 +51,11 @@ export function createOutbox({
   mkdirSync(folder, { recursive: true });
   const lock = lockFolder(folder);
   const lines = createOpenLines();
+  const page = createPage();
   /** Bytes per segment. Those of earlier processes are known once they were read. */
   const segments = new Map<number, number>();
+  /** Of all segments. */
+  let size = 0;
   const earlier = listSegments(folder);
   let waiting: Waiting | undefined;
   let draining: Promise<void> | undefined;
@@ -62,12 +68,17 @@ export function createOutbox({
   let patience = slack;
   let cancelSync = timer(SYNC_EVERY, () => void sync());
 
+  const resize = (number: number, bytes: number): void => {
+    size += bytes - (segments.get(number) ?? 0);
+    segments.set(number, bytes);
+  };
+
   const activeSegment = async (): Promise<Active> => {
     if (active !== undefined) return active;
     nextNumber ??= ((await earlier).at(-1) ?? 0) + 1;
     const handle = await open(segmentPath(folder, nextNumber), 'a');
     active = { number: nextNumber, handle, unsynced: false, torn: false };
-    segments.set(nextNumber, 0);
+    resize(nextNumber, 0);
     nextNumber += 1;
     return active;
   };
@@ -75,30 +86,39 @@ export function createOutbox({
   /** One write for all that came since the last one. */
   const drain = async (): Promise<void> => {
     while (waiting !== undefined) {
+      const opened = active ?? (await activeSegment().catch((error: unknown) => ({ error })));
       const batch = waiting;
       waiting = undefined;
       try {
-        writeAll(active ?? (await activeSegment()), batch);
+        if ('error' in opened) throw opened.error;
+        writePage(opened, batch);
         batch.written.resolve();
       } catch (cause) {
         if (active !== undefined) active.torn = true;
         batch.written.reject(new Error(`writing the outbox in ${folder}`, { cause }));
       }
+      page.clear();
       cutWhenDue();
     }
     draining = undefined;
   };
 
   /** It lands in the page cache within microseconds; handing it to another thread and back costs several times that. */
-  const writeAll = (to: Active, batch: Waiting): void => {
-    let text = to.torn ? '\n' : '';
-    for (const { line } of batch.lines) text += line;
-    const bytes = Buffer.from(text);
+  const writePage = (to: Active, { ids, lines: written }: Waiting): void => {
+    // Nobody said how much of the torn write is there.
+    if (to.torn) resize(to.number, fstatSync(to.handle.fd).size + 1);
+    let end = segments.get(to.number) ?? 0;
+    const bytes = page.bytes(to.torn);
     to.unsynced = true;
     for (let at = 0; at < bytes.length; ) at += write(to.handle.fd, bytes, at);
     to.torn = false;
-    segments.set(to.number, (segments.get(to.number) ?? 0) + bytes.length);
-    for (const { id, line } of batch.lines) lines.add(id, line, to.number);
+    written.forEach((line, place) => {
+      line.segment = to.number;
+      line.at = end;
+      end += line.bytes;
+      lines.add(ids[place] ?? '', line);
+    });
+    resize(to.number, end);
   };
 
   const sync = async (): Promise<void> => {
@@ -116,7 +136,7 @@ export function createOutbox({
 
   /** Finished records are dropped by carrying the others over; writing goes on in the next segment meanwhile. */
   const cutWhenDue = (): void => {
-    const dead = [...segments.values()].reduce((sum, bytes) => sum + bytes, 0) - lines.bytes();
+    const dead = size - lines.bytes();
     const due = (dead > patience && dead > lines.bytes()) || segments.size > MOST_SEGMENTS;
     if (!due || !recovered || closed || carrying !== undefined || active === undefined) return;
     const last = active;
@@ -139,22 +159,23 @@ export function createOutbox({
 
   const carryOver = async (last: Active): Promise<void> => {
     const target = last.number + 1;
-    const text = lines.upTo(last.number);
-    if (text !== '') await writeSegment(folder, target, text);
-    lines.move(last.number, target);
+    const bytes = await carryLines(folder, lines.upTo(last.number), target);
     await last.handle.close();
     const old = [...segments.keys()].filter((number) => number <= last.number);
     await removeSegments(folder, old);
-    for (const number of old) segments.delete(number);
-    if (text !== '') segments.set(target, Buffer.byteLength(text));
+    for (const number of old) {
+      resize(number, 0);
+      segments.delete(number);
+    }
+    if (bytes > 0) resize(target, bytes);
   };
 
   return {
     append(record) {
       if (closed) return Promise.reject(new Error(`the outbox in ${folder} is closed`));
-      const line = toLine(record);
-      waiting ??= { lines: [], written: Promise.withResolvers<void>() };
-      waiting.lines.push({ id: idOf(record), line });
+      waiting ??= { ids: [], lines: [], written: Promise.withResolvers<void>() };
+      waiting.ids.push(idOf(record));
+      waiting.lines.push({ segment: 0, at: 0, bytes: page.add(record), next: undefined });
       draining ??= new Promise((tick) => setImmediate(tick)).then(drain);
       return waiting.written.promise;
     },
@@ -163,10 +184,10 @@ export function createOutbox({
       const records: OutboxRecord[] = [];
       for (const number of await earlier) {
         const content = await readSegment(folder, number);
-        segments.set(number, content.bytes);
+        resize(number, content.bytes);
         if (content.damaged > 0) log?.error('the outbox has damaged lines', { folder, number, lines: content.damaged });
         for (const { line, record } of content.lines) {
-          lines.add(idOf(record), line, number);
+          lines.add(idOf(record), line);
           records.push(record);
         }
       }

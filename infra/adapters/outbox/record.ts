@@ -5,10 +5,25 @@ import type { OutboxRecord } from '#core/ports/outbox.ts';
 
 const CHECK_LENGTH = 8;
 
-export function toLine(record: OutboxRecord): string {
-  const json = toJson(record);
-  return `${check(json)} ${json}\n`;
+export const LINE_FEED = 10;
+const BLANK = 32;
+
+/** What the line of this JSON takes at most. */
+export const mostBytes = (json: string): number => CHECK_LENGTH + 2 + 3 * json.length;
+
+/** Answers where the line ends. */
+export function writeLine(json: string, to: Buffer, at: number): number {
+  const sum = crc32(json);
+  for (let digit = 0; digit < CHECK_LENGTH; digit += 1) {
+    to[at + digit] = HEX.charCodeAt((sum >>> (4 * (CHECK_LENGTH - 1 - digit))) & 15);
+  }
+  to[at + CHECK_LENGTH] = BLANK;
+  const end = at + CHECK_LENGTH + 1 + to.write(json, at + CHECK_LENGTH + 1);
+  to[end] = LINE_FEED;
+  return end + 1;
 }
+
+const HEX = '0123456789abcdef';
 
 /** The record of a line without its line feed, or undefined where the checksum or the shape is wrong: torn, or damaged. */
 export function fromLine(line: string): OutboxRecord | undefined {
@@ -30,18 +45,19 @@ type Plain<T> = T extends { readonly entry: Entry } ? Omit<T, 'entry'> & { reado
 type PlainRecord = Plain<OutboxRecord>;
 
 /** As `JSON.stringify` would write a `PlainRecord`, in another order of members. Every request writes two of them. */
-function toJson(record: OutboxRecord): string {
+export function toJson(record: OutboxRecord): string {
   switch (record.type) {
     case 'hold': {
-      const { amount, charges, ...rest } = record;
-      return `${open(rest)},"amount":"${amount}","charges":${textOf(charges)}}`;
+      const { type, id, amount, charges, model, identifier } = record;
+      return `${open({ type, id, model, identifier })},"amount":"${amount}","charges":${textOf(charges)}}`;
     }
     case 'progress':
       return JSON.stringify({ ...record, known: `${record.known}` });
     case 'settle':
     case 'expired': {
-      const { cost, charges, ...rest } = record.entry;
-      return `{"type":"${record.type}","entry":${open(rest)},"cost":"${cost}","charges":${textOf(charges)}}}`;
+      const { id, kind, cost, charges, tokens, model, identifier, estimated, settledAt } = record.entry;
+      const rest = open({ id, kind, tokens, model, identifier, estimated, settledAt });
+      return `{"type":"${record.type}","entry":${rest},"cost":"${cost}","charges":${textOf(charges)}}}`;
     }
     case 'release':
       return JSON.stringify(record);

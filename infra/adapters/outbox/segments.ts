@@ -2,7 +2,8 @@
 import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OutboxRecord } from '#core/ports/outbox.ts';
-import { fromLine } from './record.ts';
+import type { Line } from './open-lines.ts';
+import { fromLine, LINE_FEED } from './record.ts';
 
 const NAME = /^outbox-([0-9]{9})\.log$/;
 const PART = '.part';
@@ -21,7 +22,7 @@ export async function listSegments(folder: string): Promise<number[]> {
 }
 
 export interface SegmentContent {
-  readonly lines: ReadonlyArray<{ readonly line: string; readonly record: OutboxRecord }>;
+  readonly lines: ReadonlyArray<{ readonly line: Line; readonly record: OutboxRecord }>;
   readonly bytes: number;
   /** Lines with a wrong checksum, the torn tail left out. */
   readonly damaged: number;
@@ -30,25 +31,74 @@ export interface SegmentContent {
 /** What was written whole. The tail that a death tore off is cut by its checksum. */
 export async function readSegment(folder: string, number: number): Promise<SegmentContent> {
   const content = await readFile(segmentPath(folder, number));
-  const texts = content.toString('utf8').split('\n');
-  const tail = texts.pop();
-  const lines: { line: string; record: OutboxRecord }[] = [];
+  const lines: { line: Line; record: OutboxRecord }[] = [];
   let damaged = 0;
-  for (const text of texts) {
+  for (let at = 0; at < content.length; ) {
+    const feed = content.indexOf(LINE_FEED, at);
+    // A tail that lacks nothing but its line feed was written whole.
+    const isTail = feed < 0;
+    const text = content.toString('utf8', at, isTail ? content.length : feed);
+    const end = (isTail ? content.length : feed) + 1;
     const record = fromLine(text);
-    if (record !== undefined) lines.push({ line: `${text}\n`, record });
-    else if (text !== '') damaged += 1;
+    if (record !== undefined) lines.push({ line: { segment: number, at, bytes: end - at, next: undefined }, record });
+    else if (text !== '' && !isTail) damaged += 1;
+    at = end;
   }
-  // A tail that lacks nothing but its line feed was written whole.
-  const last = tail === undefined ? undefined : fromLine(tail);
-  if (last !== undefined) lines.push({ line: `${tail}\n`, record: last });
   return { lines, bytes: content.length, damaged };
 }
 
+/** Copies these lines into a segment of their own, where they stand from then on. Answers how many bytes it has; without lines there is none. */
+export async function carryLines(folder: string, lines: ReadonlyArray<Line>, target: number): Promise<number> {
+  if (lines.length === 0) return 0;
+  const content = await readLines(folder, lines);
+  await writeSegment(folder, target, content);
+  let end = 0;
+  for (const line of lines) {
+    line.segment = target;
+    line.at = end;
+    end += line.bytes;
+  }
+  return content.length;
+}
+
+/** These lines as they stand in their segments, one after the other, each with its line feed. */
+async function readLines(folder: string, lines: ReadonlyArray<Line>): Promise<Buffer> {
+  const spans = new Map<number, Span>();
+  for (const { segment, at, bytes } of lines) {
+    const { from, to } = spans.get(segment) ?? { from: at, to: at };
+    spans.set(segment, { from: Math.min(from, at), to: Math.max(to, at + bytes) });
+  }
+  const contents = new Map<number, Buffer>();
+  for (const [number, span] of spans) contents.set(number, await readSpan(segmentPath(folder, number), span));
+  const parts = lines.map(({ segment, at, bytes }) => {
+    const begin = at - (spans.get(segment)?.from ?? 0);
+    return contents.get(segment)?.subarray(begin, begin + bytes) ?? Buffer.of();
+  });
+  return Buffer.concat(parts);
+}
+
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+async function readSpan(path: string, { from, to }: Span): Promise<Buffer> {
+  const file = await open(path, 'r');
+  try {
+    const span = Buffer.alloc(to - from, LINE_FEED);
+    const { bytesRead } = await file.read({ buffer: span, position: from });
+    // The last line of an earlier process may lack its line feed.
+    if (bytesRead < span.length - 1) throw new Error(`${path} is shorter than what was written`);
+    return span;
+  } finally {
+    await file.close();
+  }
+}
+
 /** Writes a segment that is whole or not there, also after power loss. */
-export async function writeSegment(folder: string, number: number, text: string): Promise<void> {
+async function writeSegment(folder: string, number: number, content: Buffer): Promise<void> {
   const path = segmentPath(folder, number);
-  await writeFile(path + PART, text, { flush: true });
+  await writeFile(path + PART, content, { flush: true });
   await rename(path + PART, path);
   const directory = await open(folder, 'r');
   try {
