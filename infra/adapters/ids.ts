@@ -17,21 +17,18 @@ export function createIds({ clock, random }: { readonly clock: Clock; readonly r
   let count = 0;
   let drawn = Buffer.alloc(0);
   /** The same in hex, two digits a byte. */
-  let digits = '';
+  let digits = Buffer.alloc(0);
   let at = 0;
   const draw = (): void => {
     at += BYTES;
     if (at + BYTES <= drawn.length) return;
     drawn = Buffer.from(random(BYTES * AHEAD));
-    digits = drawn.toString('hex');
+    digits = Buffer.from(drawn.toString('hex'), 'latin1');
     at = 0;
   };
-  /** Of the time that was written last: most ids share it with the one before. */
-  let [written, head] = [Number.NaN, ''];
-  const headOf = (millis: Millis): string => {
-    if (millis !== written) [written, head] = [millis, toHead(millis)];
-    return head;
-  };
+  /** Every id is written here, over the one before: most share their time with it. */
+  const text = Buffer.from('00000000-0000-7000-8000-000000000000', 'latin1');
+  let written = 0;
   return {
     next: () => {
       const now = Math.floor(clock.now());
@@ -46,10 +43,13 @@ export function createIds({ clock, random }: { readonly clock: Clock; readonly r
         time += 1;
         count = 0;
       }
-      const variant = VARIANTS.charAt(((drawn[at] ?? 0) >> 4) & 3);
-      const tail = digits.slice(2 * at + 1, 2 * at + 4);
-      const node = digits.slice(2 * at + 4, 2 * at + 16);
-      return `${headOf(time)}${(VERSION | count).toString(16)}-${variant}${tail}-${node}`;
+      if (time !== written) text.write(toHead(time), 'latin1');
+      written = time;
+      for (let digit = 0; digit < 3; digit += 1) text[15 + digit] = HEX.charCodeAt((count >> (8 - 4 * digit)) & 15);
+      text[19] = VARIANTS.charCodeAt(((drawn[at] ?? 0) >> 4) & 3);
+      digits.copy(text, 20, 2 * at + 1, 2 * at + 4);
+      digits.copy(text, 24, 2 * at + 4, 2 * at + 16);
+      return text.toString('latin1');
     },
   };
 }
@@ -64,9 +64,9 @@ export function timeOf(id: string): Millis | undefined {
 /** 48 bits of time. */
 function toHead(time: Millis): string {
   const digits = time.toString(16).padStart(12, '0');
-  return `${digits.slice(0, 8)}-${digits.slice(8)}-`;
+  return `${digits.slice(0, 8)}-${digits.slice(8)}`;
 }
 
-const VERSION = 0x7000;
+const HEX = '0123456789abcdef';
 /** The first two bits are 10 (RFC 9562, 4.1). */
 const VARIANTS = '89ab';

@@ -18,15 +18,18 @@ interface Deps {
 /** The line is `{"time","level","message",…fields}`. Whatever looks like a key value or a bearer token is blotted out, wherever it stands. */
 export function createLog({ write, fields: always = {}, level: least = 'info', clock = Date }: Deps): Log {
   const timeOf = createTimes();
-  const at =
-    (level: LogLevel) =>
-    (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
-      if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return;
-      const first = { time: timeOf(clock.now()), level, message };
+  const inOne = createJoin(always);
+  const at = (level: LogLevel): Log[LogLevel] => {
+    if (LEVELS.indexOf(level) < LEVELS.indexOf(least)) return () => undefined;
+    return (message, fields = {}) => {
+      const time = timeOf(clock.now());
+      const line = inOne(time, level, message, fields);
+      if (line !== undefined) return write(line);
+      const first = { time, level, message };
       // Named twice: these three come first, and nothing replaces them.
-      const head = { ...first, ...always, ...first };
-      write(`${inOne(head, fields) ?? toLine({ ...head, ...fields, ...first })}\n`);
+      write(`${toLine({ ...first, ...always, ...fields, ...first })}\n`);
     };
+  };
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
 
@@ -39,13 +42,27 @@ function createTimes(): (now: number) => string {
   };
 }
 
-/** Most lines: two objects without a common name, which need not become one before they are written. */
-function inOne(head: object, fields: object): string | undefined {
-  for (const name in fields) if (name in head) return undefined;
-  if (!isPlain(head) || !isPlain(fields)) return undefined;
-  const [first, rest] = [JSON.stringify(head), JSON.stringify(fields)];
-  const line = rest === '{}' ? first : `${first.slice(0, -1)},${rest.slice(1)}`;
-  return SUSPICIOUS.test(line) ? undefined : line;
+type Join = (time: string, level: LogLevel, message: string, fields: object) => string | undefined;
+
+/** Most lines: no field has the name of another, and JSON says all of it by itself. What comes with every line is a text already. */
+function createJoin(always: Readonly<Record<string, unknown>>): Join {
+  const { time: _time, level: _level, message: _message, ...rest } = always;
+  const names = { time: '', level: '', message: '', ...rest };
+  const text = isPlain(rest) && !SUSPICIOUS.test(membersOf(rest)) ? membersOf(rest) : undefined;
+  return (time, level, message, fields) => {
+    if (text === undefined || SUSPICIOUS.test(message)) return undefined;
+    for (const name in fields) if (name in names) return undefined;
+    if (!isPlain(fields)) return undefined;
+    const members = membersOf(fields);
+    if (SUSPICIOUS.test(members)) return undefined;
+    return `{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}${text}${members}}\n`;
+  };
+}
+
+/** Its members in JSON, a comma before each. */
+function membersOf(fields: object): string {
+  const json = JSON.stringify(fields);
+  return json === '{}' ? '' : `,${json.slice(1, -1)}`;
 }
 
 /** Most lines are short and harmless, which their JSON shows: it escapes nothing that `SUSPICIOUS` looks for. */

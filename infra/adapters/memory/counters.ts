@@ -25,17 +25,23 @@ export interface Counters {
 /** A clock that is set back by less than this meets its old counters again. */
 const KEEP: Millis = 600_000;
 
+const NONE: ReadonlyArray<CounterState> = [];
+
 export function createCounters(): Counters {
   const scopes = new Map<ScopeId, CounterState[]>();
   let nextSweep = 0;
 
-  const find = ({ scopeId, window }: ScopeWindow): CounterState | undefined =>
-    scopes.get(scopeId)?.find((state) => state.window.start === window.start && state.window.end === window.end);
+  const find = ({ scopeId, window: { start, end } }: ScopeWindow): CounterState | undefined => {
+    for (const state of scopes.get(scopeId) ?? NONE) {
+      if (state.window.start === start && state.window.end === end) return state;
+    }
+    return undefined;
+  };
 
   return {
     find,
     at: (scopeId, instant, to) => {
-      for (const state of scopes.get(scopeId) ?? []) if (isInside(instant, state.window)) to.push(state);
+      for (const state of scopes.get(scopeId) ?? NONE) if (isInside(instant, state.window)) to.push(state);
     },
     load(counter) {
       if (find(counter) !== undefined) return undefined;

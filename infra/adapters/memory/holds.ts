@@ -167,7 +167,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
         return { outcome: 'held', amount: before.amount, ...toldOf(operation, before.shares, now) };
       }
       if (before !== undefined || now > deadline) return { outcome: 'late' };
-      const found = operation.counters.map((counter) => counters.find(counter));
+      const found = operation.counters.map(counters.find);
       const answer = judgeRates(operation, judge(operation, found, now), now);
       if (answer.outcome !== 'held') return answer;
       const { amount } = answer;

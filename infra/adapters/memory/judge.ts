@@ -1,31 +1,36 @@
 // May this hold be taken? The rules every store decides by, in the order in which they are asked (LEDGER 4, 5, 9).
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { HoldAnswer, HoldOperation } from '#core/ports/store.ts';
+import type { Counter, HoldAnswer, HoldOperation } from '#core/ports/store.ts';
 import type { CounterState } from './counters.ts';
 
+type Found = ReadonlyArray<CounterState | undefined>;
+
 /** `found` are the operation's counters, in order. */
-export function judge(
-  operation: HoldOperation,
-  found: ReadonlyArray<CounterState | undefined>,
-  now: Millis,
-): HoldAnswer {
+export function judge(operation: HoldOperation, found: Found, now: Millis): HoldAnswer {
   const { counters, amount: asked, least: wanted } = operation;
-  if (counters.some(({ window }) => now < window.start || window.end <= now)) return { outcome: 'window' };
-  const absent = counters.flatMap((_, index) => (found[index] === undefined ? [index] : []));
-  if (absent.length > 0) return { outcome: 'absent', counters: absent };
-  const spentOf = (index: number): Nano => found[index]?.spent ?? 0n;
+  for (const { window } of counters) if (now < window.start || window.end <= now) return { outcome: 'window' };
+  if (found.includes(undefined)) return { outcome: 'absent', counters: absentIn(found) };
   const least = wanted < asked ? wanted : asked;
-  // What spend has reached stays refused, also for what costs nothing.
-  const exceeded = counters.findIndex(({ limit }, at) => spentOf(at) >= limit || limit - spentOf(at) < least);
-  if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: spentOf(exceeded) };
-  // Spend that leaves less than was asked clamps; all scopes give the same.
   let amount = asked;
-  counters.forEach(({ limit }, at) => {
-    const left = limit - spentOf(at);
+  for (let at = 0; at < counters.length; at += 1) {
+    const spent = found[at]?.spent ?? 0n;
+    const left = (counters[at]?.limit ?? 0n) - spent;
+    // What spend has reached stays refused, also for what costs nothing.
+    if (left <= 0n || left < least) return { outcome: 'exceeded', counter: at, spent };
+    // Spend that leaves less than was asked clamps; all scopes give the same.
     if (left < amount) amount = left;
-  });
-  // Holds of others are only in the way of what costs something.
-  const isBusy = (limit: Nano, at: number): boolean => spentOf(at) + (found[at]?.held ?? 0n) + amount > limit;
-  const busy = amount === 0n ? -1 : counters.findIndex(({ limit }, at) => isBusy(limit, at));
+  }
+  const busy = amount === 0n ? -1 : busyIn(counters, found, amount);
   return busy >= 0 ? { outcome: 'busy', counter: busy } : { outcome: 'held', amount };
 }
+
+/** Holds of others are only in the way of what costs something. */
+function busyIn(counters: ReadonlyArray<Counter>, found: Found, amount: Nano): number {
+  for (let at = 0; at < counters.length; at += 1) {
+    const { spent = 0n, held = 0n } = found[at] ?? {};
+    if (held > 0n && spent + held + amount > (counters[at]?.limit ?? 0n)) return at;
+  }
+  return -1;
+}
+
+const absentIn = (found: Found): number[] => found.flatMap((counter, index) => (counter === undefined ? [index] : []));
