@@ -5,8 +5,9 @@ import { OWNED_LABEL } from '#crds/group.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { runDeployment } from '../../test/reconcile/controllers.ts';
-import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
-import { PARTS, type PartName } from './workload/parts.ts';
+import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
+import { createWorkloads } from '../../test/reconcile/workloads.ts';
+import { PARTS } from './workload/parts.ts';
 
 let bed: Bed;
 beforeEach(async () => {
@@ -14,34 +15,7 @@ beforeEach(async () => {
   bed.servedAt = 'nobody';
   await bed.apply(...makeSecrets());
 });
-
-const redis = () => bed.apply(makeSecret('store', { host: 'redis', port: '6379', password: '' }));
-const main = () => bed.status(gatewayInstances, 'main');
-const ready = () => bed.ready(gatewayInstances, 'main');
-const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
-const part = (name: PartName) => bed.cluster.objects(PARTS[name])[0];
-const there = () => (Object.keys(PARTS) as PartName[]).filter((name) => part(name) !== undefined);
-const edit = (workload: object) => bed.edit(gatewayInstances, 'main', { spec: { workload } });
-const writes = async (act: () => Promise<unknown>) => {
-  const before = bed.cluster.calls.length;
-  await act();
-  return bed.cluster.calls
-    .slice(before)
-    .filter(({ verb }) => verb === 'apply' || verb === 'delete')
-    .map(({ verb, resource }) => `${verb} ${resource.kind}`);
-};
-const sweeps = () => writes(bed.sweep);
-type Template = { spec: { template: { metadata: { annotations: Record<string, string> } } } };
-const servedSnapshot = () =>
-  (part('Deployment') as unknown as Template).spec.template.metadata.annotations['gateway-operator.dev/snapshot'];
-
-/** Until the Deployment runs and nothing is left to do. */
-const running = async (workload: object = { type: 'Deployment' }) => {
-  await bed.apply(makeInstance({ workload }), makeKey());
-  await bed.sweep();
-  await runDeployment(bed);
-  await bed.sweep();
-};
+const { redis, main, ready, message, part, there, edit, sweeps, servedSnapshot, running } = createWorkloads(() => bed);
 
 describe('a Deployment', () => {
   test('is made with Service and disruption budget, and the instance is ready when it is available', async () => {
@@ -230,150 +204,6 @@ test('no value of a Secret stands in what runs a gateway', async () => {
     expect(text).not.toContain(value);
     expect(text).not.toContain(btoa(value));
   }
-});
-
-describe('a change of the models', () => {
-  const change = (retries: number) => bed.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
-  const snapshots = () => bed.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
-
-  test('is a new snapshot, which the Pods get by a rollout; status names it when all of them have it', async () => {
-    await redis();
-    await running();
-    const before = (await main()).snapshotHash;
-    await change(5);
-    expect(await sweeps()).toEqual(['apply Deployment']);
-    expect(servedSnapshot()).not.toBe(before);
-    expect((await main()).snapshotHash).toBe(before);
-    expect(snapshots()).toEqual(expect.arrayContaining([`main-${before}`, `main-${servedSnapshot()}`]));
-    await runDeployment(bed, 'main-gateway', { updated: 0, old: 1 });
-    await bed.sweep();
-    expect(await ready()).toBe('True Ready');
-    expect(await message('WorkloadReady')).toContain('rolled out');
-    expect((await main()).snapshotHash).toBe(before);
-    await runDeployment(bed);
-    await bed.sweep();
-    expect((await main()).snapshotHash).toBe(servedSnapshot());
-  });
-
-  test('whose rollout is stuck keeps the one that serves, and every snapshot that a Pod may still need', async () => {
-    await redis();
-    await running();
-    const first = (await main()).snapshotHash;
-    for (const retries of [3, 4, 5, 6]) {
-      bed.clock.pass(1000);
-      await change(retries);
-      await bed.sweep();
-      const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'timed out.' };
-      const conditions = [{ type: 'Available', status: 'True' }, late];
-      await runDeployment(bed, 'main-gateway', { updated: 0, old: 1, conditions });
-      await bed.sweep();
-    }
-    expect(await ready()).toBe('True Ready');
-    expect(await message('WorkloadReady')).toContain('timed out');
-    expect((await main()).snapshotHash).toBe(first);
-    expect(snapshots()).toHaveLength(5);
-    await runDeployment(bed);
-    await bed.sweep();
-    expect(snapshots().length).toBeLessThanOrEqual(3);
-    expect(snapshots()).toContain(`main-${servedSnapshot()}`);
-    expect((await bed.sweep()).actions).toEqual({});
-  });
-});
-
-describe('a Secret that is missing', () => {
-  test('of a model changes nothing that runs', async () => {
-    await running();
-    await bed.remove(RESOURCES.secrets, 'openai');
-    expect(await sweeps()).toEqual([]);
-    expect(await ready()).toBe('True Ready');
-  });
-
-  test.each(['db', 'store'])('of the %s lets what runs go on, and holds changes until it is back', async (name) => {
-    await running();
-    await bed.remove(RESOURCES.secrets, name);
-    await edit({ image: 'other:2' });
-    expect(await sweeps()).toEqual([]);
-    expect(await message('WorkloadReady')).toContain('changes wait');
-    await bed.apply(...makeSecrets());
-    expect(await sweeps()).toEqual(['apply Deployment']);
-  });
-
-  test.each(['db', 'store'])('of the %s from the beginning makes nothing that could not start', async (name) => {
-    await bed.remove(RESOURCES.secrets, name);
-    await bed.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await bed.sweep();
-    expect(there()).toEqual([]);
-    expect(await ready()).toBe('False SecretNotFound');
-  });
-});
-
-describe('a Secret that changes', () => {
-  test('of a model is used by the Pods that run: nothing is rolled', async () => {
-    await running();
-    await bed.edit(RESOURCES.secrets, 'openai', { data: { apiKey: btoa('sk-another') } });
-    expect(await sweeps()).toEqual([]);
-  });
-
-  test.each(['db', 'store'])('of the %s is read at start only: the Pods are rolled, once', async (name) => {
-    await redis();
-    await running();
-    await bed.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
-    expect(await sweeps()).toEqual(['apply Deployment']);
-    expect(await sweeps()).toEqual([]);
-    expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
-  });
-});
-
-describe('scale', () => {
-  const spec = () => part('Deployment')?.spec as { replicas?: number; strategy: object };
-
-  test('with room between min and max is left to an autoscaler, and what that decided stays', async () => {
-    await redis();
-    await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
-    expect(part('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 4 } });
-    expect(spec().replicas).toBe(2);
-    await bed.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
-    expect(await sweeps()).toEqual([]);
-    await edit({ image: 'other:2' });
-    expect(await sweeps()).toEqual(['apply Deployment']);
-    expect(spec().replicas).toBe(3);
-    await edit({ scale: { min: 3, max: 3 } });
-    expect(await sweeps()).toEqual(['apply Deployment', 'delete HorizontalPodAutoscaler']);
-    expect(spec().replicas).toBe(3);
-    expect(await sweeps()).toEqual([]);
-  });
-
-  test('with the memory store is one process, never two at a time', async () => {
-    await running();
-    expect(spec()).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
-    await redis();
-    expect(await sweeps()).toEqual(['apply Deployment']);
-    expect(spec().strategy).toMatchObject({ type: 'RollingUpdate' });
-  });
-
-  test.each([{ min: 2 }, { max: 2 }, { min: 1, max: 3 }])(
-    '%j with the memory store is refused, and what runs is left',
-    async (scale) => {
-      await running();
-      await edit({ scale });
-      expect(await sweeps()).toEqual([]);
-      expect(await ready()).toBe('False StoreNotShared');
-      expect(await message('Ready')).toMatch(/Redis or Upstash.*or scale to 1/);
-      expect(spec().replicas).toBe(1);
-      await redis();
-      expect(await sweeps()).not.toEqual([]);
-    },
-  );
-
-  test('of the memory store elsewhere is refused unless one process is promised', async () => {
-    bed.manyProcesses = true;
-    await bed.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
-    await bed.sweep();
-    expect(await ready()).toBe('False StoreNotShared');
-    bed.manyProcesses = false;
-    await bed.sweep();
-    expect(await ready()).toBe('True Ready');
-  });
 });
 
 describe('an instance', () => {

@@ -1,0 +1,66 @@
+// Is a gateway scaled as its instance says, and one process where there may be no more?
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { makeInstance, makeSecrets } from '../../test/reconcile/objects.ts';
+import { createWorkloads } from '../../test/reconcile/workloads.ts';
+import { PARTS } from './workload/parts.ts';
+
+let bed: Bed;
+beforeEach(async () => {
+  bed = createBed();
+  bed.servedAt = 'nobody';
+  await bed.apply(...makeSecrets());
+});
+const { redis, ready, message, part, edit, sweeps, running } = createWorkloads(() => bed);
+
+describe('scale', () => {
+  const spec = () => part('Deployment')?.spec as { replicas?: number; strategy: object };
+
+  test('with room between min and max is left to an autoscaler, and what that decided stays', async () => {
+    await redis();
+    await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
+    expect(part('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 4 } });
+    expect(spec().replicas).toBe(2);
+    await bed.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+    expect(await sweeps()).toEqual([]);
+    await edit({ image: 'other:2' });
+    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(spec().replicas).toBe(3);
+    await edit({ scale: { min: 3, max: 3 } });
+    expect(await sweeps()).toEqual(['apply Deployment', 'delete HorizontalPodAutoscaler']);
+    expect(spec().replicas).toBe(3);
+    expect(await sweeps()).toEqual([]);
+  });
+
+  test('with the memory store is one process, never two at a time', async () => {
+    await running();
+    expect(spec()).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+    await redis();
+    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(spec().strategy).toMatchObject({ type: 'RollingUpdate' });
+  });
+
+  test.each([{ min: 2 }, { max: 2 }, { min: 1, max: 3 }])(
+    '%j with the memory store is refused, and what runs is left',
+    async (scale) => {
+      await running();
+      await edit({ scale });
+      expect(await sweeps()).toEqual([]);
+      expect(await ready()).toBe('False StoreNotShared');
+      expect(await message('Ready')).toMatch(/Redis or Upstash.*or scale to 1/);
+      expect(spec().replicas).toBe(1);
+      await redis();
+      expect(await sweeps()).not.toEqual([]);
+    },
+  );
+
+  test('of the memory store elsewhere is refused unless one process is promised', async () => {
+    bed.manyProcesses = true;
+    await bed.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
+    await bed.sweep();
+    expect(await ready()).toBe('False StoreNotShared');
+    bed.manyProcesses = false;
+    await bed.sweep();
+    expect(await ready()).toBe('True Ready');
+  });
+});

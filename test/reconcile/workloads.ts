@@ -1,0 +1,40 @@
+// How do tests look at what runs the gateway of the instance `main`, and at what is written of it?
+
+import { gatewayInstances } from '#crds/kinds.ts';
+import { PARTS, type PartName } from '../../functions/reconcile/workload/parts.ts';
+import type { Bed } from './bed.ts';
+import { runDeployment } from './controllers.ts';
+import { makeInstance, makeKey, makeSecret } from './objects.ts';
+
+type Template = { spec: { template: { metadata: { annotations: Record<string, string> } } } };
+
+/** `bed` is asked anew for each call: each test has its own. */
+export function createWorkloads(bed: () => Bed) {
+  const redis = () => bed().apply(makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+  const main = () => bed().status(gatewayInstances, 'main');
+  const ready = () => bed().ready(gatewayInstances, 'main');
+  const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
+  const part = (name: PartName) => bed().cluster.objects(PARTS[name])[0];
+  const there = () => (Object.keys(PARTS) as PartName[]).filter((name) => part(name) !== undefined);
+  const edit = (workload: object) => bed().edit(gatewayInstances, 'main', { spec: { workload } });
+  const writes = async (act: () => Promise<unknown>) => {
+    const before = bed().cluster.calls.length;
+    await act();
+    return bed()
+      .cluster.calls.slice(before)
+      .filter(({ verb }) => verb === 'apply' || verb === 'delete')
+      .map(({ verb, resource }) => `${verb} ${resource.kind}`);
+  };
+  const sweeps = () => writes(() => bed().sweep());
+  const servedSnapshot = () =>
+    (part('Deployment') as unknown as Template).spec.template.metadata.annotations['gateway-operator.dev/snapshot'];
+
+  /** Until the Deployment runs and nothing is left to do. */
+  const running = async (workload: object = { type: 'Deployment' }) => {
+    await bed().apply(makeInstance({ workload }), makeKey());
+    await bed().sweep();
+    await runDeployment(bed());
+    await bed().sweep();
+  };
+  return { redis, main, ready, message, part, there, edit, writes, sweeps, servedSnapshot, running };
+}
