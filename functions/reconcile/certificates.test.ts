@@ -1,7 +1,6 @@
 // Is admission's certificate always there, always trusted, and never in anybody's way?
 import { expect, test } from 'vitest';
 import {
-  type CertificateBed as Bed,
   createCertificateBed as createBed,
   DAY,
   type Entry,
@@ -11,42 +10,7 @@ import {
   NAMESPACE,
   START,
 } from '../../test/reconcile/certificates.ts';
-
-const isWrite = ({ verb }: { verb: string }) => verb !== 'get' && verb !== 'list';
-const writes = (bed: Bed) => bed.cluster.calls.filter(isWrite).length;
-const data = (bed: Bed) => (bed.secret()?.data ?? {}) as Record<string, string>;
-const bundle = (bed: Bed, index: 0 | 1) => {
-  const [entry] = bed.hook(index).webhooks as Entry[];
-  return bed.issuer.split(Buffer.from(entry?.clientConfig.caBundle ?? '', 'base64').toString());
-};
-
-async function started(): Promise<Bed> {
-  const bed = createBed();
-  await bed.applyHooks();
-  expect(await bed.sweep()).not.toHaveProperty('failed');
-  return bed;
-}
-
-/** Minutes after something happened: what takes its time in a renewal has ended by the last. */
-const MOMENTS = [0, 1, 2, 3, 30, 62, 64, 66, 130];
-
-async function sweeps(bed: Bed, sweep: () => Promise<unknown> = bed.sweep): Promise<void> {
-  const from = bed.clock.now();
-  for (const minute of MOMENTS) {
-    bed.clock.pass(from + minute * MINUTE - bed.clock.now());
-    await sweep();
-  }
-}
-
-/** There is a good certificate, it is what both configurations trust, and the next sweep has nothing to do. */
-async function expectGood(bed: Bed): Promise<void> {
-  const serving = bed.serving();
-  const before = writes(bed);
-  expect(await bed.sweep()).toEqual({ actions: [] });
-  expect(writes(bed)).toBe(before);
-  expect([bundle(bed, 0), bundle(bed, 1)]).toEqual([[serving?.ca], [serving?.ca]]);
-  expect(bed.complaints()).toEqual([]);
-}
+import { bundle, data, expectGood, started, sweeps, writes } from '../../test/reconcile/good-certificate.ts';
 
 test('the first sweep issues a certificate for the name of the Service, and both configurations trust it', async () => {
   const bed = await started();
@@ -119,112 +83,6 @@ test('in two years of sweeps there is always a certificate that everybody trusts
   expect(shortest / DAY).toBeGreaterThan(29);
   expect(bed.issued()).toBe(13);
 });
-
-/** Something happens to a certificate that was good. */
-const scenarios: ReadonlyArray<readonly [string, (bed: Bed) => Promise<void>]> = [
-  ['nothing happened', async () => undefined],
-  ['renewal is due', async (bed) => bed.clock.pass(61 * DAY)],
-  ['it expired, because nobody swept', async (bed) => bed.clock.pass(100 * DAY)],
-  ['its Secret was deleted', async (bed) => bed.removeSecret()],
-  ['its key was emptied', async (bed) => bed.editSecret({ data: { 'tls.key': null } })],
-  ['its certificate was overwritten', async (bed) => bed.editSecret({ data: { 'tls.crt': btoa('oh') } })],
-  ['its data is no base64', async (bed) => bed.editSecret({ data: { 'tls.crt': '%', 'previous-ca.crt': '%' } })],
-  [
-    'its Secret was deleted while a renewal settled',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      await bed.removeSecret();
-    },
-  ],
-  [
-    'it was damaged while a renewal settled',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      await bed.editSecret({ data: { 'tls.crt': null } });
-    },
-  ],
-  [
-    'the successor was damaged',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      await bed.editSecret({ data: { 'next-tls.key': btoa('oh') } });
-    },
-  ],
-  [
-    'the times were wiped while a renewal settled',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      await bed.editSecret({ metadata: { annotations: null } });
-    },
-  ],
-  [
-    'the times lie ahead',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      const later = new Date(bed.clock.now() + 1000 * DAY).toISOString();
-      const annotations = {
-        'gateway-operator.dev/serving-since': later,
-        'gateway-operator.dev/next-trusted-since': later,
-      };
-      await bed.editSecret({ metadata: { annotations } });
-    },
-  ],
-];
-
-test.each(scenarios)('when %s, the next sweeps make it good', async (_, happens) => {
-  const bed = await started();
-  await happens(bed);
-  await bed.sweep();
-  expect(bed.serving()).toBeDefined();
-  await sweeps(bed);
-  await expectGood(bed);
-});
-
-const deaths = ['the write fails', 'its answer is lost', 'it is refused'] as const;
-
-test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, death, happens] as const)))(
-  'when %s and %s, wherever that is, the sweeps after it make it good',
-  async (_, death, happens) => {
-    // As many writes as the longest of them has: further on nothing dies any more.
-    for (let at = 1; at <= 8; at += 1) {
-      const bed = await started();
-      await happens(bed);
-      let count = 0;
-      bed.onCall = (call) => {
-        if (!isWrite(call)) return undefined;
-        count += 1;
-        if (count !== at) return undefined;
-        if (death === 'the write fails') throw new Error('the process died');
-        return death === 'its answer is lost' ? 'lost' : 'forbidden';
-      };
-      await sweeps(bed);
-      await expectGood(bed);
-    }
-  },
-);
-
-test.each(scenarios)(
-  'when %s, runs at the same time, step by step in any order, are as good as one',
-  async (_, happens) => {
-    for (let seed = 1; seed <= 3; seed += 1) {
-      const bed = await started();
-      await happens(bed);
-      const random = mulberry(seed);
-      bed.onCall = async () => {
-        for (let turns = Math.floor(random() * 12); turns > 0; turns -= 1) await Promise.resolve();
-        return undefined;
-      };
-      await sweeps(bed, () => Promise.all([bed.sweep(), bed.sweep(), bed.sweep()]));
-      expect(bed.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
-      await expectGood(bed);
-    }
-  },
-);
 
 test('a Secret that cannot be written never costs the trust in what is shown, however often it fails', async () => {
   const bed = await started();
@@ -372,14 +230,3 @@ test('a sweep of the function keeps the certificate and says so, a hint does not
   const next = await bed.post('?dry-run=true', { headers: { accept: 'text/plain' } });
   expect(next).toContain('~ TrustAuthorities MutatingWebhookConfiguration gateway-operator: it does not trust');
 });
-
-/** The same sequence for the same seed. */
-function mulberry(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}

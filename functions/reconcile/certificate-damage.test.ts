@@ -1,0 +1,121 @@
+// Do sweeps make a certificate good again, whatever happened to it and wherever they died?
+import { expect, test } from 'vitest';
+import { type CertificateBed as Bed, DAY } from '../../test/reconcile/certificates.ts';
+import { expectGood, isWrite, started, sweeps } from '../../test/reconcile/good-certificate.ts';
+
+/** Something happens to a certificate that was good. */
+const scenarios: ReadonlyArray<readonly [string, (bed: Bed) => Promise<void>]> = [
+  ['nothing happened', async () => undefined],
+  ['renewal is due', async (bed) => bed.clock.pass(61 * DAY)],
+  ['it expired, because nobody swept', async (bed) => bed.clock.pass(100 * DAY)],
+  ['its Secret was deleted', async (bed) => bed.removeSecret()],
+  ['its key was emptied', async (bed) => bed.editSecret({ data: { 'tls.key': null } })],
+  ['its certificate was overwritten', async (bed) => bed.editSecret({ data: { 'tls.crt': btoa('oh') } })],
+  ['its data is no base64', async (bed) => bed.editSecret({ data: { 'tls.crt': '%', 'previous-ca.crt': '%' } })],
+  [
+    'its Secret was deleted while a renewal settled',
+    async (bed) => {
+      bed.clock.pass(61 * DAY);
+      await bed.sweep();
+      await bed.removeSecret();
+    },
+  ],
+  [
+    'it was damaged while a renewal settled',
+    async (bed) => {
+      bed.clock.pass(61 * DAY);
+      await bed.sweep();
+      await bed.editSecret({ data: { 'tls.crt': null } });
+    },
+  ],
+  [
+    'the successor was damaged',
+    async (bed) => {
+      bed.clock.pass(61 * DAY);
+      await bed.sweep();
+      await bed.editSecret({ data: { 'next-tls.key': btoa('oh') } });
+    },
+  ],
+  [
+    'the times were wiped while a renewal settled',
+    async (bed) => {
+      bed.clock.pass(61 * DAY);
+      await bed.sweep();
+      await bed.editSecret({ metadata: { annotations: null } });
+    },
+  ],
+  [
+    'the times lie ahead',
+    async (bed) => {
+      bed.clock.pass(61 * DAY);
+      await bed.sweep();
+      const later = new Date(bed.clock.now() + 1000 * DAY).toISOString();
+      const annotations = {
+        'gateway-operator.dev/serving-since': later,
+        'gateway-operator.dev/next-trusted-since': later,
+      };
+      await bed.editSecret({ metadata: { annotations } });
+    },
+  ],
+];
+
+test.each(scenarios)('when %s, the next sweeps make it good', async (_, happens) => {
+  const bed = await started();
+  await happens(bed);
+  await bed.sweep();
+  expect(bed.serving()).toBeDefined();
+  await sweeps(bed);
+  await expectGood(bed);
+});
+
+const deaths = ['the write fails', 'its answer is lost', 'it is refused'] as const;
+
+test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, death, happens] as const)))(
+  'when %s and %s, wherever that is, the sweeps after it make it good',
+  async (_, death, happens) => {
+    // As many writes as the longest of them has: further on nothing dies any more.
+    for (let at = 1; at <= 8; at += 1) {
+      const bed = await started();
+      await happens(bed);
+      let count = 0;
+      bed.onCall = (call) => {
+        if (!isWrite(call)) return undefined;
+        count += 1;
+        if (count !== at) return undefined;
+        if (death === 'the write fails') throw new Error('the process died');
+        return death === 'its answer is lost' ? 'lost' : 'forbidden';
+      };
+      await sweeps(bed);
+      await expectGood(bed);
+    }
+  },
+);
+
+test.each(scenarios)(
+  'when %s, runs at the same time, step by step in any order, are as good as one',
+  async (_, happens) => {
+    for (let seed = 1; seed <= 3; seed += 1) {
+      const bed = await started();
+      await happens(bed);
+      const random = mulberry(seed);
+      bed.onCall = async () => {
+        for (let turns = Math.floor(random() * 12); turns > 0; turns -= 1) await Promise.resolve();
+        return undefined;
+      };
+      await sweeps(bed, () => Promise.all([bed.sweep(), bed.sweep(), bed.sweep()]));
+      expect(bed.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+      await expectGood(bed);
+    }
+  },
+);
+
+/** The same sequence for the same seed. */
+function mulberry(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
