@@ -78,7 +78,7 @@ async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFa
 /** A stream has begun with its first piece that is no comment: an error in it, or an end before it, is an attempt that failed. */
 async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
   const { reservation, target, response, deadline } = accepted;
-  const reader = target.dialect.createReader(accepted.created);
+  const reader = target.createReader(accepted.created);
   const rest = response.body[Symbol.asyncIterator]();
   const since = accepted.clock.now();
   let first: ReadonlyArray<Piece> = [];

@@ -24,7 +24,7 @@ export interface Meter {
 
 export function createMeter(reservation: Reservation, target: Target): Meter {
   const choices = new Map<number, boolean>();
-  let frame: Readonly<Record<string, unknown>> | undefined;
+  let frame: Piece['frame'];
   let deltas = 0;
   let bytesSaid = 0;
   let usage: Usage | undefined;
@@ -66,7 +66,7 @@ export function createMeter(reservation: Reservation, target: Target): Meter {
       return usage !== undefined && countsAll(usage);
     },
     get frame() {
-      return frame ?? {};
+      return frame?.() ?? {};
     },
   };
 

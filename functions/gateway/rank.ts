@@ -11,12 +11,14 @@ import type { Health } from './health.ts';
 import { inOrder } from './order.ts';
 import type { Line } from './record.ts';
 import type { Candidate } from './terms.ts';
-import type { Dialect } from './wire/dialect.ts';
+import type { CreateReader, Dialect } from './wire/dialect.ts';
 
 /** An entry that can be called: where it listens, and with which credentials. */
 export interface Reachable extends Candidate {
   readonly provider: Provider;
   readonly dialect: Dialect;
+  /** For the streams of this entry. */
+  readonly createReader: CreateReader;
   /** What stands before the dialect's path, without a slash at its end. */
   readonly base: string;
   /** Values by credential name. */
@@ -98,7 +100,8 @@ export function createRank(
       return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
     if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
       return err('apiBase is not an http address without user name and password');
-    return ok({ entry, price, provider, dialect, base: base.replace(/\/+$/, ''), credentials: credentials.value });
+    const address = { base: base.replace(/\/+$/, ''), credentials: credentials.value };
+    return ok({ entry, price, provider, dialect, createReader: dialect.createReaders(), ...address });
   }
 }
 

@@ -44,6 +44,7 @@ export function createRoute(rank: Rank): Route {
 
 /** Member by member: a spread of as many takes ten times as long, and each request makes one. */
 function toTarget(reservation: Reservation, reachable: Reachable): Target {
-  const { entry, price, provider, dialect, base, credentials } = reachable;
-  return { entry, price, provider, dialect, base, credentials, limit: outputLimit(reservation, reachable) };
+  const { entry, price, provider, dialect, createReader, base, credentials } = reachable;
+  const limit = outputLimit(reservation, reachable);
+  return { entry, price, provider, dialect, createReader, base, credentials, limit };
 }

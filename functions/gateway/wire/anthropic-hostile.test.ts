@@ -78,7 +78,7 @@ test('no stream of events throws, ends twice, or yields an event that is no JSON
   fc.assert(
     fc.property(fc.array(typed, { maxLength: 20 }), fc.integer({ min: 1, max: 40 }), (events, size) => {
       const bytes = encoder.encode(events.map((event) => `event: x\ndata: ${JSON.stringify(event)}\n\n`).join(''));
-      const reader = anthropic.createReader(1);
+      const reader = anthropic.createReaders()(1);
       const pieces = [...Array(Math.ceil(bytes.length / size)).keys()].flatMap((at) =>
         reader.push(bytes.subarray(at * size, (at + 1) * size)),
       );

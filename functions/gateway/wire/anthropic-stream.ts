@@ -114,7 +114,7 @@ export function createReader(created: Seconds): StreamReader {
     const usage = finished ? toUsage(counts) : undefined;
     const counted = usage && toEvent(JSON.stringify({ ...frame, choices: [], usage: toOpenAiUsage(usage) }));
     return [
-      ...(counted === undefined ? [] : [piece(counted, { usage, usageOnly: true, frame })]),
+      ...(counted === undefined ? [] : [piece(counted, { usage, usageOnly: true, frame: always(frame) })]),
       piece(toEvent('[DONE]'), { done: true }),
     ];
   }
@@ -128,7 +128,7 @@ export function createReader(created: Seconds): StreamReader {
       deltas: said === '' ? 0 : 1,
       bytesSaid: bytesIn(said),
       choices: [{ index: 0, finished: finishReason !== undefined }],
-      frame,
+      frame: always(frame),
       ...more,
     });
   }
@@ -137,6 +137,11 @@ export function createReader(created: Seconds): StreamReader {
 /** The chunk up to its choices. */
 function headOf(frame: object): string {
   return `${JSON.stringify(frame).slice(0, -1)},"choices":`;
+}
+
+/** Whatever is told later. */
+function always<T>(value: T): () => T {
+  return () => value;
 }
 
 function piece(bytes: Uint8Array, more: Partial<Piece>): Piece {

@@ -14,7 +14,7 @@ export const anthropic: Dialect = {
   toRequest,
   readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
   readError,
-  createReader,
+  createReaders: () => createReader,
 };
 
 const decoder = new TextDecoder();

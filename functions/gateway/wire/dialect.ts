@@ -12,8 +12,8 @@ export interface Dialect {
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** What a refusal says. */
   readError(bytes: Uint8Array): WireError;
-  /** Reads one stream from its first byte to its last. */
-  createReader(created: Seconds): StreamReader;
+  /** For the streams of one model entry: what they have in common need not be found out by each of them. */
+  createReaders(): CreateReader;
 }
 
 /** Since the Unix epoch: the date of a reply, for dialects that give none. */
@@ -43,6 +43,9 @@ export interface WireError {
   readonly status: number | undefined;
 }
 
+/** Reads one stream from its first byte to its last. */
+export type CreateReader = (created: Seconds) => StreamReader;
+
 export interface StreamReader {
   /** The complete pieces that these bytes bring, together with what was left over before. */
   push(bytes: Uint8Array): ReadonlyArray<Piece>;
@@ -67,8 +70,8 @@ export interface Piece {
   readonly usageOnly: boolean;
   /** Answers that this piece begins or goes on with, and those of them that end. */
   readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
-  /** Members that all chunks of a stream share; told once is enough. */
-  readonly frame: Readonly<Record<string, unknown>> | undefined;
+  /** Members that all chunks of a stream share; told once is enough. Few ask. */
+  readonly frame: (() => Readonly<Record<string, unknown>>) | undefined;
   readonly error: WireError | undefined;
 }
 

@@ -6,24 +6,30 @@ import { membersOf, type ObjectText } from '../members.ts';
 export interface Shape {
   /** The bytes around the texts, quotes included: one more than there are texts. */
   readonly fixed: ReadonlyArray<Uint8Array>;
-  /** Of each text, whether the model said it. */
-  readonly said: ReadonlyArray<boolean>;
+  readonly gaps: ReadonlyArray<Gap>;
   /** Bytes that every event of this shape says. */
   readonly alwaysSaid: number;
+  /** Nothing is in it but names, small indices and words of JSON's own: it holds nothing of what one stream said. */
+  readonly isBare: boolean;
 }
 
-/** An event of a known shape. */
-export interface Likeness {
-  /** Just behind its blank line. */
+/** What stands between the fixed bytes: a text of the model's, any other text, or a whole number that nobody counts. */
+type Gap = 'said' | 'text' | 'number';
+
+/** Events of a known shape that follow each other. */
+export interface Run {
+  /** Just behind the last one's blank line. */
   readonly end: number;
+  /** How many of them say something, and how many bytes. */
+  readonly deltas: number;
   readonly bytesSaid: number;
 }
 
-interface Text {
-  /** Behind its first quote, and at its last. */
+interface Found {
+  /** Behind a text's first quote, and at its last. */
   readonly start: number;
   readonly end: number;
-  readonly said: boolean;
+  readonly gap: Gap;
 }
 
 const QUOTE = 0x22;
@@ -32,27 +38,40 @@ const OPEN_BRACE = 0x7b;
 const OPEN_BRACKET = 0x5b;
 const SPACE = 0x20;
 const LOWER_U = 0x75;
+const ZERO = 0x30;
+const NINE = 0x39;
 const DATA = [...'data:'].map((letter) => letter.charCodeAt(0));
 /** What may end the only line of an event, and the event. */
 const ENDS = ['\n\n', '\r\n\r\n'];
 /** Behind a backslash. */
 const ESCAPED: ReadonlySet<number> = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
 
-/** What the members of an object may say: those named, nothing, or anything that nobody counts. */
+/** What the members of an object may say. Texts and numbers that are not named here stay as they are. */
 interface Level {
   readonly isList?: boolean;
-  readonly texts?: ReadonlySet<string> | 'any';
+  readonly said?: ReadonlySet<string>;
+  /** All other texts are such as nobody counts. */
+  readonly others?: boolean;
+  readonly numbers?: ReadonlySet<string>;
   readonly inner?: ReadonlyMap<string, Level>;
 }
 
-const FUNCTION: Level = { texts: new Set(['name', 'arguments']) };
-const CALL: Level = { isList: true, texts: 'any', inner: new Map([['function', FUNCTION]]) };
+const FUNCTION: Level = { others: true, said: new Set(['name', 'arguments']) };
+const CALL: Level = { isList: true, others: true, inner: new Map([['function', FUNCTION]]) };
 const DELTA: Level = {
-  texts: new Set(['content', 'reasoning_content', 'reasoning', 'refusal']),
+  others: true,
+  said: new Set(['content', 'reasoning_content', 'reasoning', 'refusal']),
   inner: new Map([['tool_calls', CALL]]),
 };
+/** How an answer ends is a text that counts. */
 const CHOICE: Level = { isList: true, inner: new Map([['delta', DELTA]]) };
-const CHUNK: Level = { texts: 'any', inner: new Map([['choices', CHOICE]]) };
+const CHUNK: Level = { others: true, numbers: new Set(['created']), inner: new Map([['choices', CHOICE]]) };
+
+/** A shape that has more than names in it is longer, and one that has long names is not kept for others. */
+const LONGEST_BARE = 1024;
+const LITERALS: ReadonlySet<string> = new Set(['null', 'true', 'false']);
+const SMALL = /^[0-9]{1,3}$/;
+const WHOLE = /^(0|[1-9][0-9]*)$/;
 
 const decoder = new TextDecoder();
 
@@ -66,31 +85,41 @@ export function shapeOf(event: Uint8Array, bytesSaid: number): Shape | undefined
   if (DATA.some((byte, at) => event[at] !== byte) || event[open] !== OPEN_BRACE) return undefined;
   const chunk = membersOf(event, open);
   if (!ENDS.includes(decoder.decode(event.subarray(chunk.close + 1)))) return undefined;
-  const texts: Text[] = [];
-  if (!read(event, chunk, CHUNK, texts)) return undefined;
-  const alwaysSaid = texts.reduce(
-    (left, { start, end, said }) => left - (said ? saidIn(event, start, end) : 0),
+  const reading: Reading = { found: [], isBare: true };
+  if (!read(event, chunk, CHUNK, reading)) return undefined;
+  const { found } = reading;
+  const alwaysSaid = found.reduce(
+    (left, { start, end, gap }) => left - (gap === 'said' ? saidIn(event, start, end) : 0),
     bytesSaid,
   );
-  const starts = [0, ...texts.map(({ end }) => end)];
-  const fixed = starts.map((start, at) => event.slice(start, texts[at]?.start ?? event.length));
-  return { fixed, said: texts.map(({ said }) => said), alwaysSaid };
+  const starts = [0, ...found.map(({ end }) => end)];
+  const fixed = starts.map((start, at) => event.slice(start, found[at]?.start ?? event.length));
+  const length = fixed.reduce((sum, bytes) => sum + bytes.length, 0);
+  const isBare = reading.isBare && alwaysSaid === 0 && length <= LONGEST_BARE;
+  return { fixed, gaps: found.map(({ gap }) => gap), alwaysSaid, isBare };
 }
 
-/** Whether an event of this shape begins here and ends in these bytes. */
-export function likeness({ fixed, said, alwaysSaid }: Shape, bytes: Uint8Array, from: number): Likeness | undefined {
-  let bytesSaid = alwaysSaid;
-  let at = from;
-  for (let part = 0; part < fixed.length; part += 1) {
-    at = behind(fixed[part], bytes, at);
-    if (at === -1) return undefined;
-    if (part === said.length) break;
-    const end = textEnd(bytes, at);
-    if (end === -1) return undefined;
-    if (said[part]) bytesSaid += saidIn(bytes, at, end);
-    at = end;
+/** The events of this shape that begin here and end in these bytes, one after another; undefined: not even one. */
+export function runOf(shape: Shape, bytes: Uint8Array, from: number): Run | undefined {
+  let run: { end: number; deltas: number; bytesSaid: number } | undefined;
+  for (let at = from; at < bytes.length; ) {
+    let said = shape.alwaysSaid;
+    for (let part = 0; part < shape.fixed.length; part += 1) {
+      at = behind(shape.fixed[part], bytes, at);
+      if (at === -1) return run;
+      const gap = shape.gaps[part];
+      if (gap === undefined) break;
+      const end = gap === 'number' ? numberEnd(bytes, at) : textEnd(bytes, at);
+      if (end === -1) return run;
+      if (gap === 'said') said += saidIn(bytes, at, end);
+      at = end;
+    }
+    run ??= { end: from, deltas: 0, bytesSaid: 0 };
+    run.end = at;
+    run.bytesSaid += said;
+    if (said > 0) run.deltas += 1;
   }
-  return { end: at, bytesSaid };
+  return run;
 }
 
 function behind(fixed: Uint8Array | undefined, bytes: Uint8Array, from: number): number {
@@ -112,6 +141,17 @@ function textEnd(bytes: Uint8Array, from: number): number {
     else if (!ESCAPED.has(escaped)) return -1;
   }
   return -1;
+}
+
+/** Where a whole number ends that begins here, if one does and JSON allows it. */
+function numberEnd(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (at < bytes.length && isDigit(bytes[at] ?? 0)) at += 1;
+  return at === from || (bytes[from] === ZERO && at > from + 1) ? -1 : at;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= ZERO && byte <= NINE;
 }
 
 function isHex(bytes: Uint8Array, from: number): boolean {
@@ -137,19 +177,44 @@ function decodedIn(bytes: Uint8Array, from: number, end: number): number {
   return typeof text === 'string' ? bytesIn(text) : 0;
 }
 
-/** Texts in the order they are written. False: a name stands twice, and which of the two counts is not for us to say. */
-function read(event: Uint8Array, { members }: ObjectText, { texts, inner }: Level, found: Text[]): boolean {
+interface Reading {
+  /** In the order they are written. */
+  readonly found: Found[];
+  isBare: boolean;
+}
+
+/** False: a name stands twice, and which of the two counts is not for us to say. */
+function read(event: Uint8Array, { members }: ObjectText, level: Level, reading: Reading): boolean {
   if (new Set(members.map(({ name }) => name)).size < members.length) return false;
   return members.every(({ name, valueStart, end }) => {
-    const level = inner?.get(name);
-    const within = level === undefined ? undefined : objectIn(event, valueStart, level);
-    if (level !== undefined) return within === undefined || read(event, membersOf(event, within), level, found);
-    const said = texts instanceof Set && texts.has(name);
-    if (event[valueStart] === QUOTE && (said || texts === 'any')) {
-      found.push({ start: valueStart + 1, end: end - 1, said });
+    const inner = level.inner?.get(name);
+    const within = inner === undefined ? undefined : objectIn(event, valueStart, inner);
+    if (inner !== undefined && within !== undefined) {
+      const object = membersOf(event, within);
+      // Of a list only the first is looked into.
+      if (inner.isList && object.close + 2 !== end) reading.isBare = false;
+      return read(event, object, inner, reading);
     }
+    const gap = inner === undefined ? gapAt(event, valueStart, end, name, level) : undefined;
+    if (gap === undefined) reading.isBare &&= isPlain(name, event.subarray(valueStart, end));
+    else if (gap === 'number') reading.found.push({ start: valueStart, end, gap });
+    else reading.found.push({ start: valueStart + 1, end: end - 1, gap });
     return true;
   });
+}
+
+function gapAt(event: Uint8Array, start: number, end: number, name: string, level: Level): Gap | undefined {
+  if (event[start] === QUOTE) {
+    if (level.said?.has(name)) return 'said';
+    return level.others ? 'text' : undefined;
+  }
+  return level.numbers?.has(name) && WHOLE.test(decoder.decode(event.subarray(start, end))) ? 'number' : undefined;
+}
+
+/** A value that says nothing of the stream it stands in. */
+function isPlain(name: string, value: Uint8Array): boolean {
+  const text = decoder.decode(value.subarray(0, 6));
+  return LITERALS.has(text) || (name === 'index' && SMALL.test(text));
 }
 
 /** Where the object begins that is this value, or the first of this list. What is written otherwise stays as it is. */

@@ -41,7 +41,7 @@ export function toPiece(event: Uint8Array): Piece {
       index: Number(member(choice, 'index') ?? 0),
       finished: typeof member(choice, 'finish_reason') === 'string',
     })),
-    frame: Array.isArray(choices) ? frameOf(chunk) : undefined,
+    frame: Array.isArray(choices) ? () => frameOf(chunk) : undefined,
     error: error === undefined || error === null ? undefined : toWireError(chunk),
   };
 }

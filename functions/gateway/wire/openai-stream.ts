@@ -1,6 +1,6 @@
 // How is a streamed chat completion read? Event by event, but for those that are like one before: they pass without a parser.
-import { NOTHING, type Piece, type StreamReader } from './dialect.ts';
-import { likeness, type Shape, shapeOf } from './event-shape.ts';
+import type { CreateReader, Piece, StreamReader } from './dialect.ts';
+import { runOf, type Shape, shapeOf } from './event-shape.ts';
 import { toPiece } from './openai-chunk.ts';
 import { createSplitter } from './sse.ts';
 
@@ -10,16 +10,29 @@ interface Known {
   readonly choices: Piece['choices'];
 }
 
+/** What streams of one provider have shown each other. */
+interface Memory {
+  known: ReadonlyArray<Known>;
+}
+
 /** Answers, reasoning, tool calls: what a stream says at a time has few shapes. */
-const MOST_SHAPES = 4;
+const MOST_SHAPES = 6;
 /** So many shapes that no event was like, one after another: the events of this stream have nothing in common. */
 const MOST_MISSES = 8;
 const LONGEST_SHAPE = 16 * 1024;
 
-export function createReader(): StreamReader {
+/** Readers of one provider's streams: what is the same in all of them is learnt once. */
+export function createReaders(): CreateReader {
+  const memory: Memory = { known: [] };
+  return () => createReader(memory);
+}
+
+function createReader(memory: Memory): StreamReader {
   const splitter = createSplitter();
-  /** The one that was met last comes first. */
-  let shapes: ReadonlyArray<Known> = [];
+  /** What only this stream has shown. */
+  let own: ReadonlyArray<Known> = [];
+  /** Of the shape that was met last the next event is, most likely. */
+  let last: Known | undefined;
   let misses = 0;
 
   return {
@@ -53,33 +66,56 @@ export function createReader(): StreamReader {
 
   /** As many events as follow each other here and are of one known shape. */
   function alike(bytes: Uint8Array, from: number): Piece | undefined {
-    for (const known of shapes) {
-      let next = likeness(known.shape, bytes, from);
-      if (next === undefined) continue;
-      if (known !== shapes[0]) shapes = [known, ...shapes.filter((other) => other !== known)];
-      misses = 0;
-      let [end, deltas, bytesSaid] = [from, 0, 0];
-      for (; next !== undefined; next = likeness(known.shape, bytes, end)) {
-        end = next.end;
-        bytesSaid += next.bytesSaid;
-        if (next.bytesSaid > 0) deltas += 1;
-      }
-      const run = from === 0 && end === bytes.length ? bytes : bytes.subarray(from, end);
-      return { ...NOTHING, bytes: run, events: () => eventsOf(run), deltas, bytesSaid, choices: known.choices };
+    return (last && likeOf(last, bytes, from)) ?? likeAny(own, bytes, from) ?? likeAny(memory.known, bytes, from);
+  }
+
+  function likeAny(those: ReadonlyArray<Known>, bytes: Uint8Array, from: number): Piece | undefined {
+    for (const known of those) {
+      const like = known === last ? undefined : likeOf(known, bytes, from);
+      if (like !== undefined) return like;
     }
     return undefined;
   }
 
-  /** Events that go on with one answer are remembered: what counts or fails is always read. */
+  function likeOf(known: Known, bytes: Uint8Array, from: number): Piece | undefined {
+    const run = runOf(known.shape, bytes, from);
+    if (run === undefined) return undefined;
+    last = known;
+    misses = 0;
+    return toRun(from === 0 && run.end === bytes.length ? bytes : bytes.subarray(from, run.end), known, run);
+  }
+
+  /** Events that go on with one answer are remembered: what counts, fails or ends is always read. */
   function learn(event: Uint8Array, { choices, usage, error, bytesSaid }: Piece): void {
-    const ordinary = choices.length === 1 && usage === undefined && error === undefined;
-    if (!ordinary || misses === MOST_MISSES || event.length > LONGEST_SHAPE) return;
+    const goesOn = choices.length === 1 && choices[0]?.finished === false;
+    if (!goesOn || usage !== undefined || error !== undefined) return;
+    if (misses === MOST_MISSES || event.length > LONGEST_SHAPE) return;
     misses += 1;
     const shape = shapeOf(event, bytesSaid);
-    if (shape !== undefined) shapes = [{ shape, choices }, ...shapes.slice(0, MOST_SHAPES - 1)];
+    if (shape === undefined) return;
+    last = { shape, choices };
+    if (shape.isBare) memory.known = [last, ...memory.known.slice(0, MOST_SHAPES - 1)];
+    else own = [last, ...own.slice(0, MOST_SHAPES - 1)];
   }
 }
 
-function eventsOf(run: Uint8Array): ReadonlyArray<Piece> {
-  return createSplitter().push(run).map(toPiece);
+function toRun(
+  bytes: Uint8Array,
+  { choices }: Known,
+  { deltas, bytesSaid }: { readonly deltas: number; readonly bytesSaid: number },
+): Piece {
+  const events = () => createSplitter().push(bytes).map(toPiece);
+  return {
+    bytes,
+    events,
+    done: false,
+    deltas,
+    bytesSaid,
+    usage: undefined,
+    prompt: undefined,
+    usageOnly: false,
+    choices,
+    frame: () => events()[0]?.frame?.() ?? {},
+    error: undefined,
+  };
 }

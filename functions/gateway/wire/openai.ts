@@ -9,11 +9,11 @@ import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
 import { member, parseJson } from './json.ts';
 import { lengthOf } from './openai-chunk.ts';
 import { toWireError } from './openai-error.ts';
-import { createReader } from './openai-stream.ts';
+import { createReaders } from './openai-stream.ts';
 
 const decoder = new TextDecoder();
 
-export const openai: Dialect = { toRequest, readReply, readError, createReader };
+export const openai: Dialect = { toRequest, readReply, readError, createReaders };
 
 function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
   const set: NewValue[] = [['model', JSON.stringify(target.entry.model)]];
