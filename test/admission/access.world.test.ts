@@ -8,7 +8,6 @@ import { ADMISSION, type Grant, toRule } from '../../infra/access.ts';
 import { applyKinds, put } from '../../infra/local/manifests.ts';
 import { openAccounts } from '../accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-
 import { eventually } from '../eventually.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { describeUnless } from '../unless.ts';

@@ -12,6 +12,9 @@ export type Database = Registry & Books & { policies(instanceUid: string): Polic
 // biome-ignore lint/suspicious/noConfusingVoidType: most say nothing
 export type Lost = 'lost' | void;
 
+/** Calls that only read. */
+export const READS: ReadonlyArray<string> = ['claims', 'instance', 'openInstances', 'sums', 'find'];
+
 export interface DatabasesDependencies {
   /** Absent: in memory. */
   readonly openDatabase: ((dbname: string) => Database) | undefined;

@@ -3,11 +3,11 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { type ActionName, SIGNS } from '../../../functions/reconcile/action.ts';
 import { type Bed, createBed } from '../bed.ts';
+import { READS } from '../databases.ts';
 import { differenceOf, endOf } from './end.ts';
 import { type Scenario, scenarios } from './scenarios.ts';
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
-const READS = ['claims', 'instance', 'openInstances', 'sums', 'find'];
 
 /** How a call ends badly: it did not happen, or it happened and nobody heard of it; and whether the process lives on. */
 const ACCIDENTS = [

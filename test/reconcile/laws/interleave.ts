@@ -1,12 +1,11 @@
 // Which of two runs makes the next call? A small scheduler that lets one go on and holds the other, so that every order can be tried.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Bed } from '../bed.ts';
+import { READS } from '../databases.ts';
 
 type Who = 0 | 1;
 /** Before which calls a run may be held. */
 export type Points = 'calls' | 'writes';
-
-const READS = ['claims', 'instance', 'openInstances', 'sums', 'find'];
 
 /**
  * Each run in a process of its own. The first makes as many calls as the first number says, then the second as many as the
