@@ -4,30 +4,22 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createIssuer } from '#adapters/issuer.ts';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import {
   createKubeconfigTransport,
   createServiceAccountTransport,
   type NodeTransport,
 } from '#adapters/kubernetes/node.ts';
-import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
-import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts';
-import { termsOf } from '../../functions/reconcile/certificates/view.ts';
+import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { type Grant, LEASE, RECONCILE, toRule } from '../../infra/access.ts';
-import { LEASES } from '../../infra/kubernetes/lease.ts';
-import { startListening } from '../../infra/kubernetes/listen.ts';
-import { nodeDependencies } from '../../infra/node.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { silentLog } from '../silent-log.ts';
 import { describeUnless } from '../unless.ts';
 import { type Bed, createBed } from './bed.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
-import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
+import { createWalks, type Walks } from './walks.ts';
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
 /** The roles of reconcile: where each stands, and what it grants. */
@@ -70,9 +62,8 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
   let plane: TestControlPlane;
   let folder: string;
   let admin: Cluster;
-  let reconciles: Cluster;
-  let request: KubeTransport;
   let bed: Bed;
+  let walks: Walks;
   const transports: NodeTransport[] = [];
 
   beforeAll(async () => {
@@ -93,9 +84,9 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     const asReconcile = createServiceAccountTransport({ address: plane.url, folder });
     transports.push(asAdmin, asReconcile);
     admin = createCluster(asAdmin);
-    reconciles = createCluster(asReconcile);
-    request = asReconcile.request;
+    const reconciles = createCluster(asReconcile);
     bed = createBed({ clusters: { ours: admin, reconciles }, start: Date.now() });
+    walks = createWalks({ bed, admin, reconciles, request: asReconcile.request });
   });
   afterAll(async () => {
     for (const { close } of transports) await close();
@@ -113,147 +104,6 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
       const path = `/apis/admissionregistration.k8s.io/v1/${configuration.kind.toLowerCase()}s`;
       await plane.call('POST', path, { ...configuration, webhooks });
     }
-  };
-
-  const keep = async (failed: string[]) => {
-    const { clock } = nodeDependencies();
-    const metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
-    const service = { namespace: 'gateway-operator', name: 'admission' };
-    const kept = await keepCertificate(
-      { cluster: reconciles, clock, log: silentLog, metrics },
-      {
-        issuer: createIssuer(),
-        service,
-        secret: 'admission-tls',
-        webhooks: 'gateway-operator',
-        ...termsOf(90 * 86_400_000),
-      },
-    );
-    if (kept.failed !== undefined) failed.push(kept.failed);
-  };
-
-  /** Watches, takes the Lease, and learns that somebody else has it; ends with the first failure. */
-  const listen = async (failed: string[]) => {
-    const node = nodeDependencies();
-    const over = new AbortController();
-    const fail = (message: string) => {
-      failed.push(message);
-      over.abort();
-    };
-    const listening = startListening({
-      ...node,
-      cluster: reconciles,
-      request,
-      lease: { namespace: 'gateway-operator', name: 'reconcile' },
-      holder: node.ids.next(),
-      seconds: 3,
-      newId: node.ids.next,
-      log: { info: fail, warn: fail, error: fail },
-      post: async () => '{}',
-      onSweep: () => undefined,
-      signal: over.signal,
-    });
-    const follow = setInterval(() => {
-      void admin.patch(LEASES, 'gateway-operator', 'reconcile', { spec: { holderIdentity: node.ids.next() } });
-    }, 100);
-    const { ended } = await listening.done;
-    clearInterval(follow);
-    if (ended !== 'a successor listens') failed.push(ended);
-  };
-
-  /** Every kind of action once; answers what failed. */
-  const walk = async (): Promise<ReadonlyArray<string>> => {
-    const failed: string[] = [];
-    const run = async (asked: Promise<{ failed: object }>) =>
-      failed.push(
-        ...(await asked.then(
-          (report) => Object.keys(report.failed),
-          (error: Error) => [error.message],
-        )),
-      );
-    await bed.apply(
-      ...makeSecrets(),
-      makeInstance(),
-      makeTeam(),
-      makeUser({ teamRefs: [{ name: 'research' }] }),
-      makeKey(),
-    );
-    await run(bed.sweep());
-    for (const [kind, name] of [
-      ['GatewayInstance', 'main'],
-      ['VirtualKey', 'chat'],
-      ['User', 'alice'],
-      ['Team', 'research'],
-    ] as const) {
-      await run(bed.hint(kind, name));
-    }
-    for (const [kind, name] of [
-      [gatewayInstances, 'main'],
-      [virtualKeys, 'chat'],
-      [users, 'alice'],
-    ] as const) {
-      const ready = await bed.ready(kind, name);
-      if (ready !== 'True Ready') failed.push(`${kind.kind} ${name}: ${ready}`);
-    }
-    await bed.edit(virtualKeys, 'chat', {
-      spec: {
-        secretTemplate: { labels: { app: 'chat' } },
-        userRef: { name: 'alice' },
-        teamRef: { name: 'research' },
-      },
-    });
-    await bed.edit(users, 'alice', { spec: { maxBudget: '26' } });
-    await run(bed.hint('VirtualKey', 'chat'));
-    await run(bed.sweep());
-    await bed.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
-    const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'default' } };
-    for (const retries of [1, 3, 4]) {
-      await bed.edit(gatewayInstances, 'main', {
-        spec: { routing: { retries }, allowedNamespaces: { from: 'Selector', selector } },
-      });
-      await run(bed.sweep());
-    }
-    for (const [kind, name] of [
-      [virtualKeys, 'chat'],
-      [users, 'alice'],
-      [teams, 'research'],
-      [gatewayInstances, 'main'],
-    ] as const) {
-      await bed.remove(kind, name);
-      await run(bed.sweep());
-    }
-    // The rest is the process's, not a run's: what failed until here is enough to know.
-    if (failed.length === 0) await keep(failed);
-    // The first makes the Lease, the second takes it.
-    if (failed.length === 0) await listen(failed);
-    if (failed.length === 0) await listen(failed);
-    return failed;
-  };
-
-  /** Whatever runs gateways, made, changed and removed; answers what failed. */
-  const walkWorkloads = async (): Promise<ReadonlyArray<string>> => {
-    const failed: string[] = [];
-    bed.servedAt = 'nobody';
-    await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
-    for (const workload of [
-      { type: 'Deployment', scale: { min: 1, max: 2 } },
-      { type: 'Deployment', scale: { min: 1, max: 1 }, image: 'example.com/own:1' },
-      { type: 'External', url: 'https://llm.example.com' },
-      { type: 'Knative' },
-      { type: 'External', url: 'https://llm.example.com' },
-    ]) {
-      await bed.apply(makeInstance({ workload: { url: null, scale: null, image: null, ...workload } }));
-      failed.push(...Object.keys((await bed.sweep()).failed));
-      const { conditions = [] } = await bed.status(gatewayInstances, 'main');
-      failed.push(...conditions.map(({ reason }) => reason).filter((reason) => reason === 'WorkloadUnreadable'));
-    }
-    for (const part of Object.values(PARTS)) {
-      const left = await admin.list(part, { namespace: 'default' });
-      failed.push(
-        ...left.filter(({ metadata }) => metadata.name.startsWith('main-')).map(({ kind }) => `${kind} left`),
-      );
-    }
-    return failed;
   };
 
   /** As an administrator, whatever the walk has left. */
@@ -281,10 +131,10 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
   };
 
   test('may do everything that a run does', async () => {
-    expect(await walkWorkloads()).toEqual([]);
+    expect(await walks.workloads()).toEqual([]);
     expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
     await clear();
-    expect(await walk()).toEqual([]);
+    expect(await walks.keys()).toEqual([]);
     expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
     for (const kind of kinds) expect(await admin.list(kind)).toEqual([]);
     await clear();
@@ -301,7 +151,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     const isWorkload = Object.values(PARTS).some((part) => part.group === group && part.plural === gone.resource);
     // Listing and watching them is for whoever listens.
     const isActed = isWorkload && gone.verb !== 'list' && gone.verb !== 'watch';
-    expect(await (isActed ? walkWorkloads() : walk())).not.toEqual([]);
+    expect(await (isActed ? walks.workloads() : walks.keys())).not.toEqual([]);
     await clear();
   });
 

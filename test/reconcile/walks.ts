@@ -1,0 +1,173 @@
+// Which calls does reconcile make at all? Everything it does once, on a real API server; what failed of it.
+import { createIssuer } from '#adapters/issuer.ts';
+import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts';
+import { termsOf } from '../../functions/reconcile/certificates/view.ts';
+import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import { LEASES } from '../../infra/kubernetes/lease.ts';
+import { startListening } from '../../infra/kubernetes/listen.ts';
+import { nodeDependencies } from '../../infra/node.ts';
+import { silentLog } from '../silent-log.ts';
+import type { Bed } from './bed.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
+
+export interface WalksDependencies {
+  readonly bed: Bed;
+  readonly admin: Cluster;
+  /** As reconcile, and the same way for its watches. */
+  readonly reconciles: Cluster;
+  readonly request: KubeTransport;
+}
+
+/** Each answers what failed. */
+export interface Walks {
+  /** Every kind of action once, then what the process does beside runs: the certificate, and listening. */
+  keys(): Promise<ReadonlyArray<string>>;
+  /** Whatever runs gateways, made, changed and removed. */
+  workloads(): Promise<ReadonlyArray<string>>;
+}
+
+export function createWalks({ bed, admin, reconciles, request }: WalksDependencies): Walks {
+  const keep = async (failed: string[]) => {
+    const { clock } = nodeDependencies();
+    const metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
+    const service = { namespace: 'gateway-operator', name: 'admission' };
+    const kept = await keepCertificate(
+      { cluster: reconciles, clock, log: silentLog, metrics },
+      {
+        issuer: createIssuer(),
+        service,
+        secret: 'admission-tls',
+        webhooks: 'gateway-operator',
+        ...termsOf(90 * 86_400_000),
+      },
+    );
+    if (kept.failed !== undefined) failed.push(kept.failed);
+  };
+
+  /** Watches, takes the Lease, and learns that somebody else has it; ends with the first failure. */
+  const listen = async (failed: string[]) => {
+    const node = nodeDependencies();
+    const over = new AbortController();
+    const fail = (message: string) => {
+      failed.push(message);
+      over.abort();
+    };
+    const listening = startListening({
+      ...node,
+      cluster: reconciles,
+      request,
+      lease: { namespace: 'gateway-operator', name: 'reconcile' },
+      holder: node.ids.next(),
+      seconds: 3,
+      newId: node.ids.next,
+      log: { info: fail, warn: fail, error: fail },
+      post: async () => '{}',
+      onSweep: () => undefined,
+      signal: over.signal,
+    });
+    const follow = setInterval(() => {
+      void admin.patch(LEASES, 'gateway-operator', 'reconcile', { spec: { holderIdentity: node.ids.next() } });
+    }, 100);
+    const { ended } = await listening.done;
+    clearInterval(follow);
+    if (ended !== 'a successor listens') failed.push(ended);
+  };
+
+  const keys = async (): Promise<ReadonlyArray<string>> => {
+    const failed: string[] = [];
+    const run = async (asked: Promise<{ failed: object }>) =>
+      failed.push(
+        ...(await asked.then(
+          (report) => Object.keys(report.failed),
+          (error: Error) => [error.message],
+        )),
+      );
+    await bed.apply(
+      ...makeSecrets(),
+      makeInstance(),
+      makeTeam(),
+      makeUser({ teamRefs: [{ name: 'research' }] }),
+      makeKey(),
+    );
+    await run(bed.sweep());
+    for (const [kind, name] of [
+      ['GatewayInstance', 'main'],
+      ['VirtualKey', 'chat'],
+      ['User', 'alice'],
+      ['Team', 'research'],
+    ] as const) {
+      await run(bed.hint(kind, name));
+    }
+    for (const [kind, name] of [
+      [gatewayInstances, 'main'],
+      [virtualKeys, 'chat'],
+      [users, 'alice'],
+    ] as const) {
+      const ready = await bed.ready(kind, name);
+      if (ready !== 'True Ready') failed.push(`${kind.kind} ${name}: ${ready}`);
+    }
+    await bed.edit(virtualKeys, 'chat', {
+      spec: {
+        secretTemplate: { labels: { app: 'chat' } },
+        userRef: { name: 'alice' },
+        teamRef: { name: 'research' },
+      },
+    });
+    await bed.edit(users, 'alice', { spec: { maxBudget: '26' } });
+    await run(bed.hint('VirtualKey', 'chat'));
+    await run(bed.sweep());
+    await bed.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
+    const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'default' } };
+    for (const retries of [1, 3, 4]) {
+      await bed.edit(gatewayInstances, 'main', {
+        spec: { routing: { retries }, allowedNamespaces: { from: 'Selector', selector } },
+      });
+      await run(bed.sweep());
+    }
+    for (const [kind, name] of [
+      [virtualKeys, 'chat'],
+      [users, 'alice'],
+      [teams, 'research'],
+      [gatewayInstances, 'main'],
+    ] as const) {
+      await bed.remove(kind, name);
+      await run(bed.sweep());
+    }
+    // The rest is the process's, not a run's: what failed until here is enough to know.
+    if (failed.length === 0) await keep(failed);
+    // The first makes the Lease, the second takes it.
+    if (failed.length === 0) await listen(failed);
+    if (failed.length === 0) await listen(failed);
+    return failed;
+  };
+
+  const workloads = async (): Promise<ReadonlyArray<string>> => {
+    const failed: string[] = [];
+    bed.servedAt = 'nobody';
+    await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+    for (const workload of [
+      { type: 'Deployment', scale: { min: 1, max: 2 } },
+      { type: 'Deployment', scale: { min: 1, max: 1 }, image: 'example.com/own:1' },
+      { type: 'External', url: 'https://llm.example.com' },
+      { type: 'Knative' },
+      { type: 'External', url: 'https://llm.example.com' },
+    ]) {
+      await bed.apply(makeInstance({ workload: { url: null, scale: null, image: null, ...workload } }));
+      failed.push(...Object.keys((await bed.sweep()).failed));
+      const { conditions = [] } = await bed.status(gatewayInstances, 'main');
+      failed.push(...conditions.map(({ reason }) => reason).filter((reason) => reason === 'WorkloadUnreadable'));
+    }
+    for (const part of Object.values(PARTS)) {
+      const left = await admin.list(part, { namespace: 'default' });
+      failed.push(
+        ...left.filter(({ metadata }) => metadata.name.startsWith('main-')).map(({ kind }) => `${kind} left`),
+      );
+    }
+    return failed;
+  };
+
+  return { keys, workloads };
+}
