@@ -1,6 +1,5 @@
 // Does the certificate of admission come, go and come again without one failed call? On a real API server and on the embedded one.
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -23,6 +22,7 @@ import { eventually } from '../eventually.ts';
 import { run } from '../run.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { describeUnless } from '../unless.ts';
+import { startClients } from './certificate-clients.ts';
 import { type NodeProcess, runNode, startNode } from './node-process.ts';
 import { documentsOf, startWorld } from './world.ts';
 
@@ -178,7 +178,12 @@ for (const { name, why } of CLUSTERS) {
     });
 
     test('a deleted Secret and two renewals fail not one call of clients that never stop, nor cut a connection', async () => {
-      const clients = startClients();
+      const clients = startClients({
+        ask,
+        url: admission.url,
+        host: HOST,
+        trusted: async () => (await observe(admin, SHORT)).hooks.map(({ bundles }) => bundles[0]?.join('') ?? ''),
+      });
       const life = startLife();
       await clients.served(200);
 
@@ -240,71 +245,6 @@ for (const { name, why } of CLUSTERS) {
         end: async () => {
           isOver = true;
           await Promise.all(loops);
-        },
-      };
-    }
-
-    function startClients() {
-      let isOver = false;
-      const failures: string[] = [];
-      const count = { calls: 0, handshakes: 0 };
-      const certificates = new Set<string>();
-      const kept = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
-      const sockets = new Set<unknown>();
-
-      /** The API server keeps its connections: it asks, and asks again. */
-      const apiServer = async (serial: number) => {
-        const said = await ask(`chat-${serial}`);
-        count.calls += 1;
-        if (!said.includes('denied the request')) failures.push(said);
-      };
-      /** An API server that has just started trusts what the configurations say, and shakes hands anew. */
-      const newcomer = async () => {
-        const { hooks } = await observe(admin, SHORT);
-        const said = await Promise.all(
-          hooks.map(({ bundles }) =>
-            get(new Agent({ ca: bundles[0]?.join('') ?? '', servername: HOST, keepAlive: false })),
-          ),
-        );
-        count.handshakes += said.length;
-        for (const { certificate } of said) certificates.add(certificate);
-      };
-      const keeper = async () => {
-        const { socket } = await get(kept);
-        sockets.add(socket);
-      };
-      const get = (agent: Agent) =>
-        new Promise<{ socket: unknown; certificate: string }>((resolve, reject) => {
-          const sent = request(`${admission.url}/healthz`, { agent, servername: HOST }, (reply) => {
-            const { socket } = reply;
-            const certificate =
-              'getPeerX509Certificate' in socket
-                ? String((socket as import('node:tls').TLSSocket).getPeerX509Certificate()?.serialNumber)
-                : '';
-            reply.resume().on('end', () => resolve({ socket, certificate }));
-          });
-          sent.on('error', reject);
-          sent.end();
-        });
-
-      const loop = async (every: number, work: (serial: number) => Promise<unknown>) => {
-        for (let serial = 0; !isOver; serial += 1) {
-          await work(serial).catch((error: Error) => failures.push(`${work.name}: ${error.message}`));
-          await pause(every);
-        }
-      };
-      const loops = [loop(5, apiServer), loop(5, apiServer), loop(40, newcomer), loop(50, keeper)];
-      return {
-        served: (calls: number) =>
-          eventually(
-            async () => count.calls,
-            (made) => made >= calls,
-          ),
-        end: async () => {
-          isOver = true;
-          await Promise.all(loops);
-          kept.destroy();
-          return { failures, ...count, sockets: sockets.size, certificates: certificates.size };
         },
       };
     }

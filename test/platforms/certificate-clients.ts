@@ -1,0 +1,78 @@
+// Who would notice a certificate that is not trusted? An API server that asks on, one that has just started, and one connection that is kept.
+import { Agent, request } from 'node:https';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { eventually } from '../eventually.ts';
+
+export interface Served {
+  /** Has the API server ask about a key of this name; its answer. */
+  readonly ask: (name: string) => Promise<string>;
+  readonly url: string;
+  /** What its certificate is good for. */
+  readonly host: string;
+  /** PEM: what each webhook configuration says is to be trusted now. */
+  readonly trusted: () => Promise<ReadonlyArray<string>>;
+}
+
+/** They never stop until they are told to; what failed is told then. */
+export function startClients({ ask, url, host, trusted }: Served) {
+  let isOver = false;
+  const failures: string[] = [];
+  const count = { calls: 0, handshakes: 0 };
+  const certificates = new Set<string>();
+  const kept = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false });
+  const sockets = new Set<unknown>();
+
+  /** The API server keeps its connections: it asks, and asks again. */
+  const apiServer = async (serial: number) => {
+    const said = await ask(`chat-${serial}`);
+    count.calls += 1;
+    if (!said.includes('denied the request')) failures.push(said);
+  };
+  /** An API server that has just started trusts what the configurations say, and shakes hands anew. */
+  const newcomer = async () => {
+    const said = await Promise.all(
+      (await trusted()).map((ca) => get(new Agent({ ca, servername: host, keepAlive: false }))),
+    );
+    count.handshakes += said.length;
+    for (const { certificate } of said) certificates.add(certificate);
+  };
+  const keeper = async () => {
+    const { socket } = await get(kept);
+    sockets.add(socket);
+  };
+  const get = (agent: Agent) =>
+    new Promise<{ socket: unknown; certificate: string }>((resolve, reject) => {
+      const sent = request(`${url}/healthz`, { agent, servername: host }, (reply) => {
+        const { socket } = reply;
+        const certificate =
+          'getPeerX509Certificate' in socket
+            ? String((socket as TLSSocket).getPeerX509Certificate()?.serialNumber)
+            : '';
+        reply.resume().on('end', () => resolve({ socket, certificate }));
+      });
+      sent.on('error', reject);
+      sent.end();
+    });
+
+  const loop = async (every: number, work: (serial: number) => Promise<unknown>) => {
+    for (let serial = 0; !isOver; serial += 1) {
+      await work(serial).catch((error: Error) => failures.push(`${work.name}: ${error.message}`));
+      await pause(every);
+    }
+  };
+  const loops = [loop(5, apiServer), loop(5, apiServer), loop(40, newcomer), loop(50, keeper)];
+  return {
+    served: (calls: number) =>
+      eventually(
+        async () => count.calls,
+        (made) => made >= calls,
+      ),
+    end: async () => {
+      isOver = true;
+      await Promise.all(loops);
+      kept.destroy();
+      return { failures, ...count, sockets: sockets.size, certificates: certificates.size };
+    },
+  };
+}
