@@ -65,6 +65,36 @@ test('a key is blotted out of fields of fields, where big integers, dates and fu
   expect(written.join('')).not.toContain(secret);
 });
 
+test('what comes with every line is told as any other field, whatever it is', () => {
+  const { log, written, parsed } = lines({
+    fields: { limit: 7n, key: 'sk-0123456789abcdefghijABCDEFGHIJ', time: 'mine' },
+  });
+  for (const message of ['one', 'one', 'other']) log.info(message, {});
+  log.warn('other', { 'a field': 'of many "quotes"' });
+  const always = { time: '2026-01-02T03:04:05.006Z', limit: '7', key: 'sk-[redacted]' };
+  expect(parsed()).toEqual([
+    { ...always, level: 'info', message: 'one' },
+    { ...always, level: 'info', message: 'one' },
+    { ...always, level: 'info', message: 'other' },
+    { ...always, level: 'warn', message: 'other', 'a field': 'of many "quotes"' },
+  ]);
+  expect(written.join('')).not.toContain('ABCDEFGHIJ');
+});
+
+test('lines of the same millisecond say each its own level and message', () => {
+  const { log, parsed } = lines({ fields: { function: 'gateway' } });
+  log.info('one');
+  log.info('one', { more: 1 });
+  log.error('one');
+  log.error('other', { more: 2 });
+  expect(parsed().map(({ level, message, more }) => [level, message, more])).toEqual([
+    ['info', 'one', undefined],
+    ['info', 'one', 1],
+    ['error', 'one', undefined],
+    ['error', 'other', 2],
+  ]);
+});
+
 test('a bearer token of any form is blotted out and the line stays JSON', () => {
   const { log, parsed } = lines();
   log.info('headers', { authorization: 'bearer eyJhbGciOi.J9.abc', quoted: '{"authorization":"Bearer xyz"}' });

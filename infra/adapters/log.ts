@@ -48,21 +48,28 @@ type Join = (time: string, level: LogLevel, message: string, fields: object) => 
 function createJoin(always: Readonly<Record<string, unknown>>): Join {
   const { time: _time, level: _level, message: _message, ...rest } = always;
   const names = { time: '', level: '', message: '', ...rest };
-  const text = isPlain(rest) && !SUSPICIOUS.test(membersOf(rest)) ? membersOf(rest) : undefined;
+  const more = isPlain(rest) ? JSON.stringify(rest).slice(1, -1) : undefined;
+  const headOf = createHeads(more ? `,${more}` : '');
   return (time, level, message, fields) => {
-    if (text === undefined || SUSPICIOUS.test(message)) return undefined;
+    if (more === undefined || SUSPICIOUS.test(message)) return undefined;
     for (const name in fields) if (name in names) return undefined;
     if (!isPlain(fields)) return undefined;
-    const members = membersOf(fields);
-    if (SUSPICIOUS.test(members)) return undefined;
-    return `{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}${text}${members}}\n`;
+    const json = JSON.stringify(fields);
+    if (SUSPICIOUS.test(json) || SUSPICIOUS.test(more)) return undefined;
+    return `${headOf(time, level, message)}${json === '{}' ? '' : ','}${json.slice(1)}\n`;
   };
 }
 
-/** Its members in JSON, a comma before each. */
-function membersOf(fields: object): string {
-  const json = JSON.stringify(fields);
-  return json === '{}' ? '' : `,${json.slice(1, -1)}`;
+/** How a line begins: as the one before, where that said the same in the same millisecond. */
+function createHeads(more: string): (time: string, level: LogLevel, message: string) => string {
+  let last = { time: '', level: '', message: '', head: '' };
+  return (time, level, message) => {
+    if (time !== last.time || level !== last.level || message !== last.message) {
+      const head = `{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}${more}`;
+      last = { time, level, message, head };
+    }
+    return last.head;
+  };
 }
 
 /** Most lines are short and harmless, which their JSON shows: it escapes nothing that `SUSPICIOUS` looks for. */

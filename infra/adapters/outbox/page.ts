@@ -1,6 +1,6 @@
 // What goes into one write? Lines one after the other, in memory that the next write uses again.
 import type { OutboxRecord } from '#core/ports/outbox.ts';
-import { LINE_FEED, mostBytes, toJson, writeLine } from './record.ts';
+import { LINE_FEED, mostBytes, toText, writeLine } from './record.ts';
 
 export interface Page {
   /** Answers how many bytes its line takes. */
@@ -19,11 +19,11 @@ export function createPage(): Page {
   let end = 1;
   return {
     add(record) {
-      const json = toJson(record);
-      const needed = end + mostBytes(json);
+      const text = toText(record);
+      const needed = end + mostBytes(text);
       if (needed > buffer.length) buffer = Buffer.concat([buffer], 2 * needed);
       const begin = end;
-      end = writeLine(json, buffer, begin);
+      end = writeLine(text, buffer, begin);
       return end - begin;
     },
     bytes: (onItsOwn) => buffer.subarray(onItsOwn ? 0 : 1, end),

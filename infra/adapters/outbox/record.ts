@@ -8,19 +8,33 @@ const CHECK_LENGTH = 8;
 export const LINE_FEED = 10;
 const BLANK = 32;
 
-/** What the line of this JSON takes at most. */
-export const mostBytes = (json: string): number => CHECK_LENGTH + 2 + 3 * json.length;
+/** A line's text: JSON, and what is written over its last bytes, so that the charges, which are half of it, are never made a text again. */
+export interface LineText {
+  readonly json: string;
+  /** How many of its last bytes are written over. */
+  readonly over: number;
+  readonly rest: Uint8Array;
+}
+
+/** What the line takes at most. */
+export const mostBytes = ({ json, rest }: LineText): number => CHECK_LENGTH + 2 + 3 * json.length + rest.length;
 
 /** Answers where the line ends. */
-export function writeLine(json: string, to: Buffer, at: number): number {
-  const sum = crc32(json);
+export function writeLine({ json, over, rest }: LineText, to: Buffer, at: number): number {
+  const begin = at + CHECK_LENGTH + 1;
+  const joint = begin + to.write(json, begin) - over;
+  to.set(rest, joint);
+  const end = joint + rest.length;
+  writeCheck(crc32(to.subarray(begin, end)), to, at);
+  to[end] = LINE_FEED;
+  return end + 1;
+}
+
+function writeCheck(sum: number, to: Buffer, at: number): void {
   for (let digit = 0; digit < CHECK_LENGTH; digit += 1) {
     to[at + digit] = HEX.charCodeAt((sum >>> (4 * (CHECK_LENGTH - 1 - digit))) & 15);
   }
   to[at + CHECK_LENGTH] = BLANK;
-  const end = at + CHECK_LENGTH + 1 + to.write(json, at + CHECK_LENGTH + 1);
-  to[end] = LINE_FEED;
-  return end + 1;
 }
 
 const HEX = '0123456789abcdef';
@@ -44,38 +58,44 @@ type Text<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] };
 type Plain<T> = T extends { readonly entry: Entry } ? Omit<T, 'entry'> & { readonly entry: Text<Entry> } : Text<T>;
 type PlainRecord = Plain<OutboxRecord>;
 
-/** As `JSON.stringify` would write a `PlainRecord`, in another order of members. Every request writes two of them. */
-export function toJson(record: OutboxRecord): string {
+/** As JSON would write a `PlainRecord`, its charges last. Every request writes two of them. */
+export function toText(record: OutboxRecord): LineText {
   switch (record.type) {
     case 'hold': {
       const { type, id, amount, charges, model, identifier } = record;
-      return `${open({ type, id, model, identifier })},"amount":"${amount}","charges":${textOf(charges)}}`;
+      const json = JSON.stringify({ type, id, model, identifier, amount: `${amount}` });
+      return { json, over: 1, rest: restOf(charges).ofHold };
     }
     case 'progress':
-      return JSON.stringify({ ...record, known: `${record.known}` });
+      return { json: JSON.stringify({ ...record, known: `${record.known}` }), ...NOTHING };
     case 'settle':
     case 'expired': {
       const { id, kind, cost, charges, tokens, model, identifier, estimated, settledAt } = record.entry;
-      const rest = open({ id, kind, tokens, model, identifier, estimated, settledAt });
-      return `{"type":"${record.type}","entry":${rest},"cost":"${cost}","charges":${textOf(charges)}}}`;
+      const entry = { id, kind, tokens, model, identifier, estimated, settledAt, cost: `${cost}` };
+      return { json: JSON.stringify({ type: record.type, entry }), over: 2, rest: restOf(charges).ofEntry };
     }
     case 'release':
-      return JSON.stringify(record);
+      return { json: JSON.stringify(record), ...NOTHING };
   }
 }
 
-/** An object that goes on. */
-const open = (members: object): string => JSON.stringify(members).slice(0, -1);
+const NOTHING = { over: 0, rest: new Uint8Array(0) };
 
-/** The ledger charges the same scopes in the same windows by the same list (charges.ts), which is half of a line. */
-const texts = new WeakMap<object, string>();
+interface Rest {
+  readonly ofHold: Uint8Array;
+  readonly ofEntry: Uint8Array;
+}
 
-function textOf(charges: Entry['charges']): string {
-  const known = texts.get(charges);
+/** The ledger charges the same scopes in the same windows by the same list (charges.ts). */
+const rests = new WeakMap<object, Rest>();
+
+function restOf(charges: Entry['charges']): Rest {
+  const known = rests.get(charges);
   if (known !== undefined) return known;
-  const text = JSON.stringify(charges);
-  texts.set(charges, text);
-  return text;
+  const text = `,"charges":${JSON.stringify(charges)}`;
+  const rest = { ofHold: Buffer.from(`${text}}`), ofEntry: Buffer.from(`${text}}}`) };
+  rests.set(charges, rest);
+  return rest;
 }
 
 /** The checksum says that we wrote it, so its shape is ours; only money has to be read. */
