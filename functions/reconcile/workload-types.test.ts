@@ -5,7 +5,8 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { runDeployment, runKnative } from '../../test/reconcile/controllers.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../test/reconcile/objects.ts';
-import { PARTS, type PartName } from './workload/parts.ts';
+import { createWorkloads } from '../../test/reconcile/workloads.ts';
+import { PARTS } from './workload/parts.ts';
 
 const ELSEWHERE = 'https://llm.example.com';
 let bed: Bed;
@@ -16,11 +17,7 @@ beforeEach(async () => {
   await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
 });
 
-const main = () => bed.status(gatewayInstances, 'main');
-const ready = () => bed.ready(gatewayInstances, 'main');
-const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
-const part = (name: PartName) => bed.cluster.objects(PARTS[name]).find(({ kind }) => kind === PARTS[name].kind);
-const there = () => (Object.keys(PARTS) as PartName[]).filter((name) => part(name) !== undefined);
+const { main, ready, message, part, there } = createWorkloads(() => bed);
 const workload = (spec: object) =>
   bed.edit(gatewayInstances, 'main', { spec: { workload: { url: null, scale: null, ...spec } } });
 /** Discovery does not answer. */

@@ -14,7 +14,10 @@ export function createWorkloads(bed: () => Bed) {
   const main = () => bed().status(gatewayInstances, 'main');
   const ready = () => bed().ready(gatewayInstances, 'main');
   const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
-  const part = (name: PartName) => bed().cluster.objects(PARTS[name])[0];
+  const part = (name: PartName) =>
+    bed()
+      .cluster.objects(PARTS[name])
+      .find(({ kind }) => kind === PARTS[name].kind);
   const there = () => (Object.keys(PARTS) as PartName[]).filter((name) => part(name) !== undefined);
   const edit = (workload: object) => bed().edit(gatewayInstances, 'main', { spec: { workload } });
   const writes = async (act: () => Promise<unknown>) => {

@@ -5,20 +5,13 @@ import { judgeAnnotations } from '#core/rules/annotations.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { read } from '#crds/judge.ts';
 import { kinds } from '#crds/kinds.ts';
-import type { Mistake } from '#crds/mistake.ts';
-import type { Team } from '#crds/team.ts';
-import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { idOf, type Malformed, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
+import { type Draft, idOf, type Malformed, type OwnObject, type Path, pathOf } from '../world.ts';
 
 /** Where objects belong. */
-export interface Collection {
+export interface Collection extends Pick<Draft, 'users' | 'teams' | 'malformed' | 'mistakes'> {
   readonly instances: Map<Path, GatewayInstance>;
   readonly keys: Map<Path, VirtualKey>;
-  readonly users: Map<Path, User>;
-  readonly teams: Map<Path, Team>;
-  readonly malformed: Map<ObjectId, Malformed>;
-  readonly mistakes: Map<ObjectId, ReadonlyArray<Mistake>>;
   /** Keeps once what many objects say alike. */
   readonly share?: Sharing;
 }

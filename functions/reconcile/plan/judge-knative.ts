@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Reached } from '../world.ts';
-import type { Running } from './judge-workload.ts';
+import type { Running } from './running.ts';
 
 const Condition = z.object({
   type: z.string(),

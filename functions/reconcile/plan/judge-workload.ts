@@ -15,15 +15,6 @@ export interface Workload {
   readonly isCurrent: boolean;
 }
 
-/** What a controller says of the part that runs the gateway. */
-export interface Running {
-  readonly reached: Reached;
-  /** Where it serves, if only it knows. */
-  readonly url?: string | undefined;
-  /** Nothing of an earlier configuration runs any more. */
-  readonly isSettled: boolean;
-}
-
 /** While a new type comes up, the one before goes on serving where it was. */
 export function judgeWorkload(view: InstanceView): Workload {
   const own = judgeOwn(view);

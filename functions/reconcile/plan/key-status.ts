@@ -1,6 +1,5 @@
 // What should a key's status say: its five fields of SPEC.md, and why it works or not?
 import { type Judgement, toTimestamp } from '#core/conditions.ts';
-import { formatMoney } from '#core/money.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
@@ -12,7 +11,7 @@ import type { Outlook, Standing } from './outlook.ts';
 import { expiryOf } from './policies.ts';
 import { judgeRotation, toldOfRotation } from './rotation.ts';
 import { judgeSoftBudget, planSoftBudgetEvent } from './soft-budget.ts';
-import { spendOf } from './spend.ts';
+import { spendOf, spendStatusOf, toSpendStatus } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
 /** `problem`: why it does not work. */
@@ -68,18 +67,12 @@ type FromClaim = Pick<VirtualKeyStatus, 'currentSpend' | 'budgetResetDate' | 'ex
 function claimStatus({ object: key }: KeyView, claim: Claim | undefined, outlook: Outlook): FromClaim {
   const standing = outlook.standing(key);
   if (claim === undefined || standing.at !== 'admitted') {
-    const { currentSpend, budgetResetDate, expiryDate } = key.status ?? {};
-    return {
-      ...optional('currentSpend', currentSpend),
-      ...optional('budgetResetDate', budgetResetDate),
-      ...optional('expiryDate', expiryDate),
-    };
+    return { ...spendStatusOf(key), ...optional('expiryDate', key.status?.expiryDate) };
   }
   const spend = spendOf(key, claim, standing.instance, outlook.now);
   const expiry = expiryOf(key, claim);
   return {
-    ...optional('currentSpend', spend === undefined ? undefined : formatMoney(spend.spent)),
-    ...optional('budgetResetDate', spend === undefined ? undefined : toTimestamp(spend.resetsAt)),
+    ...toSpendStatus(key, spend),
     ...optional('expiryDate', expiry === undefined ? undefined : toTimestamp(expiry)),
   };
 }

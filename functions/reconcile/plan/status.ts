@@ -1,8 +1,6 @@
 // What should the status of each object say, and what of that is not said yet? Status describes what was observed (DESIGN 6, law 2).
 import type { Judgement } from '#core/conditions.ts';
-import { toTimestamp } from '#core/conditions.ts';
 import { toText } from '#core/finding.ts';
-import { formatMoney } from '#core/money.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { Team, TeamStatus } from '#crds/team.ts';
 import type { User, UserStatus } from '#crds/user.ts';
@@ -27,7 +25,7 @@ import { judgeLedger } from './ledger.ts';
 import type { Outlook } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { isPaused, PAUSED, planPausedStatus, planResumed } from './paused.ts';
-import { spendOf } from './spend.ts';
+import { spendOf, spendStatusOf, toSpendStatus } from './spend.ts';
 import { observed, optional, toReady, writeStatus } from './write-status.ts';
 
 /** `inactive`: the keys that do not work. */
@@ -84,25 +82,14 @@ export function planScopeStatus(member: User | Team, outlook: Outlook): Action[]
   const standing = outlook.standing(member);
   if (standing.at === 'paused') return [];
   const problem = whyNotScope(member, outlook);
-  const before = member.status;
   const claim = standing.at === 'admitted' ? outlook.claim(member, standing.instance) : undefined;
   const spend =
     standing.at === 'admitted' && claim?.state === 'ours'
       ? spendOf(member, claim.claim, standing.instance, outlook.now)
       : undefined;
-  const resets = member.spec.budgetDuration !== undefined;
-  const money =
-    claim === undefined
-      ? { ...optional('currentSpend', before?.currentSpend), ...optional('budgetResetDate', before?.budgetResetDate) }
-      : spend === undefined
-        ? {}
-        : {
-            currentSpend: formatMoney(spend.spent),
-            ...optional('budgetResetDate', resets ? toTimestamp(spend.resetsAt) : undefined),
-          };
   const after: UserStatus | TeamStatus = {
     ...observed(member, [toReady(problem), judgeModels(member, outlook)], outlook),
-    ...money,
+    ...(claim === undefined ? spendStatusOf(member) : toSpendStatus(member, spend)),
     ...(member.kind === 'User' ? keyRefs(member, outlook) : {}),
   };
   return writeStatus(member, after, outlook);
