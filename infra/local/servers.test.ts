@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
 import { stage } from '../../functions/gateway/gateway.fixture.ts';
+import { KEY, keyRecord } from '../../functions/gateway/instance.fixture.ts';
 import { createMetrics } from '../adapters/metrics.ts';
 import { type Served, serve } from '../serve.ts';
 import { gatewayServer } from './servers.ts';
@@ -29,3 +30,19 @@ test.each(['TRACE', 'OPTIONS', 'PROPFIND', 'DELETE'])(
     expect(lines).toEqual([]);
   },
 );
+
+test('a body is read whole also where the database has to say first whose key it is', async () => {
+  const find = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return keyRecord();
+  };
+  const { app } = stage({ deps: { policies: { find } } });
+  const front = gatewayServer({ find: async () => app }, createMetrics());
+  server = await serve({ fetch: (...call) => front.fetch(...call), port: 0, host: '127.0.0.1' });
+  const answer = await fetch(`${server.url}/team-a/main/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt', messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('hello')]);
+});

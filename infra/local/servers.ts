@@ -25,17 +25,20 @@ export function gatewayServer(gateways: Instances, metrics: Metrics): Hono<{ Bin
     if (runtime === 'unavailable') return refuse({ code: 'ledger_unavailable', why: 'the gateway is not up' });
     const url = new URL(c.req.url);
     url.pathname = url.pathname.slice(`/${namespace}/${name}`.length);
-    return runtime.fetch(moved(c.req.raw, url), c.env);
+    return runtime.fetch(at(url.href, c.req.raw), c.env);
   });
   app.notFound((c) => refuse({ code: 'not_found', path: c.req.path }));
   return app;
 }
 
-/** No `Request` can be made that asks for TRACE (Fetch, 2.2.1): the instance is asked with another method that it refuses as well. */
-function moved(request: Request, url: URL): Request {
-  return request.method === 'TRACE'
-    ? new Request(url, { method: 'OPTIONS', headers: request.headers })
-    : new Request(url, request);
+/** The same request at another address. A new `Request` made of it would begin to read the body, which is the instance's to read from the connection. */
+function at(url: string, request: Request): Request {
+  const get = (of: Request, name: string | symbol): unknown => {
+    if (name === 'url') return url;
+    const member: unknown = Reflect.get(of, name, of);
+    return typeof member === 'function' ? member.bind(of) : member;
+  };
+  return new Proxy(request, { get });
 }
 
 function refuse(failure: Failure): Response {
