@@ -1,5 +1,6 @@
 // Do sweeps make a certificate good again, whatever happened to it and wherever they died?
 import { expect, test } from 'vitest';
+import { random } from '../../test/random.ts';
 import { type CertificateBed as Bed, DAY } from '../../test/reconcile/certificates.ts';
 import { expectGood, isWrite, started, sweeps } from '../../test/reconcile/good-certificate.ts';
 
@@ -97,9 +98,9 @@ test.each(scenarios)(
     for (let seed = 1; seed <= 3; seed += 1) {
       const bed = await started();
       await happens(bed);
-      const random = mulberry(seed);
+      const next = random(seed);
       bed.onCall = async () => {
-        for (let turns = Math.floor(random() * 12); turns > 0; turns -= 1) await Promise.resolve();
+        for (let turns = Math.floor(next() * 12); turns > 0; turns -= 1) await Promise.resolve();
         return undefined;
       };
       await sweeps(bed, () => Promise.all([bed.sweep(), bed.sweep(), bed.sweep()]));
@@ -108,14 +109,3 @@ test.each(scenarios)(
     }
   },
 );
-
-/** The same sequence for the same seed. */
-function mulberry(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}

@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { random } from '../../../test/random.ts';
 import { type Client, createClient } from './kubectl-cases/client.ts';
 import { eventually } from './kubectl-cases/eventually.ts';
 import { type EmbeddedServer, startEmbedded } from './kubectl-cases/servers.ts';
@@ -211,12 +212,12 @@ describe('the embedded cluster', () => {
     const client = cluster.client();
     const first = await client.call('GET', configMaps);
     const watch = client.watch(`${configMaps}?watch=true&resourceVersion=${first.body.metadata.resourceVersion}`);
-    const random = seeded(7);
+    const next = random(7);
     const write = async () => {
-      const path = `${configMaps}/r-${Math.floor(random() * 12)}`;
-      const what = random();
+      const path = `${configMaps}/r-${Math.floor(next() * 12)}`;
+      const what = next();
       if (what < 0.4) return client.call('POST', configMaps, named(path.slice(configMaps.length + 1)));
-      const patch = { data: { n: String(random()) }, metadata: { labels: { l: String(Math.floor(random() * 3)) } } };
+      const patch = { data: { n: String(next()) }, metadata: { labels: { l: String(Math.floor(next() * 3)) } } };
       if (what < 0.8) return client.call('PATCH', path, patch, 'application/merge-patch+json');
       return client.call('DELETE', path);
     };
@@ -289,12 +290,3 @@ describe('the embedded cluster', () => {
     await cluster.stop();
   }, 240_000); // four seconds on a quiet machine
 });
-
-/** A repeatable source of numbers from 0 to 1. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
-    return state / 2 ** 32;
-  };
-}

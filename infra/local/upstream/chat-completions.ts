@@ -1,7 +1,7 @@
 // How does the sample upstream speak OpenAI's chat completions API?
 import type { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Completion, CompletionRequest } from './completion.ts';
+import { CompletionRequest } from './completion.ts';
 import { hangUp, open, sendJson, type Wire } from './wire.ts';
 
 const NO_PACE = { first: 0, token: 2 };
@@ -12,18 +12,10 @@ export const chatCompletions: Wire = {
     return parsed.success ? { request: parsed.data } : { wrong: parsed.error.issues[0]?.message ?? 'malformed' };
   },
 
-  replyWhole: async (response, completion, stats) => {
-    const { behaviour, tokens, usage, frame } = completion;
-    const pace = behaviour.pace ?? { first: 0, token: 0 };
-    await wait(pace.first + pace.token * tokens.length);
-    const body = JSON.stringify(toReply(completion));
-    const out = open(response, behaviour, 'application/json');
-    if (behaviour.cutAfter !== undefined) {
-      out.write(body.slice(0, body.length / 2));
-      return hangUp(response);
-    }
-    if (!behaviour.withoutUsage) stats.reported(frame.model, usage);
-    out.end(body);
+  toReply: ({ behaviour, frame, tokens, finish, answers, usage }) => {
+    const message = { role: 'assistant', content: tokens.join(''), refusal: null };
+    const choices = indexes(answers).map((index) => ({ index, message, logprobs: null, finish_reason: finish }));
+    return { ...frame, object: 'chat.completion', choices, ...(behaviour.withoutUsage ? {} : { usage }) };
   },
 
   /** A token in each event. `usage` comes last, in a chunk of its own, where it was asked for. */
@@ -59,12 +51,6 @@ export const chatCompletions: Wire = {
     sendJson(response, status, { error: { message, type, param: null, code } });
   },
 };
-
-function toReply({ behaviour, frame, tokens, finish, answers, usage }: Completion): object {
-  const message = { role: 'assistant', content: tokens.join(''), refusal: null };
-  const choices = indexes(answers).map((index) => ({ index, message, logprobs: null, finish_reason: finish }));
-  return { ...frame, object: 'chat.completion', choices, ...(behaviour.withoutUsage ? {} : { usage }) };
-}
 
 function event(out: Writable, data: string): void {
   out.write(`data: ${data}\n\n`);

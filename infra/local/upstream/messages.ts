@@ -27,20 +27,11 @@ export const messages: Wire = {
     return { request: { model, max_tokens, messages: told, stream } };
   },
 
-  replyWhole: async (response, completion, stats) => {
-    const { behaviour, tokens, usage, frame } = completion;
-    const pace = behaviour.pace ?? { first: 0, token: 0 };
-    await wait(pace.first + pace.token * tokens.length);
+  toReply: (completion) => {
+    const { behaviour, tokens, usage } = completion;
     const content = [{ type: 'text', text: tokens.join('') }];
     const counted = behaviour.withoutUsage ? {} : { usage: toUsage(usage) };
-    const body = JSON.stringify({ ...toMessage(completion), content, ...toStop(completion), ...counted });
-    const out = open(response, behaviour, 'application/json');
-    if (behaviour.cutAfter !== undefined) {
-      out.write(body.slice(0, body.length / 2));
-      return hangUp(response);
-    }
-    if (!behaviour.withoutUsage) stats.reported(frame.model, usage);
-    out.end(body);
+    return { ...toMessage(completion), content, ...toStop(completion), ...counted };
   },
 
   /** The prompt is counted in the first event, the answer in the last but one. */

@@ -1,12 +1,13 @@
 // What stands in for a provider on one machine? A small server that speaks OpenAI's and Anthropic's dialect, streams, counts and misbehaves on request.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { BEHAVIOURS } from './behaviours.ts';
 import { chatCompletions } from './chat-completions.ts';
-import { type CompletionRequest, complete } from './completion.ts';
+import { type Completion, type CompletionRequest, complete } from './completion.ts';
 import { guide } from './guide.ts';
 import { messages } from './messages.ts';
 import { createStats, type Stats } from './stats.ts';
-import { sendJson, type Wire } from './wire.ts';
+import { hangUp, open, sendJson, type Wire } from './wire.ts';
 
 export interface SampleUpstreamOptions {
   /** 0: any free port. */
@@ -90,7 +91,21 @@ async function answer(response: ServerResponse, wire: Wire, request: CompletionR
   }
   return request.stream === true
     ? wire.replyStream(response, completion, stats)
-    : wire.replyWhole(response, completion, stats);
+    : replyWhole(wire, response, completion, stats);
+}
+
+async function replyWhole(wire: Wire, response: ServerResponse, completion: Completion, stats: Stats): Promise<void> {
+  const { behaviour, tokens, usage, frame } = completion;
+  const { first, token } = behaviour.pace ?? { first: 0, token: 0 };
+  await pause(first + token * tokens.length);
+  const body = JSON.stringify(wire.toReply(completion));
+  const out = open(response, behaviour, 'application/json');
+  if (behaviour.cutAfter !== undefined) {
+    out.write(body.slice(0, body.length / 2));
+    return hangUp(response);
+  }
+  if (!behaviour.withoutUsage) stats.reported(frame.model, usage);
+  out.end(body);
 }
 
 function modelList(): object {

@@ -9,7 +9,8 @@ import type { Stats } from './stats.ts';
 export interface Wire {
   /** The request in the words of chat completions, or what is wrong with it. */
   read(body: unknown): { readonly request: CompletionRequest } | { readonly wrong: string };
-  replyWhole(response: ServerResponse, completion: Completion, stats: Stats): Promise<void>;
+  /** The whole reply, for who wants no stream. */
+  toReply(completion: Completion): object;
   replyStream(response: ServerResponse, completion: Completion, stats: Stats): Promise<void>;
   refuse(response: ServerResponse, status: number, code: string, message: string): void;
 }

@@ -1,6 +1,7 @@
 // Does money stay right whatever is killed, in whatever order? A storm by seed, and what is wrong after it.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { random } from '../../random.ts';
 import { type Aftermath, judge } from './aftermath.ts';
 import { type Bed, makeBed } from './bed.ts';
 import { recovered, startLoad } from './load.ts';
@@ -29,17 +30,6 @@ export async function weather({ seed, gateways, millis }: Storm): Promise<Weathe
   } finally {
     await bed.stop();
   }
-}
-
-/** Numbers between 0 and 1, the same for the same seed (mulberry32). */
-function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
 
 type Fault = readonly [name: string, happen: (bed: Bed, next: () => number) => Promise<void>];

@@ -32,17 +32,6 @@ function chooserBy(pick: Pick): Chooser {
   };
 }
 
-/** Numbers between 0 and 1, the same for the same seed (mulberry32). */
-export function random(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 /** `wildness`: how often something else happens than what would. */
 export function byChance(next: () => number, wildness: number): Chooser {
   return chooserBy((options) => {

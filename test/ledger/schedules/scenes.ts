@@ -1,5 +1,5 @@
 // Which requests and which faults are tried? One small scene for every single deviation, and endless larger ones by chance.
-import { random } from './choice.ts';
+import { random } from '../../random.ts';
 import type { Fault, Scene, Wish } from './course.ts';
 
 /** Three requests, two scopes, two processes; any two of them fit, not all three. */

@@ -1,5 +1,6 @@
 // Is there a schedule that goes wrong? By chance and by seed, or every one that differs from the usual in so many places.
-import { byChance, byTape, random, shrink } from './choice.ts';
+import { random } from '../../random.ts';
+import { byChance, byTape, shrink } from './choice.ts';
 import type { Scene } from './course.ts';
 import { type Played, play } from './play.ts';
 import { sceneOf } from './scenes.ts';
