@@ -23,65 +23,84 @@ export interface Meter {
 }
 
 export function createMeter(reservation: Reservation, target: Target): Meter {
-  const choices = new Map<number, boolean>();
-  let frame: Piece['frame'];
-  let deltas = 0;
-  let bytesSaid = 0;
-  let usage: Usage | undefined;
-  let prompt: Usage | undefined;
-  let concluded = false;
+  return new Counter(reservation, target);
+}
+
+/** A class, because one is made for each stream: methods are shared. */
+class Counter implements Meter {
+  readonly #reservation: Reservation;
+  readonly #target: Target;
+  /** By index, whether it has ended. */
+  readonly #choices = new Map<number, boolean>();
+  #frame: Piece['frame'];
+  #deltas = 0;
+  #bytesSaid = 0;
+  #usage: Usage | undefined;
+  #prompt: Usage | undefined;
+  #concluded = false;
   /** Content has come since the last count. */
-  let isBehind = false;
+  #isBehind = false;
 
-  return {
-    exceeds: (piece) => {
-      const { cutAt } = target.limit;
-      return cutAt !== undefined && piece.deltas > 0 && atLeast(piece) > cutAt;
-    },
-    count: (piece) => {
-      deltas += piece.deltas;
-      bytesSaid += piece.bytesSaid;
-      usage = piece.usage ?? usage;
-      isBehind = piece.usage === undefined && (isBehind || piece.deltas > 0);
-      prompt = piece.prompt ?? prompt;
-      concluded = piece.usageOnly || (concluded && piece.deltas === 0);
-      frame ??= piece.frame;
-      for (const { index, finished } of piece.choices) {
-        const known = choices.get(index);
-        if (known === undefined || finished) choices.set(index, finished);
-      }
-    },
-    settlement: () => {
-      const output = Math.max(deltas, estimateOutput(bytesSaid));
-      if (usage !== undefined && !countsAll(usage)) return settlementAbove(reservation, target, usage, output);
-      return settlementOf(reservation, target, usage, prompt === undefined ? { output } : { ...prompt, output });
-    },
-    get finished() {
-      return isFinished();
-    },
-    get open() {
-      return [...choices].filter(([, finished]) => !finished).map(([index]) => index);
-    },
-    get counted() {
-      return usage !== undefined && countsAll(usage);
-    },
-    get frame() {
-      return frame?.() ?? {};
-    },
-  };
+  constructor(reservation: Reservation, target: Target) {
+    this.#reservation = reservation;
+    this.#target = target;
+  }
 
-  function isFinished(): boolean {
-    return concluded || (choices.size > 0 && [...choices.values()].every(Boolean));
+  exceeds(piece: Piece): boolean {
+    const { cutAt } = this.#target.limit;
+    return cutAt !== undefined && piece.deltas > 0 && this.#atLeast(piece) > cutAt;
+  }
+
+  count(piece: Piece): void {
+    this.#deltas += piece.deltas;
+    this.#bytesSaid += piece.bytesSaid;
+    this.#usage = piece.usage ?? this.#usage;
+    this.#isBehind = piece.usage === undefined && (this.#isBehind || piece.deltas > 0);
+    this.#prompt = piece.prompt ?? this.#prompt;
+    this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
+    this.#frame ??= piece.frame;
+    for (const { index, finished } of piece.choices) {
+      const known = this.#choices.get(index);
+      if (known === undefined || finished) this.#choices.set(index, finished);
+    }
+  }
+
+  settlement(): Settlement {
+    const [usage, prompt] = [this.#usage, this.#prompt];
+    const output = Math.max(this.#deltas, estimateOutput(this.#bytesSaid));
+    if (usage !== undefined && !this.#countsAll(usage)) {
+      return settlementAbove(this.#reservation, this.#target, usage, output);
+    }
+    const estimated = prompt === undefined ? { output } : { ...prompt, output };
+    return settlementOf(this.#reservation, this.#target, usage, estimated);
+  }
+
+  get finished(): boolean {
+    if (this.#concluded) return true;
+    for (const finished of this.#choices.values()) if (!finished) return false;
+    return this.#choices.size > 0;
+  }
+
+  get open(): ReadonlyArray<number> {
+    return [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
+  }
+
+  get counted(): boolean {
+    return this.#usage !== undefined && this.#countsAll(this.#usage);
+  }
+
+  get frame(): Readonly<Record<string, unknown>> {
+    return this.#frame?.() ?? {};
   }
 
   /** A count that came with the first words says nothing of the others; nor does one that stays zero until the end. */
-  function countsAll({ output }: Usage): boolean {
-    return output >= deltas || (!isBehind && (output > 0 || isFinished()));
+  #countsAll({ output }: Usage): boolean {
+    return output >= this.#deltas || (!this.#isBehind && (output > 0 || this.finished));
   }
 
   /** A lower bound of what was produced, this piece included: a delta is at least a token, unless the provider has counted. */
-  function atLeast(piece: Piece): number {
-    return piece.usage?.output ?? Math.max(deltas + piece.deltas, usage?.output ?? 0);
+  #atLeast(piece: Piece): number {
+    return piece.usage?.output ?? Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
   }
 }
 

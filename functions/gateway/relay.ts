@@ -27,13 +27,14 @@ interface Output {
 
 /** An upstream that has said all is heard for so long: for its count, and so that its connection can be used again. */
 const LINGER = 1_000;
+/** The upstream has no more to say. */
+const ENDED: ReadonlyArray<Piece> = [];
 
 export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>, book: Book): Relay {
   return function relay({ exchange, line, headers }, { background, openReply }) {
     const { reservation, target, reader, rest, deadline } = exchange;
     const { includeUsage } = reservation.grant.chat;
     const meter = createMeter(reservation, target);
-    let waiting: ReadonlyArray<Piece> = exchange.first;
     let moving: Promise<void> | undefined;
     let ending: Promise<void> | undefined;
     /** Undefined before the stream has started, and after the client has left. */
@@ -47,7 +48,10 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
     /** Through a web stream, which asks for more when it has room. */
     function pulled(): Response {
       const body = new ReadableStream<Uint8Array>({
-        start: (controller) => begin(toOutput(controller)),
+        start: (controller) => {
+          begin(toOutput(controller));
+          showFirst();
+        },
         pull: () => pump(),
         cancel: () => background(leave()),
       });
@@ -70,15 +74,15 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
 
     async function push(stream: ReplyStream): Promise<void> {
       try {
-        let moved = pump();
+        showFirst();
         // What the upstream has said so far shows nothing, and nobody knows when it goes on.
         if (!hasSpoken && ending === undefined) stream.flush();
-        for (; ending === undefined; moved = pump()) {
-          await moved;
+        while (ending === undefined) {
           if (!hasRoom) await stream.drained();
           hasRoom = true;
+          await pump();
         }
-        await moved;
+        await ending;
       } catch (error) {
         stream.destroy();
         log.error('a stream failed for a reason of ours', { why: error instanceof Error ? error.message : 'unknown' });
@@ -90,6 +94,11 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
       deadline.onEnd((why) => background(why === 'left' ? leave() : finish('timeout')));
     }
 
+    /** Unless the exchange had ended before anybody listened. */
+    function showFirst(): void {
+      if (ending === undefined) forward(exchange.first);
+    }
+
     /** Moves pieces until the client has got something, or the reply has ended. One at a time, whoever asks. */
     function pump(): Promise<void> {
       moving ??= move();
@@ -97,25 +106,19 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
     }
 
     async function move(): Promise<void> {
-      let moved = false;
-      while (!moved && ending === undefined) {
-        const pieces = waiting.length > 0 ? waiting : await read();
-        waiting = [];
-        if (ending === undefined) moved = typeof pieces === 'string' ? end(pieces) : forward(pieces);
+      for (let moved = false; !moved && ending === undefined; ) {
+        let pieces: ReadonlyArray<Piece>;
+        try {
+          const chunk = await rest.next();
+          pieces = chunk.done ? reader.end() : reader.push(chunk.value);
+          if (chunk.done && pieces.length === 0) pieces = ENDED;
+        } catch {
+          pieces = ENDED;
+        }
+        if (ending === undefined) moved = pieces === ENDED ? end(whole()) : forward(pieces);
       }
-      await ending;
+      if (ending !== undefined) await ending;
       moving = undefined;
-    }
-
-    async function read(): Promise<ReadonlyArray<Piece> | 'complete' | 'broken'> {
-      try {
-        const chunk = await rest.next();
-        if (!chunk.done) return reader.push(chunk.value);
-        const left = reader.end();
-        return left.length > 0 ? left : whole();
-      } catch {
-        return whole();
-      }
     }
 
     /** An end without `[DONE]` is a whole reply only when its content had ended. */
@@ -131,10 +134,11 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
           return piece.events === undefined ? end('cut', shown) : forward(piece.events(), shown);
         if (piece.done) {
           countLate(pieces.slice(pieces.indexOf(piece) + 1));
-          return end('complete', [...shown, piece.bytes]);
+          add(shown, piece.bytes);
+          return end('complete', shown);
         }
         meter.count(piece);
-        if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
+        if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) add(shown, piece.bytes);
       }
       return send(shown);
     }
@@ -168,7 +172,7 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
       line.answered(200, booked ? how : 'broken');
       if (!booked) output?.end(errorWords(UNBOOKED));
       else if (how === 'cut') output?.end(concat([...last, cutWords(meter, settlement.tokens, includeUsage)]));
-      else output?.end(concat([...last, ...endWords(how)]));
+      else output?.end(concat(how === 'complete' ? last : [...last, ...endWords(how)]));
     }
 
     /** The client has left: the upstream is stopped at once, unless all it still owes is its count. */
@@ -204,6 +208,14 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
       }
     }
   };
+}
+
+/** What stood side by side in a packet is shown as it came. */
+function add(shown: Uint8Array[], bytes: Uint8Array): void {
+  const last = shown.at(-1);
+  const isNext = last?.buffer === bytes.buffer && last.byteOffset + last.length === bytes.byteOffset;
+  if (last === undefined || !isNext) shown.push(bytes);
+  else shown[shown.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + bytes.length);
 }
 
 function toOutput(controller: ReadableStreamDefaultController<Uint8Array>): Output {

@@ -33,80 +33,82 @@ export function toComment(text: string): Uint8Array {
 }
 
 export function createSplitter(): SseSplitter {
-  let pending: Uint8Array[] = [];
-  let pendingLength = 0;
+  return new Splitter();
+}
+
+/** A class, because one is made for each stream: methods are shared. */
+class Splitter implements SseSplitter {
+  at = 0;
+  #pending: Uint8Array[] = [];
+  #pendingLength = 0;
   /** Whether the line that is being read has no byte yet, and the event no line. */
-  let lineEmpty = true;
-  let eventEmpty = true;
-  let afterCr = false;
+  #lineEmpty = true;
+  #eventEmpty = true;
+  #afterCr = false;
   /** Lines of this stream end in two bytes, so the one that ends an event is waited for. */
-  let pairs = false;
-  let awaitingLf = false;
+  #pairs = false;
+  #awaitingLf = false;
 
-  let at = 0;
+  get isBetween(): boolean {
+    return this.#pendingLength === 0 && this.#lineEmpty && this.#eventEmpty && !this.#afterCr && !this.#awaitingLf;
+  }
 
-  return {
-    next,
-    push,
-    end: () => (pendingLength === 0 ? [] : [take(new Uint8Array(0))]),
-    get at() {
-      return at;
-    },
-    get isBetween() {
-      return pendingLength === 0 && lineEmpty && eventEmpty && !afterCr && !awaitingLf;
-    },
-  };
-
-  function push(bytes: Uint8Array): ReadonlyArray<Uint8Array> {
+  push(bytes: Uint8Array): ReadonlyArray<Uint8Array> {
     const events: Uint8Array[] = [];
-    for (let event = next(bytes, 0); event !== undefined; event = next(bytes, at)) events.push(event);
+    for (let event = this.next(bytes, 0); event !== undefined; event = this.next(bytes, this.at)) events.push(event);
     return events;
   }
 
-  function next(bytes: Uint8Array, from: number): Uint8Array | undefined {
-    const endAt = (end: number) => {
-      at = end;
-      return take(bytes.subarray(from, end));
-    };
+  end(): ReadonlyArray<Uint8Array> {
+    return this.#pendingLength === 0 ? [] : [this.#take(new Uint8Array(0))];
+  }
+
+  next(bytes: Uint8Array, from: number): Uint8Array | undefined {
     for (let here = from; here < bytes.length; here += 1) {
       const byte = bytes[here];
-      if (awaitingLf) return endAt(byte === LF ? here + 1 : here);
+      if (this.#awaitingLf) return this.#endAt(bytes, from, byte === LF ? here + 1 : here);
       if (byte !== LF && byte !== CR) {
-        afterCr = false;
-        lineEmpty = false;
-        eventEmpty = false;
+        this.#afterCr = false;
+        this.#lineEmpty = false;
+        this.#eventEmpty = false;
         here = lineEnd(bytes, here) - 1;
-      } else if (byte === LF && afterCr) {
-        afterCr = false;
-        pairs = true;
+      } else if (byte === LF && this.#afterCr) {
+        this.#afterCr = false;
+        this.#pairs = true;
       } else {
-        afterCr = byte === CR;
-        if (!lineEmpty) lineEmpty = true;
-        else if (!eventEmpty && afterCr && pairs) awaitingLf = true;
-        else if (!eventEmpty) return endAt(here + 1);
+        this.#afterCr = byte === CR;
+        if (!this.#lineEmpty) this.#lineEmpty = true;
+        else if (!this.#eventEmpty && this.#afterCr && this.#pairs) this.#awaitingLf = true;
+        else if (!this.#eventEmpty) return this.#endAt(bytes, from, here + 1);
       }
     }
-    keep(bytes.subarray(from));
+    this.#keep(bytes.subarray(from));
     return undefined;
   }
 
-  function take(rest: Uint8Array): Uint8Array {
-    const bytes = pending.length === 0 ? rest : concat([...pending, rest]);
-    pending = [];
-    pendingLength = 0;
-    eventEmpty = true;
-    lineEmpty = true;
-    if (awaitingLf) afterCr = false;
-    awaitingLf = false;
+  #endAt(bytes: Uint8Array, from: number, end: number): Uint8Array {
+    this.at = end;
+    return this.#take(bytes.subarray(from, end));
+  }
+
+  #take(rest: Uint8Array): Uint8Array {
+    const bytes = this.#pending.length === 0 ? rest : concat([...this.#pending, rest]);
+    this.#pending = [];
+    this.#pendingLength = 0;
+    this.#eventEmpty = true;
+    this.#lineEmpty = true;
+    if (this.#awaitingLf) this.#afterCr = false;
+    this.#awaitingLf = false;
     return bytes;
   }
 
-  function keep(rest: Uint8Array): void {
+  #keep(rest: Uint8Array): void {
     if (rest.length === 0) return;
-    pending.push(rest);
-    pendingLength += rest.length;
-    if (pendingLength > LONGEST_EVENT)
+    this.#pending.push(rest);
+    this.#pendingLength += rest.length;
+    if (this.#pendingLength > LONGEST_EVENT) {
       throw new Error(`an event of the upstream is larger than ${LONGEST_EVENT} bytes`);
+    }
   }
 }
 
