@@ -59,6 +59,8 @@ export function createBooking(deps: BookingDependencies): Booking {
   const { clock, timer, metrics } = deps;
   /** In the order in which they came, so the first is the oldest. */
   const waiting = new Map<string, Waiting>();
+  /** The first of them, where somebody has asked since it became that. */
+  let oldest: Waiting | undefined;
   /** PostgreSQL has them, and the store was not there to hear it. */
   const unforgotten: EntryName[] = [];
   const backOff = createBackOff(timer, GATHER, 1000);
@@ -102,6 +104,7 @@ export function createBooking(deps: BookingDependencies): Booking {
     if (batch.length === 0) return Number.POSITIVE_INFINITY;
     const current = await bookBatch(deps, batch);
     for (const { entry } of batch) waiting.delete(keyOf(entry));
+    oldest = undefined;
     forget(batch.map(({ entry }) => entry));
     const straight = batch.filter(({ epoch, isMoved }) => isMoved || epoch !== current);
     if (straight.length > 0) deps.onStraight(straight.map(({ entry }) => entry));
@@ -123,7 +126,10 @@ export function createBooking(deps: BookingDependencies): Booking {
     },
     has: (entry) => waiting.has(keyOf(entry)),
     size: () => waiting.size,
-    oldest: () => waiting.values().next().value?.since,
+    oldest() {
+      oldest ??= waiting.values().next().value;
+      return oldest?.since;
+    },
     async flush() {
       const there = [...waiting.keys()];
       while (there.some((key) => waiting.has(key))) await run();

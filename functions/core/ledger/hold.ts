@@ -44,11 +44,18 @@ const OUTCOMES: Readonly<Record<Outcome, { readonly outcome: Outcome }>> = {
 export function createHold(deps: HoldDependencies): (request: HoldRequest) => Promise<Result<Hold, HoldRefusal>> {
   return (request) =>
     new Promise((tell) => {
-      const patience = openPatience(deps, request.waited);
-      const id = deps.ids.next();
-      const untried = { over: false, asked: undefined, busy: undefined, written: false };
-      const attempt: WrittenAttempt = { id, request, rates: ratesOf(request), patience, tell, ...untried };
-      deps.watch.begin(patience, (silence) => giveUp(deps, attempt, silence));
+      const attempt: WrittenAttempt = {
+        id: deps.ids.next(),
+        request,
+        rates: ratesOf(request),
+        patience: openPatience(deps, request.waited),
+        tell,
+        over: false,
+        asked: undefined,
+        busy: undefined,
+        written: false,
+      };
+      deps.watch.begin(attempt.patience, (silence) => giveUp(deps, attempt, silence));
       void holdOnce(deps, attempt);
     });
 }

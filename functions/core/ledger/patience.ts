@@ -49,7 +49,7 @@ export function goOn(patience: Patience, at: Millis, millis: Millis = ANSWER): v
 
 /** Watches over all who wait, with one timer for them together: nearly all have their answer before it is due. */
 export interface Watch {
-  /** `onSilence` is called once, when patience has ended. */
+  /** To be called as soon as patience is opened. `onSilence` is called once, when it has ended. */
   begin(patience: Patience, onSilence: (silence: Silence) => void): void;
   end(patience: Patience): void;
 }
@@ -99,7 +99,8 @@ export function createWatch({ clock, timer, membership }: PatienceDependencies &
 
   return {
     begin(patience, onSilence) {
-      const now = clock.now();
+      // It has just been opened.
+      const now = patience.lookAt;
       plan(patience, now);
       watched.set(patience, onSilence);
       lookNoLaterThan(patience.lookAt, now);

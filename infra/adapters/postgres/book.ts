@@ -72,7 +72,7 @@ on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount`;
 /** One array per column: of the entries, then of their charges, which name their entry by its place and lie in its order. */
 export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown> {
   const times = entries.map(({ id }) => timeOf(id) ?? 0);
-  const charges = entries.flatMap((entry) => entry.charges);
+  const charges = entries.flatMap((entry) => (entry.charges.length === 0 ? [] : [textsOf(entry.charges)]));
   const places: number[] = [];
   const [firsts, lasts]: [number[], number[]] = [[], []];
   entries.forEach((entry, place) => {
@@ -97,10 +97,31 @@ export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown>
     `{${firsts}}`,
     `{${lasts}}`,
     `{${places}}`,
-    literal(charges, ({ scopeId }) => scopeId),
-    literal(charges, ({ window }) => window.start),
-    literal(charges, ({ window }) => window.end),
+    literal(charges, ({ scopeIds }) => scopeIds),
+    literal(charges, ({ starts }) => starts),
+    literal(charges, ({ ends }) => ends),
   ];
+}
+
+interface ChargeTexts {
+  readonly scopeIds: string;
+  readonly starts: string;
+  readonly ends: string;
+}
+
+/** The ledger charges the same scopes in the same windows by the same list (core/ledger/charges.ts). */
+const texts = new WeakMap<Entry['charges'], ChargeTexts>();
+
+function textsOf(charges: Entry['charges']): ChargeTexts {
+  const known = texts.get(charges);
+  if (known !== undefined) return known;
+  const text = {
+    scopeIds: charges.map(({ scopeId }) => scopeId).join(','),
+    starts: charges.map(({ window }) => window.start).join(','),
+    ends: charges.map(({ window }) => window.end).join(','),
+  };
+  texts.set(charges, text);
+  return text;
 }
 
 const SECOND: Millis = 1000;
