@@ -4,9 +4,10 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, Holder, InstanceState, LiveValue, Releases } from '#core/ports/registry.ts';
 import type { KindName } from '#crds/kinds.ts';
+import type { Problem } from './problem.ts';
 import type { PartName } from './workload/parts.ts';
 import type { PartView } from './workload/wanted.ts';
-import type { KeyView, Path, Problem, SecretView } from './world.ts';
+import type { KeyView, Path, SecretView } from './world.ts';
 
 export type Fact =
   /** An object of ours as it is now. A key's Secrets stay as they were seen. */

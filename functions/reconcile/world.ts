@@ -10,6 +10,7 @@ import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { Problem, Reached } from './problem.ts';
 import type { WorkloadView } from './workload/view.ts';
 
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
@@ -67,14 +68,6 @@ export interface InstanceView {
   /** Claims whose holder, asked for by name, is not there any more, or claims something else. */
   readonly gone: ReadonlySet<ScopeId>;
 }
-
-/** `reason` is the CamelCase word of conditions and events. */
-export interface Problem {
-  readonly reason: string;
-  readonly message: string;
-}
-
-export type Reached = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
 
 /** `opened`: this process has migrated it and recorded the instance there. */
 export type DatabaseView =

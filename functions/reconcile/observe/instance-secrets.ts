@@ -8,7 +8,7 @@ import type { Result } from '#core/result.ts';
 import { judgeDatabaseSecret, judgeStoreSecret } from '#core/rules/instance-secrets.ts';
 import type { ReadSecret, SecretData } from '#core/rules/secret-entries.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import type { Problem } from '../world.ts';
+import type { Problem } from '../problem.ts';
 import { each } from './each.ts';
 import type { Look } from './look.ts';
 import { dataOf } from './secrets.ts';

@@ -2,8 +2,8 @@
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import type { Problem } from '../problem.ts';
 import { PARTS, type WorkloadType } from '../workload/parts.ts';
-import type { Problem } from '../world.ts';
 import type { Look } from './look.ts';
 
 export type Decision = { readonly type: WorkloadType } | { readonly undecided: Problem };

@@ -4,10 +4,11 @@ import { ClusterError } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { ReconcileDeps } from '../deps.ts';
+import type { Problem, Reached } from '../problem.ts';
 import { PARTS, PARTS_OF, type PartName, partName, type WorkloadType } from '../workload/parts.ts';
 import type { WorkloadView } from '../workload/view.ts';
 import { type PartView, viewPart, type WantedPart, wantedParts } from '../workload/wanted.ts';
-import type { Problem, Reached, SnapshotView } from '../world.ts';
+import type { SnapshotView } from '../world.ts';
 import type { Look } from './look.ts';
 import { type Decision, offersKnative } from './workload-type.ts';
 

@@ -1,7 +1,7 @@
 // Does a Deployment serve, and does all of it run the newest configuration? Judged by the status that its controller writes.
 import * as z from 'zod';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import type { Reached } from '../world.ts';
+import type { Reached } from '../problem.ts';
 import type { Running } from './running.ts';
 
 const Count = z.number().default(0);

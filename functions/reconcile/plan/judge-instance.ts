@@ -6,7 +6,8 @@ import { sharedCredentials } from '#core/rules/shared-credentials.ts';
 import { someModels } from '#core/rules/some-models.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import type { InstanceView, Problem, Reached } from '../world.ts';
+import type { Problem, Reached } from '../problem.ts';
+import type { InstanceView } from '../world.ts';
 import { judgeWorkload, type Workload } from './judge-workload.ts';
 
 export interface InstanceJudgement {

@@ -1,7 +1,7 @@
 // Does a Knative Service serve, where, and is its newest revision the one that does? Judged by the status that its controller writes.
 import * as z from 'zod';
 import type { KubeObject } from '#core/ports/cluster.ts';
-import type { Reached } from '../world.ts';
+import type { Reached } from '../problem.ts';
 import type { Running } from './running.ts';
 
 const Condition = z.object({

@@ -1,7 +1,8 @@
 // Does the instance serve the models that a key, a user or a team names, and has each something left of its own budget?
 import type { Judgement } from '#core/conditions.ts';
 import { toProblem } from '#core/finding.ts';
-import { CLAIM_OF, type Member, type Problem } from '../world.ts';
+import type { Problem } from '../problem.ts';
+import { CLAIM_OF, type Member } from '../world.ts';
 import { whyNotMember } from './judge-member.ts';
 import { modelMistakes } from './mistakes.ts';
 import { spentModels } from './model-budgets.ts';

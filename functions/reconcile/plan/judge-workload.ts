@@ -1,9 +1,10 @@
 // Does what runs an instance's gateway serve, where, and which snapshot? Read off the status that controllers write.
 import { SNAPSHOT_ANNOTATION } from '#crds/group.ts';
+import type { Problem, Reached } from '../problem.ts';
 import { serviceUrl } from '../workload/deployment.ts';
 import { PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
 import type { PartView } from '../workload/wanted.ts';
-import type { InstanceView, Problem, Reached } from '../world.ts';
+import type { InstanceView } from '../world.ts';
 import { judgeDeployment } from './judge-deployment.ts';
 import { judgeKnative } from './judge-knative.ts';
 

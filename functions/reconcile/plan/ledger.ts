@@ -5,7 +5,8 @@ import type { Adoption, Ledger } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
 import type { Action } from '../action.ts';
-import { type InstanceView, type Problem, pathOf } from '../world.ts';
+import type { Problem } from '../problem.ts';
+import { type InstanceView, pathOf } from '../world.ts';
 import { about } from './about.ts';
 
 /** So long after an adoption claims wait for their objects: a restore brings the instance first and its keys one by one. */

@@ -6,7 +6,8 @@ import type { Hash } from '#core/ports/platform.ts';
 import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { type InstanceView, type Member, type Problem, sumKey } from '../world.ts';
+import type { Problem } from '../problem.ts';
+import { type InstanceView, type Member, sumKey } from '../world.ts';
 import { windowOf } from './budget.ts';
 import type { Outlook } from './outlook.ts';
 

@@ -1,5 +1,5 @@
 // What does a controller say of the part that runs a gateway?
-import type { Reached } from '../world.ts';
+import type { Reached } from '../problem.ts';
 
 export interface Running {
   readonly reached: Reached;

@@ -1,5 +1,5 @@
 // What does a run know of what runs an instance's gateway?
-import type { Problem } from '../world.ts';
+import type { Problem } from '../problem.ts';
 import type { PartName, WorkloadType } from './parts.ts';
 import type { PartView, WantedPart } from './wanted.ts';
 
