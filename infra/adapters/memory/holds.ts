@@ -95,7 +95,8 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
   const countersAt = ({ charges }: HoldNote, instant: Millis): CounterState[] => {
     const found: CounterState[] = [];
     for (const { scopeId } of charges) counters.at(scopeId, instant, found);
-    return found;
+    // What has grown by pushes keeps room for more, as long as the hold lives.
+    return found.slice();
   };
 
   const hold = (id: string, held: Held): void => {
