@@ -152,16 +152,10 @@ function unsent(): UpstreamBroke {
   return new UpstreamBroke('unsent', UNWANTED);
 }
 
+/** Into memory that Node has at hand, where that is enough: memory of its own costs as much again as the copying. */
 function whole(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
   const [first] = pieces;
-  if (pieces.length === 1 && first !== undefined) return first;
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
+  return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, length);
 }
 
 const END: Next = { done: true, value: undefined };
