@@ -20,6 +20,21 @@ test('what is kept of a hold comes back as it was, whatever its model is called'
   );
 });
 
+test('the same scopes pay for one model after the other, and each is kept by its own name', () => {
+  fc.assert(
+    fc.property(
+      noteOf,
+      fc.array(fc.record({ model: fc.constantFrom('a', 'b'), identifier: fc.constantFrom('a', 'b') })),
+      (note, names) => {
+        for (const each of names) {
+          const other = { ...note, ...each };
+          expect(toNote(namesOf(note), noteText(other))).toEqual(other);
+        }
+      },
+    ),
+  );
+});
+
 test('what was said of a settlement comes back as it was', () => {
   const tokens = fc.record({ input: fc.nat(), output: fc.nat(), cachedInput: fc.nat(), cacheWrite: fc.nat() });
   const kind = fc.constantFrom('settled', 'correction', 'expired');

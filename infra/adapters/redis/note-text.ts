@@ -14,19 +14,32 @@ export function windowText(of: ScopeWindow): string {
 const known = new WeakMap<ScopeWindow, string>();
 
 /** The windows of its scopes, then the rest. */
-export function noteText({ charges, model, identifier }: HoldNote): string {
-  return `${windowsText(charges)}${JSON.stringify([model, identifier])}`;
+export function noteText(note: HoldNote): string {
+  return textsOf(note).note;
 }
 
-/** Made once for each list, as the ledger has one for each list of scopes. */
-function windowsText(charges: HoldNote['charges']): string {
-  const before = lists.get(charges);
-  if (before !== undefined) return before;
-  const text = charges.map((charge) => `${windowText(charge)} `).join('');
-  lists.set(charges, text);
-  return text;
+interface Texts {
+  readonly model: string;
+  readonly identifier: string;
+  /** Of the scopes. */
+  readonly windows: string;
+  /** Model and identifier in JSON, a comma between them. */
+  readonly names: string;
+  readonly note: string;
 }
-const lists = new WeakMap<HoldNote['charges'], string>();
+
+/** Of each list of charges the last: the ledger has one for each list of scopes, and who pays asks for the same model again. */
+const lasts = new WeakMap<HoldNote['charges'], Texts>();
+
+function textsOf({ charges, model, identifier }: HoldNote): Texts {
+  const last = lasts.get(charges);
+  if (last !== undefined && last.model === model && last.identifier === identifier) return last;
+  const names = `${JSON.stringify(model)},${JSON.stringify(identifier)}`;
+  const windows = last?.windows ?? charges.map((charge) => `${windowText(charge)} `).join('');
+  const texts = { model, identifier, windows, names, note: `${windows}[${names}]` };
+  lasts.set(charges, texts);
+  return texts;
+}
 
 /** `names`: the scopes, as the script knows them. */
 export function toNote(names: string, text: string): HoldNote {
@@ -52,10 +65,11 @@ export function windowOf(text = ''): ScopeWindow['window'] {
 const KINDS = { settled: 's', correction: 'c', expired: 'e' } as const;
 
 /** The kind first, which the script reads; the scopes stay with the hold. */
-export function saidText({ kind, tokens, model, identifier, estimated, settledAt }: SettleNote): string {
+export function saidText(said: SettleNote): string {
+  const { kind, tokens, estimated, settledAt } = said;
   const { input, output, cachedInput, cacheWrite } = tokens;
   const counts = `${input},${output},${cachedInput},${cacheWrite},${estimated ? 1 : 0},${settledAt}`;
-  return `${KINDS[kind]}[${counts},${JSON.stringify(model)},${JSON.stringify(identifier)}]`;
+  return `${KINDS[kind]}[${counts},${textsOf(said).names}]`;
 }
 
 type Said = [number, number, number, number, 0 | 1, number, string, string];
