@@ -6,7 +6,7 @@ import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { writeKubeconfig } from '../infra/local/cluster/kubeconfig.ts';
+import { writeKubeconfig } from '../infra/local/kubeconfig.ts';
 import { freePort } from '../infra/local/ports.ts';
 
 export interface Answer {

@@ -5,7 +5,7 @@ import { createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync }
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { writeKubeconfig } from './cluster/kubeconfig.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
 import { UsageError } from './options.ts';
 
 export interface ControlPlane {

@@ -14,7 +14,7 @@ import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts'
 import { HOOKS, observe } from '../../functions/reconcile/certificates/observe.ts';
 import type { CertificateDeps } from '../../functions/reconcile/certificates/view.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
-import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
+import { toKubeconfig } from '../../infra/local/kubeconfig.ts';
 import { applyKinds } from '../../infra/local/manifests.ts';
 import { CLUSTERS } from '../clusters.ts';
 import { startControlPlane } from '../control-plane.ts';

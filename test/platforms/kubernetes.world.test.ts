@@ -8,7 +8,7 @@ import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
-import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
+import { toKubeconfig } from '../../infra/local/kubeconfig.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';

@@ -9,9 +9,9 @@ import { startPostgres } from '../../../../test/postgres.ts';
 import { silentLog } from '../../../../test/silent-log.ts';
 import { type Certificates, openCertificates } from '../../certificates.ts';
 import { startControlPlane } from '../../envtest.ts';
+import { writeKubeconfig } from '../../kubeconfig.ts';
 import { freePort } from '../../ports.ts';
 import { type Cluster, createCluster } from '../cluster.ts';
-import { writeKubeconfig } from '../kubeconfig.ts';
 import type { ApiServer } from './bed.ts';
 
 export type EmbeddedServer = ApiServer & {

@@ -1,4 +1,4 @@
-// How does kubectl find the embedded cluster?
+// How does kubectl find a cluster of this machine?
 import { chmodSync, renameSync, writeFileSync } from 'node:fs';
 import { stringify } from 'yaml';
 
