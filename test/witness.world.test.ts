@@ -1,9 +1,9 @@
 // Is a key or password that is shown found, wherever a real cluster or a process on it shows it?
-import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startCluster } from './clusters.ts';
 import { whyNoControlPlane } from './control-plane.ts';
 import { eventually } from './eventually.ts';
+import { run } from './run.ts';
 import { openWitness, type Witness } from './witness.ts';
 
 const MINTED = 'sk-'.padEnd(52, 'a');
@@ -15,7 +15,9 @@ let plane: Awaited<ReturnType<typeof startCluster>>;
 let witness: Witness;
 beforeAll(async () => {
   plane = await startCluster(whyNoControlPlane() === undefined ? 'real' : 'embedded');
-  execFileSync('kubectl', ['apply', '-f', 'crds/manifests'], { env: { ...process.env, KUBECONFIG: plane.kubeconfig } });
+  // The embedded one runs in this very process, which must not stand still meanwhile.
+  const applied = await run('kubectl', ['apply', '-f', 'crds/manifests'], { KUBECONFIG: plane.kubeconfig });
+  expect(applied).toMatchObject({ code: 0 });
   const paths = () => plane.call('GET', '/apis/auth.gateway-operator.dev/v1alpha1/virtualkeys');
   await eventually(paths, ({ code }) => code === 200);
   witness = await openWitness(plane.kubeconfig);
