@@ -4,7 +4,9 @@ import { describeEpochs } from '#core/ports/epochs.promises.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
+import { createSession } from './session.ts';
 
+const log = createMemoryLog();
 let server: TestPostgres;
 let connection: TestPostgres['connection'];
 let database: Database;
@@ -13,7 +15,7 @@ let made = 0;
 beforeAll(async () => {
   server = await startPostgres();
   connection = await server.createDatabase();
-  database = createDatabase(connection, { log: createMemoryLog() });
+  database = createDatabase(connection, { log });
   await database.migrate();
 });
 afterAll(async () => {
@@ -22,6 +24,9 @@ afterAll(async () => {
 });
 
 const instance = (): string => `instance-${made++}`;
+/** How many bookings and recounts stand in line. */
+const IN_LINE = `select 1 from pg_locks where locktype = 'advisory' and not granted
+  and database = (select oid from pg_database where datname = current_database())`;
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
 
 describeEpochs('PostgreSQL', async () => database.epochs(instance()));
@@ -70,29 +75,44 @@ test('while somebody reads exclusively nothing is booked; what he reads and what
   const uid = instance();
   const [first, second] = [entryOf({ cost: 3n }), entryOf({ cost: 4n })];
   await database.book(uid, [first]);
+  // Connections that are open already: who holds the lock has no time to dial.
+  const [other, onlooker] = [createDatabase(connection, { log }), createSession(connection, { log })];
+  await other.book(uid, [entryOf()]);
+  const waiting = async () => (await onlooker.run(1000, (query) => query(IN_LINE))).length;
+  expect(await waiting()).toBe(0);
   const steps: string[] = [];
+  let booking: Promise<unknown> = Promise.resolve();
   await database.exclusively(uid, async ({ bookedOf }) => {
-    const booking = database.book(uid, [second]).then(() => steps.push('booked'));
-    void booking;
-    await pause(200);
+    booking = other.book(uid, [second]).then(() => steps.push('booked'));
+    await expect.poll(waiting, { interval: 5 }).toBe(1);
     steps.push('read');
     expect(await bookedOf([first.id, second.id])).toEqual(new Map([[first.id, [{ kind: 'settled', cost: 3n }]]]));
   });
+  // The lock is free before the booking's own connection has told us so.
+  await booking;
   await database.exclusively(uid, async ({ bookedOf }) => {
     expect((await bookedOf([first.id, second.id])).size).toBe(2);
   });
   expect(steps).toEqual(['read', 'booked']);
+  await Promise.all([other.close(), onlooker.close()]);
 });
 
 test('who holds the lock and falls silent loses it, and others go on', async () => {
   const uid = instance();
+  let begin: () => void = () => undefined;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
   const silent = database
-    .exclusively(uid, () => pause(2500))
+    .exclusively(uid, () => {
+      begin();
+      return pause(2500);
+    })
     .then(
       () => 'held on',
       () => 'lost it',
     );
-  await pause(100);
+  await begun;
   await database.book(uid, [entryOf()]);
   expect(await silent).toBe('lost it');
 });
