@@ -117,6 +117,20 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await spent(key)).toBe(25n);
     });
 
+    test('that ended at what was known is corrected to the truth, though others have taken meanwhile what it had left free', async () => {
+      const key = counter('key', 100n);
+      await load(0n, key);
+      const of = operation(60n, [key]);
+      await take(of);
+      await call({ renewals: [{ id: of.id, known: 25n, lease: LEASE }] });
+      await under.advance(LEASE + 1);
+      await call({});
+      expect(await take(operation(75n, [key]))).toMatchObject({ outcome: 'held' });
+      expect(await settle(of.id, 40n)).toEqual({ outcome: 'expired', charged: 25n });
+      expect(await spent(key)).toBe(40n);
+      expect(await take(operation(1n, [key]))).toMatchObject({ outcome: 'busy' });
+    });
+
     test('that is renewed goes on', async () => {
       const key = counter('key', 100n);
       await load(0n, key);

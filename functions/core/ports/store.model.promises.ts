@@ -53,6 +53,11 @@ export function modelStore(limit: Nano, lease: Millis) {
     holds
       .filter(({ state, scopes }) => state === 'held' && scopes.includes(scope))
       .reduce((sum, { amount }) => sum + amount, 0n);
+  /** What came to light after the end of a lease, beyond what was charged at its end. */
+  const lateIn = (scope: number): Nano =>
+    holds
+      .filter(({ late, cost, charged, scopes }) => late === 'settled' && cost > charged && scopes.includes(scope))
+      .reduce((sum, { cost, charged }) => sum + cost - charged, 0n);
   const find = (id: string): ModelHold | undefined => holds.find((hold) => hold.id === id);
 
   const settle = (id: string, cost: Nano) => {
@@ -141,6 +146,7 @@ export function modelStore(limit: Nano, lease: Millis) {
     },
 
     spent: (): Nano[] => [0, 1, 2].map(spentIn),
-    isWithinLimit: (): boolean => [0, 1, 2].every((scope) => spentIn(scope) + heldIn(scope) <= limit),
+    /** What ends with its lease gives back all beyond what is known of it; a truth that comes later still counts (LEDGER 1.4, 2). */
+    isWithinLimit: (): boolean => [0, 1, 2].every((scope) => spentIn(scope) + heldIn(scope) <= limit + lateIn(scope)),
   };
 }
