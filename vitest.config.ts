@@ -12,6 +12,10 @@ export default defineConfig({
           setupFiles: ['./test/reconcile/search-after-each.ts'],
           include: ['crds/**/*.test.ts', 'functions/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: ['**/*.world.test.ts', 'node_modules/**', 'dist/**'],
+          // No file starts a process of its own: modules hold constants only, so one may be read once for all who test it.
+          isolate: false,
+          maxWorkers: '100%',
+          sequence: { groupOrder: 1 },
           // Says that something hangs, not how fast it is: these machines are shared.
           testTimeout: 30_000,
         },
@@ -26,6 +30,8 @@ export default defineConfig({
           hookTimeout: 180_000,
           // Many of them mostly wait; more than two at once would be about the machine, not about the code.
           maxWorkers: 2,
+          // One project after the other, or each would be tested on what the other leaves of the machine.
+          sequence: { groupOrder: 2 },
         },
       },
     ],
