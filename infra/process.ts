@@ -2,7 +2,7 @@
 import { createLines } from '#adapters/lines.ts';
 import { createLog, type LogLevel } from '#adapters/log.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { sentence } from './sentence.ts';
+import { reasonAndCausesOf } from '#core/reason.ts';
 import { type Served, type ServeOptions, serve } from './serve.ts';
 
 /** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
@@ -48,6 +48,6 @@ export function main(start: () => Promise<unknown>): void {
 }
 
 function fail(error: unknown): void {
-  process.stderr.write(`${sentence(error)}\n`);
+  process.stderr.write(`${reasonAndCausesOf(error)}\n`);
   process.exit(1);
 }

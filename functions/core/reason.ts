@@ -1,6 +1,16 @@
 // Why did something fail, in words?
 
-/** An error without what caused it: messages of drivers may hold addresses, never passwords. */
+/**
+ * The words of an error without what caused it: messages of drivers may hold addresses, never passwords. Who tried
+ * several ways (a name with two addresses) has no words of its own but those of each way.
+ */
 export function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The same with what caused it, in one line: `opening the books: connect ECONNREFUSED 127.0.0.1:5432`. */
+export function reasonAndCausesOf(error: unknown): string {
+  if (!(error instanceof Error) || error.cause === undefined) return reasonOf(error);
+  return `${reasonOf(error)}: ${reasonAndCausesOf(error.cause)}`;
 }

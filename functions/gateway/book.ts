@@ -1,6 +1,7 @@
 // Is the charge durable? Only then does a reply's last byte go out (LEDGER 6).
 import type { Failure } from '#core/failure.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Line } from './record.ts';
 import type { Reservation } from './reserve.ts';
@@ -20,7 +21,7 @@ export function createBook({ ledger, log }: Pick<GatewayDeps, 'ledger' | 'log'>)
       log.error('a reply could not be settled', {
         requestId: line.names.requestId,
         hold: reservation.hold.id,
-        why: error instanceof Error ? error.message : 'unknown',
+        why: reasonOf(error),
       });
       return false;
     }

@@ -5,6 +5,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { KeyRecord, Policies } from '#core/ports/policy.ts';
+import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 
 /** How long an answer is trusted, counted from the moment it was asked for. */
@@ -111,5 +112,3 @@ export function createPolicyCache(
     }
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : 'the database cannot be asked');

@@ -1,5 +1,6 @@
 // How does a stream reach the client? Piece by piece as it came, counted on the way, settled before its last byte.
 import type { OpenReply, ReplyStream } from '#core/ports/reply.ts';
+import { reasonOf } from '#core/reason.ts';
 import { type Book, UNBOOKED } from './book.ts';
 import type { GatewayDeps, Visit } from './deps.ts';
 import type { StreamExchange } from './exchange.ts';
@@ -85,7 +86,7 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
         await ending;
       } catch (error) {
         stream.destroy();
-        log.error('a stream failed for a reason of ours', { why: error instanceof Error ? error.message : 'unknown' });
+        log.error('a stream failed for a reason of ours', { why: reasonOf(error) });
       }
     }
 

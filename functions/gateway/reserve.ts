@@ -4,6 +4,7 @@ import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts'
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MOST_COST, mostOf, outputWithin, type PromptBound } from '#core/price.ts';
+import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Grant } from './authorize.ts';
 import type { Chat } from './chat.ts';
@@ -91,7 +92,7 @@ export async function release(
   } catch (error) {
     log.error('a hold could not be released', {
       hold: hold.id,
-      why: error instanceof Error ? error.message : 'unknown',
+      why: reasonOf(error),
     });
   }
 }

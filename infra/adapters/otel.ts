@@ -14,6 +14,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import type { Log } from '#core/ports/clock.ts';
 import type { Attributes, OpenSpan, Origin, Tracer } from '#core/ports/tracer.ts';
+import { reasonOf } from './reason.ts';
 
 export interface OtelDependencies {
   /** Where spans go: with `/v1/traces` at its end. Headers, compression and certificates are what the SDK reads from the environment. */
@@ -41,7 +42,7 @@ const LONGEST = 1_024;
 const propagator = new W3CTraceContextPropagator();
 
 export function createOtelTracer({ url, service, sampler, share, log }: OtelDependencies): OtelTracer {
-  const tell = (error: unknown) => log.warn('spans were not taken', { why: wordsOf(error) });
+  const tell = (error: unknown) => log.warn('spans were not taken', { why: reasonOf(error) });
   setGlobalErrorHandler(tell);
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: GIVE_UP_AFTER });
   const batches = new BatchSpanProcessor({ exporter, scheduledDelayMillis: GATHER });
@@ -81,7 +82,7 @@ export function createOtelTracer({ url, service, sampler, share, log }: OtelDepe
         try {
           return await work(span);
         } catch (error) {
-          span.fail(wordsOf(error));
+          span.fail(reasonOf(error));
           throw error;
         } finally {
           span.end();
@@ -129,5 +130,3 @@ function placeOf(context: Context): string | undefined {
   });
   return carrier.traceparent;
 }
-
-const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

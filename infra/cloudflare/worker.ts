@@ -8,6 +8,7 @@ import { createLog } from '#adapters/log.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Random } from '#core/ports/platform.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { NodeDependencies } from '../node.ts';
 
 export function workerDependencies(): NodeDependencies {
@@ -45,7 +46,7 @@ export async function orFail(name: string, answer: () => Promise<Response> | Res
   try {
     return await answer();
   } catch (error) {
-    workerLog(name).error('not answered', { why: error instanceof Error ? error.message : String(error) });
+    workerLog(name).error('not answered', { why: reasonOf(error) });
     return new Response('see the log of this Worker', { status: 500 });
   }
 }

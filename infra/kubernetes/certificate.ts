@@ -1,6 +1,7 @@
 // Which certificate does the process show? The mounted one, and its successor as soon as the kubelet has put it there.
 import { readFileSync, watchFile } from 'node:fs';
 import type { Log } from '#core/ports/clock.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { Served, Tls } from '../serve.ts';
 
 /** Milliseconds between two looks at the file. Mounted Secrets are links that change: only looking finds that out. */
@@ -28,7 +29,7 @@ export function followCertificate(files: CertificateFiles, served: Pick<Served, 
         shown = next.cert;
         log.info('certificate renewed', { file });
       } catch (error) {
-        log.warn('certificate not renewed', { file, why: error instanceof Error ? error.message : String(error) });
+        log.warn('certificate not renewed', { file, why: reasonOf(error) });
       }
     });
   }

@@ -8,6 +8,7 @@ import { createUpstream } from '#adapters/upstream/undici.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
+import { reasonOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import { GatewayEnvironment } from '../env.ts';
 import { nodeDependencies } from '../node.ts';
@@ -68,8 +69,7 @@ async function startWhenPossible(start: () => Promise<void>, timer: Timer, log: 
     try {
       return await start();
     } catch (error) {
-      if (!waits)
-        log.warn('the ledger waits for the database', { why: error instanceof Error ? error.message : `${error}` });
+      if (!waits) log.warn('the ledger waits for the database', { why: reasonOf(error) });
       await new Promise<void>((resolve) => void timer(TRY_AGAIN_AFTER, resolve));
     }
   }

@@ -3,6 +3,7 @@ import { accessSync, constants, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
+import { reasonOf } from '#core/reason.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayEnvironment } from '../env.ts';
 import { listProblems } from '../read-environment.ts';
@@ -22,7 +23,7 @@ export function readMounts({ SNAPSHOT_FILE, DATABASE_DIR, STORE_DIR, OUTBOX_DIR 
     try {
       return read();
     } catch (error) {
-      problems.push(`${variable}=${JSON.stringify(path)}: ${error instanceof Error ? error.message : String(error)}`);
+      problems.push(`${variable}=${JSON.stringify(path)}: ${reasonOf(error)}`);
       return undefined;
     }
   };

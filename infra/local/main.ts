@@ -1,6 +1,6 @@
 // `npm start`: the whole gateway operator on this machine, in the foreground, until Ctrl-C.
 import { rmSync } from 'node:fs';
-import { sentence } from '../sentence.ts';
+import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
 import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
 import { withLastApplied } from './last-applied.ts';
 import { put, readDocuments, renderSample } from './manifests.ts';
@@ -60,9 +60,7 @@ async function runSample(stack: Stack, state: State, progress: Progress): Promis
   }
   progress.step('sample      its key works; calling the gateway with it');
   return makeFirstCall(deps, key.value, `${gateway}/default/sample`).catch((error: unknown) => {
-    progress.say(
-      `        the sample's call did not succeed: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    progress.say(`        the sample's call did not succeed: ${reasonOf(error)}`);
     return undefined;
   });
 }
@@ -89,6 +87,6 @@ try {
     process.stderr.write(`${error.message}\n`);
     process.exit(2);
   }
-  process.stderr.write(`The stack did not start: ${sentence(error)}\n`);
+  process.stderr.write(`The stack did not start: ${reasonAndCausesOf(error)}\n`);
   process.exit(1);
 }

@@ -1,6 +1,7 @@
 // What did the person ask for on the command line?
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { reasonOf } from '#core/reason.ts';
 
 export interface Options {
   /** Absolute path; all state of the stack lives there. */
@@ -73,7 +74,7 @@ function parse(args: ReadonlyArray<string>) {
       },
     });
   } catch (cause) {
-    const said = cause instanceof Error ? cause.message.split('. ')[0] : String(cause);
+    const said = reasonOf(cause).split('. ')[0];
     throw new UsageError(`${said}. \`npm start -- --help\` lists the options.`, { cause });
   }
 }

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Log, LogLevel, Miniflare } from 'miniflare';
+import { reasonOf } from '#core/reason.ts';
 import type { HostAnswer, HostOrder, Listening, WorkerOfTest } from './miniflare.ts';
 
 class Quiet extends Log {
@@ -37,7 +38,7 @@ interface Scheduled {
 const say = (answer: HostAnswer) => process.send?.(answer);
 
 process.on('message', (order: HostOrder) => {
-  carryOut(order).catch((error: unknown) => say({ error: error instanceof Error ? error.message : String(error) }));
+  carryOut(order).catch((error: unknown) => say({ error: reasonOf(error) }));
 });
 process.on('disconnect', () => process.exit(0));
 
@@ -54,7 +55,7 @@ async function carryOut(order: HostOrder): Promise<void> {
 
 fill().then(
   (url) => say({ url: url.origin }),
-  (error: unknown) => say({ error: error instanceof Error ? error.message : String(error) }),
+  (error: unknown) => say({ error: reasonOf(error) }),
 );
 
 interface Namespace {

@@ -2,6 +2,7 @@
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Expired } from '../ports/store.ts';
+import { reasonOf } from '../reason.ts';
 import { type JoinDependencies, join, type Standing } from './join.ts';
 import type { OpenableMembership, StoreMemory } from './membership.ts';
 import { within } from './within.ts';
@@ -112,5 +113,3 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
     },
   };
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

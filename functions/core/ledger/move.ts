@@ -1,6 +1,7 @@
 // May a request go on to another model entry, because the one before failed? That one must have room too (decision: rate limits).
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { RateLimit } from '../ports/rates.ts';
+import { reasonOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Batch } from './batch.ts';
 import type { Lives } from './lives.ts';
@@ -29,7 +30,7 @@ export function createMove(deps: MoveDependencies) {
       if (answer === undefined) return ok(undefined);
       return err({ reason: 'limited', ...answer, limit: to?.[answer.rate] ?? 0, rates: {} });
     } catch (error) {
-      return err({ reason: 'unavailable', why: error instanceof Error ? error.message : String(error) });
+      return err({ reason: 'unavailable', why: reasonOf(error) });
     }
   }
 }

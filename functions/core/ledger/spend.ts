@@ -3,6 +3,7 @@ import type { HoldRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import type { Store } from '../ports/store.ts';
+import { reasonOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import { spendWindow } from '../window.ts';
 import type { Batch } from './batch.ts';
@@ -29,7 +30,7 @@ export function createSpend(deps: SpendDependencies): Spend {
     try {
       return ok(await patiently(deps.watch, patience, readSpend(deps, scopes, patience)));
     } catch (error) {
-      return err({ reason: 'unavailable', why: error instanceof Error ? error.message : String(error) });
+      return err({ reason: 'unavailable', why: reasonOf(error) });
     }
   };
 }

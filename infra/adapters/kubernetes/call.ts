@@ -1,5 +1,6 @@
 // How long do we insist on an answer? Ten seconds, obeying Retry-After on the way.
 import { ClusterError } from '../../../functions/core/ports/cluster.ts';
+import { reasonOf } from '../reason.ts';
 import { readStatus } from './status.ts';
 import type { KubeRequest, KubeTransport } from './transport.ts';
 
@@ -26,7 +27,7 @@ export function createCall(request: KubeTransport, giveUpAfter = GIVE_UP_AFTER):
       const sent = await send(request, { ...draft, signal }).catch((cause: unknown) => ({ cause }));
       if ('cause' in sent) {
         if (draft.method === 'GET' && attempt === 1 && !signal.aborted) continue;
-        const why = signal.aborted ? `no answer within ${giveUpAfter / 1000} s` : reasonOf(sent.cause);
+        const why = signal.aborted ? `no answer within ${giveUpAfter / 1000} s` : innermostReasonOf(sent.cause);
         throw new ClusterError(`${what}: ${why}`, undefined, { cause: sent.cause });
       }
       const wait = waitBeforeRetry(sent.status, sent.retryAfter);
@@ -58,7 +59,7 @@ function waitBeforeRetry(status: number, retryAfter: string | undefined): number
 }
 
 /** The innermost words: what fetch and undici wrap says only that something failed. */
-function reasonOf(error: unknown): string {
+function innermostReasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? reasonOf(error.cause) : error.message || error.name;
+  return error.cause instanceof Error ? innermostReasonOf(error.cause) : reasonOf(error) || error.name;
 }

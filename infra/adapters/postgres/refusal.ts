@@ -1,6 +1,7 @@
 // Is this error the database's absence (503, try again) or a mistake of ours?
 import pg from 'pg';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
+import { reasonOf } from '../reason.ts';
 
 /** Where a database is, in the words of its messages: never the password. */
 export interface Place {
@@ -45,7 +46,7 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
   } catch (error) {
     // Without a SQLSTATE it is the client library that could not make sense of what came: no PostgreSQL speaks there.
     if (error instanceof pg.DatabaseError && error.code !== undefined) throw error;
-    throw new ConnectionBroke(wordsOf(error), { cause: error });
+    throw new ConnectionBroke(reasonOf(error), { cause: error });
   }
 }
 
@@ -76,10 +77,4 @@ export function toSilence(place: Place, millis: number): DatabaseUnreachable {
 
 function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreachable {
   return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });
-}
-
-/** A name with several addresses fails once for each. */
-function wordsOf(error: unknown): string {
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  return first instanceof Error ? first.message : String(first);
 }

@@ -1,6 +1,6 @@
 // Can this Upstash database be trusted with counters? It must answer, run scripts, and write.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import { toReason } from './reason.ts';
+import { reasonOf } from '../reason.ts';
 import { openUpstash } from './upstash.ts';
 
 export const PATIENCE = 1800;
@@ -16,7 +16,7 @@ export async function probeUpstash(
     await within(PATIENCE, () => evaluate(WRITE, `{${instanceUid}}:probe`, []));
     return { ok: true };
   } catch (error) {
-    const message = `${connection.url}: ${toReason(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;
+    const message = `${connection.url}: ${reasonOf(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;
     return { ok: false, reason: 'StoreUnreachable', message };
   }
 }

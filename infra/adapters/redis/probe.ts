@@ -1,7 +1,7 @@
 // Can this Redis be trusted with counters? It is asked for what the ledger needs: to answer, to run scripts, to write, to evict nothing.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
+import { reasonOf } from '../reason.ts';
 import { PATIENCE, probeUpstash, WRITE, within } from './probe-upstash.ts';
-import { toReason } from './reason.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
 /** Answers within 2 s, over a connection of its own. */
@@ -30,7 +30,7 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
       return { ok: true };
     });
   } catch (error) {
-    return { ok: false, reason: 'StoreUnreachable', message: `${store}: ${toAdvice(toReason(last ?? error))}` };
+    return { ok: false, reason: 'StoreUnreachable', message: `${store}: ${toAdvice(reasonOf(last ?? error))}` };
   } finally {
     redis.disconnect();
   }

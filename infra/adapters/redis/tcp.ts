@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { toReason } from './reason.ts';
+import { reasonOf } from '../reason.ts';
 import type { Evaluate } from './store.ts';
 
 export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
@@ -72,7 +72,7 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
   let isClosed = false;
   let why = 'the connection ended';
   redis.on('error', (error: Error) => {
-    why = toReason(error);
+    why = reasonOf(error);
   });
   redis.on('close', () => {
     if (!isAway && !isClosed) log.warn('the store is away', { store, why });

@@ -3,6 +3,7 @@ import { JOSEError } from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
 import type { Clock } from '../../../functions/core/ports/clock.ts';
 import type { TokenProblem, TokenVerifier } from '../../../functions/core/ports/token.ts';
+import { reasonOf } from '../reason.ts';
 import type { IssuerKeys } from './issuer.ts';
 
 export interface TokenVerifierDeps {
@@ -35,7 +36,7 @@ export function createTokenVerifier({ keys, clock }: TokenVerifierDeps): TokenVe
       } catch (error) {
         const problem = problemOf(error);
         if (problem === undefined)
-          throw new Error(`reading the keys of issuer ${issuer}: ${whyOf(error)}`, { cause: error });
+          throw new Error(`reading the keys of issuer ${issuer}: ${reasonOf(error)}`, { cause: error });
         return { ok: false, problem };
       }
     },
@@ -61,5 +62,3 @@ function problemOf(error: unknown): TokenProblem | undefined {
   const claim = 'claim' in error ? String(error.claim) : '';
   return CLAIMS[claim] ?? 'Malformed';
 }
-
-const whyOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

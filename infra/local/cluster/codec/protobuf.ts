@@ -1,6 +1,7 @@
 // Which object does a protobuf body hold? kubectl sends the core kinds it knows so.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { reasonOf } from '#core/reason.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { definitionName, definitions } from './core-kinds.ts';
 import { createReader, type Numbers } from './protobuf-message.ts';
@@ -40,7 +41,7 @@ function readable<T>(step: () => T): T {
   try {
     return step();
   } catch (cause) {
-    throw new ProtobufError(`the protobuf body cannot be read: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new ProtobufError(`the protobuf body cannot be read: ${reasonOf(cause)}`, {
       cause,
     });
   }

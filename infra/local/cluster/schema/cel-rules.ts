@@ -1,8 +1,9 @@
 // Do an object's parts obey their `x-kubernetes-validations`?
 
 import { Optional } from '@marcbachmann/cel-js';
+import { reasonOf } from '#core/reason.ts';
 import type { Cause } from './cause.ts';
-import { type CelProgram, compileOverCel } from './cel.ts';
+import { type CelProgram, compileOverCel, firstLine } from './cel.ts';
 import { toCelBy } from './cel-value.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
 import { isObject, type JsonObject } from './json.ts';
@@ -54,7 +55,7 @@ function compileOrThrow(expression: string, field: string): CelProgram {
   try {
     return compileOverCel(expression, variables);
   } catch (cause) {
-    throw new SchemaError(field, expression, `compilation failed: ${message(cause)}`, { cause });
+    throw new SchemaError(field, expression, `compilation failed: ${firstLine(reasonOf(cause))}`, { cause });
   }
 }
 
@@ -124,7 +125,7 @@ function verdict(
   try {
     if (program(variables) === true) return undefined;
   } catch (error) {
-    return invalid(node.path, type, failure(rule, message(error)));
+    return invalid(node.path, type, failure(rule, firstLine(reasonOf(error))));
   }
   // At the root there is nothing before the path: `metadata.name`.
   const field = `${node.path}${plainPath(rule.fieldPath ?? '')}`.replace(/^\./, '') || '<nil>';
@@ -162,8 +163,4 @@ function worded(reason: string | undefined, field: string, type: string, detail:
   if (reason === 'FieldValueRequired') return required(field, detail);
   if (reason === 'FieldValueDuplicate') return duplicate(field, type);
   return invalid(field, type, detail);
-}
-
-function message(error: unknown): string {
-  return error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
 }

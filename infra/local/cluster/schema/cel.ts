@@ -1,5 +1,6 @@
 // What does a CEL expression of a validation rule or a matchCondition evaluate to?
 import { type ASTNode, Environment, type Optional } from '@marcbachmann/cel-js';
+import { reasonOf } from '#core/reason.ts';
 import { registerKubernetes } from './cel-kubernetes.ts';
 import { registerNetwork } from './cel-network.ts';
 import { registerText } from './cel-text.ts';
@@ -78,7 +79,7 @@ function attempt<T>(step: () => T, what: 'compile' | 'evaluate'): T {
   try {
     return step();
   } catch (cause) {
-    const message = firstLine(cause instanceof Error ? cause.message : String(cause));
+    const message = firstLine(reasonOf(cause));
     throw new CelError(what === 'compile' ? message : goWords(message), { cause });
   }
 }
@@ -96,6 +97,6 @@ function goWords(message: string): string {
   return message;
 }
 
-function firstLine(message: string): string {
+export function firstLine(message: string): string {
   return message.split('\n')[0] ?? '';
 }

@@ -1,4 +1,5 @@
 // Which parts has a schema, and which of them cannot be used?
+import { reasonOf } from '#core/reason.ts';
 import { goPattern } from './go-pattern.ts';
 import type { Schema } from './schema.ts';
 
@@ -43,7 +44,7 @@ export function checkPatterns(schema: Schema): void {
     try {
       goPattern(node.pattern);
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = reasonOf(cause);
       const message = `must be a valid regular expression, but isn't: ${why}`;
       throw new SchemaError([...path, 'pattern'].join('.'), node.pattern, message, { cause });
     }
