@@ -17,6 +17,8 @@ export function run(
   stdin?: string,
 ): Promise<Finished> {
   const child = spawn(command, args, { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  // Who ends before all was read has its own words and exit code for it; the broken pipe would say less.
+  child.stdin.on('error', () => undefined);
   child.stdin.end(stdin ?? '');
   return finished(child);
 }
