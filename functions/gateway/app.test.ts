@@ -304,7 +304,7 @@ describe('the routes', () => {
     expect(await (await stage().app.request('/metrics')).text()).toBe('metrics\n');
   });
 
-  test('a fault of ours is a 500 that gives nothing away', async () => {
+  test('a fault of ours is a 500 that gives nothing away but the name under which the log tells it', async () => {
     const { chat, lines } = stage({
       deps: {
         hash: () => {
@@ -315,7 +315,9 @@ describe('the routes', () => {
     const response = await chat(CHAT);
     expect(await response.clone().text()).not.toContain('secret detail');
     expect(await codeOf(response)).toEqual([500, 'internal_error']);
-    expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { why: 'secret detail' } });
+    const requestId = response.headers.get('x-request-id');
+    expect(requestId).toMatch(/./);
+    expect(lines.at(-1)).toMatchObject({ level: 'error', fields: { requestId, why: 'secret detail' } });
   });
 });
 

@@ -49,8 +49,10 @@ export function createGateway(deps: GatewayDeps, { policies, health } = createMe
     return refuse(allow === undefined ? { code: 'not_found', path } : { code: 'method_not_allowed', allow }, c);
   });
   app.onError((error, c) => {
-    deps.log.error('a request failed for a reason of ours', { why: error.message, stack: error.stack });
-    return refuse({ code: 'internal_error' }, c);
+    const response = refuse({ code: 'internal_error' }, c);
+    const requestId = response.headers.get('x-request-id');
+    deps.log.error('a request failed for a reason of ours', { requestId, why: error.message, stack: error.stack });
+    return response;
   });
   return app;
 

@@ -59,7 +59,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     ...{ ...node, ...traces.gateway },
     ...{ cluster, openDatabase, folder, upstream, log, metrics },
   });
-  const gateway = await listen(gatewayServer(gateways, metrics), deps.gatewayPort);
+  const gateway = await listen(gatewayServer({ gateways, ids: node.ids, log, metrics }), deps.gatewayPort);
 
   const { clear } = createTending({ open: openStore, ...node, log, metrics });
   const backends = createBackends({ openDatabase, flush: gateways.flush, clear, probeShared });

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import { snapshotName } from '#core/names.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
+import { reasonAndCausesOf } from '#core/reason.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { type Configuration, type GatewayRuntime, type RuntimeDependencies, startRuntime } from './gateway-runtime.ts';
@@ -37,7 +38,7 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
     const path = `${namespace}/${name}`;
     const turn = (turns.get(path) ?? Promise.resolve()).then(() => bringUpToDate(path, namespace, name));
     const settled = turn.catch((error: unknown) =>
-      deps.log.warn('gateway not started', { instance: path, error: `${error}` }),
+      deps.log.warn('gateway not started', { instance: path, why: reasonAndCausesOf(error) }),
     );
     turns.set(path, settled);
     return settled;

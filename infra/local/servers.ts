@@ -1,34 +1,51 @@
 // Where do the stack's functions listen, and what do they answer at their roots?
-import { Hono } from 'hono';
-import { type Failure, toReply } from '#core/failure.ts';
-import type { Metrics } from '#core/ports/clock.ts';
+import { type Context, Hono } from 'hono';
+import type { Failure } from '#core/failure.ts';
+import type { Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Connection } from '#core/ports/connection.ts';
+import { namesOf, toRefusal } from '../../functions/gateway/respond.ts';
 import type { GatewayRuntime } from './gateway-runtime.ts';
 import type { Gateways } from './gateways.ts';
 
-/** As much of the running gateways as is needed to pass requests on. */
-interface Instances {
-  find(...at: Parameters<Gateways['find']>): Promise<Pick<GatewayRuntime, 'fetch'> | 'absent' | 'unavailable'>;
+export interface FrontDependencies {
+  /** As much of the running gateways as is needed to pass requests on. */
+  readonly gateways: {
+    find(...at: Parameters<Gateways['find']>): Promise<Pick<GatewayRuntime, 'fetch'> | 'absent' | 'unavailable'>;
+  };
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly metrics: Metrics;
 }
 
-/** One server for all instances: `/{namespace}/{name}/…` is the instance's own gateway; health and metrics stand at the root. */
-export function gatewayServer(gateways: Instances, metrics: Metrics): Hono<{ Bindings: Connection }> {
+/** One server for all instances: `/{namespace}/{name}/…` is the instance's own gateway; health and metrics stand at the root. What it refuses itself reads as a gateway's own refusals do. */
+export function gatewayServer({ gateways, ids, log, metrics }: FrontDependencies): Hono<{ Bindings: Connection }> {
   const app = new Hono<{ Bindings: Connection }>();
   app.get('/healthz', (c) => c.text('ok'));
   app.get('/readyz', (c) => c.text('ok'));
-  app.get('/metrics', (c) => c.text(metrics.render()));
+  app.get('/metrics', (c) => c.text(metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
   app.all('/:namespace/:name/*', async (c) => {
     const { namespace, name } = c.req.param();
     const runtime = await gateways.find(namespace, name);
     // A key of an instance that is not there is a key nobody knows (DESIGN 10, Keys); not knowing is another thing.
-    if (runtime === 'absent') return refuse({ code: 'invalid_api_key' });
-    if (runtime === 'unavailable') return refuse({ code: 'ledger_unavailable', why: 'the gateway is not up' });
+    if (runtime === 'absent') return refuse(c, { code: 'invalid_api_key' });
+    if (runtime === 'unavailable') return refuse(c, { code: 'ledger_unavailable', why: 'the gateway is not up' });
     const url = new URL(c.req.url);
-    url.pathname = url.pathname.slice(`/${namespace}/${name}`.length);
+    // A client may have written the names with escapes: what was read of them is shorter.
+    url.pathname = `/${url.pathname.split('/').slice(3).join('/')}`;
     return runtime.fetch(at(url.href, c.req.raw), c.env);
   });
-  app.notFound((c) => refuse({ code: 'not_found', path: c.req.path }));
+  app.notFound((c) => refuse(c, { code: 'not_found', path: c.req.path }));
+  app.onError((error, c) => {
+    const response = refuse(c, { code: 'internal_error' });
+    const requestId = response.headers.get('x-request-id');
+    log.error('a request failed for a reason of ours', { requestId, why: error.message, stack: error.stack });
+    return response;
+  });
   return app;
+
+  function refuse(c: Context, failure: Failure): Response {
+    return toRefusal(failure, namesOf(c.req.raw, ids)).response;
+  }
 }
 
 /** The same request at another address. A new `Request` made of it would begin to read the body, which is the instance's to read from the connection. */
@@ -39,9 +56,4 @@ function at(url: string, request: Request): Request {
     return typeof member === 'function' ? member.bind(of) : member;
   };
   return new Proxy(request, { get });
-}
-
-function refuse(failure: Failure): Response {
-  const { status, error, headers } = toReply(failure);
-  return Response.json({ error }, { status, headers });
 }
