@@ -86,7 +86,7 @@ export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' |
         await ending;
       } catch (error) {
         stream.destroy();
-        log.error('a stream failed for a reason of ours', { why: reasonOf(error) });
+        log.error('a stream failed for a reason of ours', { requestId: line.names.requestId, why: reasonOf(error) });
       }
     }
 
