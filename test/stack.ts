@@ -30,6 +30,8 @@ export interface TestStack {
   shown(): Promise<ReadonlyArray<string>>;
   /** Fails where a key or password was shown; then SIGTERM; answers the exit code. */
   stop(): Promise<number>;
+  /** For a stack that ends by itself: its exit code. */
+  ended(): Promise<number>;
   /** SIGKILL to the process alone, as the kernel does it. */
   kill(): Promise<void>;
   /** The same folder again. */
@@ -101,6 +103,7 @@ export async function startTestStack(
       child.kill('SIGTERM');
       return end();
     },
+    ended: end,
     kill: async () => {
       child.kill('SIGKILL');
       await end();

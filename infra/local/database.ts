@@ -2,6 +2,7 @@
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
+import { reasonOf } from '#core/reason.ts';
 import { type Options, UsageError } from './options.ts';
 import { portOf } from './ports.ts';
 import { startPostgres } from './postgres.ts';
@@ -54,8 +55,7 @@ async function reach(url: URL): Promise<OpenDatabase> {
   try {
     await client.connect();
   } catch (cause) {
-    const said = cause instanceof AggregateError ? (cause.errors[0] as Error).message : (cause as Error).message;
-    throw new UsageError(`--database: PostgreSQL at ${where} cannot be used: ${said}.`, { cause });
+    throw new UsageError(`--database: PostgreSQL at ${where} cannot be used: ${reasonOf(cause)}.`, { cause });
   }
   await client.end();
   return { connection, description: `PostgreSQL on ${where}`, stop: async () => undefined };

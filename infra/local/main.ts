@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs';
 import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
 import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
+import { watchFolder } from './folder-watch.ts';
 import { withLastApplied } from './last-applied.ts';
 import { put, readDocuments, renderSample } from './manifests.ts';
 import { judgeCluster } from './open-cluster.ts';
@@ -11,30 +12,44 @@ import { describeFirstCall, describeReady } from './ready.ts';
 import { type Stack, startStack } from './stack.ts';
 import { openState, type State, writeWhole } from './state.ts';
 
-async function main(): Promise<void> {
+/** Answers the exit code. */
+async function main(): Promise<number> {
   const asked = readOptions(process.argv.slice(2));
-  if (asked.help) return void process.stdout.write(HELP);
+  if (asked.help) {
+    process.stdout.write(HELP);
+    return 0;
+  }
   const { options } = asked;
   judgeCluster(options);
   const progress = createProgress((text) => process.stdout.write(text), Date.now);
   const interrupted = onSignal();
   const state = await openState(options.state, options.reset);
+  const watch = watchFolder(state.folder);
   const stack = await startStack(options, state, progress);
+  let isGone = false;
   try {
     const call = options.empty ? undefined : await runSample(stack, state, progress);
     await stack.sweep();
     writeWhole(state.path('endpoints.json'), `${JSON.stringify(stack.endpoints, null, 2)}\n`);
     if (call !== undefined) progress.say(describeFirstCall(call));
     progress.say(describeReady(stack.endpoints, options));
-    await interrupted;
+    isGone = await Promise.race([interrupted.then(() => false), watch.gone.then(() => true)]);
+    if (isGone) process.stderr.write(`\n${wordsOfLoss(state.folder)}\n`);
   } finally {
+    watch.stop();
     progress.say('\nstopping …');
-    rmSync(state.path('endpoints.json'), { force: true });
+    // Of a folder that was replaced nothing is ours.
+    if (!isGone) rmSync(state.path('endpoints.json'), { force: true });
     await stack.stop();
-    await state.release();
+    if (!isGone) await state.release();
     progress.say('stopped');
   }
+  return isGone ? 1 : 0;
 }
+
+/** What the stack kept cannot be had back: a person is told, and a script sees it by the exit code. */
+const wordsOfLoss = (folder: string) =>
+  `${folder} was removed, emptied or replaced while the stack ran on it, and what it kept there is gone: the stack ends. \`npm start\` begins anew.`;
 
 /** Applies the sample and pays one real call with its key. What people changed in it since stays as they made it. */
 async function runSample(stack: Stack, state: State, progress: Progress): Promise<FirstCall | undefined> {
@@ -80,8 +95,7 @@ function onSignal(): Promise<void> {
 }
 
 try {
-  await main();
-  process.exit(0);
+  process.exit(await main());
 } catch (error) {
   if (error instanceof UsageError) {
     process.stderr.write(`${error.message}\n`);

@@ -6,6 +6,7 @@ import { createLog } from '#adapters/log.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
+import { reasonOf } from '#core/reason.ts';
 import { webhookConfigurations } from '../webhooks.ts';
 import { openAccounts } from './accounts.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
@@ -64,12 +65,17 @@ export async function startStack(options: Options, state: State, progress: Progr
   }
 }
 
-/** A log that cannot be written (a full disk, a folder that was removed) never stops what it tells of. */
+/** A log that cannot be written (a full disk) never stops what it tells of. Of a folder that was removed its watch tells, once. */
 function writeTo(file: string): (line: string) => void {
+  let isTold = false;
   return (line) => {
     try {
       appendFileSync(file, line);
-    } catch {
+      isTold = false;
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;
+      if (!isTold) process.stderr.write(`The log is written here until it can be written again: ${reasonOf(error)}\n`);
+      isTold = true;
       process.stderr.write(line);
     }
   };
