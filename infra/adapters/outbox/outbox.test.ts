@@ -280,3 +280,28 @@ test('an append that the disk refuses is refused, and the next one is whole', as
   const corpse = await corpseOf(folder);
   expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
 });
+
+test('what cannot be synced is told once, and once more when it can be again', async () => {
+  const folder = mkdtempSync(join(root, 'unsynced-'));
+  const log = createMemoryLog();
+  let pass = () => {};
+  const timer = (_: number, callback: () => void) => {
+    pass = callback;
+    return () => undefined;
+  };
+  const outbox = createOutbox({ folder, log, timer });
+  const lock = readFileSync(join(folder, 'lock'));
+  rmSync(join(folder, 'lock'));
+  for (let second = 0; second < 3; second += 1) {
+    pass();
+    await Promise.resolve();
+  }
+  writeFileSync(join(folder, 'lock'), lock);
+  pass();
+  pass();
+  expect(log.lines.map(({ level, message }) => [level, message])).toEqual([
+    ['error', 'the outbox cannot be synced'],
+    ['info', 'the outbox is synced again'],
+  ]);
+  await outbox.close();
+});

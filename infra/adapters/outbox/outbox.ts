@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
+import { reasonOf } from '../reason.ts';
 import { lockFolder } from './lock.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
 import { createPage } from './page.ts';
@@ -64,6 +65,8 @@ export function createOutbox({
   let nextNumber: number | undefined;
   let recovered = false;
   let closed = false;
+  /** Why it cannot be synced: told once, not every second. */
+  let trouble: string | undefined;
   /** Finished bytes beyond which cutting is tried (again). */
   let patience = slack;
   let cancelSync = timer(SYNC_EVERY, () => void sync());
@@ -128,8 +131,12 @@ export function createOutbox({
         active.unsynced = false;
         await active.handle.datasync();
       }
+      if (trouble !== undefined) log?.info('the outbox is synced again', { folder });
+      trouble = undefined;
     } catch (error) {
-      log?.error('the outbox cannot be synced', { folder, error: String(error) });
+      const why = reasonOf(error);
+      if (why !== trouble) log?.error('the outbox cannot be synced', { folder, why });
+      trouble = why;
     }
     if (!closed) cancelSync = timer(SYNC_EVERY, () => void sync());
   };
