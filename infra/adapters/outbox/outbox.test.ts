@@ -5,7 +5,6 @@ import {
   rmSync,
   statSync,
   truncateSync,
-  utimesSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -16,7 +15,6 @@ import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeOutbox, entryRecord, holdRecord } from '#core/ports/outbox.promises.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import { createMemoryLog } from '../memory/log.ts';
-import { FolderInUse } from './lock.ts';
 import { createOutbox } from './outbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'outbox-'));
@@ -124,49 +122,6 @@ test('any single damaged byte costs at most its own line and the one it ran into
     expect(records.length, `byte ${at}`).toBeGreaterThanOrEqual(1);
     for (const record of records) expect(ids).toContain(idOf(record));
   }
-});
-
-describe('a folder', () => {
-  test('belongs to one process: a second one is told who has it', () => {
-    expect(() => createOutbox({ folder })).toThrow(FolderInUse);
-    expect(() => createOutbox({ folder })).toThrow(`process ${process.pid} on ${hostname()}`);
-  });
-
-  test('is free again after a clean stop', async () => {
-    await outbox.close();
-    const next = createOutbox({ folder });
-    expect(await next.recover()).toEqual([]);
-    await next.close();
-  });
-
-  const owner = { pid: 2 ** 22 + 1, host: hostname(), start: '1', nonce: 'n' };
-  test.each([
-    ['a process that is gone', JSON.stringify(owner)],
-    ['a restarted container’s same pid', JSON.stringify({ ...owner, pid: process.pid })],
-    ['a crash in the middle of writing it', '{"pid":'],
-    ['nobody (an empty file)', ''],
-  ])('whose lock was left by %s is taken over', async (_, lock) => {
-    const left = await mkdtemp(join(root, 'lock-'));
-    writeFileSync(join(left, 'lock'), lock);
-    await createOutbox({ folder: left }).close();
-    expect(readdirSync(left)).toEqual([]);
-  });
-
-  test('of another machine is taken over when its owner has been silent for 15 s, not before', async () => {
-    const left = await mkdtemp(join(root, 'lock-'));
-    const lock = join(left, 'lock');
-    writeFileSync(lock, JSON.stringify({ ...owner, host: 'another' }));
-    expect(() => createOutbox({ folder: left })).toThrow('on another');
-    const silent = new Date(Date.now() - 16_000);
-    utimesSync(lock, silent, silent);
-    await createOutbox({ folder: left }).close();
-  });
-
-  test('is made when it is missing', async () => {
-    const deep = join(root, 'not', 'there', 'yet');
-    await createOutbox({ folder: deep }).close();
-    expect(readdirSync(deep)).toEqual([]);
-  });
 });
 
 describe('what is done', () => {

@@ -1,0 +1,64 @@
+import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, describe, expect, test } from 'vitest';
+import type { Outbox } from '#core/ports/outbox.ts';
+import { FolderInUse } from './lock.ts';
+import { createOutbox } from './outbox.ts';
+
+const root = mkdtempSync(join(tmpdir(), 'outbox-lock-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+let folder: string;
+let outbox: Outbox;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(root, 'test-'));
+  outbox = createOutbox({ folder });
+  await outbox.recover();
+  return async () => outbox.close();
+});
+
+describe('a folder', () => {
+  test('belongs to one process: a second one is told who has it', () => {
+    expect(() => createOutbox({ folder })).toThrow(FolderInUse);
+    expect(() => createOutbox({ folder })).toThrow(`process ${process.pid} on ${hostname()}`);
+  });
+
+  test('is free again after a clean stop', async () => {
+    await outbox.close();
+    const next = createOutbox({ folder });
+    expect(await next.recover()).toEqual([]);
+    await next.close();
+  });
+
+  const owner = { pid: 2 ** 22 + 1, host: hostname(), start: '1', nonce: 'n' };
+  test.each([
+    ['a process that is gone', JSON.stringify(owner)],
+    ['a restarted container’s same pid', JSON.stringify({ ...owner, pid: process.pid })],
+    ['a crash in the middle of writing it', '{"pid":'],
+    ['nobody (an empty file)', ''],
+  ])('whose lock was left by %s is taken over', async (_, lock) => {
+    const left = await mkdtemp(join(root, 'lock-'));
+    writeFileSync(join(left, 'lock'), lock);
+    await createOutbox({ folder: left }).close();
+    expect(readdirSync(left)).toEqual([]);
+  });
+
+  test('of another machine is taken over when its owner has been silent for 15 s, not before', async () => {
+    const left = await mkdtemp(join(root, 'lock-'));
+    const lock = join(left, 'lock');
+    writeFileSync(lock, JSON.stringify({ ...owner, host: 'another' }));
+    expect(() => createOutbox({ folder: left })).toThrow('on another');
+    const silent = new Date(Date.now() - 16_000);
+    utimesSync(lock, silent, silent);
+    await createOutbox({ folder: left }).close();
+  });
+
+  test('is made when it is missing', async () => {
+    const deep = join(root, 'not', 'there', 'yet');
+    await createOutbox({ folder: deep }).close();
+    expect(readdirSync(deep)).toEqual([]);
+  });
+});
