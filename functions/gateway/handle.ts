@@ -1,8 +1,10 @@
 // How does a chat completion go through the gateway? Each step demands what only the step before it can make.
 import type { Failure } from '#core/failure.ts';
 import type { RateView } from '#core/ports/ledger.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { DialectName } from '#core/providers.ts';
-import type { Authenticate } from './authenticate.ts';
+import type { Result } from '#core/result.ts';
+import type { Authenticate, Caller } from './authenticate.ts';
 import { authorize } from './authorize.ts';
 import { readBody } from './body.ts';
 import { toChat } from './chat.ts';
@@ -36,16 +38,18 @@ export function createHandle(
 
   return async function handle(request, visit) {
     const line = openLine(namesOf(request, deps.ids), 'chat', request);
-    const known = authenticate(request);
-    const asked = known instanceof Promise ? deps.clock.now() : undefined;
-    const caller = known instanceof Promise ? await known : known;
-    // The body is the client's time, this is the database's.
-    const waited = asked === undefined ? 0 : deps.clock.now() - asked;
-    if (!caller.ok) return refuse(caller.failure, line);
-    line.caller(caller.value);
+    const known = identify(request);
+    const first = known instanceof Promise ? await known : known;
+    if (!first.caller.ok) return refuse(first.caller.failure, line);
+    line.caller(first.caller.value);
 
+    const began = deps.clock.now();
     const body = await readBody(request, visit);
     if (!body.ok) return refuse(body.failure, line);
+    // A client may take minutes to send it: what its key may do is what it may do now.
+    const judged = deps.clock.now() === began ? first : identify(request, first.waited);
+    const { caller, waited } = judged instanceof Promise ? await judged : judged;
+    if (!caller.ok) return refuse(caller.failure, line);
     const chat = toChat(body.value);
     if (!chat.ok) return refuse(chat.failure, line);
 
@@ -70,6 +74,19 @@ export function createHandle(
     const answer = await settle.answer(exchange.value, line, visit);
     return answer.ok ? answer.value : refuse(answer.failure, line, rates);
   };
+
+  function identify(request: Request, waited: Millis = 0): Identified | Promise<Identified> {
+    const known = authenticate(request);
+    if (!(known instanceof Promise)) return { caller: known, waited };
+    const asked = deps.clock.now();
+    return known.then((caller) => ({ caller, waited: waited + deps.clock.now() - asked }));
+  }
+}
+
+/** `waited`: for so long the database was asked. What the client takes for its body is the client's time. */
+interface Identified {
+  readonly caller: Result<Caller, Failure>;
+  readonly waited: Millis;
 }
 
 function refuse(failure: Failure, line: Line, rates?: RateView): Response {

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest';
+import type { KeyRecord } from '#core/ports/policy.ts';
+import { stage } from './gateway.fixture.ts';
+import { KEY, keyRecord, scope } from './instance.fixture.ts';
+import { settleDown } from './time.fixture.ts';
+import { MESSAGES } from './upstream.fixture.ts';
+
+const CHAT = new TextEncoder().encode(JSON.stringify({ model: 'gpt', messages: MESSAGES }));
+
+/** A request whose client sends the last byte of its body when it likes. */
+function beginSlowly(app: ReturnType<typeof stage>['app']) {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+  const init = { method: 'POST', headers, body: readable, duplex: 'half' };
+  const answer = app.request('/chat/completions', init as RequestInit);
+  void writer.write(CHAT.subarray(0, -1));
+  return async () => {
+    void writer.write(CHAT.subarray(-1)).then(() => writer.close());
+    return await answer;
+  };
+}
+
+describe('a client that takes minutes to send its body', () => {
+  test.each<[string, KeyRecord | undefined, number, string]>([
+    ['a key that is deleted or rotated away meanwhile', undefined, 401, 'invalid_api_key'],
+    ['a key that is blocked meanwhile', keyRecord({ blocked: true }), 403, 'key_blocked'],
+    ['a key whose team is blocked meanwhile', keyRecord({}, [scope('team', { blocked: true })]), 403, 'key_blocked'],
+    ['a key that loses the model meanwhile', keyRecord({ models: ['other'] }), 403, 'model_access_denied'],
+    ['a key whose budget is lowered meanwhile', keyRecord({ limit: '0.0000001' }), 429, 'budget_exceeded'],
+  ])('has no more than it may have when the body is there: %s', async (_, later, status, code) => {
+    const { app, keys, clock, fake, ledger } = stage();
+    const finish = beginSlowly(app);
+    await settleDown();
+    if (later === undefined) delete keys[KEY];
+    else keys[KEY] = later;
+    await clock.pass(200_000);
+    const response = await finish();
+    expect(response.status).toBe(status);
+    expect(await response.json()).toMatchObject({ error: { code } });
+    expect([fake.requests.length, ledger.settled.length, ledger.held()]).toEqual([0, 0, 0]);
+  });
+
+  test('has a budget that is raised meanwhile, and pays from the team that its key joined', async () => {
+    const { app, keys, clock, ledger } = stage({ keys: { [KEY]: keyRecord({ limit: '0.0000001' }) } });
+    const finish = beginSlowly(app);
+    await settleDown();
+    keys[KEY] = keyRecord({}, [scope('team')]);
+    await clock.pass(200_000);
+    expect((await finish()).status).toBe(200);
+    expect(ledger.asked.at(-1)?.scopes.map(({ kind }) => kind)).toEqual(['key', 'team']);
+  });
+});
