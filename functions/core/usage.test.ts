@@ -28,6 +28,31 @@ test.each([
     { ...counted(10, 45), reasoning: 40 },
   ],
   [
+    'what a total has on top was thought, also where nobody says so (Gemini)',
+    { prompt_tokens: 20, completion_tokens: 198, total_tokens: 623 },
+    { ...counted(20, 603), reasoning: 405 },
+  ],
+  [
+    'reasoning that is told to be less than what the total has on top is not all of it',
+    {
+      prompt_tokens: 10,
+      completion_tokens: 50,
+      total_tokens: 100,
+      completion_tokens_details: { reasoning_tokens: 30 },
+    },
+    { ...counted(10, 90), reasoning: 40 },
+  ],
+  [
+    'a cache beside the prompt is input',
+    { prompt_tokens: 3, completion_tokens: 5, total_tokens: 16, prompt_tokens_details: { cached_tokens: 8 } },
+    counted(11, 5, 8),
+  ],
+  [
+    'a total that is too small, or absurd, says nothing',
+    { prompt_tokens: 3, completion_tokens: 5, total_tokens: 1.5 },
+    counted(3, 5),
+  ],
+  [
     'sounds and pictures are parts of both sides',
     {
       prompt_tokens: 90,

@@ -24,29 +24,33 @@ export function toTokens({ input, output, cachedInput, cacheWrite }: Usage): Tok
 
 /**
  * A `usage` object, or undefined where it is absent or does not count both sides: zero is a count, absent is
- * not. `prompt_tokens` includes what came from the cache, `completion_tokens` includes reasoning; providers that add
- * reasoning on top (their total gives it away) are corrected.
+ * not. `prompt_tokens` includes what came from the cache, `completion_tokens` includes reasoning; providers that count
+ * one of them beside that (their total gives it away) are corrected.
  */
 export function toUsage(usage: unknown): Usage | undefined {
-  const input = count(usage, 'prompt_tokens');
-  const completion = count(usage, 'completion_tokens');
-  if (input === undefined || completion === undefined) return undefined;
+  const prompted = count(usage, 'prompt_tokens');
+  const completed = count(usage, 'completion_tokens');
+  if (prompted === undefined || completed === undefined) return undefined;
   const prompt = member(usage, 'prompt_tokens_details');
   const answer = member(usage, 'completion_tokens_details');
   const cachedInput =
     count(prompt, 'cached_tokens') ?? count(usage, 'prompt_cache_hit_tokens') ?? count(usage, 'cached_tokens') ?? 0;
   const cacheWrite = count(prompt, 'cache_write_tokens') ?? 0;
+  const onTop = Math.max(0, (count(usage, 'total_tokens') ?? 0) - prompted - completed);
+  const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
+  const told = count(answer, 'reasoning_tokens') ?? 0;
+  const reasoning = reasoningOnTop(told, completed, input > prompted ? 0 : onTop);
   const cached = Math.min(cachedInput, input);
   return {
     input,
-    output: completion + reasoningOnTop(usage, input, completion),
+    output: completed + reasoning,
     cachedInput: cached,
     cacheWrite: Math.min(cacheWrite, input - cached),
     ...some('inputAudio', count(prompt, 'audio_tokens')),
     ...some('inputImage', count(prompt, 'image_tokens')),
     ...some('cachedAudio', count(member(prompt, 'cached_tokens_details'), 'audio_tokens')),
     ...some('cachedImage', count(member(prompt, 'cached_tokens_details'), 'image_tokens')),
-    ...some('reasoning', count(answer, 'reasoning_tokens')),
+    ...some('reasoning', Math.max(told, reasoning)),
     ...some('outputAudio', count(answer, 'audio_tokens')),
     ...some('outputImage', count(answer, 'image_tokens')),
   };
@@ -58,10 +62,9 @@ function some(name: keyof Usage, value: number | undefined): Partial<Usage> {
   return value === undefined || value === 0 ? {} : { [name]: value };
 }
 
-function reasoningOnTop(usage: unknown, input: number, completion: number): number {
-  const reasoning = count(member(usage, 'completion_tokens_details'), 'reasoning_tokens') ?? 0;
-  const total = count(usage, 'total_tokens') ?? 0;
-  return reasoning > completion || total === input + completion + reasoning ? reasoning : 0;
+/** What the total has beside prompt and answer was thought, also where nobody says so (Gemini, in OpenAI's dialect). */
+function reasoningOnTop(told: number, completed: number, onTop: number): number {
+  return Math.max(onTop, told > completed ? told : 0);
 }
 
 function count(of: unknown, name: string): number | undefined {
