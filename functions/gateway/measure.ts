@@ -14,6 +14,8 @@ const MOST_PER_PART = 100_000;
 const MOST_FOR_TOOLS = 1_000;
 const ESTIMATE_PER_PART = 1_000;
 const BYTES_PER_TOKEN = 3;
+/** What a picture counts where text is counted in bytes. */
+export const BYTES_PER_PICTURE = ESTIMATE_PER_PART * BYTES_PER_TOKEN;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
 /** Where a part of this type keeps what is not text. Parts of other types count whole, and as media on top. */
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);

@@ -35,6 +35,7 @@ class Counter implements Meter {
   #frame: Piece['frame'];
   #deltas = 0;
   #bytesSaid = 0;
+  #sound = 0;
   #usage: Usage | undefined;
   #prompt: Usage | undefined;
   #concluded = false;
@@ -54,6 +55,7 @@ class Counter implements Meter {
   count(piece: Piece): void {
     this.#deltas += piece.deltas;
     this.#bytesSaid += piece.bytesSaid;
+    this.#sound += piece.sound;
     this.#usage = piece.usage ?? this.#usage;
     this.#isBehind = piece.usage === undefined && (this.#isBehind || piece.deltas > 0);
     this.#prompt = piece.prompt ?? this.#prompt;
@@ -67,11 +69,11 @@ class Counter implements Meter {
 
   settlement(): Settlement {
     const [usage, prompt] = [this.#usage, this.#prompt];
-    const output = Math.max(this.#deltas, estimateOutput(this.#bytesSaid));
+    const said = estimateOf(this.#bytesSaid, this.#sound, this.#deltas);
     if (usage !== undefined && !this.#countsAll(usage)) {
-      return settlementAbove(this.#reservation, this.#target, usage, output);
+      return settlementAbove(this.#reservation, this.#target, usage, said);
     }
-    const estimated = prompt === undefined ? { output } : { ...prompt, output };
+    const estimated = prompt === undefined ? said : { ...prompt, ...said };
     return settlementOf(this.#reservation, this.#target, usage, estimated);
   }
 
@@ -106,9 +108,15 @@ class Counter implements Meter {
 
 /** What a whole reply is charged. */
 export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
-  const { usage, bytesSaid } = reply;
-  const estimated = usage === undefined ? { output: Math.max(1, estimateOutput(bytesSaid())) } : {};
+  const { usage, bytesSaid, sound } = reply;
+  const estimated = usage === undefined ? estimateOf(bytesSaid(), sound(), 1) : {};
   return settlementOf(reservation, target, usage, estimated);
+}
+
+/** About how much was said: `least` tokens surely were. */
+function estimateOf(bytes: number, sound: number, least: number): Pick<Usage, 'output' | 'outputAudio'> {
+  const output = Math.max(least, estimateOutput(bytes) + sound);
+  return sound === 0 ? { output } : { output, outputAudio: sound };
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody waited for. */
@@ -117,9 +125,9 @@ export function settlementOfPrompt(reservation: Reservation, target: Target): Se
 }
 
 /** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
-function settlementAbove(reservation: Reservation, target: Target, counted: Usage, output: number): Settlement {
+function settlementAbove(reservation: Reservation, target: Target, counted: Usage, said: Partial<Usage>): Settlement {
   const least = settlementOf(reservation, target, counted, {});
-  const estimate = settlementOf(reservation, target, undefined, { ...counted, output });
+  const estimate = settlementOf(reservation, target, undefined, { ...counted, ...said });
   return estimate.cost >= least.cost ? estimate : least;
 }
 

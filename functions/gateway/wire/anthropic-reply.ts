@@ -41,8 +41,11 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
       (sum, { function: { name, arguments: given } }) => sum + bytesIn(name + given),
       bytesIn(text + thoughts),
     );
-  return { body: JSON.stringify(completion), usage, bytesSaid };
+  return { body: JSON.stringify(completion), usage, bytesSaid, sound: NO_SOUND };
 }
+
+/** It says none. */
+const NO_SOUND = () => 0;
 
 function said(blocks: ReadonlyArray<unknown>, type: string, name: string): string {
   return blocks

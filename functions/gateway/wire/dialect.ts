@@ -32,6 +32,8 @@ export interface Reply {
   readonly usage: Usage | undefined;
   /** Bytes of all it said, for where nobody counted: a long reply takes as long to count as to parse. */
   readonly bytesSaid: () => number;
+  /** Tokens of its sound, about. */
+  readonly sound: () => number;
 }
 
 export interface WireError {
@@ -63,6 +65,8 @@ export interface Piece {
   /** Pieces of content: at least so many tokens were produced. */
   readonly deltas: number;
   readonly bytesSaid: number;
+  /** Tokens of sound, about: they are beside the text. */
+  readonly sound: number;
   readonly usage: Usage | undefined;
   /** The provider's count of the prompt, told before the answer is counted: its `output` says nothing yet. */
   readonly prompt: Usage | undefined;
@@ -81,6 +85,7 @@ export const NOTHING: Piece = {
   done: false,
   deltas: 0,
   bytesSaid: 0,
+  sound: 0,
   usage: undefined,
   prompt: undefined,
   usageOnly: false,

@@ -2,13 +2,12 @@
 import { toUsage } from '#core/usage.ts';
 import { bytesIn } from '../measure.ts';
 import { NOTHING, type Piece } from './dialect.ts';
-import { listOf, member, parseJson, textOf } from './json.ts';
+import { listOf, member, parseJson } from './json.ts';
 import { toWireError } from './openai-error.ts';
+import { lengthOf, soundIn } from './openai-said.ts';
 import { dataOf } from './sse.ts';
 
 const DONE = '[DONE]';
-/** Members that say something, in a message or a delta. */
-const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
 const FRAME = ['id', 'object', 'created', 'model'];
 
 export function toPiece(event: Uint8Array): Piece {
@@ -21,10 +20,14 @@ export function toPiece(event: Uint8Array): Piece {
   const list = listOf(choices);
   let deltas = 0;
   let bytesSaid = 0;
+  let sound = 0;
   for (const choice of list) {
-    const length = lengthOf(member(choice, 'delta'));
-    if (length > 0) deltas += 1;
+    const delta = member(choice, 'delta');
+    const length = lengthOf(delta);
+    const heard = soundIn(delta);
+    if (length + heard > 0) deltas += 1;
     bytesSaid += length;
+    sound += heard;
   }
   const usage = toUsage(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
   const error = member(chunk, 'error');
@@ -34,6 +37,7 @@ export function toPiece(event: Uint8Array): Piece {
     done: false,
     deltas,
     bytesSaid,
+    sound,
     usage,
     prompt: undefined,
     usageOnly: usage !== undefined && Array.isArray(choices) && choices.length === 0,
@@ -53,21 +57,4 @@ function frameOf(chunk: unknown): Readonly<Record<string, unknown>> {
     if (value !== undefined) frame[name] = value;
   }
   return frame;
-}
-
-/** Bytes of everything that a message or a delta says: text, reasoning, refusal, tool calls. Names and ids are not said. */
-export function lengthOf(said: unknown): number {
-  let length = 0;
-  for (const name of TEXTS) length += bytesAt(said, name);
-  length += calledIn(member(said, 'function_call'));
-  for (const call of listOf(member(said, 'tool_calls'))) length += calledIn(member(call, 'function'));
-  return length;
-}
-
-function calledIn(called: unknown): number {
-  return bytesAt(called, 'name') + bytesAt(called, 'arguments');
-}
-
-function bytesAt(of: unknown, name: string): number {
-  return bytesIn(textOf(member(of, name)) ?? '');
 }

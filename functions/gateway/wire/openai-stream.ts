@@ -86,9 +86,9 @@ function createReader(memory: Memory): StreamReader {
   }
 
   /** Events that go on with one answer are remembered: what counts, fails or ends is always read. */
-  function learn(event: Uint8Array, { choices, usage, error, bytesSaid }: Piece): void {
+  function learn(event: Uint8Array, { choices, usage, error, bytesSaid, sound }: Piece): void {
     const goesOn = choices.length === 1 && choices[0]?.finished === false;
-    if (!goesOn || usage !== undefined || error !== undefined) return;
+    if (!goesOn || usage !== undefined || error !== undefined || sound > 0) return;
     if (misses === MOST_MISSES || event.length > LONGEST_SHAPE) return;
     misses += 1;
     const shape = shapeOf(event, bytesSaid);
@@ -111,6 +111,7 @@ function toRun(
     done: false,
     deltas,
     bytesSaid,
+    sound: 0,
     usage: undefined,
     prompt: undefined,
     usageOnly: false,

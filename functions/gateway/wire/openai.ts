@@ -7,8 +7,8 @@ import { membersOf, type NewValue, splice } from '../members.ts';
 import type { Target } from '../route.ts';
 import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
 import { member, parseJson } from './json.ts';
-import { lengthOf } from './openai-chunk.ts';
 import { toWireError } from './openai-error.ts';
+import { lengthOf, soundIn } from './openai-said.ts';
 import { createReaders } from './openai-stream.ts';
 
 const decoder = new TextDecoder();
@@ -78,8 +78,14 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   const reply = parseJson(text);
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
-  const bytesSaid = () => choices.reduce<number>((sum, choice) => sum + lengthOf(member(choice, 'message')), 0);
-  return { body: isSame(text, bytes) ? text : bytes, usage: toUsage(member(reply, 'usage')), bytesSaid };
+  const inAll = (amount: (said: unknown) => number) => () =>
+    choices.reduce<number>((sum, choice) => sum + amount(member(choice, 'message')), 0);
+  return {
+    body: isSame(text, bytes) ? text : bytes,
+    usage: toUsage(member(reply, 'usage')),
+    bytesSaid: inAll(lengthOf),
+    sound: inAll(soundIn),
+  };
 }
 
 /** What is not UTF-8 was read as U+FFFD, and a byte order mark as nothing. */

@@ -1,0 +1,50 @@
+// How much does a message or a delta say? Text, reasoning, refusals, tool calls, sounds, pictures: whatever of it a provider bills as output.
+import { BYTES_PER_PICTURE, bytesIn } from '../measure.ts';
+import { listOf, member, textOf } from './json.ts';
+
+/** Members that say something. */
+const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
+/** Members of a part that say nothing: what kind of part it is, and what it is called. */
+const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
+/** A twentieth of a second in the only form in which sounds are streamed (16 bits, 24,000 times a second, in base64). */
+const LETTERS_PER_SOUND_TOKEN = 3200;
+
+/** Bytes of all texts. Names and ids are not said. */
+export function lengthOf(said: unknown): number {
+  let length = 0;
+  for (const name of TEXTS) length += bytesOf(member(said, name));
+  length += calledIn(member(said, 'function_call'), 'arguments');
+  for (const call of listOf(member(said, 'tool_calls'))) {
+    length += calledIn(member(call, 'function'), 'arguments') + calledIn(member(call, 'custom'), 'input');
+  }
+  length += bytesOf(member(member(said, 'audio'), 'transcript'));
+  return length + listOf(member(said, 'images')).length * BYTES_PER_PICTURE;
+}
+
+/** About how many tokens its sound is. */
+export function soundIn(said: unknown): number {
+  const data = textOf(member(member(said, 'audio'), 'data')) ?? '';
+  return Math.ceil(data.length / LETTERS_PER_SOUND_TOKEN);
+}
+
+function calledIn(called: unknown, given: 'arguments' | 'input'): number {
+  return bytesOf(member(called, 'name')) + bytesOf(member(called, given));
+}
+
+/** A text; or parts, of which each holds texts or parts again (Mistral's thinking). */
+function bytesOf(said: unknown): number {
+  if (typeof said === 'string') return bytesIn(said);
+  if (typeof said !== 'object' || said === null) return 0;
+  let bytes = 0;
+  const left: unknown[] = [said];
+  while (left.length > 0) {
+    const next = left.pop();
+    if (typeof next === 'string') bytes += bytesIn(next);
+    else if (Array.isArray(next)) for (const part of next) left.push(part);
+    else if (member(next, 'type') === 'image_url') bytes += BYTES_PER_PICTURE;
+    else if (typeof next === 'object' && next !== null) {
+      for (const [name, value] of Object.entries(next)) if (!NAMES.has(name)) left.push(value);
+    }
+  }
+  return bytes;
+}
