@@ -16,17 +16,10 @@ export interface Grant extends Terms {
   readonly routing: Snapshot['routing'];
 }
 
-/** Nothing in a reply tells what such a service cost, so a budget could not be kept. */
-const DEARER: Failure = {
-  code: 'invalid_request',
-  message: '"service_tier" must be auto, default, flex or on_demand for a key with a budget.',
-  param: 'service_tier',
-};
-
 export function authorize(caller: Caller, chat: Chat, snapshot: Snapshot): Result<Grant, Failure> {
   const terms = termsOf(caller, chat.model, snapshot);
   if (!terms.ok) return terms;
   const { candidates, payers, budgeted } = terms.value;
-  if (budgeted && chat.dearer) return err(DEARER);
+  if (budgeted && chat.surcharge !== undefined) return err(chat.surcharge);
   return ok({ [made]: true, caller, chat, routing: snapshot.routing, candidates, payers, budgeted });
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { LARGEST_BODY } from './body.ts';
 import { stage } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
+import { entry, KEY, snapshotOf } from './instance.fixture.ts';
 import { MESSAGES } from './upstream.fixture.ts';
 
 const encoder = new TextEncoder();
@@ -219,28 +219,6 @@ describe('what costs more than its bytes', () => {
     expect(await held('application/pdf')).toBeLessThan(101_000n * 1_000n);
     expect(await held('text/plain')).toBeGreaterThan(400_000n * 1_000n);
   });
-});
-
-test.each(['priority', 'Priority', 1])(
-  'a dearer service is refused to a key with a budget: %s',
-  async (service_tier) => {
-    const { chat, ledger } = stage();
-    const response = await chat({ model: 'gpt', messages: MESSAGES, service_tier });
-    expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({ error: { code: 'invalid_request', param: 'service_tier' } });
-    expect(ledger.asked).toEqual([]);
-  },
-);
-
-test('a service at the listed price, or one for a key without a budget, is passed on', async () => {
-  const { chat, fake } = stage({ keys: { [KEY]: keyRecord({ limit: 'none' }) } });
-  await chat(bodyOf(',"service_tier":"priority"'));
-  expect(fake.sent()).toMatchObject({ service_tier: 'priority' });
-  const budgeted = stage();
-  await budgeted.chat(bodyOf(',"service_tier":"priority","Service_Tier":"priority","service_tier":"flex"'));
-  expect(Object.entries(budgeted.fake.sent()).filter(([name]) => /tier/i.test(name))).toEqual([
-    ['service_tier', 'flex'],
-  ]);
 });
 
 test('what an answer was held for is what the provider is told, also where the entry names it', async () => {

@@ -4,6 +4,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import { isCrowded, MOST_VALUES } from './crowding.ts';
 import { type Measure, measure } from './measure.ts';
 import { type Member, membersOf, type ObjectText } from './members.ts';
+import { otherModelIn, SURCHARGED, surchargeIn } from './surcharge.ts';
 
 export interface Chat {
   readonly bytes: Uint8Array;
@@ -19,8 +20,8 @@ export interface Chat {
   /** The limits it set, by the names it used; the larger one counts. */
   readonly limits: Readonly<Record<LimitName, number | undefined>>;
   readonly input: Measure;
-  /** It asks its provider for a service that may cost more than the listed price. */
-  readonly dearer: boolean;
+  /** It asks its provider for what may cost more than the listed price: what a key with a budget is told. */
+  readonly surcharge: Failure | undefined;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
   readonly lookalikes: ReadonlySet<string>;
 }
@@ -35,15 +36,12 @@ export const OWN_MEMBERS: ReadonlySet<string> = new Set([
   'stream',
   'stream_options',
   'n',
-  'service_tier',
+  ...SURCHARGED,
   ...LIMIT_NAMES,
 ]);
 
 /** More than providers give: a number beyond counting must not become money. */
 const MOST_ANSWERS = 1024;
-
-/** Services at the listed price or less; `auto` is what the operator has chosen at the provider. */
-const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 
 /** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
 export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
@@ -61,6 +59,8 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 1));
   // Zero is no limit to providers that ask whether there is one by its truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
+  const otherModel = otherModelIn(body);
+  if (otherModel !== undefined) return err(otherModel);
   const object = membersOf(bytes);
   return ok({
     bytes,
@@ -75,7 +75,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
       max_tokens: limitOf(body.max_tokens),
     },
     input: measure(bytes.length, messages, body.tools),
-    dearer: !absent(body.service_tier) && !LISTED_TIERS.has(body.service_tier),
+    surcharge: surchargeIn(body),
     lookalikes: lookalikesIn(object),
   });
 }
