@@ -10,15 +10,15 @@ import { startWorld, type TestWorld } from '../platforms/world.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import type { Reported } from './fake-upstream.ts';
 import type { Load, Order } from './load.ts';
-import { ask, type Core, cpuOf, forkPinned, next, pins, printed, spawnPinned } from './pinned.ts';
+import { ask, busyOf, type Core, cpuOf, forkPinned, next, pinSelf, pins, printed, spawnPinned } from './pinned.ts';
 import { type CpuWatch, watchCpu } from './redis-cpu.ts';
 import { EVENTS_OF, type Kind, USAGE_OF } from './replies.ts';
 import { type Round, report } from './rounds.ts';
 import { table } from './table.ts';
 
-const SECONDS = 2;
+const SECONDS = 1;
 /** Rounds that are not counted: a gateway that has just started is compiled while it serves, and takes twice as long. */
-const WARM_UP = 5;
+const WARM_UP = 10;
 const BUSY: ReadonlyArray<Workload> = [
   { name: 'plain, 32 connections', kind: 'plain', connections: 32 },
   { name: 'streamed, 32 connections', kind: 'streamed', connections: 32 },
@@ -33,7 +33,7 @@ const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
   Redis: BUSY,
 };
 /** For whoever looks for what costs: workloads with these words in their names, fewer rounds, profiles of the gateway into this folder. */
-const { BENCH_ONLY = '', BENCH_ROUNDS = '5', BENCH_PROFILE } = process.env;
+const { BENCH_ONLY = '', BENCH_ROUNDS = '15', BENCH_PROFILE } = process.env;
 const ROUNDS = Number(BENCH_ROUNDS);
 
 type StoreName = 'memory' | 'Redis';
@@ -51,6 +51,8 @@ interface Server {
 }
 
 export async function benchGateway(): Promise<string> {
+  // What it starts besides the two programs, PostgreSQL among it, stays off their core.
+  pinSelf(1);
   const world = await startWorld();
   const redis = whyNoRedis() === undefined ? await startRedis() : undefined;
   const watch = redis === undefined ? undefined : await watchCpu(redis);
@@ -96,18 +98,21 @@ export async function benchGateway(): Promise<string> {
       'workload',
       'server',
       'requests/s',
-      'from to',
       'ratio',
+      'from to',
       'p50, ms',
       'CPU, µs/request',
       'µs/event',
       'ratio',
+      'from to',
       'Redis, µs',
+      'other core, %',
+      'rounds',
     ];
     const skipped = redis === undefined ? `\n\nRedis as the store was skipped: ${whyNoRedis()}.` : '';
-    return `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after ${WARM_UP} of each to warm up; medians. ${
+    return `Gateway: ${ROUNDS} rounds of ${SECONDS} s each, in turn, after ${WARM_UP} of each to warm up; medians, and ratios of neighbours; rounds in which the other core was full are dropped. ${
       pins
-        ? 'Servers on one core, load, upstream and Redis on the other; PostgreSQL on both.'
+        ? 'The two in turn on one core; load, upstream, Redis and PostgreSQL on the other.'
         : 'Nothing is pinned to a core.'
     }\n\n${table(head, rows)}\n\n${sane}; the upstream saw ${reported.requests} requests of both servers.${skipped}`;
   } finally {
@@ -161,7 +166,9 @@ function mountStore(folder: string, { connection: { host, port, password } }: Te
 async function measure(load: ChildProcess, server: Server, order: Order, watch: CpuWatch | undefined): Promise<Round> {
   const storeBefore = await watch?.cpu();
   const before = cpuOf(server.process);
+  const busyBefore = busyOf(1);
   const measured = await ask<Load>(load, order);
+  const busyAfter = busyOf(1);
   const after = cpuOf(server.process);
   if (Object.keys(measured.refused).length > 0) {
     throw new Error(`${server.name} refused: ${JSON.stringify(measured.refused)}`);
@@ -169,7 +176,15 @@ async function measure(load: ChildProcess, server: Server, order: Order, watch: 
   const cpu = before === undefined || after === undefined ? undefined : ((after - before) * 1000) / measured.requests;
   const storeAfter = await watch?.cpu();
   const ofStore = storeBefore === undefined || storeAfter === undefined ? undefined : storeAfter - storeBefore;
-  return { ...measured, cpu, storeCpu: ofStore === undefined ? undefined : ofStore / measured.requests };
+  return {
+    ...measured,
+    cpu,
+    storeCpu: ofStore === undefined ? undefined : ofStore / measured.requests,
+    others:
+      busyBefore === undefined || busyAfter === undefined
+        ? undefined
+        : (100 * (busyAfter.busy - busyBefore.busy)) / (busyAfter.all - busyBefore.all),
+  };
 }
 
 interface Owed {

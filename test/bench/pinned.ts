@@ -10,6 +10,11 @@ export type Core = 0 | 1;
 
 export const pins = cpus().length > 1 && spawnSync('taskset', ['-V']).status === 0;
 
+/** This program, and what it starts from now on unless that is pinned elsewhere. */
+export function pinSelf(core: Core): void {
+  if (pins) spawnSync('taskset', ['-a', '-cp', String(core), String(process.pid)]);
+}
+
 /** A program of this folder, with a channel to talk to. */
 export function forkPinned(core: Core, program: string, args: ReadonlyArray<string>): ChildProcess {
   const path = join(import.meta.dirname, program);
@@ -78,6 +83,21 @@ export function cpuOf({ pid }: Pick<ChildProcess, 'pid'>): number | undefined {
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     // utime and stime, in hundredths of a second.
     return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Milliseconds that a core had something to do, and all that passed on it; undefined where the system does not tell. */
+export function busyOf(core: Core): { readonly busy: number; readonly all: number } | undefined {
+  try {
+    const line = new RegExp(`^cpu${core} (.*)$`, 'm').exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? '';
+    // user, nice, system, idle, iowait, irq, softirq, steal, in hundredths of a second.
+    const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = line
+      .split(' ')
+      .map(Number);
+    const busy = user + nice + system + irq + softirq + steal;
+    return { busy: busy * 10, all: (busy + idle + iowait) * 10 };
   } catch {
     return undefined;
   }
