@@ -41,25 +41,29 @@ export function toUsage(usage: unknown): Usage | undefined {
   const told = count(answer, 'reasoning_tokens') ?? 0;
   const reasoning = reasoningOnTop(told, completed, input > prompted ? 0 : onTop);
   const cached = Math.min(cachedInput, input);
-  return {
+  const counted: Counting = {
     input,
     output: completed + reasoning,
     cachedInput: cached,
     cacheWrite: Math.min(cacheWrite, input - cached),
-    ...some('inputAudio', count(prompt, 'audio_tokens')),
-    ...some('inputImage', count(prompt, 'image_tokens')),
-    ...some('cachedAudio', count(member(prompt, 'cached_tokens_details'), 'audio_tokens')),
-    ...some('cachedImage', count(member(prompt, 'cached_tokens_details'), 'image_tokens')),
-    ...some('reasoning', Math.max(told, reasoning)),
-    ...some('outputAudio', count(answer, 'audio_tokens')),
-    ...some('outputImage', count(answer, 'image_tokens')),
   };
+  const cachedDetails = member(prompt, 'cached_tokens_details');
+  add(counted, 'inputAudio', count(prompt, 'audio_tokens'));
+  add(counted, 'inputImage', count(prompt, 'image_tokens'));
+  add(counted, 'cachedAudio', count(cachedDetails, 'audio_tokens'));
+  add(counted, 'cachedImage', count(cachedDetails, 'image_tokens'));
+  add(counted, 'reasoning', Math.max(told, reasoning));
+  add(counted, 'outputAudio', count(answer, 'audio_tokens'));
+  add(counted, 'outputImage', count(answer, 'image_tokens'));
+  return counted;
 }
+
+type Counting = { -readonly [name in keyof Usage]: Usage[name] };
 
 export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
 
-function some(name: keyof Usage, value: number | undefined): Partial<Usage> {
-  return value === undefined || value === 0 ? {} : { [name]: value };
+function add(counted: Counting, name: keyof Usage, value: number | undefined): void {
+  if (value !== undefined && value !== 0) counted[name] = value;
 }
 
 /** What the total has beside prompt and answer was thought, also where nobody says so (Gemini, in OpenAI's dialect). */

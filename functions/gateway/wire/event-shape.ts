@@ -1,12 +1,15 @@
 // Is this event like one that was read before, but for its texts? Then no parser need read it: what it says is known but for how much.
 import { bytesIn } from '../measure.ts';
 import { membersOf, type ObjectText } from '../members.ts';
+import { behind, type Fixed, type Packet, repeats, toFixed } from './same-bytes.ts';
 
 /** An event without the texts that differ from event to event. */
 export interface Shape {
   /** The bytes around the texts, quotes included: one more than there are texts. */
-  readonly fixed: ReadonlyArray<Uint8Array>;
+  readonly fixed: ReadonlyArray<Fixed>;
   readonly gaps: ReadonlyArray<Gap>;
+  /** Which of them is said first; -1: none. */
+  readonly firstSaid: number;
   /** Bytes that every event of this shape says. */
   readonly alwaysSaid: number;
   /** Nothing is in it but names, small indices and words of JSON's own: it holds nothing of what one stream said. */
@@ -70,6 +73,10 @@ const CHUNK: Level = { others: true, numbers: new Set(['created']), inner: new M
 /** A shape that has more than names in it is longer, and one that has long names is not kept for others. */
 const LONGEST_BARE = 1024;
 const LITERALS: ReadonlySet<string> = new Set(['null', 'true', 'false']);
+/** The words for how an answer ends. Another says something of the one stream that it was said in. */
+const REASONS: ReadonlySet<string> = new Set(
+  ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'].map((reason) => `"${reason}"`),
+);
 const SMALL = /^[0-9]{1,3}$/;
 const WHOLE = /^(0|[1-9][0-9]*)$/;
 
@@ -93,39 +100,45 @@ export function shapeOf(event: Uint8Array, bytesSaid: number): Shape | undefined
     bytesSaid,
   );
   const starts = [0, ...found.map(({ end }) => end)];
-  const fixed = starts.map((start, at) => event.slice(start, found[at]?.start ?? event.length));
+  const fixed = starts.map((start, at) => toFixed(event.subarray(start, found[at]?.start ?? event.length)));
   const length = fixed.reduce((sum, bytes) => sum + bytes.length, 0);
   const isBare = reading.isBare && alwaysSaid === 0 && length <= LONGEST_BARE;
-  return { fixed, gaps: found.map(({ gap }) => gap), alwaysSaid, isBare };
+  const gaps = found.map(({ gap }) => gap);
+  return { fixed, gaps, firstSaid: gaps.indexOf('said'), alwaysSaid, isBare };
 }
 
 /** The events of this shape that begin here and end in these bytes, one after another; undefined: not even one. */
-export function runOf(shape: Shape, bytes: Uint8Array, from: number): Run | undefined {
+export function runOf(shape: Shape, packet: Packet, from: number): Run | undefined {
+  const { fixed, gaps, firstSaid } = shape;
+  const { bytes } = packet;
   let run: { end: number; deltas: number; bytesSaid: number } | undefined;
+  let before = 0;
+  /** So many bytes of the event before stand before what it says: ids and dates of a stream are the same in all its events. */
+  let lead = 0;
   for (let at = from; at < bytes.length; ) {
+    const start = at;
+    const isLed = lead > 0 && repeats(packet, before, start, lead);
     let said = shape.alwaysSaid;
-    for (let part = 0; part < shape.fixed.length; part += 1) {
-      at = behind(shape.fixed[part], bytes, at);
+    for (let part = isLed ? firstSaid : 0; ; part += 1) {
+      const next = fixed[part];
+      if (next === undefined) break;
+      at = isLed && part === firstSaid ? start + lead : behind(next, packet, at);
       if (at === -1) return run;
-      const gap = shape.gaps[part];
+      const gap = gaps[part];
       if (gap === undefined) break;
+      if (part === firstSaid) lead = at - start;
       const end = gap === 'number' ? numberEnd(bytes, at) : textEnd(bytes, at);
       if (end === -1) return run;
       if (gap === 'said') said += saidIn(bytes, at, end);
       at = end;
     }
+    before = start;
     run ??= { end: from, deltas: 0, bytesSaid: 0 };
     run.end = at;
     run.bytesSaid += said;
     if (said > 0) run.deltas += 1;
   }
   return run;
-}
-
-function behind(fixed: Uint8Array | undefined, bytes: Uint8Array, from: number): number {
-  if (fixed === undefined || from + fixed.length > bytes.length) return -1;
-  for (let at = 0; at < fixed.length; at += 1) if (fixed[at] !== bytes[from + at]) return -1;
-  return from + fixed.length;
 }
 
 /** Where a text ends that begins here, if it does and JSON allows it. */
@@ -213,7 +226,8 @@ function gapAt(event: Uint8Array, start: number, end: number, name: string, leve
 
 /** A value that says nothing of the stream it stands in. */
 function isPlain(name: string, value: Uint8Array): boolean {
-  const text = decoder.decode(value.subarray(0, 6));
+  const text = decoder.decode(value.subarray(0, 20));
+  if (name === 'finish_reason' && REASONS.has(text)) return true;
   return LITERALS.has(text) || (name === 'index' && SMALL.test(text));
 }
 

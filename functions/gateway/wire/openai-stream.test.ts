@@ -305,6 +305,18 @@ test.each([
   expect(isKnown(read([sent], createReader(0)))).toEqual([false, true]);
 });
 
+test('an answer that ends for a reason that providers agree on is known by its shape, and no other reason is kept for others', () => {
+  const createReader = createReaders();
+  const end = (reason: string) =>
+    encoder.encode(chunk('a', 1, '{}').replace('"finish_reason":null', `"finish_reason":"${reason}"`));
+  const seen = (reason: string) =>
+    read([end(reason)], createReader(0)).map(({ events, choices }) => [events !== undefined, choices[0]?.finished]);
+  expect([seen('stop'), seen('stop'), seen('length'), seen('stop')]).toEqual([
+    ...[[[false, true]], [[true, true]], [[false, true]], [[true, true]]],
+  ]);
+  expect([seen('secret'), seen('secret')]).toEqual([[[false, true]], [[false, true]]]);
+});
+
 test('how an answer ends, what it used and what failed is read in every stream, also where others said the same', () => {
   const createReader = createReaders();
   const sent = encoder.encode(
