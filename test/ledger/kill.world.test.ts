@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { startStopwatch } from '../stopwatch.ts';
 import { type Order, openLedger } from './spender.ts';
 
 let server: TestPostgres;
@@ -19,14 +20,15 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Spends until `kill -9`, so many milliseconds after it began; answers what it told. */
-function spendUntilKilled(order: Order, millis: number): Promise<string[]> {
+/** Spends until `kill -9`, which comes when so many were settled and this was heard of; answers what it told. */
+function spendUntilKilled(order: Order, settled: number): Promise<string[]> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [join(import.meta.dirname, 'spender.ts'), JSON.stringify(order)]);
-    let [told, errors] = ['', ''];
+    let [told, errors, heard] = ['', '', 0];
     child.stdout.on('data', (chunk) => {
-      if (told === '') setTimeout(() => child.kill('SIGKILL'), millis);
       told += chunk;
+      heard += `${chunk}`.split('settled').length - 1;
+      if (heard >= settled) child.kill('SIGKILL');
     });
     child.stderr.on('data', (chunk) => {
       errors += chunk;
@@ -61,7 +63,7 @@ test('kill -9 of the gateway again and again: every completed reply is charged o
   await first.close();
 
   const told: string[] = [];
-  for (const millis of [200, 350, 90, 500, 20, 400]) told.push(...(await spendUntilKilled(order, millis)));
+  for (const settled of [500, 800, 200, 1100, 10, 900]) told.push(...(await spendUntilKilled(order, settled)));
   const last = openLedger(order);
   await last.ledger.start();
   const spends = await last.ledger.spend(scopes);
@@ -105,10 +107,10 @@ test('kill -9 and a freeze of PostgreSQL while requests go on: each settlement i
     }
   };
   const refusedAfter = async (): Promise<number> => {
-    const began = Date.now();
+    const elapsed = startStopwatch();
     const held = await ledger.hold({ ...request, scopes: [key, unknown] });
     expect(held).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
-    return Date.now() - began;
+    return elapsed();
   };
 
   await spendFor(300);

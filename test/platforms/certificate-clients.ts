@@ -14,6 +14,9 @@ export interface Served {
   readonly trusted: () => Promise<ReadonlyArray<string>>;
 }
 
+/** That they wait for a busy machine is not what they are there for. */
+const PATIENCE = 60_000;
+
 /** They never stop until they are told to; what failed is told then. */
 export function startClients({ ask, url, host, trusted }: Served) {
   let isOver = false;
@@ -63,10 +66,21 @@ export function startClients({ ask, url, host, trusted }: Served) {
   };
   const loops = [loop(5, apiServer), loop(5, apiServer), loop(40, newcomer), loop(50, keeper)];
   return {
-    served: (calls: number) =>
-      eventually(
+    /** So many more calls were answered. */
+    served: (calls: number) => {
+      const enough = count.calls + calls;
+      return eventually(
         async () => count.calls,
-        (made) => made >= calls,
+        (made) => made >= enough,
+        PATIENCE,
+      );
+    },
+    /** So many certificates were shown to newcomers. */
+    shown: (enough: number) =>
+      eventually(
+        async () => certificates.size,
+        (all) => all >= enough,
+        PATIENCE,
       ),
     end: async () => {
       isOver = true;

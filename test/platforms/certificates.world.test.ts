@@ -20,8 +20,8 @@ import { CLUSTERS } from '../clusters.ts';
 import { startControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { run } from '../run.ts';
+import { describeSideBySide } from '../side-by-side.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { describeUnless } from '../unless.ts';
 import { startClients } from './certificate-clients.ts';
 import { type NodeProcess, runNode, startNode } from './node-process.ts';
 import { documentsOf, startWorld } from './world.ts';
@@ -55,201 +55,207 @@ const key = {
   },
 };
 
-for (const { name, why } of CLUSTERS) {
-  describeUnless(why, `certificates in the ${name} cluster`, () => {
-    let server: Ground;
-    let folder: string;
-    let admin: Cluster;
-    let reconcile: Cluster;
-    let account: Record<'admission' | 'reconcile', string>;
-    let admission: NodeProcess;
-    const log = createMemoryLog();
-    const closing: Array<() => Promise<unknown>> = [];
+describeSideBySide(CLUSTERS, 'certificates', ({ name }) => {
+  let server: Ground;
+  let folder: string;
+  let admin: Cluster;
+  let reconcile: Cluster;
+  let account: Record<'admission' | 'reconcile', string>;
+  let admission: NodeProcess;
+  const log = createMemoryLog();
+  const closing: Array<() => Promise<unknown>> = [];
 
-    beforeAll(async () => {
-      folder = temporaryFolder();
-      server = name === 'real' ? await startReal() : await startEmbedded();
-      const open = async (kubeconfig: string) => {
-        const transport = await createKubeconfigTransport(kubeconfig);
-        closing.push(transport.close);
-        return createCluster({ request: transport.request });
-      };
-      admin = await open(server.kubeconfig);
-      await applyKinds(admin);
-      if (server.hasAccounts) await kubectl(['apply', '-f', 'infra/kubernetes/access.yaml']);
-      else await kubectl(['create', 'namespace', NAMESPACE]);
-      // No kube-proxy runs here: an ExternalName is resolved by the API server itself.
-      const service = { type: 'ExternalName', externalName: 'localhost' };
-      await apply({ apiVersion: 'v1', kind: 'Service', metadata: SERVICE, spec: service } as KubeObject);
-      account = { admission: await accountOf('admission'), reconcile: await accountOf('reconcile') };
-      reconcile = await open(account.reconcile);
-      await writeBundles(
-        folder,
-        DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output)),
-      );
-    });
-    afterAll(async () => {
-      await admission?.stop();
-      await Promise.all(closing.map((close) => close()));
-      await server?.stop();
-    });
+  beforeAll(async () => {
+    folder = temporaryFolder();
+    server = name === 'real' ? await startReal() : await startEmbedded();
+    const open = async (kubeconfig: string) => {
+      const transport = await createKubeconfigTransport(kubeconfig);
+      closing.push(transport.close);
+      return createCluster({ request: transport.request });
+    };
+    admin = await open(server.kubeconfig);
+    await applyKinds(admin);
+    if (server.hasAccounts) await kubectl(['apply', '-f', 'infra/kubernetes/access.yaml']);
+    else await kubectl(['create', 'namespace', NAMESPACE]);
+    // No kube-proxy runs here: an ExternalName is resolved by the API server itself.
+    const service = { type: 'ExternalName', externalName: 'localhost' };
+    await apply({ apiVersion: 'v1', kind: 'Service', metadata: SERVICE, spec: service } as KubeObject);
+    account = { admission: await accountOf('admission'), reconcile: await accountOf('reconcile') };
+    reconcile = await open(account.reconcile);
+    await writeBundles(
+      folder,
+      DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output)),
+    );
+  });
+  afterAll(async () => {
+    await admission?.stop();
+    await Promise.all(closing.map((close) => close()));
+    await server?.stop();
+  });
 
-    const kubectl = async (args: string[], stdin?: string) => {
-      const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: server.kubeconfig }, stdin);
+  const kubectl = async (args: string[], stdin?: string) => {
+    const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: server.kubeconfig }, stdin);
+    expect(`${code} ${stderr}`).toBe('0 ');
+    return stdout;
+  };
+  const apply = (object: KubeObject) => kubectl(['apply', '-f', '-'], JSON.stringify(object));
+  /** With no more rights than the account has; the embedded cluster knows no accounts. */
+  const accountOf = async (account: string) => {
+    if (!server.hasAccounts) return server.kubeconfig;
+    const token = (await kubectl(['-n', NAMESPACE, 'create', 'token', account])).trim();
+    const file = join(folder, `${account}.kubeconfig`);
+    writeFileSync(file, toKubeconfig({ url: server.url, ca: server.ca, token }));
+    return file;
+  };
+
+  const secretData = async (): Promise<Record<string, string>> =>
+    ((await admin.get(RESOURCES.secrets, NAMESPACE, 'admission-tls'))?.data ?? {}) as Record<string, string>;
+  const served = async () => (await secretData())['tls.crt'];
+  const trusted = async () => (await observe(admin, SHORT)).hooks.map(({ bundles }) => bundles.flat().length);
+
+  /** What the cluster says of this key. Throws when it could not judge it. */
+  const ask = async (name: string) => {
+    const written = await admin.create(virtualKeys, { ...key, metadata: { ...key.metadata, name } });
+    return written.ok ? 'admitted' : written.message;
+  };
+
+  let mounted = '';
+  /** As the kubelet does it: a new folder, and one link that leads there from now on. */
+  const mount = async () => {
+    const data = await secretData();
+    const [cert, secret] = [data['tls.crt'] ?? mounted, data['tls.key'] ?? ''];
+    if (cert === mounted) return;
+    mounted = cert;
+    const at = join(folder, 'tls', `..${Date.now()}`);
+    mkdirSync(at, { recursive: true });
+    writeFileSync(join(at, 'tls.crt'), Buffer.from(cert, 'base64'));
+    writeFileSync(join(at, 'tls.key'), Buffer.from(secret, 'base64'));
+    symlinkSync(at, join(folder, 'tls/..new'));
+    renameSync(join(folder, 'tls/..new'), join(folder, 'tls/..data'));
+  };
+  const fileOf = (name: string) => join(folder, 'tls/..data', name);
+
+  const sweep = (terms = SHORT) =>
+    keepCertificate({ cluster: reconcile, clock: { now: () => Date.now() }, log, metrics: createMetrics() }, terms);
+
+  test('one run of reconcile, with no more rights than its account has, issues it; another writes nothing', async () => {
+    const [, ...hooks] = [undefined, ...documentsOf('infra/kubernetes/webhooks.yaml')];
+    for (const hook of hooks) await apply(hook);
+    const environment = { KUBECONFIG: account.reconcile, ADMISSION_SERVICE: `${NAMESPACE}/admission` };
+    const once = async () => {
+      const { code, stdout, stderr } = await runNode(join(folder, 'node/reconcile.mjs'), ['--once'], environment);
       expect(`${code} ${stderr}`).toBe('0 ');
-      return stdout;
+      return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as { certificate?: { actions: string[] } };
     };
-    const apply = (object: KubeObject) => kubectl(['apply', '-f', '-'], JSON.stringify(object));
-    /** With no more rights than the account has; the embedded cluster knows no accounts. */
-    const accountOf = async (account: string) => {
-      if (!server.hasAccounts) return server.kubeconfig;
-      const token = (await kubectl(['-n', NAMESPACE, 'create', 'token', account])).trim();
-      const file = join(folder, `${account}.kubeconfig`);
-      writeFileSync(file, toKubeconfig({ url: server.url, ca: server.ca, token }));
-      return file;
-    };
-
-    const secretData = async (): Promise<Record<string, string>> =>
-      ((await admin.get(RESOURCES.secrets, NAMESPACE, 'admission-tls'))?.data ?? {}) as Record<string, string>;
-    const served = async () => (await secretData())['tls.crt'];
-    const trusted = async () => (await observe(admin, SHORT)).hooks.map(({ bundles }) => bundles.flat().length);
-
-    /** What the cluster says of this key. Throws when it could not judge it. */
-    const ask = async (name: string) => {
-      const written = await admin.create(virtualKeys, { ...key, metadata: { ...key.metadata, name } });
-      return written.ok ? 'admitted' : written.message;
-    };
-
-    let mounted = '';
-    /** As the kubelet does it: a new folder, and one link that leads there from now on. */
-    const mount = async () => {
-      const data = await secretData();
-      const [cert, secret] = [data['tls.crt'] ?? mounted, data['tls.key'] ?? ''];
-      if (cert === mounted) return;
-      mounted = cert;
-      const at = join(folder, 'tls', `..${Date.now()}`);
-      mkdirSync(at, { recursive: true });
-      writeFileSync(join(at, 'tls.crt'), Buffer.from(cert, 'base64'));
-      writeFileSync(join(at, 'tls.key'), Buffer.from(secret, 'base64'));
-      symlinkSync(at, join(folder, 'tls/..new'));
-      renameSync(join(folder, 'tls/..new'), join(folder, 'tls/..data'));
-    };
-    const fileOf = (name: string) => join(folder, 'tls/..data', name);
-
-    const sweep = (terms = SHORT) =>
-      keepCertificate({ cluster: reconcile, clock: { now: () => Date.now() }, log, metrics: createMetrics() }, terms);
-
-    test('one run of reconcile, with no more rights than its account has, issues it; another writes nothing', async () => {
-      const [, ...hooks] = [undefined, ...documentsOf('infra/kubernetes/webhooks.yaml')];
-      for (const hook of hooks) await apply(hook);
-      const environment = { KUBECONFIG: account.reconcile, ADMISSION_SERVICE: `${NAMESPACE}/admission` };
-      const once = async () => {
-        const { code, stdout, stderr } = await runNode(join(folder, 'node/reconcile.mjs'), ['--once'], environment);
-        expect(`${code} ${stderr}`).toBe('0 ');
-        return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as { certificate?: { actions: string[] } };
-      };
-      expect((await once()).certificate).toEqual({
-        actions: ['IssueCertificate', 'TrustAuthorities', 'TrustAuthorities', 'WriteCertificate'],
-      });
-      const before = await Promise.all(HOOKS.map((hook) => admin.get(hook, undefined, 'gateway-operator')));
-      expect(await once()).not.toHaveProperty('certificate');
-      expect(await Promise.all(HOOKS.map((hook) => admin.get(hook, undefined, 'gateway-operator')))).toEqual(before);
-      expect(await trusted()).toEqual([1, 1]);
+    expect((await once()).certificate).toEqual({
+      actions: ['IssueCertificate', 'TrustAuthorities', 'TrustAuthorities', 'WriteCertificate'],
     });
+    const before = await Promise.all(HOOKS.map((hook) => admin.get(hook, undefined, 'gateway-operator')));
+    expect(await once()).not.toHaveProperty('certificate');
+    expect(await Promise.all(HOOKS.map((hook) => admin.get(hook, undefined, 'gateway-operator')))).toEqual(before);
+    expect(await trusted()).toEqual([1, 1]);
+  });
 
-    test('with it kubectl is refused in our own words, and applying the configurations again keeps the CA', async () => {
-      await mount();
-      admission = await startNode(join(folder, 'node/admission.mjs'), {
-        KUBECONFIG: account.admission,
-        TLS_CERT_FILE: fileOf('tls.crt'),
-        TLS_KEY_FILE: fileOf('tls.key'),
-      });
-      const port = Number(new URL(admission.url).port);
-      const hooks = documentsOf('infra/kubernetes/webhooks.yaml').map(
-        (hook) => JSON.parse(JSON.stringify(hook).replaceAll('"port":443', `"port":${port}`)) as KubeObject,
-      );
-      for (const hook of hooks) await apply(hook);
-      expect(await trusted()).toEqual([1, 1]);
-      const refused = () =>
-        run('kubectl', ['apply', '-f', '-'], { KUBECONFIG: server.kubeconfig }, JSON.stringify(key));
-      const { stderr } = await eventually(refused, (said) => !said.stderr.includes('failed calling webhook'));
-      expect(stderr).toContain('admission webhook "validate.gateway-operator.dev" denied the request');
-      expect(stderr).toContain('nowhere');
+  test('with it kubectl is refused in our own words, and applying the configurations again keeps the CA', async () => {
+    await mount();
+    admission = await startNode(join(folder, 'node/admission.mjs'), {
+      KUBECONFIG: account.admission,
+      TLS_CERT_FILE: fileOf('tls.crt'),
+      TLS_KEY_FILE: fileOf('tls.key'),
     });
+    const port = Number(new URL(admission.url).port);
+    const hooks = documentsOf('infra/kubernetes/webhooks.yaml').map(
+      (hook) => JSON.parse(JSON.stringify(hook).replaceAll('"port":443', `"port":${port}`)) as KubeObject,
+    );
+    for (const hook of hooks) await apply(hook);
+    expect(await trusted()).toEqual([1, 1]);
+    const refused = () => run('kubectl', ['apply', '-f', '-'], { KUBECONFIG: server.kubeconfig }, JSON.stringify(key));
+    const { stderr } = await eventually(refused, (said) => !said.stderr.includes('failed calling webhook'));
+    expect(stderr).toContain('admission webhook "validate.gateway-operator.dev" denied the request');
+    expect(stderr).toContain('nowhere');
+  });
 
-    test('a deleted Secret and two renewals fail not one call of clients that never stop, nor cut a connection', async () => {
-      const clients = startClients({
-        ask,
-        url: admission.url,
-        host: HOST,
-        trusted: async () => (await observe(admin, SHORT)).hooks.map(({ bundles }) => bundles[0]?.join('') ?? ''),
-      });
-      const life = startLife();
+  test('a deleted Secret and two renewals fail not one call of clients that never stop, nor cut a connection', async () => {
+    const clients = startClients({
+      ask,
+      url: admission.url,
+      host: HOST,
+      trusted: async () => (await observe(admin, SHORT)).hooks.map(({ bundles }) => bundles[0]?.join('') ?? ''),
+    });
+    const life = startLife();
+    const renewTwice = async () => {
       await clients.served(200);
-
       await kubectl(['-n', NAMESPACE, 'delete', 'secret', 'admission-tls']);
       const made = await eventually(served, (cert) => cert !== undefined);
       const first = await eventually(served, (cert) => cert !== undefined && cert !== made, 60_000);
       await eventually(served, (cert) => cert !== undefined && cert !== first, 60_000);
-      await eventually(trusted, (counts) => counts.every((count) => count === 1));
-      await pause(3_000);
-
-      await life.end();
-      const { failures, calls, handshakes, sockets, certificates } = await clients.end();
-      process.stdout.write(
-        `${calls} calls through the API server, ${handshakes} handshakes, ${certificates} certificates, on one connection kept: ${sockets}\n`,
-      );
-      expect(failures).toEqual([]);
-      expect(life.failures).toEqual([]);
-      expect(certificates).toBeGreaterThanOrEqual(4);
-      expect(sockets).toBe(1);
-    });
-
-    test('a damaged Secret is whole again after one sweep, and an expired one too', async () => {
-      const damage = { data: { 'tls.key': 'b2g=' } };
-      await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);
-      expect((await sweep()).actions.at(-1)).toBe('WriteCertificate');
-      const { secret } = await observe(admin, SHORT);
-      expect(secret).toMatchObject({ state: 'own', serving: { from: expect.any(Number) } });
-      const brief = { ...SHORT, lifetime: 1_000 };
-      await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);
-      await sweep(brief);
-      await pause(1_500);
-      expect(log.lines.length).toBeGreaterThan(0);
-      await sweep();
-      expect(log.lines.map(({ fields }) => fields.why)).toContain('it has expired');
-      await mount();
-      await eventually(
-        () => ask('chat'),
-        (said) => said.includes('denied the request'),
-      );
-    });
-
-    /** Sweeps, and a kubelet that is late. */
-    function startLife() {
-      let isOver = false;
-      const failures: string[] = [];
-      const loop = async (every: number, work: () => Promise<unknown>) => {
-        while (!isOver) {
-          await work();
-          await pause(every);
-        }
-      };
-      const sweeping = async () => {
-        const { failed } = await sweep();
-        if (failed !== undefined) failures.push(failed);
-      };
-      const loops = [loop(250, sweeping), loop(400, sweeping), loop(KUBELET, mount)];
-      return {
-        failures,
-        end: async () => {
-          isOver = true;
-          await Promise.all(loops);
-        },
-      };
+      await clients.shown(4);
+      await eventually(trusted, (counts) => counts.every((count) => count === 1), 60_000);
+      // With nothing left of what was before.
+      await clients.served(100);
+    };
+    // Whatever fails, nobody goes on asking into the next test.
+    try {
+      await renewTwice();
+    } finally {
+      // Whatever failed, nobody asks on into the next test.
+      await Promise.all([life.end(), clients.end()]);
     }
+    const { failures, calls, handshakes, sockets, certificates } = await clients.end();
+    process.stdout.write(
+      `${calls} calls through the API server, ${handshakes} handshakes, ${certificates} certificates, on one connection kept: ${sockets}\n`,
+    );
+    expect(failures).toEqual([]);
+    expect(life.failures).toEqual([]);
+    expect(certificates).toBeGreaterThanOrEqual(4);
+    expect(sockets).toBe(1);
   });
-}
+
+  test('a damaged Secret is whole again after one sweep, and an expired one too', async () => {
+    const damage = { data: { 'tls.key': 'b2g=' } };
+    await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);
+    expect((await sweep()).actions.at(-1)).toBe('WriteCertificate');
+    const { secret } = await observe(admin, SHORT);
+    expect(secret).toMatchObject({ state: 'own', serving: { from: expect.any(Number) } });
+    const brief = { ...SHORT, lifetime: 1_000 };
+    await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);
+    await sweep(brief);
+    await pause(1_500);
+    expect(log.lines.length).toBeGreaterThan(0);
+    await sweep();
+    expect(log.lines.map(({ fields }) => fields.why)).toContain('it has expired');
+    await mount();
+    await eventually(
+      // Until admission has read its file again it is not trusted.
+      () => ask('chat').catch(String),
+      (said) => said.includes('denied the request'),
+    );
+  });
+
+  /** Sweeps, and a kubelet that is late. */
+  function startLife() {
+    let isOver = false;
+    const failures: string[] = [];
+    const loop = async (every: number, work: () => Promise<unknown>) => {
+      while (!isOver) {
+        await work();
+        await pause(every);
+      }
+    };
+    const sweeping = async () => {
+      const { failed } = await sweep();
+      if (failed !== undefined) failures.push(failed);
+    };
+    const loops = [loop(250, sweeping), loop(400, sweeping), loop(KUBELET, mount)];
+    return {
+      failures,
+      end: async () => {
+        isOver = true;
+        await Promise.all(loops);
+      },
+    };
+  }
+});
 
 interface Ground {
   readonly url: string;

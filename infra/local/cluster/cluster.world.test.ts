@@ -1,9 +1,9 @@
 // Does the embedded cluster keep what it was given, whoever is killed, and does it stay quick?
-import { performance } from 'node:perf_hooks';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { random } from '../../../test/random.ts';
+import { startStopwatch } from '../../../test/stopwatch.ts';
 import { type Client, createClient } from './kubectl-cases/client.ts';
 import { eventually } from './kubectl-cases/eventually.ts';
 import { type EmbeddedServer, startEmbedded } from './kubectl-cases/servers.ts';
@@ -261,7 +261,7 @@ describe('the embedded cluster', () => {
     const client = cluster.client();
     await client.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', widgetDefinition);
     const widgets = `/apis/${group}/v1alpha1/namespaces/default/widgets`;
-    const began = performance.now();
+    const elapsed = startStopwatch();
     for (let batch = 0; batch < 100; batch++) {
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, i) =>
@@ -270,22 +270,22 @@ describe('the embedded cluster', () => {
       );
       expect(answers.every(({ code }) => code === 201)).toBe(true);
     }
-    const written = performance.now();
+    const written = elapsed();
     const all = await client.call('GET', widgets);
-    const listed = performance.now();
+    const listed = elapsed();
     const some = await client.call('GET', `${widgets}?fieldSelector=spec.color=green`);
-    const selected = performance.now();
+    const selected = elapsed();
     expect(all.body.items).toHaveLength(10_000);
     expect(some.body.items).toHaveLength(100);
-    expect(written - began).toBeLessThan(120_000);
+    expect(written).toBeLessThan(120_000);
     expect(listed - written).toBeLessThan(5_000);
     expect(selected - listed).toBeLessThan(5_000);
-    const restarting = performance.now();
+    const restarting = startStopwatch();
     await cluster.restart();
-    expect(performance.now() - restarting).toBeLessThan(20_000);
+    expect(restarting()).toBeLessThan(20_000);
     expect((await cluster.client().call('GET', widgets)).body.items).toHaveLength(10_000);
     console.info(
-      `10,000 objects: written in ${Math.round(written - began)} ms, listed in ${Math.round(listed - written)} ms, selected in ${Math.round(selected - listed)} ms`,
+      `10,000 objects: written in ${Math.round(written)} ms, listed in ${Math.round(listed - written)} ms, selected in ${Math.round(selected - listed)} ms`,
     );
     await cluster.stop();
   }, 240_000); // four seconds on a quiet machine

@@ -1,17 +1,17 @@
 // Does the stock kubectl work against the embedded cluster as it does against a real API server?
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeSideBySide } from '../../../test/side-by-side.ts';
 import { describeKubectl } from './kubectl-cases/describe-kubectl.ts';
 import { startEmbedded, startReal } from './kubectl-cases/servers.ts';
 
-describeKubectl('the embedded cluster', () => startEmbedded());
+const SERVERS = [
+  { name: 'the embedded cluster', why: undefined, start: () => startEmbedded() },
+  // For comparison.
+  { name: 'a real API server', why: whyNoRealOne(), start: startReal },
+];
 
-const why = whyNoRealOne();
-
-describeUnless(why, 'for comparison', () => {
-  describeKubectl('a real API server', startReal);
-});
+describeSideBySide(SERVERS, 'kubectl', ({ start }) => describeKubectl(start));
 
 /** The cases need the controller manager too: it collects garbage and ends namespaces. */
 function whyNoRealOne(): string | undefined {

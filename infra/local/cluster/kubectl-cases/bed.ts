@@ -20,10 +20,10 @@ export type Bed = {
   must(args: string, ...input: object[]): Promise<string>;
   /** The object as JSON. */
   get(args: string): Promise<Record<string, unknown> & { metadata: Record<string, unknown> }>;
-  /** Repeats until kubectl's output fits, for at most ten seconds. */
+  /** Repeats until kubectl's output fits, for at most half a minute. */
   until(args: string, fits: (said: Said) => boolean): Promise<Said>;
-  /** Runs kubectl in the background; returns the lines so far, and ends it. */
-  follow(args: string): { lines(): string[]; end(): Promise<void> };
+  /** Runs kubectl in the background; returns the lines so far, what it said beside them, and ends it. */
+  follow(args: string): { lines(): string[]; errors(): string; end(): Promise<void> };
   remove(): void;
 };
 
@@ -61,7 +61,7 @@ export function createBed(kubeconfig: string): Bed {
     must,
     get: async (args) => JSON.parse(await must(`get ${args} -o json --show-managed-fields`)),
     async until(args, fits) {
-      for (const end = Date.now() + 10_000; ; await pause(100)) {
+      for (const end = Date.now() + 30_000; ; await pause(100)) {
         const said = await kubectl(args);
         if (fits(said)) return said;
         if (Date.now() > end) throw new Error(`kubectl ${args} still says: ${said.err}${said.out}`);
@@ -69,11 +69,15 @@ export function createBed(kubeconfig: string): Bed {
     },
     follow(args) {
       const child = spawn('kubectl', split(args), { env, stdio: ['ignore', 'pipe', 'pipe'] });
-      let text = '';
+      let [text, errors] = ['', ''];
       child.stdout.on('data', (chunk) => {
         text += chunk;
       });
+      child.stderr.on('data', (chunk) => {
+        errors += chunk;
+      });
       return {
+        errors: () => errors,
         lines: () => text.split('\n').filter((line) => line !== ''),
         end: () =>
           new Promise((resolve) => {

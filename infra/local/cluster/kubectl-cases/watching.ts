@@ -1,5 +1,4 @@
 // What does kubectl see while things change?
-import { setTimeout as pause } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { Bed } from './bed.ts';
 import { eventually } from './eventually.ts';
@@ -7,8 +6,10 @@ import { configMap, widget } from './widgets.ts';
 
 export function watchingCases(bed: () => Bed): void {
   test('get -w shows each change as a row, and a selector lets objects come and go', async () => {
+    await bed().must('create -f -', configMap('there', {}, { labels: { seen: 'yes' } }));
     const watch = bed().follow('get cm -l seen=yes -w --output-watch-events --no-headers');
-    await pause(700);
+    // It has listed: what happens from now on it sees.
+    await eventually(() => expect(watch.lines()).toHaveLength(1));
     await bed().must('create -f -', configMap('seen'));
     await bed().must('label cm seen seen=yes');
     await bed().must('annotate cm seen a=b');
@@ -16,21 +17,23 @@ export function watchingCases(bed: () => Bed): void {
     await bed().must('label cm seen seen=yes --overwrite');
     await bed().must('delete cm seen');
     await eventually(() =>
-      expect(watch.lines().map((line) => line.split(/\s+/)[0])).toEqual([
-        'ADDED',
-        'MODIFIED',
-        'DELETED',
-        'ADDED',
-        'DELETED',
+      expect(watch.lines().map((line) => line.split(/\s+/).slice(0, 2))).toEqual([
+        ['ADDED', 'there'],
+        ['ADDED', 'seen'],
+        ['MODIFIED', 'seen'],
+        ['DELETED', 'seen'],
+        ['ADDED', 'seen'],
+        ['DELETED', 'seen'],
       ]),
     );
     await watch.end();
+    await bed().must('delete cm there');
   });
 
   test('get -w of a custom kind keeps its columns', async () => {
     await bed().must('apply -f -', widget('watched'));
     const watch = bed().follow('get wd watched -w');
-    await pause(700);
+    await eventually(() => expect(watch.lines()).toHaveLength(2));
     await bed().must(
       `patch wd watched --subresource=status --type=merge -p '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'`,
     );
@@ -46,21 +49,20 @@ export function watchingCases(bed: () => Bed): void {
 
   test('wait returns when a condition, a value or the end has come, and says when it has not', async () => {
     await bed().must('apply -f -', widget('waited'));
-    const ready = bed().must('wait --for=condition=Ready wd/waited --timeout=20s');
-    const valued = bed().must(`wait '--for=jsonpath={.status.phase}=Done' wd/waited --timeout=20s`);
-    await pause(500);
+    const ready = bed().follow('wait --for=condition=Ready wd/waited --timeout=60s -v=6');
+    const valued = bed().follow(`wait '--for=jsonpath={.status.phase}=Done' wd/waited --timeout=60s -v=6`);
+    for (const waiting of [ready, valued]) await watches(waiting);
     await bed().must(
       `patch wd waited --subresource=status --type=merge -p '{"status":{"phase":"Done","conditions":[{"type":"Ready","status":"True"}]}}'`,
     );
-    expect(await ready).toBe('widget.kubectl.example.com/waited condition met');
-    expect(await valued).toBe('widget.kubectl.example.com/waited condition met');
+    for (const waiting of [ready, valued]) await isMet(waiting);
     expect((await bed().kubectl('wait --for=condition=Never wd/waited --timeout=1s')).err).toContain(
       'timed out waiting for the condition',
     );
-    const gone = bed().must('wait --for=delete wd/waited --timeout=20s');
-    await pause(500);
+    const gone = bed().follow('wait --for=delete wd/waited --timeout=60s -v=6');
+    await watches(gone);
     await bed().must('delete wd waited');
-    expect(await gone).toBe('widget.kubectl.example.com/waited condition met');
+    await isMet(gone);
   });
 
   test('a watch resumes where it is told to, and ends when its time is up', async () => {
@@ -87,3 +89,13 @@ export function watchingCases(bed: () => Bed): void {
     });
   });
 }
+
+type Followed = ReturnType<Bed['follow']>;
+
+/** It has looked, and found that there is something to wait for. */
+const watches = (waiting: Followed) => eventually(() => expect(waiting.errors()).toContain('watch=true'));
+
+const isMet = async (waiting: Followed) => {
+  await eventually(() => expect(waiting.lines()).toEqual(['widget.kubectl.example.com/waited condition met']));
+  await waiting.end();
+};
