@@ -1,38 +1,15 @@
 // How is money held before a request and charged after it? Everything the gateway asks of the ledger, put together (LEDGER).
-import type { Books } from '../ports/books.ts';
-import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
-import type { Epochs } from '../ports/epochs.ts';
 import type { HoldRefusal, Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Outbox, OutboxRecord } from '../ports/outbox.ts';
-import type { Timer } from '../ports/platform.ts';
-import type { Store } from '../ports/store.ts';
+import type { OutboxRecord } from '../ports/outbox.ts';
 import { err } from '../result.ts';
 import { auditAll } from './audit.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { drain } from './drain.ts';
 import { keepLeases } from './lease.ts';
-import type { StoreMemory } from './membership.ts';
 import { createParts } from './parts.ts';
 import { recover } from './recover.ts';
 import { within } from './within.ts';
-
-export interface LedgerDependencies {
-  readonly instanceUid: string;
-  readonly store: Store;
-  readonly books: Books;
-  /** Absent: the store never forgets while this process lives, and no other process uses it. */
-  readonly epochs?: Epochs;
-  readonly outbox: Outbox;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly timer: Timer;
-  /** Calls back when the requests that are here now have been read: they share a store call. Default: after this turn's promises. */
-  readonly tick?: (callback: () => void) => void;
-  /** Given where a ledger lives for one request only (Workers): what it learns of the store is for the next ones. */
-  readonly visits?: StoreMemory | undefined;
-}
 
 /** A flush answers within this; a stop may take so long. */
 const GRACE: Millis = 5000;

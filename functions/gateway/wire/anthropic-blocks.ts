@@ -1,6 +1,8 @@
 // How do the parts of a message (texts, pictures, files) read as Anthropic's content blocks?
-import type { Refuse } from './anthropic-turns.ts';
 import { listOf, member, textOf } from './json.ts';
+
+/** Says what in the request has no words there. The first one told is what the client hears. */
+export type Refuse = (param: string, message: string) => void;
 
 /** `data:image/png;base64,…`; group 1 the media type, 2 the bytes. */
 const DATA_URL = /^data:([^;,]+);base64,(.*)$/s;

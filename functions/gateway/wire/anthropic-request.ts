@@ -1,7 +1,8 @@
 // What does a chat completion request ask of Anthropic's Messages API? What has no counterpart there is left out.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type Refuse, toTurns } from './anthropic-turns.ts';
+import type { Refuse } from './anthropic-blocks.ts';
+import { toTurns } from './anthropic-turns.ts';
 import { listOf, member, textOf } from './json.ts';
 
 /** What the gateway decides, whatever the client wrote. */

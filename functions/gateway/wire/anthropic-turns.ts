@@ -1,9 +1,6 @@
 // How does a conversation in OpenAI's words read in Anthropic's? Turns of user and assistant, what is of the system beside them.
-import { toBlocks } from './anthropic-blocks.ts';
+import { type Refuse, toBlocks } from './anthropic-blocks.ts';
 import { listOf, member, parseJson, textOf } from './json.ts';
-
-/** Says what in the request has no words there. The first one told is what the client hears. */
-export type Refuse = (param: string, message: string) => void;
 
 type Blocks = ReadonlyArray<object>;
 

@@ -5,7 +5,8 @@ import { createServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createIssuer } from '../issuer.ts';
-import { type Connections, openConnections } from './connections.ts';
+import { openConnections } from './connections.ts';
+import type { Connections } from './server.ts';
 
 const order = { authority: 'Test', names: ['127.0.0.1'], from: Date.now() - 60_000, until: Date.now() + 3_600_000 };
 const [ours, theirs] = await Promise.all([createIssuer().issue(order), createIssuer().issue(order)]);

@@ -1,33 +1,7 @@
 // How are connections to one API server kept, and requests sent over them? Node's own client: nothing else has to be loaded at a cold start.
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import type { KubeRequest, KubeResponse } from './transport.ts';
-
-export interface Server {
-  /** Without a slash at its end. */
-  readonly address: string;
-  /** What Node's TLS takes. */
-  readonly tls: Readonly<Record<string, unknown>>;
-  /** The proxy on the way, if any. */
-  readonly proxy?: string | undefined;
-}
-
-export interface Outgoing extends Pick<KubeRequest, 'method' | 'path' | 'signal'> {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | undefined;
-}
-
-/** Rejects when no response came, or when the signal ended the call. The signal ends a response too that is being read. */
-export type Send = (request: Outgoing) => Promise<KubeResponse>;
-
-export interface Connections {
-  readonly send: Send;
-  /** Lets what is open end, and keeps nothing after that. */
-  readonly retire: () => void;
-  readonly destroy: () => Promise<void>;
-}
-
-/** So many at a time; a watch holds one as long as it lasts. */
-export const MOST_CONNECTIONS = 32;
+import { type Connections, MOST_CONNECTIONS, type Server } from './server.ts';
+import type { KubeResponse } from './transport.ts';
 
 /** Milliseconds after which an idle connection is asked whether it is still there. */
 const PROBE_AFTER = 30_000;

@@ -1,6 +1,7 @@
 // How does a Node process reach an API server: with a kubeconfig, or as a service account in the cluster?
 import { readFile } from 'node:fs/promises';
-import { type Connections, openConnections } from './connections.ts';
+import { openConnections } from './connections.ts';
+import type { Connections } from './server.ts';
 import { type KubeTransport, USER_AGENT } from './transport.ts';
 
 export interface NodeTransport {

@@ -1,6 +1,6 @@
 // How is an API server reached through a proxy, as `proxy-url` of a kubeconfig asks?
 import { ProxyAgent, request as send } from 'undici';
-import { type Connections, MOST_CONNECTIONS, type Server } from './connections.ts';
+import { type Connections, MOST_CONNECTIONS, type Server } from './server.ts';
 
 export function openProxied({ address, tls }: Server, proxy: string): Connections {
   const limits = { bodyTimeout: 0, headersTimeout: 0, connections: MOST_CONNECTIONS };

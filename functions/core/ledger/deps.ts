@@ -1,0 +1,26 @@
+// What does a ledger need of the world?
+import type { Books } from '../ports/books.ts';
+import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
+import type { Epochs } from '../ports/epochs.ts';
+import type { Outbox } from '../ports/outbox.ts';
+import type { Timer } from '../ports/platform.ts';
+import type { Store } from '../ports/store.ts';
+import type { StoreMemory } from './membership.ts';
+
+export interface LedgerDependencies {
+  readonly instanceUid: string;
+  readonly store: Store;
+  readonly books: Books;
+  /** Absent: the store never forgets while this process lives, and no other process uses it. */
+  readonly epochs?: Epochs;
+  readonly outbox: Outbox;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly timer: Timer;
+  /** Calls back when the requests that are here now have been read: they share a store call. Default: after this turn's promises. */
+  readonly tick?: (callback: () => void) => void;
+  /** Given where a ledger lives for one request only (Workers): what it learns of the store is for the next ones. */
+  readonly visits?: StoreMemory | undefined;
+}
