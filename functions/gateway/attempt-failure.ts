@@ -1,7 +1,7 @@
 // What does a failed attempt mean for the client, and is another one worth making?
 import type { Failure } from '#core/failure.ts';
 import type { UpstreamResponse } from '#core/ports/serving.ts';
-import type { Target } from './route.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { WireError } from './wire/dialect.ts';
 
 export interface AttemptFailure {
@@ -39,7 +39,7 @@ export function unreadable(response: UpstreamResponse, error: WireError): Attemp
 export function refusalOf(
   response: Pick<UpstreamResponse, 'status' | 'headers'>,
   error: WireError,
-  target: Target,
+  target: Endpoint,
 ): AttemptFailure {
   const { status } = response;
   const about = told(status, error);
@@ -70,7 +70,7 @@ const LONGEST_MESSAGE = 4096;
 const SHORTEST_SECRET = 8;
 
 /** A provider's words are passed on, our credentials in them are not. */
-function withoutSecrets(message: string, { credentials }: Target): string {
+function withoutSecrets(message: string, { credentials }: Endpoint): string {
   const secrets = Object.values(credentials).filter((value) => value.length >= SHORTEST_SECRET);
   return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), message).slice(0, LONGEST_MESSAGE);
 }

@@ -25,7 +25,7 @@ export function createBook({ ledger, log }: Pick<GatewayDeps, 'ledger' | 'log'>)
       });
       return false;
     }
-    line.settled(reservation, settlement);
+    line.settled(reservation.hold, settlement);
     return true;
   };
 }

@@ -3,12 +3,12 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Reachable } from './rank.ts';
+import type { Endpoint } from './endpoint.ts';
 
 type Cooldown = Snapshot['routing']['cooldown'];
 
 /** An entry as it is called now. */
-type Called = Pick<Reachable, 'base' | 'credentials'> & { readonly entry: Pick<SnapshotEntry, 'identifier' | 'model'> };
+type Called = Pick<Endpoint, 'base' | 'credentials'> & { readonly entry: Pick<SnapshotEntry, 'identifier' | 'model'> };
 
 export interface Health {
   /** Why the entry gets no requests now; undefined when it may. With another address, model or credential it may at once. */

@@ -2,27 +2,23 @@
 import { ownAddress, partsOf } from '#core/credential-names.ts';
 import type { Failure } from '#core/failure.ts';
 import type { Credentials } from '#core/ports/serving.ts';
-import { type DialectName, type Provider, providerOf } from '#core/providers.ts';
+import { type DialectName, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Grant } from './authorize.ts';
 import type { GatewayDeps } from './deps.ts';
+import type { Endpoint } from './endpoint.ts';
 import type { Health } from './health.ts';
 import { inOrder } from './order.ts';
 import type { Line } from './record.ts';
 import type { Candidate } from './terms.ts';
 import type { CreateReader, Dialect } from './wire/dialect.ts';
 
-/** An entry that can be called: where it listens, and with which credentials. */
-export interface Reachable extends Candidate {
-  readonly provider: Provider;
+/** An entry that can be called, in its dialect. */
+export interface Reachable extends Endpoint {
   readonly dialect: Dialect;
   /** For the streams of this entry. */
   readonly createReader: CreateReader;
-  /** What stands before the dialect's path, without a slash at its end. */
-  readonly base: string;
-  /** Values by credential name. */
-  readonly credentials: Readonly<Record<string, string>>;
 }
 
 export interface Ranking {

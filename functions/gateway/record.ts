@@ -1,13 +1,12 @@
 // What is said of a request when it has ended? One line and a few numbers; no prompt, no key, no provider's message.
 import type { Failure, FailureReply } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
-import type { Settlement } from '#core/ports/ledger.ts';
+import type { Hold, Settlement } from '#core/ports/ledger.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Reservation } from './reserve.ts';
-import type { Target } from './route.ts';
+import type { Endpoint } from './endpoint.ts';
 
 /** What becomes known of one request on its way; written once, at its end. */
 export interface Line {
@@ -18,9 +17,9 @@ export interface Line {
   /** An entry that could not even be called, and why. */
   skipped(identifier: string, why: string): void;
   /** What happens next, for whoever follows; with the target of a call. */
-  step(name: 'hold' | 'call' | 'settle', target?: Target): void;
-  attempt(target: Target, failed: AttemptFailure | undefined): void;
-  settled(reservation: Reservation, settlement: Settlement): void;
+  step(name: 'hold' | 'call' | 'settle', target?: Endpoint): void;
+  attempt(target: Endpoint, failed: AttemptFailure | undefined): void;
+  settled(hold: Hold, settlement: Settlement): void;
   /** The reply was refused. */
   refused(failure: Failure, reply: FailureReply): void;
   /** The reply went out; `end` says how. */
@@ -116,7 +115,7 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
         const outcome = failed?.failure.code ?? 'answered';
         metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, outcome));
       },
-      settled: ({ hold }, { cost, tokens, identifier, estimated }) => {
+      settled: (hold, { cost, tokens, identifier, estimated }) => {
         const labels = labelsOf(route, model);
         fields.identifier = identifier;
         fields.tokens = tokens;

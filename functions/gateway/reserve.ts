@@ -9,6 +9,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { Grant } from './authorize.ts';
 import type { Chat } from './chat.ts';
 import type { GatewayDeps } from './deps.ts';
+import type { OutputLimit } from './endpoint.ts';
 import { limitOf } from './entry-limits.ts';
 import type { Rank, Ranking } from './rank.ts';
 import type { Line } from './record.ts';
@@ -58,17 +59,6 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
 }
 
 /** What a target may produce within the hold. */
-export interface OutputLimit {
-  /** Tokens of one answer, at most: for dialects that must be told. */
-  readonly most: number;
-  /** Sent as the limit of each answer; absent where the request needs none of ours. */
-  readonly send?: number;
-  /** `send` is less than what was asked for. */
-  readonly clamped: boolean;
-  /** A stream that has surely produced more than this is cut; absent where nobody has a budget. */
-  readonly cutAt?: bigint;
-}
-
 export function outputLimit({ grant, hold }: Reservation, { entry, price }: Candidate): OutputLimit {
   const { chat } = grant;
   const most = outputMost(chat, { entry, price });

@@ -1,15 +1,14 @@
 // Which upstream? The entries that can be reached and have room, in the order in which they are tried, each with how much it may say.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import type { Recipient } from './endpoint.ts';
 import type { Rank, Ranking, Reachable } from './rank.ts';
 import type { Line } from './record.ts';
-import { type OutputLimit, outputLimit, type Reservation } from './reserve.ts';
+import { outputLimit, type Reservation } from './reserve.ts';
 
 const made: unique symbol = Symbol('Targets');
 
-export interface Target extends Reachable {
-  readonly limit: OutputLimit;
-}
+export interface Target extends Reachable, Recipient {}
 
 /** At least one target, in order. Only `route` makes them. */
 export interface Targets {

@@ -69,7 +69,7 @@ export function traceLines({ tracer, clock }: Pick<GatewayDeps, 'tracer' | 'cloc
         }
         line.attempt(target, failed);
       },
-      settled: (reservation, settlement) => {
+      settled: (hold, settlement) => {
         const { cost, tokens, estimated } = settlement;
         span.add({
           'gen_ai.usage.input_tokens': tokens.input,
@@ -77,7 +77,7 @@ export function traceLines({ tracer, clock }: Pick<GatewayDeps, 'tracer' | 'cloc
           'gateway_operator.cost_dollars': formatMoney(cost),
           'gateway_operator.estimated': estimated,
         });
-        line.settled(reservation, settlement);
+        line.settled(hold, settlement);
       },
       refused: (failure, reply) => {
         const { status } = reply;

@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Chat } from '../chat.ts';
-import type { Target } from '../route.ts';
+import type { Recipient } from '../endpoint.ts';
 import { toWireError } from './anthropic-error.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { toMessagesBody } from './anthropic-request.ts';
@@ -23,18 +23,18 @@ const encoder = new TextEncoder();
 /** The version of the API that this dialect was written against; the credential `apiVersion` names another. */
 const API_VERSION = '2023-06-01';
 
-function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
+function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   const body = toMessagesBody(parseJson(decoder.decode(chat.bytes)), {
-    model: target.entry.model,
-    maxTokens: target.limit.most,
+    model: to.entry.model,
+    maxTokens: to.limit.most,
     stream: chat.stream,
   });
   if (!body.ok) return body;
   const text = write(body.value);
   if (text === undefined) return err({ code: 'invalid_request', message: 'The request body is nested too deeply.' });
   return ok({
-    url: `${target.base.replace(/\/v1$/, '')}/v1/messages`,
-    headers: headersOf(chat, target),
+    url: `${to.base.replace(/\/v1$/, '')}/v1/messages`,
+    headers: headersOf(chat, to),
     body: encoder.encode(text),
   });
 }
@@ -48,7 +48,7 @@ function write(body: object): string | undefined {
   }
 }
 
-function headersOf(chat: Chat, { credentials }: Target): Readonly<Record<string, string>> {
+function headersOf(chat: Chat, { credentials }: Recipient): Readonly<Record<string, string>> {
   const { apiKey, apiVersion } = credentials;
   return {
     'content-type': 'application/json',

@@ -3,11 +3,11 @@ import type { Failure } from '#core/failure.ts';
 import type { Result } from '#core/result.ts';
 import type { Usage } from '#core/usage.ts';
 import type { Chat } from '../chat.ts';
-import type { Target } from '../route.ts';
+import type { Recipient } from '../endpoint.ts';
 
 export interface Dialect {
-  /** What is sent to the target for this request; a failure where the dialect has no words for it. */
-  toRequest(chat: Chat, target: Target): Result<WireRequest, Failure>;
+  /** What is sent for this request; a failure where the dialect has no words for it. */
+  toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure>;
   /** A whole reply as the client gets it, and what was counted in it; undefined when it is no chat completion. */
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** What a refusal says. */

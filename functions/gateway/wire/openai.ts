@@ -3,8 +3,8 @@ import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
 import { type Chat, isLookalike, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
+import type { Recipient } from '../endpoint.ts';
 import { membersOf, type NewValue, splice } from '../members.ts';
-import type { Target } from '../route.ts';
 import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
 import { member, parseJson } from './json.ts';
 import { toWireError } from './openai-error.ts';
@@ -15,15 +15,15 @@ const decoder = new TextDecoder();
 
 export const openai: Dialect = { toRequest, readReply, readError, createReaders };
 
-function toRequest(chat: Chat, target: Target): Result<WireRequest, Failure> {
-  const set: NewValue[] = [['model', JSON.stringify(target.entry.model)]];
-  const { streamOptions: knowsOptions } = target.provider;
+function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
+  const set: NewValue[] = [['model', JSON.stringify(to.entry.model)]];
+  const { streamOptions: knowsOptions } = to.provider;
   if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
   const drop = knowsOptions ? chat.lookalikes : new Set([...chat.lookalikes, 'stream_options']);
-  addLimits(set, chat, target);
+  addLimits(set, chat, to);
   return ok({
-    url: urlOf(target),
-    headers: headersOf(chat, target),
+    url: urlOf(to),
+    headers: headersOf(chat, to),
     body: splice(chat.bytes, chat.object, { set, drop, once: OWN_MEMBERS }),
   });
 }
@@ -41,7 +41,7 @@ function streamOptions(chat: Chat): string {
 }
 
 /** A limit of ours lowers the fields that the client used, else sets the one that the provider knows. */
-function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Target): void {
+function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recipient): void {
   const { send } = limit;
   if (send === undefined) return;
   let isNamed = false;
@@ -53,13 +53,13 @@ function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Targe
   if (!isNamed) set.push([provider.outputLimit, `${send}`]);
 }
 
-function urlOf({ base, credentials }: Target): string {
+function urlOf({ base, credentials }: Recipient): string {
   const version = credentials.apiVersion;
   const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
   return `${base}/chat/completions${query}`;
 }
 
-function headersOf(chat: Chat, { provider, credentials }: Target): Readonly<Record<string, string>> {
+function headersOf(chat: Chat, { provider, credentials }: Recipient): Readonly<Record<string, string>> {
   const key = credentials.apiKey;
   const organization = credentials.organization;
   const headers: Record<string, string> = {
