@@ -54,6 +54,20 @@ function allowed(file: string, target: string): boolean {
   return rule.may.some((pattern) => pattern.test(target));
 }
 
+/** Each circle once, at the import that closes it. */
+function circlesIn(imports: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArray<string> {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const visit = (file: string, way: ReadonlyArray<string>): void => {
+    if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(' → '));
+    if (way.includes(file) || done.has(file)) return;
+    for (const target of imports.get(file) ?? []) visit(target, [...way, file]);
+    done.add(file);
+  };
+  for (const file of imports.keys()) visit(file, []);
+  return circles;
+}
+
 const files = globSync('{crds,functions,infra,test}/**/*.ts', { cwd: root });
 
 test('every import obeys the table of DESIGN section 4', () => {
@@ -64,6 +78,20 @@ test('every import obeys the table of DESIGN section 4', () => {
   );
   expect(files.length).toBeGreaterThan(3);
   expect(broken).toEqual([]);
+});
+
+test('no file imports itself by way of others, not even for a type', () => {
+  expect(circlesIn(new Map(files.map((file) => [file, importsOf(file)])))).toEqual([]);
+  expect(
+    circlesIn(
+      new Map([
+        ['a', ['b', 'c']],
+        ['b', []],
+        ['c', ['d']],
+        ['d', ['c', 'b']],
+      ]),
+    ),
+  ).toEqual(['c → d → c']);
 });
 
 test('the rule can fail: functions never import infra, node: or each other', () => {

@@ -8,9 +8,8 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { sha256 } from '../../reconcile/bed.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../reconcile/objects.ts';
 import { silentLog } from '../../silent-log.ts';
-import type { Place } from './place.ts';
+import { NAMESPACES, type Place } from './place.ts';
 
-export const NAMESPACES = Array.from({ length: 50 }, (_, index) => `team-${index}`);
 const BATCH = 10_000;
 
 const namespaceOf = (index: number): string => NAMESPACES[index % NAMESPACES.length] ?? '';

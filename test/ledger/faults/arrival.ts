@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Bed, Key } from './bed.ts';
-import { ask, FAILING, recovered } from './load.ts';
+import { ask, recovered } from './load.ts';
+import { FAILING } from './upstream.ts';
 
 export interface Arrivals {
   /** Milliseconds each, as seen from outside: what it takes to ask is in them. */

@@ -57,9 +57,6 @@ export async function recovered({ gateways }: Bed, keys: ReadonlyArray<Key>): Pr
   return seen;
 }
 
-/** What makes the upstream fail. */
-export const FAILING = 'Fail.';
-
 export function ask(url: string, key: Key, isStream: boolean, content = 'Say words.'): Promise<Seen> {
   const began = performance.now();
   const body = JSON.stringify({

@@ -3,7 +3,9 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { FAILING } from './load.ts';
+
+/** A prompt that makes it fail. */
+export const FAILING = 'Fail.';
 
 export interface Delivered {
   readonly input: number;
