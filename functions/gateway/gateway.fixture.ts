@@ -1,4 +1,5 @@
 // What does a test need to send requests through a gateway? The whole app, with a world that the test writes down.
+import * as z from 'zod';
 import type { Log } from '#core/ports/clock.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { Snapshot } from '#core/snapshot.ts';
@@ -84,4 +85,14 @@ export function stage(world: World = {}) {
   const get = (path: string, key: string | null = KEY) =>
     app.request(path, { headers: key === null ? {} : { authorization: `Bearer ${key}` } });
   return { app, chat, get, ledger, fake, lines, counted, clock, keys, finds };
+}
+
+/** Every refusal has this envelope, and nothing else in it. */
+export const Envelope = z.strictObject({
+  error: z.strictObject({ message: z.string(), type: z.string(), param: z.string().nullable(), code: z.string() }),
+});
+
+/** How it is refused: the status, and the code in an envelope that has nothing else in it. */
+export async function codeOf(response: Response): Promise<readonly [number, string]> {
+  return [response.status, Envelope.parse(await response.json()).error.code];
 }

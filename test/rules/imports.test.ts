@@ -42,7 +42,7 @@ function resolve(file: string, specifier: string): string {
 }
 
 function allowed(file: string, target: string): boolean {
-  const isTest = /\.test\.ts$|\.promises\.ts$/.test(file);
+  const isTest = /\.(test|promises|fixture)\.ts$/.test(file);
   if (isTest && /^(vitest|fast-check|node:.*|test\/.*|infra\/adapters\/memory\/.*)$/.test(target)) return true;
   if (/^functions\/[^/]+\/app\.ts$/.test(file) && /^hono(\/|$)/.test(target)) return true;
   const rule = rules.find(({ folder }) => file.startsWith(folder));

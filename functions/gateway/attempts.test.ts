@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { stage } from './gateway.fixture.ts';
+import { entry, snapshotOf } from './instance.fixture.ts';
+import { settleDown } from './time.fixture.ts';
+import { completion, DONE, MESSAGES, type Script, SSE, streamed } from './upstream.fixture.ts';
+
+const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
+const ok = { body: completion('hello') };
+const failing = (status: number, body = '{"error":{"message":"no","code":"nope"}}', headers = {}) => ({
+  status,
+  body,
+  headers,
+});
+
+describe('comments before the first event of a stream', () => {
+  const COMMENT = ': one moment\n\n';
+  const FIRST = [entry('gpt', { identifier: 'a', priority: 1 }), entry('gpt', { identifier: 'b', priority: 2 })];
+  const snapshot = snapshotOf(FIRST, { strategy: 'Priority' });
+  const STREAM = { ...CHAT, stream: true };
+  const encode = (text: string) => new TextEncoder().encode(text);
+
+  async function* breaks(): AsyncGenerator<Uint8Array> {
+    yield encode(COMMENT + COMMENT);
+    throw new Error('socket hang up');
+  }
+
+  test.each([
+    ['breaks', breaks],
+    ['ends', () => [COMMENT, COMMENT]],
+    ['fails', () => [COMMENT, 'data: {"error":{"message":"overloaded"}}\n\n']],
+  ])('are no answer yet: another entry stands in for one that %s behind them', async (_, body) => {
+    const script: Script = (__, call) => ({ headers: SSE, body: call === 1 ? body() : streamed(['x']) });
+    const { chat, ledger, fake } = stage({ snapshot, script });
+    expect(await (await chat(STREAM)).text()).toBe(streamed(['x']).slice(0, -2).join('') + DONE);
+    expect([fake.requests.length, ledger.asked.length, ledger.settled.length, ledger.held()]).toEqual([2, 1, 1, 0]);
+  });
+
+  test.each([
+    ['that go on for fifteen seconds', [COMMENT, COMMENT], 15_000],
+    ['of many bytes', [`: ${'x'.repeat(100_000)}\n\n`], 0],
+  ])('%s reach the client, and what fails behind them is told in the stream', async (_, comments, millis) => {
+    let wait: () => void = () => {};
+    async function* body(): AsyncGenerator<Uint8Array> {
+      for (const comment of comments) {
+        yield encode(comment);
+        await new Promise<void>((resolve) => {
+          wait = resolve;
+        });
+      }
+    }
+    const timeouts = { connect: 100, firstByte: 1000, idle: 60_000, total: 600_000 };
+    const slow = snapshotOf(FIRST, { strategy: 'Priority', timeouts });
+    const { chat, clock, fake } = stage({ snapshot: slow, script: () => ({ headers: SSE, body: body() }) });
+    const response = chat(STREAM);
+    await settleDown();
+    for (const __ of comments.slice(1)) {
+      await clock.pass(millis);
+      wait();
+    }
+    const answered = (await response).text();
+    await settleDown();
+    wait();
+    const text = await answered;
+    expect(text.startsWith(comments.join(''))).toBe(true);
+    expect(text.slice(comments.join('').length)).toMatch(/^data: .*upstream_error/);
+    expect(fake.requests).toHaveLength(1);
+  });
+});
+
+describe('attempts', () => {
+  const outcome = async (response: Response) => [response.status, await response.json()];
+
+  test('end after the retries of the instance, and the last one decides', async () => {
+    const { chat, fake, clock, ledger } = stage({ script: (_, call) => failing(call === 3 ? 503 : 500) });
+    const response = chat(CHAT);
+    for (const pause of [100, 200]) {
+      await settleDown();
+      await clock.pass(pause);
+    }
+    expect(await outcome(await response)).toMatchObject([502, { error: { code: 'upstream_error' } }]);
+    expect([fake.requests.length, ledger.released.length, ledger.held()]).toEqual([3, 1, 0]);
+  });
+
+  test('are not repeated where the same target would say the same', async () => {
+    const { chat, fake } = stage({ script: () => failing(429, '{}', { 'retry-after': '2.5' }) });
+    const response = await chat(CHAT);
+    expect(response.headers.get('retry-after')).toBe('3');
+    expect(await outcome(response)).toMatchObject([429, { error: { code: 'upstream_rate_limited' } }]);
+    expect(fake.requests).toHaveLength(1);
+  });
+
+  test('take no longer than the entry allows for one, and the instance for all', async () => {
+    const slow = snapshotOf([entry('gpt', { timeout: 300 }), entry('gpt', { identifier: 'second' })]);
+    const { chat, fake, clock, ledger } = stage({ snapshot: slow, script: () => new Promise(() => {}) });
+    const response = chat(CHAT);
+    await settleDown();
+    await clock.pass(300);
+    expect(fake.requests).toHaveLength(2);
+    await clock.pass(4_700);
+    expect(await outcome(await response)).toMatchObject([504, { error: { code: 'upstream_timeout' } }]);
+    expect([ledger.released.length, clock.waiting()]).toEqual([1, 0]);
+  });
+
+  test('of a plain request go on when its client leaves, and it pays in full', async () => {
+    let answer: () => void = () => {};
+    const client = new AbortController();
+    const { chat, fake, ledger } = stage({
+      script: () =>
+        new Promise((resolve) => {
+          answer = () => resolve(ok);
+        }),
+    });
+    const response = chat(CHAT, { signal: client.signal });
+    await expect.poll(() => fake.requests.length).toBe(1);
+    client.abort();
+    answer();
+    await response;
+    expect(fake.requests[0]?.signal.aborted).toBe(false);
+    expect(ledger.settled).toMatchObject([{ cost: 20_000n, estimated: false }]);
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import { codeOf, Envelope, stage } from './gateway.fixture.ts';
+import { KEY, keyRecord, scope } from './instance.fixture.ts';
+import { NOW } from './time.fixture.ts';
+import { MESSAGES } from './upstream.fixture.ts';
+
+const CHAT = { model: 'gpt', messages: MESSAGES };
+
+describe('the budget', () => {
+  test('that is spent refuses with the scope, its limit and when it resets', async () => {
+    const team = scope('team', { budget: { limit: '2500000000', duration: '7d', alignment: 'Rolling' } });
+    const { chat, ledger, fake } = stage({ keys: { [KEY]: keyRecord({}, [team]) } });
+    ledger.spendNow('team-scope', '2.5');
+    const response = await chat(CHAT);
+    expect(response.headers.get('retry-after')).toBe(String(7 * 86_400));
+    expect(response.headers.get('x-should-retry')).toBe('false');
+    const { error } = Envelope.parse(await response.json());
+    expect(error).toMatchObject({ type: 'insufficient_quota', code: 'budget_exceeded' });
+    expect(error.message).toContain('team "a team"');
+    expect(error.message).toContain('2.5 dollars per 7d');
+    expect(error.message).toContain('2026-11-28T12:00:00.000Z');
+    expect([response.status, fake.requests.length]).toEqual([429, 0]);
+  });
+
+  test('that cannot pay the prompt and one token of answer refuses before anybody is called', async () => {
+    // A thousand nano-dollars for a byte of the prompt, two thousand for a token of the answer.
+    const least = (body: object) => 1000 * JSON.stringify(body).length + 2000;
+    const withLimit = (nano: number) => ({ keys: { [KEY]: keyRecord({ limit: (nano / 1e9).toFixed(9) }) } });
+    for (const body of [CHAT, { ...CHAT, stream: true }]) {
+      const poor = stage(withLimit(least(body) - 1));
+      const response = await poor.chat(body);
+      // Its whole budget is less: nothing to wait for.
+      expect(response.headers.get('retry-after')).toBeNull();
+      const { error } = Envelope.parse(await response.clone().json());
+      expect(error.message).toContain(`costs at least ${least(body) / 1e9} dollars`);
+      expect(await codeOf(response)).toEqual([429, 'budget_exceeded']);
+      expect([poor.fake.requests.length, poor.ledger.held(), poor.ledger.settled.length]).toEqual([0, 0, 0]);
+    }
+    const enough = stage(withLimit(least(CHAT)));
+    expect((await enough.chat(CHAT)).status).toBe(200);
+    expect(enough.fake.sent()).toMatchObject({ max_completion_tokens: 1 });
+  });
+
+  test('that is free but held says so, to be tried again in a second', async () => {
+    const { chat, ledger } = stage({ script: () => new Promise(() => {}) });
+    void chat({ ...CHAT, max_tokens: 400_000 });
+    await expect.poll(() => ledger.held()).toBe(1);
+    const response = await chat({ ...CHAT, max_tokens: 400_000 });
+    expect(response.headers.get('retry-after')).toBe('1');
+    expect(response.headers.get('x-should-retry')).toBeNull();
+    expect(await codeOf(response)).toEqual([429, 'budget_held']);
+  });
+
+  test('that cannot be asked refuses with 503, never with 401, and never admits', async () => {
+    const { chat, get, ledger, fake } = stage();
+    ledger.fail('hold');
+    expect(await codeOf(await chat(CHAT))).toEqual([503, 'ledger_unavailable']);
+    expect(await codeOf(await get('/key'))).toEqual([503, 'ledger_unavailable']);
+    expect(fake.requests).toEqual([]);
+  });
+
+  test('is told to the bearer of the key, in decimal dollars and dates', async () => {
+    const user = scope('user', { name: 'alice@example.com' });
+    const record = keyRecord({ limit: '12.5', models: ['gpt'], expiresAt: NOW + 1000 }, [user]);
+    const { get, ledger } = stage({ keys: { [KEY]: record } });
+    ledger.spendNow('key-scope', '0.000000001');
+    const budget = {
+      maxBudget: '12.5',
+      currentSpend: '0.000000001',
+      remaining: '12.499999999',
+      budgetResetDate: '2026-12-20T12:00:00.000Z',
+    };
+    expect(await (await get('/v1/key')).json()).toEqual({
+      alias: 'billing',
+      models: ['gpt'],
+      budgetDuration: '30d',
+      ...budget,
+      expiryDate: '2026-11-21T12:00:01.000Z',
+      isActive: true,
+      scopes: [
+        { kind: 'key', name: 'billing', ...budget },
+        {
+          kind: 'user',
+          name: 'alice@example.com',
+          maxBudget: null,
+          currentSpend: null,
+          remaining: null,
+          budgetResetDate: null,
+        },
+      ],
+    });
+    ledger.spendNow('key-scope', '20');
+    expect(await (await get('/key')).json()).toMatchObject({ remaining: '0', isActive: false });
+  });
+});
