@@ -48,7 +48,9 @@ const Timeouts = z.object({
   connect: Duration.default('5s').describe('Until a connection to the upstream stands.'),
   firstByte: Duration.default('60s').describe('Until the first byte of the reply.'),
   idle: Duration.default('60s').describe('Between two pieces of a stream.'),
-  total: Duration.default('600s').describe('For the whole request, all attempts together.'),
+  total: Duration.default('600s').describe(
+    'For the whole request, all attempts together: an hour at most, whatever is written.',
+  ),
 });
 
 const Cooldown = z.object({

@@ -101,6 +101,20 @@ describe('attempts', () => {
     expect([ledger.released.length, clock.waiting()]).toEqual([1, 0]);
   });
 
+  test('take an hour at most, whatever the instance allows: so long a hold is renewed', async () => {
+    const patient = snapshotOf([entry('gpt')], {
+      timeouts: { connect: 100, firstByte: 1e12, idle: 1e12, total: 30 * 86_400_000 },
+    });
+    const { chat, clock, ledger } = stage({ snapshot: patient, script: () => new Promise(() => {}) });
+    const response = chat(CHAT);
+    await settleDown();
+    await clock.pass(3_599_999);
+    expect(ledger.held()).toBe(1);
+    await clock.pass(1);
+    expect(await outcome(await response)).toMatchObject([504, { error: { code: 'upstream_timeout' } }]);
+    expect([ledger.held(), clock.waiting()]).toEqual([0, 0]);
+  });
+
   test('of a plain request go on when its client leaves, and it pays in full', async () => {
     let answer: () => void = () => {};
     const client = new AbortController();

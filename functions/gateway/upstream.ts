@@ -1,5 +1,6 @@
 // What does the upstream answer? Targets are tried in turn until one begins to answer; nothing has reached the client before that.
 import type { Failure } from '#core/failure.ts';
+import { LONGEST } from '#core/ledger/lease.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { err, type Result } from '#core/result.ts';
 import { type AttemptFailure, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
@@ -40,7 +41,7 @@ export function createCallUpstream(
     const { chat, routing } = targets.reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = chat.stream ? client.request.signal : undefined;
-    const deadline = openDeadline(deps.timer, routing.timeouts.total, leaving);
+    const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, LONGEST), leaving);
     let waiting: ReadonlyArray<Target> = [targets.first, ...targets.others];
     let again: ReadonlyArray<Target> = [];
     let last: NoExchange | undefined;

@@ -19,8 +19,8 @@ export interface LeaseDependencies {
 
 const BEAT: Millis = 1000;
 const RENEW: Millis = 15_000;
-/** No request lives so long: whoever forgot to end its hold does not keep the headroom. */
-const LONGEST: Millis = 3_600_000;
+/** No request lives longer (upstream.ts sees to it): whoever forgot to end its hold does not keep the headroom. */
+export const LONGEST: Millis = 3_600_000;
 
 /** Beats from now on. Answers how to stop. */
 export function keepLeases(deps: LeaseDependencies): () => void {

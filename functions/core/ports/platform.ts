@@ -10,6 +10,9 @@ export type Random = (count: number) => Uint8Array;
 /** Calls back after `millis`; answers how to cancel. */
 export type Timer = (millis: number, callback: () => void) => () => void;
 
+/** Milliseconds; what is more, JavaScript's own timers take for nothing and go off at once. */
+export const LONGEST_TIMER = 2 ** 31 - 1;
+
 export interface Platform {
   /** `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own gateway); undefined where it does not. */
   servedAt(instance: KubeObject): string | undefined;
