@@ -147,6 +147,41 @@ describe('a lease', () => {
     expect(recordsOf(hold)).toEqual([]);
   });
 
+  test('that ended more than a day before its settlement came is charged once all the same', async () => {
+    const hold = heldOf(await ledger.hold(requestOf(60n, key)));
+    const asleep = scene.time.jump(2 * MINUTE);
+    await ledger.hold(requestOf(0n, key));
+    await asleep;
+    await scene.time.advance(200);
+    const weekend = scene.time.jump(60 * 60 * MINUTE);
+    await ledger.hold(requestOf(0n, key));
+    await weekend;
+    await ledger.settle(hold, settlementOf(20n));
+    await scene.time.advance(3000);
+    const own = scene.books.part.entries().filter(({ id }) => id === hold.id);
+    expect(own.map(({ kind, cost }) => [kind, cost])).toEqual([
+      ['expired', 60n],
+      ['correction', -40n],
+    ]);
+    await ledger.tend();
+    expect(await spent()).toBe(20n);
+  });
+
+  test('that ended while the process slept lets others have the rest of it: its own reply may exceed the limit by that, and no more', async () => {
+    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
+    ledger.progress(hold, () => 10n);
+    await scene.time.advance(16_000);
+    const asleep = scene.time.jump(2 * MINUTE);
+    const other = scene.process(undefined, { records: [] });
+    await other.start();
+    await other.settle(heldOf(await other.hold({ ...requestOf(100n, key), least: 1n })), settlementOf(90n));
+    await asleep;
+    await ledger.settle(hold, settlementOf(100n));
+    await scene.time.advance(3000);
+    expect(await spent()).toBe(190n);
+    expect((await ledger.hold(requestOf(1n, key))).ok).toBe(false);
+  });
+
   test('that ended is charged at what was known to be streamed when it was last renewed', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
     let known = 9n;

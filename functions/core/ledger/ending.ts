@@ -167,13 +167,14 @@ async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, 
   const operation = toOperation(live, entry);
   const told = await deps.batch.settle(operation);
   const answer = isKnown(told) ? told : await settleUnknown(deps, live, operation, told);
-  // Somebody may have booked it, and the store forgotten it, before this process heard: then it is counted twice, and looked at again.
-  const epoch = told.outcome === 'unknown' ? NO_EPOCH : deps.membership.epoch();
+  // Somebody may have booked it, or the end of its lease, and the store forgotten it, before this process heard: then it is counted twice, and looked at again.
+  const isUnknown = told.outcome === 'unknown';
+  const epoch = isUnknown ? NO_EPOCH : deps.membership.epoch();
   markCounted(live);
   deps.waiting.freed(live.note.charges);
   lives.delete(live.id);
   deps.metrics.add('gateway_operator_ledger_settles_total', KINDS.settled);
-  if (answer.outcome === 'settled') booking.add(entry, epoch, live.isMoved);
+  if (answer.outcome === 'settled') booking.add(entry, epoch, live.isMoved || isUnknown);
   else if (answer.outcome === 'expired') {
     booking.add(toExpired(live.id, live.note, answer.charged, entry.settledAt), epoch);
     booking.add(toCorrection(entry, answer.charged), epoch);
