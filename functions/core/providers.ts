@@ -8,7 +8,7 @@ export interface Provider {
   readonly base?: string;
   /** The header that carries the key; `authorization` as a bearer token unless said otherwise. */
   readonly auth: 'authorization' | 'api-key';
-  /** What a limit of ours is called where the client named none. */
+  /** What the limit of an answer is called: `max_tokens` where the newer name is refused, or passed over without a word. */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
   /** Its list in the price table; absent: nobody keeps one. */
   readonly prices?: string;
@@ -63,9 +63,12 @@ export const PRICE_LISTS: ReadonlyArray<string> = [
   ...new Set([...PROVIDERS.values()].flatMap(({ prices }) => prices ?? [])),
 ];
 
+/** Servers that took over the dialect before its limit had another name pass over the new one without a word. */
+const UNKNOWN: Provider = { ...OPENAI, ...MAX_TOKENS };
+
 /** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
 export function providerOf(name: string): Provider {
-  return PROVIDERS.get(name.toLowerCase()) ?? OPENAI;
+  return PROVIDERS.get(name.toLowerCase()) ?? UNKNOWN;
 }
 
 /** Whether the provider has a row of its own; admission warns of an override that has none. */

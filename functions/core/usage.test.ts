@@ -42,6 +42,8 @@ test.each([
     },
     { ...counted(10, 90), reasoning: 40 },
   ],
+  ['an answer of nothing but thoughts that is left out', { prompt_tokens: 21, total_tokens: 81 }, counted(21, 60)],
+  ['a prompt that is left out', { completion_tokens: 5, total_tokens: 15 }, counted(10, 5)],
   [
     'a cache beside the prompt is input',
     { prompt_tokens: 3, completion_tokens: 5, total_tokens: 16, prompt_tokens_details: { cached_tokens: 8 } },
@@ -89,6 +91,8 @@ test.each([
   { prompt_tokens: 1.5, completion_tokens: 1 },
   { prompt_tokens: '1', completion_tokens: 1 },
   { prompt_tokens: 1e300, completion_tokens: 1 },
+  { total_tokens: 10 },
+  { prompt_tokens: 10, total_tokens: 9 },
 ])('what is no count is not read as one: %j', (usage) => {
   expect(toUsage(usage)).toBeUndefined();
 });

@@ -28,15 +28,16 @@ export function toTokens({ input, output, cachedInput, cacheWrite }: Usage): Tok
  * one of them beside that (their total gives it away) are corrected.
  */
 export function toUsage(usage: unknown): Usage | undefined {
-  const prompted = count(usage, 'prompt_tokens');
-  const completed = count(usage, 'completion_tokens');
+  const total = count(usage, 'total_tokens') ?? 0;
+  const prompted = count(usage, 'prompt_tokens') ?? besides(total, count(usage, 'completion_tokens'));
+  const completed = count(usage, 'completion_tokens') ?? besides(total, prompted);
   if (prompted === undefined || completed === undefined) return undefined;
   const prompt = member(usage, 'prompt_tokens_details');
   const answer = member(usage, 'completion_tokens_details');
   const cachedInput =
     count(prompt, 'cached_tokens') ?? count(usage, 'prompt_cache_hit_tokens') ?? count(usage, 'cached_tokens') ?? 0;
   const cacheWrite = count(prompt, 'cache_write_tokens') ?? 0;
-  const onTop = Math.max(0, (count(usage, 'total_tokens') ?? 0) - prompted - completed);
+  const onTop = Math.max(0, total - prompted - completed);
   const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
   const told = count(answer, 'reasoning_tokens') ?? 0;
   const reasoning = reasoningOnTop(told, completed, input > prompted ? 0 : onTop);
@@ -64,6 +65,11 @@ export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWri
 
 function add(counted: Counting, name: keyof Usage, value: number | undefined): void {
   if (value !== undefined && value !== 0) counted[name] = value;
+}
+
+/** A side that is left out, as some do with a zero, is what the total has beside the other. */
+function besides(total: number, other: number | undefined): number | undefined {
+  return other === undefined || other > total ? undefined : total - other;
 }
 
 /** What the total has beside prompt and answer was thought, also where nobody says so (Gemini, in OpenAI's dialect). */

@@ -118,7 +118,7 @@ function isMute({ frame, choices, usage, bytesSaid, done, error }: Piece): boole
 }
 
 function isStream(response: UpstreamResponse, asked: boolean): boolean {
-  const type = response.headers['content-type'] ?? '';
+  const type = (response.headers['content-type'] ?? '').toLowerCase();
   return type.startsWith('text/event-stream') || (asked && !type.startsWith('application/json'));
 }
 

@@ -122,6 +122,32 @@ describe('a provider with words of its own', () => {
     ).text();
     expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, stream: true, max_tokens: 16_384 });
   });
+
+  test.each([
+    ['mistral', '1', { max_completion_tokens: 5 }, { max_tokens: 5 }],
+    ['deepseek', '1', { max_completion_tokens: 5, max_tokens: 3 }, { max_tokens: 5 }],
+    ['ollama', 'none', { max_completion_tokens: 5 }, { max_tokens: 5 }],
+    ['a server of our own', '1', { max_completion_tokens: 5 }, { max_tokens: 5 }],
+    ['a server of our own', '1', {}, { max_tokens: 16_384 }],
+    ['openai', '1', { max_completion_tokens: 5 }, { max_completion_tokens: 5 }],
+    ['openai', '1', { max_tokens: 5 }, { max_tokens: 5 }],
+  ])(
+    'is told the limit by the name that it knows, or it would know of none: %s, with a budget of %s, of %j',
+    async (provider, limit, asked, told) => {
+      const snapshot = snapshotOf([entry('gpt', { provider, apiBase: 'http://127.0.0.1:1/v1' })]);
+      const { chat, fake } = stage({ snapshot, keys: { [KEY]: keyRecord({ limit }) } });
+      expect((await chat({ model: 'gpt', messages: MESSAGES, ...asked })).status).toBe(200);
+      expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, ...told });
+    },
+  );
+
+  test('is told what is left of the budget by that name too', async () => {
+    const body = { model: 'gpt', messages: MESSAGES, max_completion_tokens: 1000 };
+    const keys = { [KEY]: keyRecord({ limit: ((JSON.stringify(body).length + 2 * 7) / 1_000_000).toFixed(9) }) };
+    const { chat, fake } = stage({ snapshot: snapshotOf([entry('gpt', { provider: 'deepseek' })]), keys });
+    await chat(body);
+    expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, max_tokens: 7 });
+  });
 });
 
 describe('entries that share a name', () => {

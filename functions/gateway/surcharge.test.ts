@@ -40,6 +40,8 @@ describe('work that a provider bills beside the tokens', () => {
     ['provider', { provider: { order: ['the dearest'] } }],
     ['provider', { provider: { only: ['the dearest'], zdr: true } }],
     ['provider', { provider: 'the dearest' }],
+    ['n_predict', { max_tokens: 1, n_predict: -1 }],
+    ['max_new_tokens', { max_tokens: 1, max_new_tokens: 100_000 }],
   ];
 
   test.each(ASKED)('is refused to a key with a budget, and passed on for one without: %s %j', async (param, asked) => {

@@ -10,6 +10,8 @@ const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', '
 const BY_THE_CALL = ['web_search_options', 'search_parameters', 'plugins'];
 /** Its answer comes later, from another address: it is billed, and nobody here hears how much. */
 const LATER = ['background', 'deferred'];
+/** What some servers call the limit of an answer, and heed before the name by which it was held for. */
+const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
 /** Tools that the client runs. Any other is run by the provider. */
 const OWN_TOOLS: ReadonlySet<unknown> = new Set([undefined, 'function', 'custom']);
 /** Of OpenRouter's `provider`: what does not choose one that may be dearer. */
@@ -26,7 +28,7 @@ const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
 /** Members by which a request may cost more, or be answered by another model. */
 export const SURCHARGED: ReadonlyArray<string> = [
   ...['service_tier', 'provider'],
-  ...[...BY_THE_CALL, ...LATER, ...OTHER_MODELS],
+  ...[...BY_THE_CALL, ...LATER, ...OTHER_MODELS, ...OTHER_LIMITS],
 ];
 
 /** Refused to everybody: a request is for one model, which its key may use. */
@@ -43,6 +45,8 @@ export function surchargeIn(body: Members): Failure | undefined {
   }
   const name = [...BY_THE_CALL, ...LATER].find((name) => isAsked(body[name]));
   if (name !== undefined) return refusal(name, `must be absent for a key with a budget: ${WHY}.`);
+  const limit = OTHER_LIMITS.find((name) => isAsked(body[name]));
+  if (limit !== undefined) return refusal(limit, 'must be called max_tokens for a key with a budget.');
   if (listOf(tools).some((tool) => !OWN_TOOLS.has(member(tool, 'type')))) {
     return refusal('tools', `must be functions, or custom, for a key with a budget: ${WHY}.`);
   }

@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
-import { type Chat, isLookalike, LIMIT_NAMES, OWN_MEMBERS } from '../chat.ts';
+import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from '../chat.ts';
 import type { Recipient } from '../endpoint.ts';
 import { membersOf, type NewValue, splice } from '../members.ts';
 import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
@@ -19,8 +19,8 @@ function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   const set: NewValue[] = [['model', JSON.stringify(to.entry.model)]];
   const { streamOptions: knowsOptions } = to.provider;
   if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
-  const drop = knowsOptions ? chat.lookalikes : new Set([...chat.lookalikes, 'stream_options']);
-  addLimits(set, chat, to);
+  const unknown = [...(knowsOptions ? [] : ['stream_options']), ...addLimits(set, chat, to)];
+  const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
   return ok({
     url: urlOf(to),
     headers: headersOf(chat, to),
@@ -40,10 +40,21 @@ function streamOptions(chat: Chat): string {
   return decoder.decode(splice(options, object, { set: [['include_usage', 'true']], drop }));
 }
 
-/** A limit of ours lowers the fields that the client used, else sets the one that the provider knows. */
-function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recipient): void {
+const NO_NAMES: ReadonlyArray<LimitName> = [];
+const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
+
+/**
+ * A limit of ours lowers the fields that the client used, else sets the one that the provider knows. Providers that know only the
+ * older name are told by that, or they would go on without any: answers the name that is not for them.
+ */
+function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recipient): ReadonlyArray<LimitName> {
   const { send } = limit;
-  if (send === undefined) return;
+  const { max_completion_tokens: newer, max_tokens: older = 0 } = limits;
+  if (newer !== undefined && provider.outputLimit === 'max_tokens') {
+    set.push(['max_tokens', `${Math.min(Math.max(newer, older), send ?? Number.MAX_SAFE_INTEGER)}`]);
+    return NEWER_NAME;
+  }
+  if (send === undefined) return NO_NAMES;
   let isNamed = false;
   for (const name of LIMIT_NAMES) {
     const value = limits[name];
@@ -51,6 +62,7 @@ function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recip
     if (value !== undefined && value > send) set.push([name, `${send}`]);
   }
   if (!isNamed) set.push([provider.outputLimit, `${send}`]);
+  return NO_NAMES;
 }
 
 function urlOf({ base, credentials }: Recipient): string {
