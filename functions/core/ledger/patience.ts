@@ -3,6 +3,7 @@ import type { Clock } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { Membership } from './membership.ts';
+import type { Signs } from './signs.ts';
 import { LOOK, Silence } from './within.ts';
 
 /** From a request's arrival until it is told that somebody is silent. */
@@ -11,6 +12,10 @@ export const PATIENCE: Millis = 900;
 const LONGEST: Millis = 1800;
 /** Whoever is asked after others have answered has at least so long: a store far away is not silent. */
 const ANSWER: Millis = 500;
+/** Whoever waits for live holds and asks again has the answer by then, unless the store answers nobody: it has waited long enough. */
+export const ASKED_AGAIN: Millis = 250;
+/** It does not wait for the store. */
+export const NOTHING_ASKED: Millis = Number.NEGATIVE_INFINITY;
 /** Looking at a thousand who wait, each due a millisecond after the other, is one look. */
 const APART: Millis = 10;
 
@@ -21,6 +26,10 @@ export interface Patience {
   readonly latest: Millis;
   /** That was open when it began. */
   readonly epoch: number;
+  /** When the store was asked what it waits for. */
+  askedAt: Millis;
+  /** It waits for live holds: all of this process who do judge together whether the store is silent. */
+  isShared: boolean;
   /** When it is looked at next. */
   lookAt: Millis;
   /** Should nothing have come by then, it has ended. */
@@ -36,11 +45,18 @@ export interface PatienceDependencies {
 export function openPatience({ clock, membership }: PatienceDependencies, waited: Millis = 0): Patience {
   const now = clock.now();
   const latest = now + LONGEST - waited;
-  return { until: now + leftOf(waited), latest, epoch: membership.epoch(), lookAt: now, isLastLook: false };
+  const until = now + leftOf(waited);
+  const asked = { askedAt: NOTHING_ASKED, isShared: false };
+  return { until, latest, epoch: membership.epoch(), ...asked, lookAt: now, isLastLook: false };
 }
 
 /** What is left of it for whoever is asked next. */
 export const leftOf = (waited: Millis): Millis => Math.max(PATIENCE - waited, ANSWER);
+
+/** Until when on our clock it may be done. As long as others are answered, who waits for live holds has longer than it would have of a silent store. */
+export function deadlineOf({ isShared, until, latest }: Patience, now: Millis): Millis {
+  return Math.max(until, now, isShared ? Math.min(now + ANSWER, latest) : until);
+}
 
 /** Somebody has answered, and somebody is asked at this time, who has so long. */
 export function goOn(patience: Patience, at: Millis, millis: Millis = ANSWER): void {
@@ -54,10 +70,18 @@ export interface Watch {
   end(patience: Patience): void;
 }
 
-export function createWatch({ clock, timer, membership }: PatienceDependencies & { readonly timer: Timer }): Watch {
+export interface WatchDependencies extends PatienceDependencies {
+  readonly timer: Timer;
+  readonly signs: Signs;
+}
+
+export function createWatch({ clock, timer, membership, signs }: WatchDependencies): Watch {
   const watched = new Map<Patience, (silence: Silence) => void>();
   let due: Millis = Number.POSITIVE_INFINITY;
   let cancel = (): void => undefined;
+
+  const lifeOf = ({ isShared, askedAt }: Patience, now: Millis): Millis =>
+    isShared ? (signs.silentSince() ?? now) : signs.nearerAt(askedAt);
 
   const plan = (patience: Patience, now: Millis): void => {
     const left = patience.until - now;
@@ -85,6 +109,7 @@ export function createWatch({ clock, timer, membership }: PatienceDependencies &
     let next = Number.POSITIVE_INFINITY;
     for (const [patience, onSilence] of watched) {
       if (patience.lookAt <= now) {
+        goOn(patience, lifeOf(patience, now), ASKED_AGAIN);
         if (patience.isLastLook && patience.until <= now) {
           watched.delete(patience);
           onSilence(new Silence('store or database kept silent'));

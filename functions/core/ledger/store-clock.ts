@@ -1,4 +1,4 @@
-// What time is it at the store? Its clock is the only one of leases, deadlines and windows (LEDGER 4).
+// What time is it at the store, and when did it last speak? Its clock is the only one of leases, deadlines and windows (LEDGER 4).
 import type { Clock } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 
@@ -7,14 +7,25 @@ export interface StoreClock {
   now(): Millis;
   /** The store said `storeNow` in answer to what was sent at `sentAt` on our clock. */
   learn(storeNow: Millis, sentAt: Millis): void;
+  /** Its last answer: when it came, and when what it answers was sent, on our clock. */
+  readonly last: Readonly<LastAnswer>;
+}
+
+interface LastAnswer {
+  heardAt: Millis;
+  sentAt: Millis;
 }
 
 export function createStoreClock(clock: Clock): StoreClock {
   let ahead: Millis = 0;
+  const last: LastAnswer = { heardAt: Number.NEGATIVE_INFINITY, sentAt: Number.NEGATIVE_INFINITY };
   return {
     now: () => clock.now() + ahead,
     learn(storeNow, sentAt) {
-      ahead = Math.round(storeNow - (sentAt + clock.now()) / 2);
+      last.heardAt = clock.now();
+      last.sentAt = sentAt;
+      ahead = Math.round(storeNow - (sentAt + last.heardAt) / 2);
     },
+    last,
   };
 }

@@ -8,8 +8,9 @@ import { err, ok, type Result } from '../result.ts';
 import { type Batch, StaleEpochError } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
 import type { Loads } from './loads.ts';
-import { goOn, type Patience } from './patience.ts';
+import { ASKED_AGAIN, deadlineOf, goOn, NOTHING_ASKED, type Patience } from './patience.ts';
 import { type RatesAsked, toLimited, toView } from './rates.ts';
+import type { Signs } from './signs.ts';
 import type { StoreClock } from './store-clock.ts';
 import type { Place, Waiting } from './waiting.ts';
 
@@ -56,16 +57,13 @@ export interface TakeDependencies {
   readonly storeClock: StoreClock;
   readonly timer: Timer;
   readonly waiting: Waiting;
+  readonly signs: Signs;
 }
 
 /** The store says that live holds stand in the way for so long at most. */
 const BUSY: Millis = 1000;
-/** Another process may have freed something without our knowing. */
-const LOOK_AGAIN: Millis = 100;
 /** For so long a request waits for one in flight that a rate counts: its ending may ride in another process. */
 const IN_FLIGHT: Millis = 100;
-/** Who waits for others and asks again has the answer by then, or is told what it knows: it has waited long enough. */
-const ASKED_AGAIN: Millis = 250;
 /** Another process may have loaded a counter for which this one still waits: PostgreSQL lets in one at a time. */
 const LOADED_MEANWHILE: Millis = 250;
 /** Most endings have arrived by then. */
@@ -82,10 +80,16 @@ export interface Take {
   insist(attempt: Attempt, asked: Asked): Promise<Result<Taken, HoldRefusal>>;
 }
 
+/**
+ * So often whoever is in front is woken when a request is refused. Its second is over: that is no news. Spend refuses it: most of
+ * the others too, and each of them wakes two more.
+ */
+const NEXT: Readonly<Record<HoldRefusal['reason'], number>> = { busy: 0, limited: 1, exceeded: 2, unavailable: 1 };
+
 type HeldAnswer = Extract<HoldAnswer, { outcome: 'held' }>;
 
 export function createTake(deps: TakeDependencies): Take {
-  const { batch, loads, clock, storeClock, waiting } = deps;
+  const { batch, loads, clock, storeClock, waiting, signs } = deps;
   const chargesOf = createCharges();
 
   const ask = (attempt: Attempt): Asked => {
@@ -101,17 +105,25 @@ export function createTake(deps: TakeDependencies): Take {
   };
 
   const insistOn = async (attempt: Attempt, first: Asked, place: Place): Promise<Result<Taken, HoldRefusal>> => {
-    const { rates } = attempt;
+    const { rates, patience } = attempt;
     let busyUntil: Millis | undefined;
     let limitedUntil: Millis | undefined;
     let isLoading = false;
     for (let asked = first; ; asked = ask(attempt)) {
       const { charges, operation } = asked;
-      const answer = await asked.answer;
-      if (answer.outcome === 'held') return ok(taken(attempt, asked, answer));
+      const answer = await (patience.isShared ? signs.expect(asked.answer) : asked.answer);
+      patience.askedAt = NOTHING_ASKED;
+      // A question that came too late says nothing new of what is in the way.
+      if (answer.outcome !== 'late') {
+        attempt.busy = undefined;
+        patience.isShared = false;
+      }
+      if (answer.outcome === 'held') {
+        goOn(patience, clock.now());
+        return ok(taken(attempt, asked, answer));
+      }
       const told = toldOf(rates, answer);
       if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...told });
-      attempt.busy = undefined;
       if (answer.outcome === 'limited') {
         const now = clock.now();
         limitedUntil ??= now + IN_FLIGHT;
@@ -121,7 +133,7 @@ export function createTake(deps: TakeDependencies): Take {
         await waiting.wait(place, scope.scopeId, left === IN_FLIGHT ? ON_ITS_WAY : left);
       }
       if (answer.outcome === 'absent') {
-        if (!isLoading) goOn(attempt.patience, clock.now());
+        if (!isLoading) goOn(patience, clock.now());
         const absent = operation.counters.filter((_, index) => answer.counters.includes(index));
         isLoading = !(await isOver(loads.load(absent), deps));
       } else isLoading = false;
@@ -129,16 +141,17 @@ export function createTake(deps: TakeDependencies): Take {
         const scope = charges.limited[answer.counter];
         if (scope === undefined) throw new Error('the store refused for a counter nobody named');
         const now = clock.now();
-        busyUntil ??= now + BUSY;
+        busyUntil ??= Math.min(now + BUSY, patience.latest - ASKED_AGAIN);
         const refusal = { reason: 'busy', scope, ...told } as const;
         if (now >= busyUntil) return err(refusal);
         attempt.busy = { until: busyUntil, refusal };
-        const pause = Math.min(LOOK_AGAIN, busyUntil - now);
-        goOn(attempt.patience, now + pause, ASKED_AGAIN);
-        await waiting.wait(place, scope.scopeId, pause);
+        patience.isShared = true;
+        // In front it is woken before; whoever is not asks once more when its second is over.
+        await waiting.wait(place, scope.scopeId, busyUntil - now);
+        goOn(patience, signs.silentSince() ?? clock.now(), ASKED_AGAIN);
       } else if (!isLoading) {
         // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
-        goOn(attempt.patience, clock.now());
+        goOn(patience, clock.now());
       }
       if (attempt.over) throw new Error('patience ended');
     }
@@ -148,11 +161,14 @@ export function createTake(deps: TakeDependencies): Take {
     ask,
     taken,
     async insist(attempt, asked) {
-      const place = waiting.place();
+      const place = waiting.place(attempt.request.amount);
+      let next = 1;
       try {
-        return await insistOn(attempt, asked, place);
+        const result = await insistOn(attempt, asked, place);
+        if (!result.ok) next = NEXT[result.failure.reason];
+        return result;
       } finally {
-        waiting.leave(place);
+        waiting.leave(place, next);
       }
     },
   };
@@ -190,7 +206,9 @@ function toOperation(
   const { amount, least, model, identifier } = request;
   const { counters, all } = charges;
   const note = { charges: all, model, identifier };
-  const deadline = deps.storeClock.now() + Math.max(0, patience.until - deps.clock.now());
+  const now = deps.clock.now();
+  patience.askedAt = now;
+  const deadline = deps.storeClock.now() + deadlineOf(patience, now) - now;
   const operation = { id, amount, least, counters, note, deadline, lease: LEASE };
   return rates === undefined ? operation : { ...operation, rates: rates.request };
 }

@@ -1,52 +1,69 @@
-// Who is next when live holds end? Those who wait for a scope, first come first, each waking the one behind it.
-import type { Millis } from '../ports/money.ts';
+// Who asks the store again when live holds are in the way? Those in front, for all who stand behind them (decision 0028).
+import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
 
-/** One request's place in a queue. It keeps its place while it tries, and has none before it first waits. */
+/** One request's place in a line. It keeps its place while it tries, and has none before it first waits. */
 export interface Place {
+  /** For so much it asks. */
+  readonly amount: Nano;
   scopeId: ScopeId | undefined;
   /** Set while it sleeps. */
   wake: (() => void) | undefined;
 }
 
 export interface Waiting {
-  place(): Place;
-  /** Until something of the scope is freed and it is this one's turn, or so much time has passed. */
+  place(amount: Nano): Place;
+  /** Until it is this one's turn because something of the scope may be free, or so much time has passed. */
   wait(place: Place, scopeId: ScopeId, millis: Millis): Promise<void>;
-  /** It goes, with its money or without: the next one may try. */
-  leave(place: Place): void;
-  /** Something that these scopes held is free. One sleeper each is woken; a thousand that try at once would only be in each other's way. */
+  /** It goes, with its money or without: so many times whoever is in front then may try. */
+  leave(place: Place, next: number): void;
+  /** Something that these scopes held is free. A thousand that try at once would only be in each other's way. */
   freed(charges: ReadonlyArray<ScopeWindow>): void;
 }
 
-export function createWaiting(timer: Timer): Waiting {
-  const queues = new Map<ScopeId, Set<Place>>();
+interface Line {
+  /** In the order in which they came. */
+  readonly places: Set<Place>;
+  cancel: () => void;
+}
 
+/** Another process may have freed something without our knowing. */
+const LOOK_AGAIN: Millis = 100;
+
+export function createWaiting(timer: Timer): Waiting {
+  const lines = new Map<ScopeId, Line>();
+
+  const open = (scopeId: ScopeId): Line => {
+    const lookAgain = (): void => {
+      line.cancel = timer(LOOK_AGAIN, lookAgain);
+      wakeFront(line);
+    };
+    const line = { places: new Set<Place>(), cancel: timer(LOOK_AGAIN, lookAgain) };
+    lines.set(scopeId, line);
+    return line;
+  };
   const enqueue = (place: Place, scopeId: ScopeId): void => {
     if (place.scopeId === scopeId) return;
-    dequeue(place);
+    // Another scope is in its way now. Whether this one still is, the next will find out.
+    dequeue(place, 1);
     place.scopeId = scopeId;
-    const queue = queues.get(scopeId) ?? new Set();
-    queues.set(scopeId, queue.add(place));
+    (lines.get(scopeId) ?? open(scopeId)).places.add(place);
   };
-  const dequeue = (place: Place): void => {
-    if (place.scopeId === undefined) return;
-    const queue = queues.get(place.scopeId);
-    queue?.delete(place);
-    if (queue?.size === 0) queues.delete(place.scopeId);
+  const dequeue = (place: Place, next: number): void => {
+    const { scopeId } = place;
+    const line = scopeId === undefined ? undefined : lines.get(scopeId);
+    if (scopeId === undefined || line === undefined) return;
     place.scopeId = undefined;
-  };
-  const wakeFirst = (scopeId: ScopeId): void => {
-    for (const { wake } of queues.get(scopeId) ?? []) {
-      if (wake === undefined) continue;
-      wake();
-      return;
-    }
+    line.places.delete(place);
+    for (let count = 0; count < next; count += 1) wakeFront(line);
+    if (line.places.size > 0) return;
+    line.cancel();
+    lines.delete(scopeId);
   };
 
   return {
-    place: () => ({ scopeId: undefined, wake: undefined }),
+    place: (amount) => ({ amount, scopeId: undefined, wake: undefined }),
     wait(place, scopeId, millis) {
       enqueue(place, scopeId);
       return new Promise((resolve) => {
@@ -58,14 +75,24 @@ export function createWaiting(timer: Timer): Waiting {
         };
       });
     },
-    leave(place) {
-      const { scopeId } = place;
-      dequeue(place);
-      if (scopeId !== undefined) wakeFirst(scopeId);
-    },
+    leave: dequeue,
     freed(charges) {
-      if (queues.size === 0) return;
-      for (const { scopeId } of charges) wakeFirst(scopeId);
+      if (lines.size === 0) return;
+      for (const { scopeId } of charges) {
+        const line = lines.get(scopeId);
+        if (line !== undefined) wakeFront(line);
+      }
     },
   };
+}
+
+/** In front is who asks for less than everybody before it. What does not suffice for one of them does not for those behind it. */
+function wakeFront({ places }: Line): void {
+  let least: Nano | undefined;
+  for (const { amount, wake } of places) {
+    // Whoever does not sleep is asking already, perhaps too early.
+    if (wake === undefined || (least !== undefined && amount >= least)) continue;
+    least = amount;
+    wake();
+  }
 }
