@@ -88,7 +88,7 @@ describe('a client', { timeout: 30_000 }, () => {
   });
 
   test('that reads slowly gets everything, and keeps its connection', async () => {
-    const { port, taken } = await answering((_, outgoing) => void outgoing.end(LARGE), 600);
+    const { port, taken } = await answering((_, outgoing) => void outgoing.end(LARGE), 1200);
     const socket = ask(port);
     let bytes = 0;
     let before = 0;

@@ -51,7 +51,7 @@ export async function startRedis(more: ReadonlyArray<string> = [], password = ''
   };
   const start = async (): Promise<void> => {
     child = spawn(program, [...settings, ...more], { stdio: 'ignore' });
-    for (const until = Date.now() + 20_000; !(await accepts(port)); await pause(20)) {
+    for (const until = Date.now() + 60_000; !(await accepts(port)); await pause(20)) {
       if (child.exitCode !== null || Date.now() > until) throw new Error(`${program} did not start on port ${port}`);
     }
   };

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 export interface NodeProcess {
   /** Where it listens, on the loopback. */
   readonly url: string;
+  readonly pid: number;
   printed(): string;
   /** Answers the exit code; null when the signal ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
@@ -23,7 +24,7 @@ export async function startNode(bundle: string, environment: Environment): Promi
   const child = launch(bundle, [], { HOST: '127.0.0.1', PORT: '0', ...environment });
   const { stdout, stderr, ended } = collect(child);
   let url: string | undefined;
-  for (const until = Date.now() + 20_000; url === undefined; await pause(10)) {
+  for (const until = Date.now() + 60_000; url === undefined; await pause(10)) {
     if (child.exitCode !== null || Date.now() > until) throw new Error(`it did not start:\n${stdout()}${stderr()}`);
     url = /"message":"listening".*"url":"([^"]+)"/.exec(stdout())?.[1];
   }
@@ -31,7 +32,7 @@ export async function startNode(bundle: string, environment: Environment): Promi
     child.kill(signal);
     return ended;
   };
-  return { url, stop, printed: () => `${stdout()}${stderr()}` };
+  return { url, pid: child.pid ?? 0, stop, printed: () => `${stdout()}${stderr()}` };
 }
 
 /** Runs it to its end. */

@@ -25,6 +25,10 @@ const WRITER = `
   }
 `;
 
+/** So many are acknowledged before it may die. */
+const FEW = 3;
+const linesIn = (text: string): number => text.split('\n').length - 1;
+
 function writeUntilKilled(folder: string, from: string, millis: number): Promise<string[]> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', WRITER, folder, from], {
@@ -35,8 +39,9 @@ function writeUntilKilled(folder: string, from: string, millis: number): Promise
       errors += chunk;
     });
     child.stdout.on('data', (chunk) => {
-      if (told === '') setTimeout(() => child.kill('SIGKILL'), millis);
+      const before = linesIn(told);
       told += chunk;
+      if (before < FEW && linesIn(told) >= FEW) setTimeout(() => child.kill('SIGKILL'), millis);
     });
     child.on('error', reject);
     child.on('close', (_code, signal) => {

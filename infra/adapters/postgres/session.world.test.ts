@@ -84,7 +84,7 @@ describe('a session', () => {
         plain.connection,
         `select 1 from pg_stat_activity where query like 'select pg_sleep%' and state = 'active'`,
       );
-    await expect.poll(running, { timeout: 30_000 }).toEqual([]);
+    await expect.poll(running).toEqual([]);
   });
 
   test('that comes too late for its caller gives its connection back', async () => {

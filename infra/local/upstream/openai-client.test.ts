@@ -240,7 +240,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
         stream.controller.abort();
       }),
     );
-    await expect.poll(settledNow, { timeout: 5000 }).toBe(before + 100);
+    await expect.poll(settledNow).toBe(before + 100);
     expect(stage.ledger.held()).toBe(0);
     expect((await stage.client.chat.completions.create({ model: 'echo', messages: [...messages] })).object).toBe(
       'chat.completion',

@@ -119,7 +119,7 @@ test('whatever goes wrong, nothing stays held, every scope is charged the same, 
     await ledger.flush();
     return (await ask({ model: 'echo', max_tokens: 15_000 })).status;
   };
-  await expect.poll(holdsNothing, { timeout: 5000 }).toBe(200);
+  await expect.poll(holdsNothing).toBe(200);
   await ledger.flush();
   const entries = books.entries();
   expect(entries.every(({ cost, charges }) => cost > 0n && charges.length === 2)).toBe(true);

@@ -113,7 +113,7 @@ test('a client that leaves a stream stops the upstream and is charged', async ()
   const response = await ask({ model: 'chatterbox', stream: true }, client.signal);
   await response.body?.getReader().read();
   client.abort();
-  await expect.poll(() => sample.stats.read().models.chatterbox?.abandoned, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => sample.stats.read().models.chatterbox?.abandoned).toBe(1);
   await expect
     .poll(settled)
     .toMatchObject({ held: 0, settled: [{}, {}, { estimated: true, identifier: 'chatterbox' }] });

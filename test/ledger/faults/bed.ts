@@ -174,7 +174,7 @@ function createGateway(mounts: Environment, outbox: string): Gateway {
           said = (said + chunk).slice(-20_000);
         });
       }
-      for (const until = Date.now() + 30_000; ; await pause(10)) {
+      for (const until = Date.now() + 60_000; ; await pause(10)) {
         const found = /"message":"listening".*"url":"([^"]+)"/.exec(said)?.[1];
         if (found !== undefined) url = found;
         if (found !== undefined) break;

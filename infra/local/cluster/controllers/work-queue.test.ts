@@ -47,6 +47,6 @@ test('work that fails is tried again until it succeeds', async () => {
     },
   });
   queue.add('a');
-  await expect.poll(() => tries, { timeout: 3_000 }).toBe(2);
+  await expect.poll(() => tries).toBe(2);
   await queue.stop();
 });
