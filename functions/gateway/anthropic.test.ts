@@ -69,6 +69,22 @@ describe('the request', () => {
     });
   });
 
+  test('is held for at the length of its numbers as they are written there: 1e20 has 21 digits then', async () => {
+    const numbers = '1e20,'.repeat(2000);
+    const tool = `{"type":"function","function":{"name":"f","parameters":{"enum":[${numbers}0]}}}`;
+    const call = `{"id":"c","type":"function","function":{"name":"f","arguments":"{\\"a\\":[${numbers}0]}"}}`;
+    for (const more of [
+      `"messages":[],"tools":[${tool}]`,
+      `"messages":[{"role":"assistant","tool_calls":[${call}]}]`,
+    ]) {
+      const { chat, fake, ledger } = world(() => ({ body: message('x') }));
+      expect((await chat(`{"model":"gpt","max_tokens":1,${more}}`)).status).toBe(200);
+      const sent = fake.requests[0]?.body.length ?? 0;
+      expect(sent).toBeGreaterThan(40_000);
+      expect(ledger.asked[0]?.amount).toBeGreaterThan(BigInt(sent) * 1000n);
+    }
+  });
+
   test('names a limit on a key without a budget too', async () => {
     const { budget: _, ...unlimited } = keyRecord().key;
     const keys = { [KEY]: { key: unlimited, scopes: [unlimited] } };

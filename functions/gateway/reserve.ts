@@ -4,13 +4,16 @@ import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts'
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MOST_COST, mostOf, outputWithin, type PromptBound } from '#core/price.ts';
+import { providerOf } from '#core/providers.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
+import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Grant } from './authorize.ts';
 import type { Chat } from './chat.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { OutputLimit } from './endpoint.ts';
 import { limitOf } from './entry-limits.ts';
+import { growthOf } from './measure.ts';
 import type { Rank, Ranking } from './rank.ts';
 import type { Line } from './record.ts';
 import type { Candidate } from './terms.ts';
@@ -115,10 +118,25 @@ function smaller(a: Nano, b: Nano): Nano {
   return b;
 }
 
-function inputMost({ input }: Chat, { entry }: Candidate): PromptBound {
+function inputMost(chat: Chat, { entry }: Candidate): PromptBound {
+  const { most, textOnly } = chat.input;
+  const sent = isTranslated(entry) ? most + growthIn(chat) : most;
   const window = entry.maxInputTokens;
-  const most = window !== undefined && BigInt(window) < input.most ? BigInt(window) : input.most;
-  return { most, textOnly: input.textOnly };
+  return { most: window !== undefined && BigInt(window) < sent ? BigInt(window) : sent, textOnly };
+}
+
+/** Its bytes do not reach the provider as they are. */
+function isTranslated({ provider }: SnapshotEntry): boolean {
+  return providerOf(provider).dialect !== 'openai';
+}
+
+/** Asked several times of each request. */
+const growths = new WeakMap<Chat, bigint>();
+
+function growthIn(chat: Chat): bigint {
+  const known = growths.get(chat) ?? BigInt(growthOf(chat.bytes));
+  growths.set(chat, known);
+  return known;
 }
 
 /** Tokens of one answer, at most. */

@@ -88,6 +88,13 @@ describe('a request that names other models beside its own', () => {
     }
   });
 
+  test('does not get past as one of two', async () => {
+    const { chat, fake } = stage();
+    await chat(bodyOf(',"tools":[{"type":"web_search"}],"tools":[],"Tools":[{"type":"web_search"}]'));
+    expect(fake.sent()).toMatchObject({ tools: [] });
+    expect(new TextDecoder().decode(fake.requests[0]?.body)).not.toContain('web_search');
+  });
+
   test('does not get past in another spelling', async () => {
     const { chat, fake } = stage();
     await chat(bodyOf(',"Models":["dear"],"MODELS":["dear"],"Plugins":[{"id":"web"}],"model\\u0073":[]'));

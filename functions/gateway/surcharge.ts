@@ -27,7 +27,7 @@ const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
 
 /** Members by which a request may cost more, or be answered by another model. */
 export const SURCHARGED: ReadonlyArray<string> = [
-  ...['service_tier', 'provider'],
+  ...['service_tier', 'provider', 'tools'],
   ...[...BY_THE_CALL, ...LATER, ...OTHER_MODELS, ...OTHER_LIMITS],
 ];
 
