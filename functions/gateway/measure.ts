@@ -19,7 +19,8 @@ export const BYTES_PER_PICTURE = ESTIMATE_PER_PART * BYTES_PER_TOKEN;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
 /** Where a part of this type keeps what is not text. Parts of other types count whole, and as media on top. */
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
-const TEXT_FILE = /^\s*data:(text\/|application\/(json|xml))/i;
+/** What is none of these is text, or may be. */
+const TEXT_FILE = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
 
 /** Measures a body of so many bytes with these messages. The text of media (base64, addresses) does not count as text. */
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
