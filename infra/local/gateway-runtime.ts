@@ -6,26 +6,21 @@ import { createOutbox } from '#adapters/outbox/outbox.ts';
 import type { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
-import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Connection } from '#core/ports/connection.ts';
-import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Upstream } from '#core/ports/serving.ts';
 import type { Tracer } from '#core/ports/tracer.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
+import type { NodeDependencies } from '../node.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
 
-export interface RuntimeDependencies {
+export interface RuntimeDependencies extends NodeDependencies {
   readonly openDatabase: (connection: DatabaseConnection) => Database;
   /** Outboxes live here, one folder per instance. */
   readonly folder: string;
   readonly upstream: Upstream;
-  readonly clock: Clock;
-  readonly ids: Ids;
-  readonly hash: Hash;
-  readonly random: Random;
-  readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly tracer?: Tracer;

@@ -54,16 +54,7 @@ const wordsOfLoss = (folder: string) =>
 /** Applies the sample and pays one real call with its key. What people changed in it since stays as they made it. */
 async function runSample(stack: Stack, state: State, progress: Progress): Promise<FirstCall | undefined> {
   const { database, upstream, gateway } = stack.endpoints;
-  const text = renderSample({
-    databaseHost: `${database.host}:${database.port}`,
-    databaseUsername: database.username,
-    databasePassword: database.password,
-    databaseName: database.dbname,
-    storeHost: 'memory',
-    storePort: '6379',
-    upstreamKey: state.remembered.upstreamKey,
-    upstreamBase: `${upstream}/v1`,
-  });
+  const text = renderSample({ database, upstream, upstreamKey: state.remembered.upstreamKey });
   writeWhole(state.path('sample.yaml'), text);
   for (const object of readDocuments(text)) await put(stack.cluster, withLastApplied(object), object.kind === 'Secret');
   progress.step('sample      applied; waiting for its key');

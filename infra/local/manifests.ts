@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
@@ -54,8 +55,25 @@ export function customResourceDefinitions(): ReadonlyArray<KubeObject> {
     .filter(({ kind }) => kind === 'CustomResourceDefinition');
 }
 
+/** What the sample is made for. */
+export interface Addresses {
+  readonly database: DatabaseConnection;
+  readonly upstream: string;
+  readonly upstreamKey: string;
+}
+
 /** The sample with this machine's addresses; every `${base64:name}` must be given. */
-export function renderSample(values: Readonly<Record<string, string>>): string {
+export function renderSample({ database, upstream, upstreamKey }: Addresses): string {
+  const values: Readonly<Record<string, string>> = {
+    databaseHost: `${database.host}:${database.port}`,
+    databaseUsername: database.username,
+    databasePassword: database.password,
+    databaseName: database.dbname,
+    storeHost: 'memory',
+    storePort: '6379',
+    upstreamKey,
+    upstreamBase: `${upstream}/v1`,
+  };
   const text = readFileSync(join(import.meta.dirname, 'sample/sample.yaml'), 'utf8');
   return text.replace(/\$\{base64:(\w+)\}/g, (_, name: string) => {
     const value = values[name];

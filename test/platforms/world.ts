@@ -66,16 +66,7 @@ export async function startWorld(): Promise<TestWorld> {
 
 /** The sample with these addresses; its instance's gateway is one that somebody else runs. */
 export function sampleFor(database: DatabaseConnection, upstream: string): ReadonlyArray<KubeObject> {
-  const text = renderSample({
-    databaseHost: `${database.host}:${database.port}`,
-    databaseUsername: database.username,
-    databasePassword: database.password,
-    databaseName: database.dbname,
-    storeHost: 'memory',
-    storePort: '6379',
-    upstreamKey: UPSTREAM_KEY,
-    upstreamBase: `${upstream}/v1`,
-  });
+  const text = renderSample({ database, upstream, upstreamKey: UPSTREAM_KEY });
   return readDocuments(text).map((object) =>
     object.kind === 'GatewayInstance'
       ? { ...object, spec: { ...(object.spec as object), workload: { type: 'External', url: GATEWAY_URL } } }
