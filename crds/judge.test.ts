@@ -2,18 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { cases } from './cases/all.ts';
 import { good, objectsOf } from './cases/case.ts';
 import { judge } from './judge.ts';
-import { kinds, virtualKeys } from './kinds.ts';
-
-const kindOf = (name: string) => {
-  const kind = kinds.find((one) => one.kind === name);
-  if (kind === undefined) throw new Error(`no kind ${name}`);
-  return kind;
-};
+import { type KindName, kindOf, kinds, virtualKeys } from './kinds.ts';
 
 describe('an object is judged by what it alone can prove', () => {
   test.each(cases)('$kind $what', (one) => {
     const { object, old } = objectsOf(one);
-    const found = judge(kindOf(one.kind), object, old).map(({ rule, path }) => [rule, path]);
+    const found = judge(kindOf[one.kind], object, old).map(({ rule, path }) => [rule, path]);
     expect(found).toEqual(one.findings);
   });
 });
@@ -51,8 +45,8 @@ test('a finding says the value, what is wrong and what to do', () => {
 });
 
 test('a rule about two fields is asked whatever is wrong with the others, and not of fields that are malformed', () => {
-  const found = (kind: string, spec: object) =>
-    judge(kindOf(kind), { metadata: { name: 'x' }, spec }).map(({ path }) => path);
+  const found = (kind: KindName, spec: object) =>
+    judge(kindOf[kind], { metadata: { name: 'x' }, spec }).map(({ path }) => path);
   const user = { ...good.User.spec, userEmail: 'nobody', autoCreateKey: true, maxBudget: 'ten' };
   expect(found('User', user)).toEqual(['spec.userEmail', 'spec.maxBudget', 'spec.keyAlias', 'spec.budgetDuration']);
   const key = { ...good.VirtualKey.spec, keyAlias: ' ', softBudget: '11', rotation: { every: '1d', overlap: '2x' } };
@@ -85,7 +79,7 @@ test('a long hostile text anywhere is judged at once', () => {
   for (const one of full) {
     for (const long of LONG) {
       for (const spec of withText(objectsOf(one).object.spec, long))
-        judge(kindOf(one.kind), { metadata: { name: long }, spec });
+        judge(kindOf[one.kind], { metadata: { name: long }, spec });
     }
   }
   expect(performance.now() - start).toBeLessThan(10_000);

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { edited, good, type Manifest } from '#crds/cases/case.ts';
-import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
+import { type Kind, type KindName, kindOf, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { CLUSTERS, startCluster } from './clusters.ts';
 import type { Answer, TestControlPlane } from './control-plane.ts';
@@ -155,10 +155,10 @@ for (const { name, why } of CLUSTERS) {
     const createdAgain = ({ kind, object }: OldObject): Promise<Answer> =>
       server.call(
         'POST',
-        `${folderOf(kindOf(kind))}?dryRun=All`,
+        `${folderOf(kindOf[kind])}?dryRun=All`,
         full(kind, { ...object, metadata: { name: 'another' } }),
       );
-    const pathOf = ({ kind, object }: OldObject) => `${folderOf(kindOf(kind))}/${object.metadata.name}`;
+    const pathOf = ({ kind, object }: OldObject) => `${folderOf(kindOf[kind])}/${object.metadata.name}`;
     const patch = (one: OldObject, change: object, subresource = '') =>
       server.call('PATCH', `${pathOf(one)}${subresource}`, change, MERGE);
     const said = ({ code, body }: Answer) => (code === 200 ? 200 : (body as { message?: string }).message);
@@ -207,7 +207,7 @@ for (const { name, why } of CLUSTERS) {
 
     describe('and the rest of an object that it finds wrong', () => {
       const rest = (name: string, kind: KindName, spec: object) =>
-        server.call('PATCH', `${folderOf(kindOf(kind))}/${name}-rest`, { spec }, MERGE);
+        server.call('PATCH', `${folderOf(kindOf[kind])}/${name}-rest`, { spec }, MERGE);
 
       test.each<readonly [string, KindName, object]>([
         ['pattern', 'VirtualKey', { blocked: true, budgetDuration: '7d' }],
@@ -240,16 +240,10 @@ for (const { name, why } of CLUSTERS) {
   });
 }
 
-const kindOf = (name: KindName): Kind => {
-  const kind = kinds.find((one) => one.kind === name);
-  if (kind === undefined) throw new Error(`no kind ${name}`);
-  return kind;
-};
-
 const folderOf = ({ apiVersion, plural }: Kind) => `/apis/${apiVersion}/namespaces/default/${plural}`;
 
 const full = (name: KindName, { metadata, ...rest }: Manifest) => {
-  const { apiVersion, kind } = kindOf(name);
+  const { apiVersion, kind } = kindOf[name];
   return { apiVersion, kind, metadata: { namespace: 'default', ...metadata }, ...rest };
 };
 

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { judge } from '#crds/judge.ts';
-import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
+import { type Kind, kindOf, kinds } from '#crds/kinds.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { type Mutant, mutant } from './crds-mutants.ts';
 import { describeUnless } from './unless.ts';
@@ -41,7 +41,7 @@ describeUnless(why, 'a real API server', () => {
   }
 
   async function verdict(one: Case): Promise<{ accepted: boolean; message: string }> {
-    const kind = kindOf(one.kind);
+    const kind = kindOf[one.kind];
     const { object, old } = objectsOf(one);
     if (old === undefined)
       return said(await server.call('POST', `${folderOf(kind)}?dryRun=All&fieldValidation=Strict`, full(kind, object)));
@@ -68,7 +68,7 @@ describeUnless(why, 'a real API server', () => {
 
   test('never accepts what we refuse, nor refuses what we accept', async () => {
     const judged = async ({ kind: name, object }: Mutant) => {
-      const kind = kindOf(name);
+      const kind = kindOf[name];
       const found = judge(kind, object);
       const path = `${folderOf(kind)}?dryRun=All&fieldValidation=Ignore`;
       const { accepted, message } = said(await server.call('POST', path, full(kind, object)));
@@ -162,12 +162,6 @@ describeUnless(why, 'a real API server', () => {
 });
 
 const folderOf = ({ apiVersion, plural }: Kind) => `/apis/${apiVersion}/namespaces/default/${plural}`;
-
-function kindOf(name: KindName): Kind {
-  const kind = kinds.find(({ kind }) => kind === name);
-  if (kind === undefined) throw new Error(`no kind ${name}`);
-  return kind;
-}
 
 const full = ({ apiVersion, kind }: Kind, object: Manifest) => ({ apiVersion, kind, ...object });
 

@@ -10,7 +10,7 @@ import { cases } from '#crds/cases/all.ts';
 import { edited, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { judge } from '#crds/judge.ts';
-import { type Kind, type KindName, kinds } from '#crds/kinds.ts';
+import { type Kind, type KindName, kindOf, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toPolicy } from '#crds/policy.ts';
 import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
@@ -30,7 +30,7 @@ describeUnless(why, 'policies on a real API server', () => {
     server = await startControlPlane({ controllers: ['validatingadmissionpolicy-status-controller'] });
     for (const kind of kinds) await made('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', withoutRules(kind));
     for (const kind of kinds) await until(async () => (await server.call('GET', folderOf(kind))).code === 200);
-    for (const [kind, object] of OLD) await made(folderOf(kindOf(kind)), full(kind, object));
+    for (const [kind, object] of OLD) await made(folderOf(kindOf[kind]), full(kind, object));
     const text = readFileSync(join(import.meta.dirname, '../infra/kubernetes/policy.yaml'), 'utf8');
     for (const document of parseAllDocuments(text)) {
       const object = document.toJS() as { kind: string };
@@ -44,11 +44,11 @@ describeUnless(why, 'policies on a real API server', () => {
   const create = (kind: KindName, { metadata, ...rest }: Manifest): Promise<Answer> =>
     server.call(
       'POST',
-      `${folderOf(kindOf(kind))}?dryRun=All`,
+      `${folderOf(kindOf[kind])}?dryRun=All`,
       full(kind, { ...rest, metadata: { ...metadata, name: `${metadata.name}-x` } }),
     );
   const patch = (kind: KindName, name: string, change: object, subresource = '') =>
-    server.call('PATCH', `${folderOf(kindOf(kind))}/${name}${subresource}`, change, MERGE);
+    server.call('PATCH', `${folderOf(kindOf[kind])}/${name}${subresource}`, change, MERGE);
 
   async function made(path: string, object: object): Promise<void> {
     const { code, body } = await server.call('POST', path, object);
@@ -61,7 +61,7 @@ describeUnless(why, 'policies on a real API server', () => {
       expect(status.typeChecking).toEqual({});
     }
     // That it looks at our fields at all:
-    const { metadata, ...rest } = toPolicy(kindOf('Team'));
+    const { metadata, ...rest } = toPolicy(kindOf.Team);
     const wrong = {
       ...rest,
       metadata: { name: 'wrong' },
@@ -91,7 +91,7 @@ describeUnless(why, 'policies on a real API server', () => {
 
   test.each(cases)('judge a $kind $what as we do', async (one) => {
     const { object, old } = objectsOf(one);
-    const kind = kindOf(one.kind);
+    const kind = kindOf[one.kind];
     const answer = await verdict(kind, object, old);
     const found = judge(kind, object, old);
     expect(answer.code < 300, JSON.stringify(answer.body)).toBe(found.length === 0);
@@ -117,7 +117,7 @@ describeUnless(why, 'policies on a real API server', () => {
 
   test('never accept what we refuse, nor refuse what we accept', async () => {
     const judged = async ({ kind: name, object }: Mutant) => {
-      const kind = kindOf(name);
+      const kind = kindOf[name];
       // Two entries may share a Secret as far as the CRD knows: what only a policy says has its own test.
       const metadata = { ...object.metadata, annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } };
       const path = `${folderOf(kind)}?dryRun=All&fieldValidation=Ignore`;
@@ -140,7 +140,7 @@ describeUnless(why, 'policies on a real API server', () => {
       ...SHARING,
       metadata: { name: 'allowed', annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } },
     };
-    await made(folderOf(kindOf('GatewayInstance')), full('GatewayInstance', annotated));
+    await made(folderOf(kindOf.GatewayInstance), full('GatewayInstance', annotated));
     const label = await patch('GatewayInstance', 'allowed', { metadata: { labels: { a: 'b' } } });
     expect(label.code).toBe(200);
     const without = await patch('GatewayInstance', 'allowed', { metadata: { annotations: null } });
@@ -188,7 +188,7 @@ describeUnless(why, 'policies on a real API server', () => {
 
   test('never hold an object that is being deleted', async () => {
     for (const [kind, { metadata }] of OLD) {
-      const path = `${folderOf(kindOf(kind))}/${metadata.name}`;
+      const path = `${folderOf(kindOf[kind])}/${metadata.name}`;
       await patch(kind, metadata.name, { metadata: { finalizers: ['example.com/kept'] } });
       expect((await server.call('DELETE', path)).code).toBe(200);
       expect((await server.call('GET', path)).body).toMatchObject({
@@ -228,16 +228,10 @@ describeUnless(why, 'policies on a real API server', () => {
   });
 });
 
-const kindOf = (name: KindName): Kind => {
-  const kind = kinds.find((one) => one.kind === name);
-  if (kind === undefined) throw new Error(`no kind ${name}`);
-  return kind;
-};
-
 const folderOf = ({ apiVersion, plural }: Kind) => `/apis/${apiVersion}/namespaces/default/${plural}`;
 
 const full = (name: KindName, { metadata, ...rest }: Manifest) => {
-  const { apiVersion, kind } = kindOf(name);
+  const { apiVersion, kind } = kindOf[name];
   return { apiVersion, kind, metadata, ...rest };
 };
 

@@ -9,7 +9,7 @@ import { notYetActedOn } from '#crds/acted-on.ts';
 import { cases } from '#crds/cases/all.ts';
 import { objectsOf } from '#crds/cases/case.ts';
 import { judge } from '#crds/judge.ts';
-import { gatewayInstances, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { gatewayInstances, kindOf, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { ALONE, TOGETHER } from '../../functions/admission/checks.ts';
 import { createLookup } from '../../functions/admission/lookup.ts';
 import { readReview } from '../../functions/admission/review.ts';
@@ -122,18 +122,12 @@ async function everything(): Promise<readonly Said[]> {
   for (const [object, more] of MORE) inWorld.push(...(await saidOf(world, object, more)));
   const alone = cases.flatMap((one) => {
     const { object, old } = objectsOf(one);
-    return judge(kindOf(one.kind), object, old);
+    return judge(kindOf[one.kind], object, old);
   });
   // Told by reconcile only.
   const revoked = namespaceNotAllowed({ namespace: 'platform', name: 'main' }, 'team-a');
   return [...inWorld, ...alone, revoked];
 }
-
-const kindOf = (name: KindName) => {
-  const kind = kinds.find((one) => one.kind === name);
-  if (kind === undefined) throw new Error(`no kind ${name}`);
-  return kind;
-};
 
 /** The names of all rules that the code knows: `rule: 'X'` of a finding, `id: 'X'` of a rule of a schema. */
 function rulesInCode(): readonly string[] {
