@@ -17,11 +17,12 @@ import { eventually } from '../eventually.ts';
 import type { Finished } from '../run.ts';
 import { silentLog } from '../silent-log.ts';
 import { describeUnless } from '../unless.ts';
+import { AROUND, LEAVING } from './around.ts';
 import { type Bed, openBed } from './bed.ts';
 import { GOOD, objectOf } from './fixtures.ts';
 import { BASE } from './manifests.ts';
 import { sentencesOf } from './sentences.ts';
-import { AROUND, LEAVING, SLIPPED_IN } from './slipped-in.ts';
+import { SLIPPED_IN } from './slipped-in.ts';
 
 const WEBHOOK =
   /failed calling webhook "mutate\.gateway-operator\.dev": failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/mutate\?timeout=5s": dial tcp 127\.0\.0\.1:\d+: connect: connection refused/;

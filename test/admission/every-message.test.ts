@@ -14,8 +14,9 @@ import { ALONE, TOGETHER } from '../../functions/admission/checks.ts';
 import { createLookup } from '../../functions/admission/lookup.ts';
 import { readReview } from '../../functions/admission/review.ts';
 import { readSubject } from '../../functions/admission/subject.ts';
+import { LEAVING } from './around.ts';
 import { ADA, createWorld, depsOf, GOOD, modelEntry, objectOf, requestOf, secretOf, type World } from './fixtures.ts';
-import { LEAVING, SLIPPED_IN } from './slipped-in.ts';
+import { SLIPPED_IN } from './slipped-in.ts';
 
 type Said = Pick<Finding, 'rule' | 'path' | 'value' | 'message'>;
 

@@ -1,7 +1,8 @@
 // What gets in while the admission function is down and its failure policy says `Ignore`, and what does reconcile say of it?
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds.ts';
-import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
+import { to } from './around.ts';
+import { GOOD, modelEntry, objectOf } from './fixtures.ts';
 
 type Json = Record<string, unknown>;
 
@@ -13,8 +14,6 @@ export interface SlippedIn {
   /** The condition, False, in which reconcile says it; `SpecValid`: only CRDs of before let it in. */
   readonly condition: string;
 }
-
-const to = (name: string, namespace = 'platform') => ({ connectionRef: { instanceRef: { name, namespace } } });
 
 let count = 0;
 function of(kind: KindName, change: Json, metadata: Json = {}): KubeObject {
@@ -37,32 +36,6 @@ function of(kind: KindName, change: Json, metadata: Json = {}): KubeObject {
 const entry = (identifier: string, nameRef: string, more: Json = {}) =>
   modelEntry('gpt-4o', { identifier, modelCredentials: { nameRef, keys: { apiKey: 'apiKey' } }, ...more });
 const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
-
-const held = { finalizers: ['example.com/kept'] };
-
-/** Objects that are deleted and stay for somebody else's finalizer. */
-export const LEAVING: ReadonlyArray<KubeObject> = [
-  objectOf('GatewayInstance', GOOD.GatewayInstance, { name: 'leaving', ...held }),
-  objectOf(
-    'User',
-    { ...GOOD.User, userEmail: 'leaving@example.com', autoCreateKey: false, teamRefs: [] },
-    { name: 'leaving', ...held },
-  ),
-];
-
-/** What stands there, let in by the function, beside the good world: what the bad ones run into. */
-export const AROUND: ReadonlyArray<KubeObject> = [
-  objectOf('GatewayInstance', { ...GOOD.GatewayInstance, allowedNamespaces: { from: 'Same' } }, { name: 'closed' }),
-  objectOf('GatewayInstance', GOOD.GatewayInstance, { name: 'other' }),
-  objectOf('Team', { ...GOOD.Team, ...to('other'), teamAlias: 'elsewhere', members: [] }, { name: 'elsewhere' }),
-  objectOf(
-    'User',
-    { ...GOOD.User, ...to('other'), userEmail: 'e@example.com', autoCreateKey: false, teamRefs: [] },
-    { name: 'elsewhere' },
-  ),
-  secretOf('theirs', { key: 'x' }, 'team-a'),
-  ...LEAVING,
-];
 
 export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
   {

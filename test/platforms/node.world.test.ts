@@ -16,6 +16,7 @@ import { type NodeProcess, runNode, startNode } from './node-process.ts';
 import { reviewOf } from './review.ts';
 import { startTwoGateways } from './two-gateways.ts';
 import { startWorld, type TestWorld } from './world.ts';
+import { WRONG_ENVIRONMENTS } from './wrong-environments.ts';
 
 describe('the Node bundles', () => {
   let world: TestWorld;
@@ -272,40 +273,7 @@ describe('the Node bundles', () => {
   });
 
   describe('an environment that is not right is listed whole, with exit code 1:', () => {
-    test.each([
-      [
-        'admission',
-        { PORT: 'http', LOG_LEVEL: 'loud', TLS_CERT_FILE: '/tls.crt', PATH_SECRETS: 'short' },
-        [
-          'PORT="http": is not a port',
-          'LOG_LEVEL="loud"',
-          'PATH_SECRETS needs 16 to 128 letters',
-          'KUBECONFIG is not set',
-          'TLS_KEY_FILE is not set',
-        ],
-      ],
-      [
-        'reconcile',
-        { PORT: '65536', GATEWAY_PROCESSES: 'some' },
-        ['PORT="65536": is not a port', 'GATEWAY_PROCESSES="some"', 'KUBECONFIG is not set'],
-      ],
-      ['gateway', { PORT: '-1', LOG_LEVEL: 'x' }, ['PORT="-1": is not a port', 'LOG_LEVEL="x"']],
-      [
-        'gateway',
-        {
-          SNAPSHOT_FILE: '/nowhere/snapshot.json',
-          DATABASE_DIR: '/nowhere/db',
-          STORE_DIR: '/nowhere/store',
-          OUTBOX_DIR: '/nowhere/outbox',
-        },
-        [
-          'SNAPSHOT_FILE="/nowhere/snapshot.json"',
-          'DATABASE_DIR="/nowhere/db"',
-          'STORE_DIR="/nowhere/store": host is not there',
-          'OUTBOX_DIR="/nowhere/outbox"',
-        ],
-      ],
-    ])('%s', async (name, environment, lines) => {
+    test.each(WRONG_ENVIRONMENTS)('%s', async (name, environment, lines) => {
       const { code, stdout, stderr } = await runNode(bundle(name), [], environment);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       for (const line of lines) expect(stderr).toContain(line);

@@ -1,6 +1,6 @@
 // What became of each hold: held, settled, released or expired, and how does each go on from there?
 import type { Millis } from '#core/ports/money.ts';
-import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
+import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { MoveAnswer, MoveOperation } from '#core/ports/rates.ts';
 import type {
   EntryName,
@@ -17,6 +17,7 @@ import type {
   StoreCall,
 } from '#core/ports/store.ts';
 import type { CounterState, Counters } from './counters.ts';
+import { createHoldIndex } from './hold-index.ts';
 import {
   charge,
   type Expired,
@@ -59,8 +60,8 @@ const UNTOUCHED = { late: undefined, until: undefined } as const;
 
 export function createHolds(counters: Counters, rates: Rates): Holds {
   const states = new Map<string, HoldState>();
-  /** Ids that a counter of this scope may have to count when it is loaded. */
-  const byScope = new Map<ScopeId, Set<string>>();
+  /** Holds that a counter of their scopes may have to count when it is loaded. */
+  const index = createHoldIndex();
   const unacknowledged = new Map<string, ExpiredHold>();
   /** In the order in which they were counted. */
   const pending = new Set<string>();
@@ -71,25 +72,10 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     nextSweep = Math.min(nextSweep, until);
   };
 
-  const index = (id: string, { charges }: HoldNote): void => {
-    for (const { scopeId } of charges) {
-      const ids = byScope.get(scopeId);
-      if (ids === undefined) byScope.set(scopeId, new Set([id]));
-      else ids.add(id);
-    }
-  };
-  const unindex = (id: string, { charges }: HoldNote): void => {
-    for (const { scopeId } of charges) {
-      const ids = byScope.get(scopeId);
-      ids?.delete(id);
-      if (ids?.size === 0) byScope.delete(scopeId);
-    }
-  };
-
   const drop = (id: string, state: HoldState): void => {
     states.delete(id);
     pending.delete(id);
-    if (state.state !== 'released') unindex(id, state.note);
+    if (state.state !== 'released') index.remove(id, state.note);
   };
 
   const countersAt = ({ charges }: HoldNote, instant: Millis): CounterState[] => {
@@ -102,7 +88,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
   const hold = (id: string, held: Held): void => {
     for (const counter of held.counters) occupy(held, counter);
     states.set(id, held);
-    index(id, held.note);
+    index.add(id, held.note);
     watch(held.until);
   };
 
@@ -137,7 +123,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     const kind = said?.kind ?? 'settled';
     const taken = { at, amount: cost, note, counters: [...there] };
     states.set(id, { state: 'settled', ...taken, kind, cost: delta, since: now, by, said });
-    index(id, note);
+    index.add(id, note);
     pending.add(id);
     return { outcome: 'settled' };
   };
@@ -189,7 +175,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       if (charged === undefined)
         return hold(id, { state: 'held', ...taken, known, until: now + lease, shares: undefined });
       states.set(id, { state: 'expired', ...taken, since: now, charged, late: undefined, until: now + DAY });
-      index(id, note);
+      index.add(id, note);
       watch(now + DAY);
     },
 
@@ -245,7 +231,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     },
 
     join(counter, booked) {
-      for (const id of byScope.get(counter.scopeId) ?? []) {
+      for (const id of index.of(counter.scopeId)) {
         const hold = states.get(id);
         if (hold !== undefined) join(id, hold, counter, booked);
       }
@@ -282,7 +268,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
 
     partsIn(of) {
       const found = counters.find(of);
-      return [...(byScope.get(of.scopeId) ?? [])].flatMap((id) => {
+      return [...index.of(of.scopeId)].flatMap((id) => {
         const state = states.get(id);
         if (state === undefined || state.state === 'released' || state.state === 'held') return [];
         const counts = found === undefined ? isAt(state.at, of) : state.counters.includes(found);

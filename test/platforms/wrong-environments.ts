@@ -1,0 +1,39 @@
+// What can be wrong with the environment of a function, and what is said of it?
+
+type Environment = Readonly<Record<string, string>>;
+
+/** The function, its environment, and a line for each thing that is wrong. */
+export const WRONG_ENVIRONMENTS: ReadonlyArray<[string, Environment, ReadonlyArray<string>]> = [
+  [
+    'admission',
+    { PORT: 'http', LOG_LEVEL: 'loud', TLS_CERT_FILE: '/tls.crt', PATH_SECRETS: 'short' },
+    [
+      'PORT="http": is not a port',
+      'LOG_LEVEL="loud"',
+      'PATH_SECRETS needs 16 to 128 letters',
+      'KUBECONFIG is not set',
+      'TLS_KEY_FILE is not set',
+    ],
+  ],
+  [
+    'reconcile',
+    { PORT: '65536', GATEWAY_PROCESSES: 'some' },
+    ['PORT="65536": is not a port', 'GATEWAY_PROCESSES="some"', 'KUBECONFIG is not set'],
+  ],
+  ['gateway', { PORT: '-1', LOG_LEVEL: 'x' }, ['PORT="-1": is not a port', 'LOG_LEVEL="x"']],
+  [
+    'gateway',
+    {
+      SNAPSHOT_FILE: '/nowhere/snapshot.json',
+      DATABASE_DIR: '/nowhere/db',
+      STORE_DIR: '/nowhere/store',
+      OUTBOX_DIR: '/nowhere/outbox',
+    },
+    [
+      'SNAPSHOT_FILE="/nowhere/snapshot.json"',
+      'DATABASE_DIR="/nowhere/db"',
+      'STORE_DIR="/nowhere/store": host is not there',
+      'OUTBOX_DIR="/nowhere/outbox"',
+    ],
+  ],
+];
