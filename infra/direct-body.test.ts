@@ -14,9 +14,9 @@ afterEach(async () => {
 async function reading(wait: () => Promise<void> = async () => {}) {
   const read: Array<string> = [];
   server = await serve({
-    fetch: async (_, { readBody }) => {
+    fetch: async (_, connection) => {
       await wait();
-      const body = await readBody(MOST);
+      const body = await connection.readBody(MOST);
       read.push(typeof body === 'string' ? body : `${body.length} bytes`);
       return new Response(typeof body === 'string' ? body : new Uint8Array(body), {
         status: body === 'too large' ? 413 : 200,

@@ -2,25 +2,24 @@
 import type { IncomingMessage } from 'node:http';
 import type { ReadBody } from '#core/ports/connection.ts';
 
-export function directBody(incoming: IncomingMessage): ReadBody {
-  return (most) =>
-    new Promise((resolve) => {
-      const pieces: Uint8Array[] = [];
-      let length = 0;
-      const finish = (body: Uint8Array | 'too large' | 'broken') => {
-        incoming.off('data', take).off('end', end).off('error', fail).off('close', fail);
-        resolve(body);
-      };
-      const take = (piece: Uint8Array) => {
-        pieces.push(piece);
-        length += piece.length;
-        if (length <= most) return;
-        incoming.pause();
-        finish('too large');
-      };
-      const end = () => finish(pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces));
-      const fail = () => finish('broken');
-      if (incoming.destroyed || incoming.readableEnded) return fail();
-      incoming.on('data', take).on('end', end).on('error', fail).on('close', fail);
-    });
+export function readDirectBody(incoming: IncomingMessage, most: number): ReturnType<ReadBody> {
+  return new Promise((resolve) => {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    const finish = (body: Uint8Array | 'too large' | 'broken') => {
+      incoming.off('data', take).off('end', end).off('error', fail).off('close', fail);
+      resolve(body);
+    };
+    const take = (piece: Uint8Array) => {
+      pieces.push(piece);
+      length += piece.length;
+      if (length <= most) return;
+      incoming.pause();
+      finish('too large');
+    };
+    const end = () => finish(pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces));
+    const fail = () => finish('broken');
+    if (incoming.destroyed || incoming.readableEnded) return fail();
+    incoming.on('data', take).on('end', end).on('error', fail).on('close', fail);
+  });
 }

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
+import type { Connection } from '#core/ports/connection.ts';
 import type { ReplyStream } from '#core/ports/reply.ts';
 import { type Served, serve } from './serve.ts';
 
@@ -9,11 +10,11 @@ let server: Served | undefined;
 afterEach(() => server?.close(0));
 
 /** A server whose every reply is what this writes. */
-async function writing(write: (stream: ReplyStream, signal: AbortSignal) => unknown): Promise<string> {
+async function writing(write: (stream: ReplyStream, connection: Connection) => unknown): Promise<string> {
   server = await serve({
-    fetch: async (request, { openReply }) => {
-      const { stream, response } = openReply(200, HEADERS);
-      void write(stream, request.signal);
+    fetch: async (_, connection) => {
+      const { stream, response } = connection.openReply(200, HEADERS);
+      void write(stream, connection);
       return response;
     },
     port: 0,
@@ -24,8 +25,8 @@ async function writing(write: (stream: ReplyStream, signal: AbortSignal) => unkn
 
 test('what is written is the reply, with the headers it began with', async () => {
   const url = await writing((stream) => {
-    stream.write(encoder.encode('one '));
-    setTimeout(() => stream.end(encoder.encode('two')), 5);
+    stream.write([encoder.encode('one ')]);
+    setTimeout(() => stream.end([encoder.encode('two')]), 5);
   });
   const response = await fetch(url, { method: 'POST', body: 'x' });
   expect([response.status, response.headers.get('content-type'), response.headers.get('x-request-id')]).toEqual([
@@ -38,11 +39,51 @@ test('what is written is the reply, with the headers it began with', async () =>
   expect(await (await fetch(url)).text()).toBe('one two');
 });
 
+test('a reply that is whole at once says how long it is, in as many pieces as it is given', async () => {
+  const url = await writing((stream) => stream.end([encoder.encode('one '), encoder.encode('two')]));
+  const response = await fetch(url);
+  expect([response.headers.get('content-length'), await response.text()]).toEqual(['7', 'one two']);
+});
+
+test('a header that cannot be sent is refused before anything is', async () => {
+  let refused: unknown;
+  server = await serve({
+    fetch: (_, connection) => {
+      try {
+        return connection.openReply(200, { 'x-request-id': 'a\nb' }).response;
+      } catch (error) {
+        refused = error;
+        return new Response(null, { status: 500 });
+      }
+    },
+    port: 0,
+    host: '127.0.0.1',
+  });
+  expect((await fetch(server.url)).status).toBe(500);
+  expect(refused).toMatchObject({ code: 'ERR_INVALID_CHAR' });
+});
+
+test('a client that has its whole reply has not left, also when it closes its connection then', async () => {
+  let hasLeft = false;
+  const url = await writing((stream, connection) => {
+    connection.onLeave(() => {
+      hasLeft = true;
+    });
+    stream.end([encoder.encode('all')]);
+  });
+  const socket = connect(Number(new URL(url).port), '127.0.0.1', () =>
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'),
+  );
+  await new Promise((resolve) => socket.resume().once('close', resolve));
+  await server?.close(0);
+  expect(hasLeft).toBe(false);
+});
+
 test('headers need not wait for the first bytes, nor the end for any', async () => {
   let finish: () => void = () => {};
   const url = await writing((stream) => {
     stream.flush();
-    finish = () => stream.end(new Uint8Array(0));
+    finish = () => stream.end([new Uint8Array(0)]);
   });
   const response = await fetch(url);
   expect(response.status).toBe(200);
@@ -56,11 +97,11 @@ test('a client that does not read is waited for, and gets everything when it doe
   const waits: number[] = [];
   const url = await writing(async (stream) => {
     for (; written < 40; written += 1) {
-      if (stream.write(piece)) continue;
+      if (stream.write([piece])) continue;
       waits.push(written);
       await stream.drained();
     }
-    stream.end(encoder.encode('.'));
+    stream.end([encoder.encode('.')]);
   });
   const response = await fetch(url);
   await expect.poll(() => waits.length).toBeGreaterThan(0);
@@ -70,21 +111,21 @@ test('a client that does not read is waited for, and gets everything when it doe
   expect((await response.arrayBuffer()).byteLength).toBe(40 * piece.length + 1);
 });
 
-test('a client that leaves is told by the signal; whoever waited for room goes on, and what is written then is dropped', async () => {
-  let aborted = false;
+test('a client that leaves is told of; whoever waited for room goes on, and what is written then is dropped', async () => {
+  let hasLeft = false;
   let over = false;
-  const url = await writing(async (stream, signal) => {
-    signal.addEventListener('abort', () => {
-      aborted = true;
+  const url = await writing(async (stream, connection) => {
+    connection.onLeave(() => {
+      hasLeft = true;
     });
-    while (stream.write(new Uint8Array(1024 * 1024)));
+    while (stream.write([new Uint8Array(1024 * 1024)]));
     await stream.drained();
     await new Promise((resolve) => setTimeout(resolve, 20));
-    while (!aborted) await new Promise((resolve) => setTimeout(resolve, 1));
-    expect(stream.write(encoder.encode('nobody hears this'))).toBe(true);
+    while (!hasLeft) await new Promise((resolve) => setTimeout(resolve, 1));
+    expect(stream.write([encoder.encode('nobody hears this')])).toBe(true);
     await stream.drained();
     stream.flush();
-    stream.end(encoder.encode('nor this'));
+    stream.end([encoder.encode('nor this')]);
     stream.destroy();
     over = true;
   });
@@ -94,12 +135,12 @@ test('a client that leaves is told by the signal; whoever waited for room goes o
   await new Promise((resolve) => socket.once('data', resolve));
   socket.destroy();
   await expect.poll(() => over).toBe(true);
-  expect(aborted).toBe(true);
+  expect(hasLeft).toBe(true);
 });
 
 test('a reply that is broken off does not look whole', async () => {
   const url = await writing((stream) => {
-    stream.write(encoder.encode('one '));
+    stream.write([encoder.encode('one ')]);
     setTimeout(() => stream.destroy(), 5);
   });
   const response = await fetch(url);
@@ -109,8 +150,8 @@ test('a reply that is broken off does not look whole', async () => {
 test('a stop lets a reply that is being written end', async () => {
   let finish: () => void = () => {};
   const url = await writing((stream) => {
-    stream.write(encoder.encode('one '));
-    finish = () => stream.end(encoder.encode('two'));
+    stream.write([encoder.encode('one ')]);
+    finish = () => stream.end([encoder.encode('two')]);
   });
   const response = await fetch(url);
   const closing = server?.close(10_000);

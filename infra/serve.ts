@@ -3,8 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Server as NetServer, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Connection } from '#core/ports/connection.ts';
-import { directBody } from './direct-body.ts';
-import { directReply } from './direct-reply.ts';
+import { lend } from './lent.ts';
 import { cutStalled } from './stalled.ts';
 
 export interface ServeOptions {
@@ -65,14 +64,6 @@ export async function serve({ fetch, port, host, tls, stalled }: ServeOptions): 
       closing ??= close(server, sockets, graceMs);
       return closing;
     },
-  };
-}
-
-function lend(incoming: IncomingMessage, outgoing: ServerResponse): Connection {
-  return {
-    openReply: directReply(outgoing),
-    readBody: directBody(incoming),
-    hasLeft: () => outgoing.destroyed,
   };
 }
 

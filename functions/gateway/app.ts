@@ -75,7 +75,7 @@ function createKeep() {
   const stays: Background = (work) => void work.catch(() => {});
   return function keep(c: Context, run: (visit: Visit) => Promise<Response>): Promise<Response> {
     const background = resident ? stays : backgroundOf(c);
-    const answer = run({ background, ...connectionOf(c) });
+    const answer = run({ background, connection: connectionOf(c) });
     if (background !== stays) background(answer);
     return answer;
   };

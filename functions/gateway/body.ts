@@ -13,27 +13,25 @@ const BROKEN: Failure = { code: 'invalid_request', message: 'The request body en
 /** Reads the whole body; a body that is larger, or says that it will be, is read no further. */
 export async function readBody(
   request: Request,
-  { readBody: read = readRequest(request) }: Pick<Visit, 'readBody'>,
+  { connection }: Pick<Visit, 'connection'>,
 ): Promise<Result<Uint8Array, Failure>> {
   const declared = request.headers.get('content-length');
   if (declared !== null && Number(declared) > LARGEST_BODY) return err(TOO_LARGE);
-  const body = await read(LARGEST_BODY);
+  const body = await (connection?.readBody?.(LARGEST_BODY) ?? readRequest(request, LARGEST_BODY));
   if (body === 'too large') return err(TOO_LARGE);
   return body === 'broken' ? err(BROKEN) : ok(body);
 }
 
 /** Where no platform has a shorter way. */
-function readRequest(request: Request): ReadBody {
-  return async (most) => {
-    try {
-      // A server holds a client to its content-length, so this is bounded; a chunked body is not.
-      if (!request.headers.has('content-length')) return await readChunks(request, most);
-      const body = new Uint8Array(await request.arrayBuffer());
-      return body.length > most ? 'too large' : body;
-    } catch {
-      return 'broken';
-    }
-  };
+async function readRequest(request: Request, most: number): ReturnType<ReadBody> {
+  try {
+    // A server holds a client to its content-length, so this is bounded; a chunked body is not.
+    if (!request.headers.has('content-length')) return await readChunks(request, most);
+    const body = new Uint8Array(await request.arrayBuffer());
+    return body.length > most ? 'too large' : body;
+  } catch {
+    return 'broken';
+  }
 }
 
 async function readChunks(request: Request, most: number): Promise<Uint8Array | 'too large'> {

@@ -1,5 +1,6 @@
 // What is a connection in a test? One that can be written to without a web stream in between, as Node's, and whose client reads or leaves.
 import type { OpenReply } from '#core/ports/reply.ts';
+import { concat } from './members.ts';
 
 export interface ConnectionFake {
   readonly openReply: OpenReply;
@@ -40,9 +41,9 @@ export function createConnectionFake(room: number): ConnectionFake {
       response: new Response(null, { status: 299 }),
       stream: {
         flush: () => arrive(),
-        write: (bytes) => {
+        write: (pieces) => {
           arrive();
-          client?.enqueue(bytes);
+          client?.enqueue(concat(pieces));
           return (client?.desiredSize ?? 1) > 0;
         },
         drained: () =>
@@ -50,8 +51,9 @@ export function createConnectionFake(room: number): ConnectionFake {
             wake = resolve;
             if ((client?.desiredSize ?? 1) > 0) resolve();
           }),
-        end: (bytes) => {
+        end: (pieces) => {
           arrive();
+          const bytes = concat(pieces);
           if (bytes.length > 0) client?.enqueue(bytes);
           client?.close();
         },

@@ -1,4 +1,5 @@
 // When must an exchange end? When its time is up, or when the client of a stream has left.
+import type { Connection } from '#core/ports/connection.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { StopSignal } from '#core/ports/serving.ts';
@@ -22,8 +23,11 @@ export interface Deadline {
   close(): void;
 }
 
-/** `client`: its signal where it matters that it has left. */
-export function openDeadline(timer: Timer, total: Millis, client: AbortSignal | undefined): Deadline {
+/** Who waits for the answer. */
+export type Client = Pick<Connection, 'hasLeft' | 'onLeave'>;
+
+/** `client`: where it matters that it has left. */
+export function openDeadline(timer: Timer, total: Millis, client: Client | undefined): Deadline {
   return new Running(timer, total, client);
 }
 
@@ -32,22 +36,20 @@ const NOTHING = (): void => {};
 /** A class, because one is made for each request: methods are shared. */
 class Running implements Deadline {
   readonly #timer: Timer;
-  readonly #client: AbortSignal | undefined;
   readonly #cancelTotal: () => void;
   #ended: Ending | undefined;
   #attempt: Stop | undefined;
   #attempts = 0;
   #listener: ((why: Ending) => void) | undefined;
   #wake: () => void = NOTHING;
-  readonly #onLeave: () => void;
+  #closed = false;
 
-  constructor(timer: Timer, total: Millis, client: AbortSignal | undefined) {
+  constructor(timer: Timer, total: Millis, client: Client | undefined) {
     this.#timer = timer;
-    this.#client = client;
     this.#cancelTotal = timer(total, () => this.#end('timeout'));
-    this.#onLeave = client === undefined ? NOTHING : () => this.#end('left');
-    client?.addEventListener('abort', this.#onLeave, { once: true });
-    if (client?.aborted === true) this.#end('left');
+    if (client === undefined) return;
+    if (client.hasLeft()) this.#end('left');
+    else client.onLeave(() => this.#end('left'));
   }
 
   get signal(): StopSignal {
@@ -87,12 +89,12 @@ class Running implements Deadline {
   }
 
   close(): void {
+    this.#closed = true;
     this.#cancelTotal();
-    this.#client?.removeEventListener('abort', this.#onLeave);
   }
 
   #end(why: Ending): void {
-    if (this.#ended !== undefined) return;
+    if (this.#closed) return;
     this.#ended = why;
     this.close();
     this.#wake();

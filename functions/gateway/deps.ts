@@ -27,7 +27,9 @@ export interface GatewayDeps {
 /** Keeps work alive that outlasts its response: `waitUntil` on Workers, nothing to do in a process that stays. */
 export type Background = (work: Promise<unknown>) => void;
 
-/** What the platform gives along with one request: its connection too where it has one to lend. */
-export interface Visit extends Partial<Connection> {
+/** What the platform gives along with one request. */
+export interface Visit {
   readonly background: Background;
+  /** Where it has one to lend, and as much of it as it has. */
+  readonly connection: Partial<Connection> | undefined;
 }

@@ -33,6 +33,8 @@ export interface StreamExchange extends Answered {
   readonly first: ReadonlyArray<Piece>;
   readonly reader: StreamReader;
   readonly rest: AsyncIterator<Uint8Array>;
+  /** Whether all of `rest` has arrived, where that can be told. */
+  readonly hasEnded: UpstreamResponse['hasEnded'];
   readonly deadline: Deadline;
   /** To be told once how the stream ended. */
   over(end: ReplyEnd): void;
@@ -102,6 +104,7 @@ async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptF
     first,
     reader,
     rest,
+    hasEnded: response.hasEnded,
     deadline,
     over: accepted.over,
   });

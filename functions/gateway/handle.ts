@@ -8,6 +8,7 @@ import type { Authenticate, Caller } from './authenticate.ts';
 import { authorize } from './authorize.ts';
 import { readBody } from './body.ts';
 import { toChat } from './chat.ts';
+import type { Client } from './deadline.ts';
 import type { GatewayDeps, Visit } from './deps.ts';
 import type { Health } from './health.ts';
 import { createRank } from './rank.ts';
@@ -67,8 +68,7 @@ export function createHandle(
     const targets = route(reservation.value, line);
     if (!targets.ok) return refuse(await settle.release(reservation.value, targets.failure), line, rates);
 
-    const { hasLeft = () => request.signal.aborted } = visit;
-    const exchange = await callUpstream(targets.value, { request, hasLeft }, line);
+    const exchange = await callUpstream(targets.value, clientOf(request, visit), line);
     if (!exchange.ok) return refuse(await settle.withdraw(reservation.value, exchange.failure, line), line, rates);
 
     const answer = await settle.answer(exchange.value, line, visit);
@@ -87,6 +87,14 @@ export function createHandle(
 interface Identified {
   readonly caller: Result<Caller, Failure>;
   readonly waited: Millis;
+}
+
+function clientOf(request: Request, { connection }: Visit): Client {
+  if (connection?.hasLeft !== undefined && connection.onLeave !== undefined) return connection as Client;
+  return {
+    hasLeft: () => request.signal.aborted,
+    onLeave: (listener) => request.signal.addEventListener('abort', listener, { once: true }),
+  };
 }
 
 function refuse(failure: Failure, line: Line, rates?: RateView): Response {

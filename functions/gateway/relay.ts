@@ -1,12 +1,13 @@
 // How does a stream reach the client? Piece by piece as it came, counted on the way, settled before its last byte.
-import type { OpenReply, ReplyStream } from '#core/ports/reply.ts';
+import type { Connection } from '#core/ports/connection.ts';
+import type { ReplyStream } from '#core/ports/reply.ts';
 import { reasonOf } from '#core/reason.ts';
 import { type Book, UNBOOKED } from './book.ts';
-import type { GatewayDeps, Visit } from './deps.ts';
+import type { Background, GatewayDeps, Visit } from './deps.ts';
 import type { StreamExchange } from './exchange.ts';
 import { cutWords, endWords, errorWords } from './last-words.ts';
-import { concat } from './members.ts';
-import { createMeter } from './meter.ts';
+import { createMeter, type Meter } from './meter.ts';
+import { add, type Output, toOutput } from './output.ts';
 import type { Line, ReplyEnd } from './record.ts';
 import { NOTHING, type Piece } from './wire/dialect.ts';
 
@@ -19,217 +20,226 @@ export interface Streamed {
 
 export type Relay = (streamed: Streamed, visit: Visit) => Response;
 
-/** What the client hears. */
-interface Output {
-  /** False: it should not get more until it has room. */
-  write(bytes: Uint8Array): boolean;
-  end(bytes: Uint8Array): void;
-}
+type RelayDeps = Pick<GatewayDeps, 'ledger' | 'timer' | 'log'> & {
+  readonly book: Book;
+};
 
 /** An upstream that has said all is heard for so long: for its count, and so that its connection can be used again. */
 const LINGER = 1_000;
 /** The upstream has no more to say. */
 const ENDED: ReadonlyArray<Piece> = [];
+const NO_BYTES: ReadonlyArray<Uint8Array> = [];
 
-export function createRelay({ ledger, timer, log }: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>, book: Book): Relay {
-  return function relay({ exchange, line, headers }, { background, openReply }) {
-    const { reservation, target, reader, rest, deadline } = exchange;
-    const { includeUsage } = reservation.grant.chat;
+export function createRelay(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>, book: Book): Relay {
+  const all = { ...deps, book };
+  return function relay(streamed, { background, connection }) {
+    const relayed = new Relayed(all, streamed, background);
+    return connection?.openReply === undefined ? relayed.pulled() : relayed.pushed(connection as Pushed);
+  };
+}
+
+type Pushed = Pick<Connection, 'openReply'>;
+
+/** One stream. A class, because methods are shared: as closures they took more memory than all else that is kept of it. */
+class Relayed {
+  readonly #deps: RelayDeps;
+  readonly #streamed: Streamed;
+  readonly #background: Background;
+  readonly #meter: Meter;
+  #moving: Promise<void> | undefined;
+  #ending: Promise<void> | undefined;
+  /** Undefined before the stream has started, and after the client has left. */
+  #output: Output | undefined;
+  #hasRoom = true;
+  #hasSpoken = false;
+
+  constructor(deps: RelayDeps, streamed: Streamed, background: Background) {
+    this.#deps = deps;
+    this.#streamed = streamed;
+    this.#background = background;
+    const { reservation, target } = streamed.exchange;
     const meter = createMeter(reservation, target);
-    let moving: Promise<void> | undefined;
-    let ending: Promise<void> | undefined;
-    /** Undefined before the stream has started, and after the client has left. */
-    let output: Output | undefined;
-    let hasRoom = true;
-    let hasSpoken = false;
+    this.#meter = meter;
+    deps.ledger.progress(reservation.hold, () => meter.settlement().cost);
+  }
 
-    ledger.progress(reservation.hold, () => meter.settlement().cost);
-    return openReply === undefined ? pulled() : pushed(openReply);
+  /** Through a web stream, which asks for more when it has room. */
+  pulled(): Response {
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        this.#begin(toOutput(controller));
+        this.#showFirst();
+      },
+      pull: () => this.#pump(),
+      cancel: () => this.#background(this.#leave()),
+    });
+    return new Response(body, { headers: this.#streamed.headers });
+  }
 
-    /** Through a web stream, which asks for more when it has room. */
-    function pulled(): Response {
-      const body = new ReadableStream<Uint8Array>({
-        start: (controller) => {
-          begin(toOutput(controller));
-          showFirst();
-        },
-        pull: () => pump(),
-        cancel: () => background(leave()),
-      });
-      return new Response(body, { headers });
+  /** To a connection that is written to, and says when it has no room. */
+  pushed(connection: Pushed): Response {
+    try {
+      const { stream, response } = connection.openReply(200, this.#streamed.headers);
+      this.#begin(stream);
+      this.#background(this.#push(stream));
+      return response;
+    } catch (error) {
+      // A header that cannot be sent, say: nobody will read on, and the hold must not wait for that.
+      this.#background(this.#finish('broken'));
+      throw error;
     }
+  }
 
-    /** To a connection that is written to, and says when it has no room. */
-    function pushed(open: OpenReply): Response {
+  async #push(stream: ReplyStream): Promise<void> {
+    try {
+      this.#showFirst();
+      // What the upstream has said so far shows nothing, and nobody knows when it goes on.
+      if (!this.#hasSpoken && this.#ending === undefined) stream.flush();
+      while (this.#ending === undefined) {
+        if (!this.#hasRoom) await stream.drained();
+        this.#hasRoom = true;
+        await this.#pump();
+      }
+      await this.#ending;
+    } catch (error) {
+      stream.destroy();
+      const { requestId } = this.#streamed.line.names;
+      this.#deps.log.error('a stream failed for a reason of ours', { requestId, why: reasonOf(error) });
+    }
+  }
+
+  #begin(to: Output): void {
+    this.#output = to;
+    this.#streamed.exchange.deadline.onEnd((why) =>
+      this.#background(why === 'left' ? this.#leave() : this.#finish('timeout')),
+    );
+  }
+
+  /** Unless the exchange had ended before anybody listened. */
+  #showFirst(): void {
+    if (this.#ending === undefined) this.#forward(this.#streamed.exchange.first);
+  }
+
+  /** Moves pieces until the client has got something, or the reply has ended. One at a time, whoever asks. */
+  #pump(): Promise<void> {
+    this.#moving ??= this.#move();
+    return this.#moving;
+  }
+
+  async #move(): Promise<void> {
+    const { reader, rest } = this.#streamed.exchange;
+    for (let moved = false; !moved && this.#ending === undefined; ) {
+      let pieces: ReadonlyArray<Piece>;
       try {
-        const { stream, response } = open(200, headers);
-        begin(stream);
-        background(push(stream));
-        return response;
-      } catch (error) {
-        // A header that cannot be sent, say: nobody will read on, and the hold must not wait for that.
-        background(finish('broken'));
-        throw error;
-      }
-    }
-
-    async function push(stream: ReplyStream): Promise<void> {
-      try {
-        showFirst();
-        // What the upstream has said so far shows nothing, and nobody knows when it goes on.
-        if (!hasSpoken && ending === undefined) stream.flush();
-        while (ending === undefined) {
-          if (!hasRoom) await stream.drained();
-          hasRoom = true;
-          await pump();
-        }
-        await ending;
-      } catch (error) {
-        stream.destroy();
-        log.error('a stream failed for a reason of ours', { requestId: line.names.requestId, why: reasonOf(error) });
-      }
-    }
-
-    function begin(to: Output): void {
-      output = to;
-      deadline.onEnd((why) => background(why === 'left' ? leave() : finish('timeout')));
-    }
-
-    /** Unless the exchange had ended before anybody listened. */
-    function showFirst(): void {
-      if (ending === undefined) forward(exchange.first);
-    }
-
-    /** Moves pieces until the client has got something, or the reply has ended. One at a time, whoever asks. */
-    function pump(): Promise<void> {
-      moving ??= move();
-      return moving;
-    }
-
-    async function move(): Promise<void> {
-      for (let moved = false; !moved && ending === undefined; ) {
-        let pieces: ReadonlyArray<Piece>;
-        try {
-          const chunk = await rest.next();
-          pieces = chunk.done ? reader.end() : reader.push(chunk.value);
-          if (chunk.done && pieces.length === 0) pieces = ENDED;
-        } catch {
-          pieces = ENDED;
-        }
-        if (ending === undefined) moved = pieces === ENDED ? end(whole()) : forward(pieces);
-      }
-      if (ending !== undefined) await ending;
-      moving = undefined;
-    }
-
-    /** An end without `[DONE]` is a whole reply only when its content had ended. */
-    function whole(): 'complete' | 'broken' {
-      return meter.finished ? 'complete' : 'broken';
-    }
-
-    function forward(pieces: ReadonlyArray<Piece>, shown: Uint8Array[] = []): boolean {
-      for (const piece of pieces) {
-        // The provider's own words about its failure stay with us: they may name its account.
-        if (piece.error !== undefined) return end('broken', shown);
-        if (meter.exceeds(piece))
-          return piece.events === undefined ? end('cut', shown) : forward(piece.events(), shown);
-        if (piece.done) {
-          countLate(pieces.slice(pieces.indexOf(piece) + 1));
-          add(shown, piece.bytes);
-          return end('complete', shown);
-        }
-        meter.count(piece);
-        if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) add(shown, piece.bytes);
-      }
-      return send(shown);
-    }
-
-    function send(bytes: ReadonlyArray<Uint8Array>): boolean {
-      if (bytes.length === 0) return false;
-      hasSpoken = true;
-      hasRoom = output?.write(concat(bytes)) ?? true;
-      return true;
-    }
-
-    function end(how: ReplyEnd, last: ReadonlyArray<Uint8Array> = []): true {
-      void finish(how, last);
-      return true;
-    }
-
-    /** Ends the reply, once: the upstream is let go, the charge made durable, then the last bytes are sent. */
-    function finish(how: ReplyEnd, last: ReadonlyArray<Uint8Array> = []): Promise<void> {
-      ending ??= close(how, last);
-      return ending;
-    }
-
-    async function close(how: ReplyEnd, last: ReadonlyArray<Uint8Array>): Promise<void> {
-      if (how !== 'complete') stop();
-      else if (meter.counted) background(drain());
-      else await drain();
-      const settlement = meter.settlement();
-      const booked = await book(reservation, settlement, line);
-      deadline.close();
-      exchange.over(how);
-      line.answered(200, booked ? how : 'broken');
-      if (!booked) output?.end(errorWords(UNBOOKED));
-      else if (how === 'cut') output?.end(concat([...last, cutWords(meter, settlement.tokens, includeUsage)]));
-      else output?.end(concat(how === 'complete' ? last : [...last, ...endWords(how)]));
-    }
-
-    /** The client has left: the upstream is stopped at once, unless all it still owes is its count. */
-    async function leave(): Promise<void> {
-      output = undefined;
-      if (ending !== undefined || !meter.finished || meter.counted) return finish('left');
-      const cancel = timer(LINGER, () => void finish('left'));
-      while (ending === undefined) await pump();
-      cancel();
-      await ending;
-    }
-
-    function stop(): void {
-      deadline.abort();
-      // Its failing to end is no news: it has just been aborted.
-      Promise.resolve(rest.return?.()).catch(() => {});
-    }
-
-    /** The client has seen the end; the count may stand behind it. */
-    function countLate(pieces: ReadonlyArray<Piece>): void {
-      for (const { usage } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage });
-    }
-
-    async function drain(): Promise<void> {
-      const cancel = timer(LINGER, stop);
-      try {
-        for (let next = await rest.next(); !next.done; next = await rest.next()) countLate(reader.push(next.value));
-        countLate(reader.end());
+        const chunk = await rest.next();
+        pieces = chunk.done ? reader.end() : reader.push(chunk.value);
+        if (chunk.done && pieces.length === 0) pieces = ENDED;
       } catch {
-        // The reply is complete without what came after it.
-      } finally {
-        cancel();
+        pieces = ENDED;
       }
+      if (this.#ending === undefined) moved = pieces === ENDED ? this.#end(this.#whole()) : this.#forward(pieces);
     }
-  };
-}
+    if (this.#ending !== undefined) await this.#ending;
+    this.#moving = undefined;
+  }
 
-/** What stood side by side in a packet is shown as it came. */
-function add(shown: Uint8Array[], bytes: Uint8Array): void {
-  const last = shown.at(-1);
-  const isNext = last?.buffer === bytes.buffer && last.byteOffset + last.length === bytes.byteOffset;
-  if (last === undefined || !isNext) shown.push(bytes);
-  else shown[shown.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + bytes.length);
-}
+  /** An end without `[DONE]` is a whole reply only when its content had ended. */
+  #whole(): 'complete' | 'broken' {
+    return this.#meter.finished ? 'complete' : 'broken';
+  }
 
-function toOutput(controller: ReadableStreamDefaultController<Uint8Array>): Output {
-  const write = (bytes: Uint8Array) => {
-    if (bytes.length > 0) controller.enqueue(bytes);
-    // It asks when it has.
+  #forward(pieces: ReadonlyArray<Piece>, shown: Uint8Array[] = []): boolean {
+    for (const piece of pieces) {
+      // The provider's own words about its failure stay with us: they may name its account.
+      if (piece.error !== undefined) return this.#end('broken', shown);
+      if (this.#meter.exceeds(piece)) {
+        return piece.events === undefined ? this.#end('cut', shown) : this.#forward(piece.events(), shown);
+      }
+      if (piece.done) {
+        this.#countLate(pieces, pieces.indexOf(piece) + 1);
+        add(shown, piece.bytes);
+        return this.#end('complete', shown);
+      }
+      this.#meter.count(piece);
+      if (piece.bytes.length > 0 && (!piece.usageOnly || this.#includeUsage)) add(shown, piece.bytes);
+    }
+    return this.#send(shown);
+  }
+
+  get #includeUsage(): boolean {
+    return this.#streamed.exchange.reservation.grant.chat.includeUsage;
+  }
+
+  #send(pieces: ReadonlyArray<Uint8Array>): boolean {
+    if (pieces.length === 0) return false;
+    this.#hasSpoken = true;
+    this.#hasRoom = this.#output?.write(pieces) ?? true;
     return true;
-  };
-  return {
-    write,
-    end: (bytes) => {
-      write(bytes);
-      controller.close();
-    },
-  };
+  }
+
+  #end(how: ReplyEnd, last: ReadonlyArray<Uint8Array> = NO_BYTES): true {
+    void this.#finish(how, last);
+    return true;
+  }
+
+  /** Ends the reply, once: the upstream is let go, the charge made durable, then the last bytes are sent. */
+  #finish(how: ReplyEnd, last: ReadonlyArray<Uint8Array> = NO_BYTES): Promise<void> {
+    this.#ending ??= this.#close(how, last);
+    return this.#ending;
+  }
+
+  async #close(how: ReplyEnd, last: ReadonlyArray<Uint8Array>): Promise<void> {
+    const { exchange, line } = this.#streamed;
+    const { reservation, deadline } = exchange;
+    const meter = this.#meter;
+    if (how !== 'complete') this.#stop();
+    else if (!meter.counted) await this.#drain();
+    else if (exchange.hasEnded?.() !== true) this.#background(this.#drain());
+    const settlement = meter.settlement();
+    const booked = await this.#deps.book(reservation, settlement, line);
+    deadline.close();
+    exchange.over(how);
+    line.answered(200, booked ? how : 'broken');
+    if (!booked) this.#output?.end([errorWords(UNBOOKED)]);
+    else if (how === 'cut') this.#output?.end([...last, cutWords(meter, settlement.tokens, this.#includeUsage)]);
+    else this.#output?.end(how === 'complete' ? last : [...last, ...endWords(how)]);
+  }
+
+  /** The client has left: the upstream is stopped at once, unless all it still owes is its count. */
+  async #leave(): Promise<void> {
+    this.#output = undefined;
+    if (this.#ending !== undefined || !this.#meter.finished || this.#meter.counted) return this.#finish('left');
+    const cancel = this.#deps.timer(LINGER, () => void this.#finish('left'));
+    while (this.#ending === undefined) await this.#pump();
+    cancel();
+    await this.#ending;
+  }
+
+  #stop(): void {
+    const { deadline, rest } = this.#streamed.exchange;
+    deadline.abort();
+    // Its failing to end is no news: it has just been aborted.
+    Promise.resolve(rest.return?.()).catch(() => {});
+  }
+
+  /** The client has seen the end; the count may stand behind it. */
+  #countLate(pieces: ReadonlyArray<Piece>, from = 0): void {
+    for (let at = from; at < pieces.length; at += 1) {
+      const usage = pieces[at]?.usage;
+      if (usage !== undefined) this.#meter.count({ ...NOTHING, usage });
+    }
+  }
+
+  async #drain(): Promise<void> {
+    const { reader, rest } = this.#streamed.exchange;
+    const cancel = this.#deps.timer(LINGER, () => this.#stop());
+    try {
+      for (let next = await rest.next(); !next.done; next = await rest.next()) this.#countLate(reader.push(next.value));
+      this.#countLate(reader.end());
+    } catch {
+      // The reply is complete without what came after it.
+    } finally {
+      cancel();
+    }
+  }
 }

@@ -34,9 +34,9 @@ function skippingSteps(line: Parameters<CallUpstream>[2], request: Request): voi
   callUpstream(reservation, request, line);
   const targets = {} as Targets;
   // @ts-expect-error Nothing is answered without an exchange.
-  settle.answer(targets, line, { background: () => {} });
+  settle.answer(targets, line, { background: () => {}, connection: undefined });
   const exchange = {} as Exchange;
-  settle.answer(exchange, line, { background: () => {} });
+  settle.answer(exchange, line, { background: () => {}, connection: undefined });
 }
 
 test('the steps of a request are held together by types', () => {

@@ -4,7 +4,7 @@ import { LONGEST } from '#core/ledger/lease.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { err, type Result } from '#core/result.ts';
 import { type AttemptFailure, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
-import { type Deadline, openDeadline } from './deadline.ts';
+import { type Client, type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { limitOf } from './entry-limits.ts';
 import { type Accepted, type Exchange, openExchange } from './exchange.ts';
@@ -22,12 +22,6 @@ export interface NoExchange {
   readonly called: boolean;
 }
 
-/** Who waits for the answer. */
-export interface Client {
-  readonly request: Request;
-  hasLeft(): boolean;
-}
-
 export type CallUpstream = (targets: Targets, client: Client, line: Line) => Promise<Result<Exchange, NoExchange>>;
 
 /** Before an upstream is tried again that was tried before; twice as long each time. */
@@ -40,7 +34,7 @@ export function createCallUpstream(
   return async function callUpstream(targets, client, line) {
     const { chat, routing } = targets.reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
-    const leaving = chat.stream ? client.request.signal : undefined;
+    const leaving = chat.stream ? client : undefined;
     const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, LONGEST), leaving);
     let waiting: ReadonlyArray<Target> = [targets.first, ...targets.others];
     let again: ReadonlyArray<Target> = [];

@@ -1,13 +1,15 @@
 // What may a handler do with a request's connection where the platform lends it? Each is cheaper than what every platform has for it.
 import type { OpenReply } from './reply.ts';
 
-/** A type, not an interface: frameworks take it as a record of anything. */
+/** A type, not an interface: frameworks take it as a record of anything. To be called as its methods. */
 export type Connection = {
-  readonly openReply: OpenReply;
+  openReply(...head: Parameters<OpenReply>): ReturnType<OpenReply>;
   /** In place of the request's own body; once. */
-  readonly readBody: ReadBody;
+  readBody(most: number): ReturnType<ReadBody>;
   /** In place of the request's signal. */
-  readonly hasLeft: () => boolean;
+  hasLeft(): boolean;
+  /** Tells the listener when the client leaves before its reply has ended, at most once; not of a client that has left before. */
+  onLeave(listener: () => void): void;
 };
 
 /** All that the client sends, unless that is more than so many bytes: then no more is read. `broken`: it left before the end. */

@@ -5,11 +5,11 @@ export interface ReplyStream {
   /** Sends the headers now; otherwise they go with the first bytes. */
   flush(): void;
   /** False: the client is slower than we are, and `drained` should be awaited. */
-  write(bytes: Uint8Array): boolean;
+  write(pieces: ReadonlyArray<Uint8Array>): boolean;
   /** Resolves when there is room again, or nobody who reads. */
   drained(): Promise<void>;
-  /** Ends the reply with these bytes. */
-  end(bytes: Uint8Array): void;
+  /** Ends the reply with these. */
+  end(pieces: ReadonlyArray<Uint8Array>): void;
   /** Breaks it off, so that nobody takes it for a whole one. */
   destroy(): void;
 }

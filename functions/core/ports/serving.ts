@@ -32,6 +32,8 @@ export interface UpstreamResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** Ends when the reply ends; throws `UpstreamBroke` when it breaks. Returning early cancels the upstream. */
   readonly body: AsyncIterable<Uint8Array>;
+  /** Whether all of it has arrived, read or not: then nobody need read on for the connection's sake. Absent where nobody can tell. */
+  readonly hasEnded?: (() => boolean) | undefined;
 }
 
 /** Speaks HTTP to a provider. Throws `UpstreamBroke` with what happened. */

@@ -34,6 +34,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   readonly #begin: (response: UpstreamResponse) => void;
   readonly #fail: (error: Error) => void;
   readonly #onAbort = (): void => this.#stop();
+  readonly #hasEnded = (): boolean => this.#ended;
   readonly #onPieces = (): void => {
     const reader = this.#takeReader();
     if (reader !== undefined) reader.resolve(this.#take());
@@ -68,7 +69,9 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (status < 200) return;
     const encoding = headers['content-encoding'];
     const body = encoding === undefined ? this : (decoded(this, String(encoding)) ?? this);
-    this.#begin({ status, headers: joined(headers), body });
+    // What is unpacked ends later, and is let go by reading it.
+    const hasEnded = body === this ? this.#hasEnded : undefined;
+    this.#begin({ status, headers: joined(headers), body, hasEnded });
   }
 
   /** Told of each chunk of the transfer, all that came in one packet before anybody else runs: then they are read as one. */

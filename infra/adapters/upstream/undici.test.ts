@@ -1,12 +1,19 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { createUpstream } from './undici.ts';
 import { promisesOfUpstream } from './upstream.promises.ts';
 
 promisesOfUpstream('undici', createUpstream());
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
 
 describe('an upstream over undici', () => {
   let server: Server | undefined;
@@ -38,6 +45,23 @@ describe('an upstream over undici', () => {
     expect(Buffer.from((await iterator.next()).value).toString()).toBe('one');
     await expect(iterator.next()).rejects.toThrow('the upstream failed');
     await expect(iterator.next()).rejects.toThrow('the upstream failed');
+  });
+
+  test('tells that all of its reply has arrived before anybody has read it, unless it must be unpacked', async () => {
+    let finish: () => void = () => {};
+    const { body, hasEnded } = await ask((_, response) => {
+      response.write('one ');
+      finish = () => response.end('two');
+    });
+    expect(hasEnded?.()).toBe(false);
+    finish();
+    await expect.poll(() => hasEnded?.()).toBe(true);
+    expect(await textOf(body)).toBe('one two');
+    server?.close();
+    const packed = await ask((_, response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('three'));
+    });
+    expect([packed.hasEnded, await textOf(packed.body)]).toEqual([undefined, 'three']);
   });
 
   test('that is left while its connection is made has not been sent anything', async () => {
