@@ -15,6 +15,8 @@ export interface LedgerFake extends Ledger {
   readonly released: string[];
   /** What replies say of their cost so far. */
   readonly progressed: Array<() => bigint>;
+  /** Tells replies that their holds may be gone. */
+  lose(): void;
   /** What the scope has spent so far. */
   spent(scopeId: string): bigint;
   /** Spends from outside. */
@@ -30,6 +32,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
   const settled: Settled[] = [];
   const released: string[] = [];
   const progressed: Array<() => bigint> = [];
+  const losers: Array<() => void> = [];
   let failing: 'hold' | 'settle' | undefined;
   let next = 0;
 
@@ -74,7 +77,13 @@ export function createLedgerFake(now: () => number): LedgerFake {
       open.set(id, { amount, scopes: request.scopes });
       return { ok: true, value: { id, amount, charges: [] } };
     },
-    progress: (_hold, known) => void progressed.push(known),
+    progress: (_hold, known, lost) => {
+      progressed.push(known);
+      if (lost !== undefined) losers.push(lost);
+    },
+    lose: () => {
+      for (const lost of losers.splice(0)) lost();
+    },
     settle: async (hold, settlement) => {
       if (failing === 'settle') throw new Error('the disk is full');
       const held = open.get(hold.id);

@@ -60,7 +60,9 @@ class Relayed {
     const { reservation, target } = streamed.exchange;
     const meter = createMeter(reservation, target);
     this.#meter = meter;
-    deps.ledger.progress(reservation.hold, () => meter.settlement().cost);
+    // Without a limit nobody can take what its hold leaves.
+    const lost = target.limit.cutAt === undefined ? undefined : () => this.#background(this.#finish('cut'));
+    deps.ledger.progress(reservation.hold, () => meter.settlement().cost, lost);
   }
 
   /** Through a web stream, which asks for more when it has room. */

@@ -58,9 +58,13 @@ export interface BatchDependencies {
   readonly tick: (callback: () => void) => void;
   readonly metrics: Metrics;
   readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
+  /** It answers for the first time since then, and leases that were renewed before may have ended. */
+  readonly onGap: (since: Millis) => void;
 }
 
 const RIDE: Millis = 5;
+/** A lease lasts a minute, and began up to a quarter of one before the last answer (lease.ts, take.ts). */
+const LEASES_MAY_END: Millis = 44_000;
 const SILENCE: Millis = 2000;
 const PROBE = 32;
 
@@ -69,6 +73,7 @@ export function createBatch(deps: BatchDependencies): Batch {
   const waiting = emptyCargo();
   const unacknowledged = emptyCargo();
   const backOff = createBackOff(deps.timer, 100, 1000);
+  let answered = { epoch: membership.epoch(), at: deps.clock.now() };
   let ticking = false;
   let cancelRide: (() => void) | undefined;
 
@@ -103,7 +108,14 @@ export function createBatch(deps: BatchDependencies): Batch {
     return sent;
   };
 
+  /** What an epoch before held was registered anew under this one, with leases of their own. */
+  const hear = (): void => {
+    const before = answered;
+    answered = { epoch: membership.epoch(), at: deps.clock.now() };
+    if (before.epoch === answered.epoch && answered.at - before.at >= LEASES_MAY_END) deps.onGap(before.at);
+  };
   const succeeded = (): void => {
+    hear();
     backOff.succeeded();
     if (isEmpty(unacknowledged)) return;
     sendAgain(Number.POSITIVE_INFINITY);

@@ -167,21 +167,6 @@ describe('a lease', () => {
     expect(await spent()).toBe(20n);
   });
 
-  test('that ended while the process slept lets others have the rest of it: its own reply may exceed the limit by that, and no more', async () => {
-    const hold = heldOf(await ledger.hold(requestOf(100n, key)));
-    ledger.progress(hold, () => 10n);
-    await scene.time.advance(16_000);
-    const asleep = scene.time.jump(2 * MINUTE);
-    const other = scene.process(undefined, { records: [] });
-    await other.start();
-    await other.settle(heldOf(await other.hold({ ...requestOf(100n, key), least: 1n })), settlementOf(90n));
-    await asleep;
-    await ledger.settle(hold, settlementOf(100n));
-    await scene.time.advance(3000);
-    expect(await spent()).toBe(190n);
-    expect((await ledger.hold(requestOf(1n, key))).ok).toBe(false);
-  });
-
   test('that ended is charged at what was known to be streamed when it was last renewed', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
     let known = 9n;

@@ -116,6 +116,7 @@ export function createEnding(deps: EndingDependencies): Ending {
       live.outcome = settlement.cost;
       // Its stream has nothing more to tell. Kept here, all of it would outlive the collector's young generation (a Map's outgrown tables hold what was in them).
       live.known = undefined;
+      live.lost = undefined;
       live.ending = settleOnce(live, toSettled(id, live.note, settlement, storeClock.now()));
       return live.ending;
     },

@@ -105,6 +105,7 @@ function write(deps: HoldDependencies, attempt: WrittenAttempt, taken: Taken): P
     tokens: operation.rates?.tokens,
     entry: request.entries?.[entry ?? 0],
     known: undefined,
+    lost: undefined,
     written: undefined,
     isCounted: false,
     isMoved: false,

@@ -46,6 +46,16 @@ export function keepLeases(deps: LeaseDependencies): () => void {
   return () => cancel();
 }
 
+/** Whoever spends from a hold of before then may not go on: its lease may have ended, and others have what it left. */
+export function tellLost(lives: Lives, since: Millis): void {
+  for (const live of [...lives.values()]) {
+    const { lost } = live;
+    if (lost === undefined || live.since > since) continue;
+    live.lost = undefined;
+    lost();
+  }
+}
+
 function writeProgress({ outbox, log }: LeaseDependencies, live: Live): void {
   const { id, written } = live;
   const known = live.known?.();

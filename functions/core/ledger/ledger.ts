@@ -55,9 +55,11 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       const refused = refusal();
       return refused === undefined ? hold(request) : Promise.resolve(err(refused));
     },
-    progress({ id }, known) {
+    progress({ id }, known, lost) {
       const live = lives.get(id);
-      if (live !== undefined) live.known = known;
+      if (live === undefined || live.ending !== undefined) return;
+      live.known = known;
+      live.lost = lost;
     },
     settle: ({ id }, settlement) => ending.settle(id, settlement),
     release: ({ id }, how) => ending.release(id, how),

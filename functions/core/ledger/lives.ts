@@ -13,6 +13,8 @@ export interface Live {
   readonly at: Millis;
   /** What the reply has cost so far; it may be less than a moment ago, when the provider has counted. */
   known: (() => Nano) | undefined;
+  /** To be told that its lease may have ended. */
+  lost: (() => void) | undefined;
   /** The tokens that rates reserve for it; undefined: it uses no rates. */
   readonly tokens: number | undefined;
   /** The entry's limit that it uses, if that has one. */

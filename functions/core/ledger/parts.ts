@@ -1,5 +1,6 @@
 // What is a ledger made of, and how do its parts know each other?
 import type { Entry } from '../ports/books.ts';
+import type { Millis } from '../ports/money.ts';
 import type { Expired } from '../ports/store.ts';
 import { type Attendance, createAttendance } from './attendance.ts';
 import { auditCounters } from './audit.ts';
@@ -11,6 +12,7 @@ import { drain, GONE_AFTER } from './drain.ts';
 import { tellEnded } from './ended.ts';
 import { createEnding } from './ending.ts';
 import { createHold } from './hold.ts';
+import { tellLost } from './lease.ts';
 import type { Lives } from './lives.ts';
 import { createLoads } from './loads.ts';
 import { createFixedMembership, createMembership, createStoreMemory } from './membership.ts';
@@ -27,12 +29,13 @@ export function createParts(deps: LedgerDependencies) {
   const lives: Lives = new Map();
   const storeClock = createStoreClock(deps.clock);
   const onExpired = (expired: ReadonlyArray<Expired>): void => ending.expired(expired);
+  const onGap = (since: Millis): void => tellLost(lives, since);
   const { epochs } = deps;
   const memory = deps.visits ?? createStoreMemory(deps.ids.next());
   const onLeave = (said: number): void => attendance?.left(said);
   const openable = epochs === undefined ? undefined : createMembership(memory, onLeave);
   const membership = openable ?? createFixedMembership(1);
-  const batch = createBatch({ ...deps, membership, storeClock, tick, onExpired });
+  const batch = createBatch({ ...deps, membership, storeClock, tick, onExpired, onGap });
   const doubts = createDoubts(deps, membership.epoch);
   const isLive = (id: string): boolean => lives.has(id);
   const onRun = (): void => behind.report();

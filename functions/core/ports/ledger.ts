@@ -82,8 +82,12 @@ export interface Ledger {
    * request did, 1.8 s where the store is rebuilt meanwhile or everybody answers, slowly (decision 0027).
    */
   hold(request: HoldRequest): Promise<Result<Hold, HoldRefusal>>;
-  /** Says from now on what the reply has cost so far: the charge, should this process die. Asked when that is written down, not for every chunk. */
-  progress(hold: Hold, known: () => Nano): void;
+  /**
+   * Says from now on what the reply has cost so far: the charge, should this process die. Asked when that is written down, not
+   * for every chunk. `lost` is told once when the hold's lease may have ended, because store and process did not hear of each
+   * other for so long: what is left of it may be others' now, and nothing more may be spent from it.
+   */
+  progress(hold: Hold, known: () => Nano, lost?: () => void): void;
   /**
    * Durable in the outbox (or booked) when it resolves: await it before the reply's last byte, and withhold that when it
    * rejects. Once per hold; a repeat changes nothing.
