@@ -2,6 +2,7 @@
 import type { Clock, Ids, Metrics } from '../ports/clock.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Outbox } from '../ports/outbox.ts';
+import { reasonAndCausesOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Ending } from './ending.ts';
 import type { Lives } from './lives.ts';
@@ -135,9 +136,4 @@ const isHeld = (
   clock.now() >= attempt.busy.until &&
   membership.isIn(attempt.patience.epoch);
 
-const unavailable = (error: unknown): HoldRefusal => ({ reason: 'unavailable', why: reasonOf(error) });
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`;
-}
+const unavailable = (error: unknown): HoldRefusal => ({ reason: 'unavailable', why: reasonAndCausesOf(error) });
