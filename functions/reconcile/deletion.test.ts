@@ -11,10 +11,6 @@ beforeEach(async () => {
   await bed.apply(...makeSecrets(), makeInstance());
 });
 
-const aliases = async () => {
-  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  return (await bed.database().claims(uid)).map(({ alias }) => alias);
-};
 const working = async (spec: object = {}) => {
   await bed.apply(makeKey(spec));
   await bed.sweep();
@@ -29,7 +25,7 @@ describe('a deleted key', () => {
     await bed.hint('VirtualKey', 'chat');
     expect(await gone()).toBe(true);
     expect(await bed.works(value)).toBe(false);
-    expect(await aliases()).toEqual([]);
+    expect(await bed.aliases()).toEqual([]);
     expect(await bed.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
   });
 
@@ -68,7 +64,7 @@ describe('a deleted key', () => {
     expect(await bed.works(value)).toBe(true);
     await bed.sweep();
     expect(await bed.works(value)).toBe(false);
-    expect(await aliases()).toEqual([]);
+    expect(await bed.aliases()).toEqual([]);
   });
 
   test('whose finalizer was removed by hand is found by the next sweep', async () => {
@@ -77,7 +73,7 @@ describe('a deleted key', () => {
     await bed.remove(virtualKeys, 'chat');
     await bed.sweep();
     expect(await bed.works(value)).toBe(false);
-    expect(await aliases()).toEqual([]);
+    expect(await bed.aliases()).toEqual([]);
   });
 
   test('that is made anew under its alias at once gets a new value and a whole budget', async () => {

@@ -12,14 +12,10 @@ beforeEach(async () => {
   await bed.apply(...makeSecrets(), makeInstance());
 });
 
-const aliases = async () => {
-  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  return (await bed.database().claims(uid)).map(({ alias }) => alias);
-};
 const many = async (count: number) => {
   await bed.apply(...Array.from({ length: count }, (_, index) => makeKey({}, `k${index}`)));
   await bed.sweep();
-  expect(await aliases()).toHaveLength(count);
+  expect(await bed.aliases()).toHaveLength(count);
 };
 /** Somebody removes finalizers by hand. */
 const lose = async (from: number, to: number) => {
@@ -41,7 +37,7 @@ test('it is held and reported: in the report, in an event and in a condition tha
   const release = expect.stringMatching(/^[0-9a-f]{10}$/);
   expect(report.held).toEqual([{ instance: 'default/main', action: 'RetireClaim', count: 11, of: 30, release }]);
   expect(report.actions).not.toHaveProperty('RetireClaim');
-  expect(await aliases()).toHaveLength(30);
+  expect(await bed.aliases()).toHaveLength(30);
   expect(await condition()).toMatchObject({
     status: 'True',
     reason: 'DeletionHeld',
@@ -64,7 +60,7 @@ test('what a person deleted is not held', async () => {
   await many(30);
   for (let index = 0; index < 30; index += 1) await bed.remove(virtualKeys, `k${index}`);
   expect((await bed.sweep()).held).toBeUndefined();
-  expect(await aliases()).toEqual([]);
+  expect(await bed.aliases()).toEqual([]);
 });
 
 test('its name lets it go ahead, the condition goes, and the annotation may stay', async () => {
@@ -74,7 +70,7 @@ test('its name lets it go ahead, the condition goes, and the annotation may stay
   const report = await bed.sweep();
   expect(report.held).toBeUndefined();
   expect(report.actions).toMatchObject({ RetireClaim: 11 });
-  expect(await aliases()).toHaveLength(19);
+  expect(await bed.aliases()).toHaveLength(19);
   expect(await condition()).toBeUndefined();
   expect((await bed.sweep()).actions).toEqual({});
 });
@@ -85,13 +81,13 @@ test('the name of an earlier plan lets no other go ahead, neither a larger one n
   await annotate('release-deletions', await heldName());
   await lose(20, 21);
   expect((await bed.sweep()).held).toMatchObject([{ count: 21 }]);
-  expect(await aliases()).toHaveLength(60);
+  expect(await bed.aliases()).toHaveLength(60);
   await annotate('release-deletions', await heldName());
   await bed.sweep();
-  expect(await aliases()).toHaveLength(39);
+  expect(await bed.aliases()).toHaveLength(39);
   await lose(21, 42);
   expect((await bed.sweep()).held).toMatchObject([{ count: 21, of: 39 }]);
-  expect(await aliases()).toHaveLength(39);
+  expect(await bed.aliases()).toHaveLength(39);
 });
 
 /** Somebody let it go ahead, and the run that did it was killed at its write number `step`. */
@@ -125,7 +121,7 @@ test('a released removal that dies half-way goes on with the next run, wherever 
     const died = await dying(step, () => bed.sweep());
     const report = await bed.sweep();
     expect({ step, held: report.held, failed: report.failed }).toEqual({ step, held: undefined, failed: {} });
-    expect(await aliases()).toHaveLength(4);
+    expect(await bed.aliases()).toHaveLength(4);
     expect({ step, actions: (await bed.sweep()).actions }).toEqual({ step, actions: {} });
     if (!died) break;
   }
@@ -141,7 +137,7 @@ test('keys of users, too, that a released run did not get to are removed by the 
     await annotate('release-deletions', await heldName());
     expect(await dying(step, () => bed.sweep())).toBe(true);
     expect((await bed.sweep()).held).toBeUndefined();
-    expect((await aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(4);
+    expect((await bed.aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(4);
   }
 });
 
@@ -150,11 +146,11 @@ test('what is lost while a released removal waits to go on is held by itself: th
   await lose(0, 20);
   await annotate('release-deletions', await heldName());
   await dying(8, () => bed.sweep());
-  const left = (await aliases()).length;
+  const left = (await bed.aliases()).length;
   expect(left).toBeGreaterThan(40);
   await lose(20, 41);
   expect(await bed.sweep()).toMatchObject({ held: [{ count: 21, of: 40 }], actions: { ForgetRelease: 1 } });
-  expect(await aliases()).toHaveLength(40);
+  expect(await bed.aliases()).toHaveLength(40);
   const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   expect((await bed.database().instance(uid)).released).toBeUndefined();
 });
@@ -164,12 +160,12 @@ test('whoever takes the annotation away stops what is left of it', async () => {
   await lose(0, 30);
   await annotate('release-deletions', await heldName());
   await dying(6, () => bed.sweep());
-  const left = (await aliases()).length;
+  const left = (await bed.aliases()).length;
   await annotate('release-deletions', null);
   const report = await bed.sweep();
   expect(report.actions).toMatchObject({ ForgetRelease: 1 });
   expect(report.held).toMatchObject([{ count: left - 10 }]);
-  expect(await aliases()).toHaveLength(left);
+  expect(await bed.aliases()).toHaveLength(left);
 });
 
 test('keys that users would lose at once are held too: a share of an instance, which its annotation changes', async () => {
@@ -180,7 +176,7 @@ test('keys that users would lose at once are held too: a share of an instance, w
   expect((await bed.sweep()).held).toMatchObject([{ action: 'DeleteKey', count: 12, of: 24 }]);
   await annotate('deletion-share', '50%');
   expect((await bed.sweep()).held).toBeUndefined();
-  expect((await aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(12);
+  expect((await bed.aliases()).filter((alias) => alias.endsWith('-key'))).toHaveLength(12);
   await annotate('deletion-share', '0%');
   for (const name of names.slice(12, 23)) await bed.edit(users, name, { spec: { autoCreateKey: false } });
   expect((await bed.sweep()).held).toMatchObject([{ count: 11, of: 12 }]);

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { RETAINED_LABEL } from '#crds/group.ts';
-import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
+import { virtualKeys } from '#crds/kinds.ts';
 import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 
@@ -12,10 +12,6 @@ beforeEach(async () => {
   await bed.apply(...makeSecrets(), makeInstance());
 });
 
-const aliases = async () => {
-  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  return (await bed.database().claims(uid)).map(({ alias }) => alias);
-};
 const working = async (spec: object = {}) => {
   await bed.apply(makeKey(spec));
   await bed.sweep();
@@ -80,7 +76,7 @@ describe('a key of deletionPolicy Retain', () => {
     await bed.remove(RESOURCES.secrets, 'chat-key');
     await bed.sweep();
     expect(await bed.works(value)).toBe(false);
-    expect(await aliases()).toEqual([]);
+    expect(await bed.aliases()).toEqual([]);
   });
 
   test('moves to another namespace with its Secret, value and spend', async () => {

@@ -49,7 +49,7 @@ async function main(): Promise<number> {
 
 /** What the stack kept cannot be had back: a person is told, and a script sees it by the exit code. */
 const wordsOfLoss = (folder: string) =>
-  `${folder} was removed, emptied or replaced while the stack ran on it, and what it kept there is gone: the stack ends. \`npm start\` begins anew.`;
+  `${folder} was removed, emptied or replaced while the stack ran on it, and what it kept there is gone: the stack ends. \`npm start\` begins anew, on a folder that is not there or is empty.`;
 
 /** Applies the sample and pays one real call with its key. What people changed in it since stays as they made it. */
 async function runSample(stack: Stack, state: State, progress: Progress): Promise<FirstCall | undefined> {

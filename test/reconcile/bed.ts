@@ -71,6 +71,8 @@ export interface Bed {
   value(secret: string, namespace?: string): Promise<string | undefined>;
   /** Whether the gateway would know this value. */
   works(value: string | undefined, instance?: string): Promise<boolean>;
+  /** Of all that holds one on the instance `main`. */
+  aliases(): Promise<ReadonlyArray<string>>;
   /** Books a charge to the scope with this alias, in its current window; and to its budget for the model, if it has one. */
   spend(alias: string, dollars: string, model?: string): Promise<void>;
   /** Reasons of the events about an object, in the order of their creation. */
@@ -229,6 +231,10 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
     works: async (value, instance = 'main') => {
       const uid = (await get(gatewayInstances, instance))?.metadata.uid ?? '';
       return value !== undefined && (await databases.open('gateway').policies(uid).find(sha256(value))) !== undefined;
+    },
+    aliases: async () => {
+      const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+      return (await databases.open('gateway').claims(uid)).map(({ alias }) => alias);
     },
     spend: async (alias, dollars, model) => {
       const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';
