@@ -40,3 +40,10 @@ export const STOP = event('message_stop');
 export function errorBody(type: string, text = 'No.'): string {
   return JSON.stringify({ type: 'error', error: { type, message: text }, request_id: 'req_1' });
 }
+
+/** What each event of a stream says, as a client of OpenAI reads it. */
+export const eventsOf = (text: string) =>
+  text
+    .split('\n\n')
+    .filter(Boolean)
+    .map((one) => one.replace('data: ', ''));

@@ -1,10 +1,10 @@
 // Is a model behind Anthropic's Messages API like any other to a client: replies, streams, refusals, money?
 import { describe, expect, test } from 'vitest';
-import { COUNT, errorBody, event, message, START, STOP, words } from './anthropic.fixture.ts';
+import { COUNT, errorBody, event, eventsOf, message, START, STOP, words } from './anthropic.fixture.ts';
 import { stage } from './gateway.fixture.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
 import { settleDown } from './time.fixture.ts';
-import { completion, MESSAGES, type Script, SSE, type WireReply } from './upstream.fixture.ts';
+import { completion, MESSAGES, type Script, SSE, stuckAfter, type WireReply } from './upstream.fixture.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 const STREAM = { ...CHAT, stream: true };
@@ -14,15 +14,6 @@ const world = (script: Script, more: Partial<Parameters<typeof stage>[0]> = {}) 
 const plays = (...body: string[]): Script => {
   return () => ({ headers: SSE, body });
 };
-async function* stuckAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
-  for (const text of texts) yield new TextEncoder().encode(text);
-  await new Promise(() => {});
-}
-const eventsOf = (text: string) =>
-  text
-    .split('\n\n')
-    .filter(Boolean)
-    .map((one) => one.replace('data: ', ''));
 
 describe('the request', () => {
   test.each([

@@ -64,3 +64,10 @@ export function createConnectionFake(room: number): ConnectionFake {
 
   return { openReply, signal: gone.signal, received: async (answered) => received ?? answered };
 }
+
+/** The ways on which a stream reaches its client, and how much room a connection has. */
+export const WAYS: ReadonlyArray<[string, number | undefined]> = [
+  ['a web stream', undefined],
+  ['a connection that is always full', 1],
+  ['a connection with room', 100],
+];
