@@ -115,8 +115,9 @@ export function settlementOfReply(reservation: Reservation, target: Target, repl
 
 /** About how much was said: `least` tokens surely were. */
 function estimateOf(bytes: number, sound: number, least: number): Pick<Usage, 'output' | 'outputAudio'> {
-  const output = Math.max(least, estimateOutput(bytes) + sound);
-  return sound === 0 ? { output } : { output, outputAudio: sound };
+  const heard = Math.ceil(sound);
+  const output = Math.max(least, estimateOutput(bytes) + heard);
+  return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody waited for. */

@@ -50,6 +50,15 @@ describe('a client that leaves a stream pays for what was said, in whatever way 
     expect(await leftAfterTen({ audio: { id: 'a', data: SECOND } })).toEqual({ output: 200, cost: 200n * 8000n });
   });
 
+  test('sound in pieces of less than a token, which cut nothing', async () => {
+    const piece = { audio: { data: 'A'.repeat(320) } };
+    expect(await leftAfterTen(piece)).toEqual({ output: 1, cost: 8000n });
+    const body = [...Array(50)].map(() => chunk(piece));
+    const world = stage({ script: () => ({ headers: SSE, body: [...body, 'data: [DONE]\n\n'] }) });
+    const text = await (await world.chat({ ...CHAT, max_tokens: 10 })).text();
+    expect(text).toBe(`${body.join('')}data: [DONE]\n\n`);
+  });
+
   test('pictures', async () => {
     const picture = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
     expect(await leftAfterTen({ images: [picture] })).toMatchObject({ output: 10_000 });

@@ -41,6 +41,10 @@ describe('work that a provider bills beside the tokens', () => {
     ['provider', { provider: { only: ['the dearest'], zdr: true } }],
     ['provider', { provider: 'the dearest' }],
     ['n_predict', { max_tokens: 1, n_predict: -1 }],
+    ['data_sources', { data_sources: [{ type: 'azure_search' }] }],
+    ['chat_template', { chat_template: '{% for i in range(100000) %}a{% endfor %}' }],
+    ['safety_model', { safety_model: 'guard' }],
+    ['extra_body', { extra_body: { google: { cached_content: 'cachedContents/1' } } }],
     ['max_new_tokens', { max_tokens: 1, max_new_tokens: 100_000 }],
   ];
 
@@ -65,6 +69,7 @@ describe('work that a provider bills beside the tokens', () => {
     },
     { provider: { data_collection: 'deny', zdr: true, max_price: { prompt: 1 } } },
     { plugins: [], web_search_options: null, background: false, deferred: false, provider: null, tools: [] },
+    { extra_body: { google: { thinking_config: { thinking_budget: 1 } }, other: 1 } },
     { store: true, prediction: { type: 'content', content: 'hi' } },
   ])('is not %j', async (asked) => {
     const { chat, fake } = stage();

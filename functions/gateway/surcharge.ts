@@ -6,8 +6,10 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** Services at the listed price or less; `auto` is what the operator has chosen at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
-/** Searches, documents that are read, and other work that providers bill by the call (OpenAI, Perplexity, xAI, OpenRouter). */
-const BY_THE_CALL = ['web_search_options', 'search_parameters', 'plugins'];
+/** Searches, documents that are read, and other work that providers bill by the call (OpenAI, Perplexity, xAI, OpenRouter, Together). */
+const BY_THE_CALL = ['web_search_options', 'search_parameters', 'plugins', 'safety_model'];
+/** What puts text into the prompt that is not in the request: documents that the provider finds (Azure), a template that repeats (vLLM). */
+const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
 /** Its answer comes later, from another address: it is billed, and nobody here hears how much. */
 const LATER = ['background', 'deferred'];
 /** What some servers call the limit of an answer, and heed before the name by which it was held for. */
@@ -27,8 +29,8 @@ const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
 
 /** Members by which a request may cost more, or be answered by another model. */
 export const SURCHARGED: ReadonlyArray<string> = [
-  ...['service_tier', 'provider', 'tools'],
-  ...[...BY_THE_CALL, ...LATER, ...OTHER_MODELS, ...OTHER_LIMITS],
+  ...['service_tier', 'provider', 'tools', 'extra_body'],
+  ...[...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER, ...OTHER_MODELS, ...OTHER_LIMITS],
 ];
 
 /** Refused to everybody: a request is for one model, which its key may use. */
@@ -43,8 +45,13 @@ export function surchargeIn(body: Members): Failure | undefined {
   if (isAsked(tier) && !LISTED_TIERS.has(tier)) {
     return refusal('service_tier', 'must be auto, default, flex or on_demand for a key with a budget.');
   }
-  const name = [...BY_THE_CALL, ...LATER].find((name) => isAsked(body[name]));
+  const name = BESIDE.find((name) => isAsked(body[name]));
   if (name !== undefined) return refusal(name, `must be absent for a key with a budget: ${WHY}.`);
+  // Gemini's: what else it takes there are searches, and prompts that were kept before.
+  const google = member(body.extra_body, 'google');
+  if (isAsked(google) && !(isObject(google) && Object.keys(google).every((name) => name === 'thinking_config'))) {
+    return refusal('extra_body', 'must hold nothing of google but thinking_config for a key with a budget.');
+  }
   const limit = OTHER_LIMITS.find((name) => isAsked(body[name]));
   if (limit !== undefined) return refusal(limit, 'must be called max_tokens for a key with a budget.');
   if (listOf(tools).some((tool) => !OWN_TOOLS.has(member(tool, 'type')))) {
@@ -56,7 +63,8 @@ export function surchargeIn(body: Members): Failure | undefined {
   return undefined;
 }
 
-const WHY = 'it is billed beside the tokens';
+const BESIDE = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
+const WHY = 'it is billed beside what the request holds';
 
 function refusal(param: string, message: string): Failure {
   return { code: 'invalid_request', param, message: `"${param}" ${message}` };

@@ -25,7 +25,8 @@ export function toPiece(event: Uint8Array): Piece {
     const delta = member(choice, 'delta');
     const length = lengthOf(delta);
     const heard = soundIn(delta);
-    if (length + heard > 0) deltas += 1;
+    // A piece of sound may be less than a token, and what is counted here may cut a stream.
+    if (length > 0 || heard >= 1) deltas += 1;
     bytesSaid += length;
     sound += heard;
   }

@@ -21,10 +21,10 @@ export function lengthOf(said: unknown): number {
   return length + listOf(member(said, 'images')).length * BYTES_PER_PICTURE;
 }
 
-/** About how many tokens its sound is. */
+/** About how many tokens its sound is: parts of one too, for it comes in pieces of any length. */
 export function soundIn(said: unknown): number {
   const data = textOf(member(member(said, 'audio'), 'data')) ?? '';
-  return Math.ceil(data.length / LETTERS_PER_SOUND_TOKEN);
+  return data.length / LETTERS_PER_SOUND_TOKEN;
 }
 
 function calledIn(called: unknown, given: 'arguments' | 'input'): number {
