@@ -55,7 +55,9 @@ export function createCallUpstream(
       if (last !== undefined && !(await moves(targets.reservation, target, line))) continue;
       tries += 1;
       line.step('call', target);
-      const result = await attempt(targets.reservation, target, deadline);
+      const trying = enter(targets.reservation, target, deadline);
+      const result = await exchange(trying);
+      judge(result, trying);
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;
       const { failure, status, unsent } = result.failure;
@@ -82,26 +84,22 @@ export function createCallUpstream(
     return health.resting(target) === undefined;
   }
 
-  async function attempt(
-    reservation: Reservation,
-    target: Target,
-    deadline: Deadline,
-  ): Promise<Result<Exchange, AttemptFailure>> {
-    const { identifier } = target.entry;
-    const { cooldown } = reservation.grant.routing;
-    const leave = health.enter(identifier);
+  function enter(reservation: Reservation, target: Target, deadline: Deadline): Trying {
+    const leave = health.enter(target.entry.identifier);
     const over = (end: ReplyEnd) => {
       leave();
-      if (end === 'broken') health.failed(target, UNREACHABLE, cooldown);
+      if (end === 'broken') health.failed(target, UNREACHABLE, reservation.grant.routing.cooldown);
     };
-    const result = await exchange({ reservation, target, deadline, over });
+    return { reservation, target, deadline, leave, over };
+  }
+
+  function judge(result: Result<Exchange, AttemptFailure>, { reservation, target, deadline, leave }: Trying): void {
     if (!result.ok || result.value.type === 'plain') leave();
-    if (result.ok) health.succeeded(identifier);
+    if (result.ok) health.succeeded(target.entry.identifier);
     // Whose client has left before the answer has not failed.
     else if (result.failure.blameless !== true && deadline.ended !== 'left') {
-      health.failed(target, result.failure, cooldown);
+      health.failed(target, result.failure, reservation.grant.routing.cooldown);
     }
-    return result;
   }
 
   async function exchange({ reservation, target, deadline, over }: Trying): Promise<Result<Exchange, AttemptFailure>> {
@@ -124,7 +122,8 @@ export function createCallUpstream(
   }
 }
 
-type Trying = Omit<Accepted, 'response' | 'created' | 'clock'>;
+/** An attempt. `leave`: the entry has nothing to do with it any more. */
+type Trying = Omit<Accepted, 'response' | 'created' | 'clock'> & { readonly leave: () => void };
 
 function outcome(last: NoExchange | undefined, { first }: Targets, client: Client): NoExchange {
   const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: false, called: false };

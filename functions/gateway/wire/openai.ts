@@ -7,6 +7,7 @@ import type { Recipient } from '../endpoint.ts';
 import { membersOf, type NewValue, splice } from '../members.ts';
 import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
 import { member, parseJson } from './json.ts';
+import { addressOf } from './openai-address.ts';
 import { toWireError } from './openai-error.ts';
 import { lengthOf, soundIn } from './openai-said.ts';
 import { createReaders } from './openai-stream.ts';
@@ -19,11 +20,13 @@ function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   const set: NewValue[] = [['model', JSON.stringify(to.entry.model)]];
   const { streamOptions: knowsOptions } = to.provider;
   if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
-  const unknown = [...(knowsOptions ? [] : ['stream_options']), ...addLimits(set, chat, to)];
+  const names = addLimits(set, chat, to);
+  const unknown = knowsOptions ? names : ['stream_options', ...names];
   const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
+  const { url, plain, streamed } = addressOf(to);
   return ok({
-    url: urlOf(to),
-    headers: headersOf(chat, to),
+    url,
+    headers: chat.stream ? streamed : plain,
     body: splice(chat.bytes, chat.object, { set, drop, once: OWN_MEMBERS }),
   });
 }
@@ -63,26 +66,6 @@ function addLimits(set: NewValue[], { limits }: Chat, { limit, provider }: Recip
   }
   if (!isNamed) set.push([provider.outputLimit, `${send}`]);
   return NO_NAMES;
-}
-
-function urlOf({ base, credentials }: Recipient): string {
-  const version = credentials.apiVersion;
-  const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
-  return `${base}/chat/completions${query}`;
-}
-
-function headersOf(chat: Chat, { provider, credentials }: Recipient): Readonly<Record<string, string>> {
-  const key = credentials.apiKey;
-  const organization = credentials.organization;
-  const headers: Record<string, string> = {
-    'content-type': 'application/json',
-    accept: chat.stream ? 'text/event-stream' : 'application/json',
-    'accept-encoding': 'identity',
-    'user-agent': 'gateway-operator',
-  };
-  if (key !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${key}` : key;
-  if (organization !== undefined) headers['openai-organization'] = organization;
-  return headers;
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {

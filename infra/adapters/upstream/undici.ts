@@ -20,8 +20,8 @@ const MOST_PLACES = 10_000;
 
 export function createUpstream(): UndiciUpstream {
   const pools = new Map<string, Pool>();
-  /** By connect timeout and URL: reading a URL costs more than finding it. */
-  const places = new Map<string, Place>();
+  /** By URL and connect timeout: reading a URL costs more than finding it, and so does putting a name together of the two. */
+  const places = new Map<string, Map<number, Place>>();
 
   const upstream = (request: UpstreamRequest) => {
     try {
@@ -33,13 +33,12 @@ export function createUpstream(): UndiciUpstream {
   };
 
   function placeOf({ url, timeouts: { connect } }: UpstreamRequest): Place {
-    const name = `${connect} ${url}`;
-    const known = places.get(name);
+    const known = places.get(url)?.get(connect);
     if (known !== undefined) return known;
     const { origin, pathname, search } = new URL(url);
     const place = { pool: poolFor(origin, connect), path: pathname + search };
     if (places.size >= MOST_PLACES) places.clear();
-    places.set(name, place);
+    places.set(url, (places.get(url) ?? new Map<number, Place>()).set(connect, place));
     return place;
   }
 
