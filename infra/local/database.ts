@@ -24,6 +24,7 @@ export async function openDatabase(options: Options, state: State, log: Log): Pr
     choosePort: () => portOf(state, 'database'),
     password: state.remembered.databasePassword,
     onRestart: () => log.warn('PostgreSQL ended by itself and was started again'),
+    onFailure: (why) => log.error('PostgreSQL ended by itself and does not start: it is tried again', { why }),
   });
   const { host, port, username, password } = server;
   const connection = { host, port, username, password, dbname: NAME };

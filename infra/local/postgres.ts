@@ -5,6 +5,7 @@ import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmS
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { reasonOf } from '#core/reason.ts';
 import { UsageError } from './options.ts';
 
 export interface PostgresServer {
@@ -23,6 +24,8 @@ export interface PostgresOptions {
   readonly password: string;
   /** Told when the server died by itself and was started again. */
   readonly onRestart: () => void;
+  /** Told once, with the server's words, when it died and does not start again; it is tried again and again all the same. */
+  readonly onFailure: (why: string) => void;
 }
 
 const USERNAME = 'gateway';
@@ -50,7 +53,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   if (!existsSync(join(folder, 'PG_VERSION'))) await initialise(binaries, folder, options.password, identity);
   await endLeftover(folder);
   const port = await options.choosePort();
-  const server = supervise({ binaries, folder, port, identity, onRestart: options.onRestart });
+  const server = supervise({ ...options, binaries, folder, port, identity });
   await server.ready;
   return { host: '127.0.0.1', port, username: USERNAME, password: options.password, stop: server.stop };
 }
@@ -170,13 +173,16 @@ function isPostgres(pid: number): boolean {
   }
 }
 
-interface Supervised {
+interface Supervised extends Pick<PostgresOptions, 'onRestart' | 'onFailure'> {
   readonly binaries: Binaries;
   readonly folder: string;
   readonly port: number;
   readonly identity: Identity | undefined;
-  readonly onRestart: () => void;
 }
+
+/** Between two tries to start a server that died: twice as long each time. */
+const SOONEST = 200;
+const LATEST = 10_000;
 
 function supervise(options: Supervised): { ready: Promise<void>; stop: () => Promise<void> } {
   let stopping = false;
@@ -192,6 +198,7 @@ function supervise(options: Supervised): { ready: Promise<void>; stop: () => Pro
   const launch = (): Promise<void> =>
     new Promise((resolve, reject) => {
       let said = '';
+      let isReady = false;
       child = spawn(options.binaries.postgres, args, {
         ...options.identity,
         cwd: '/',
@@ -199,21 +206,31 @@ function supervise(options: Supervised): { ready: Promise<void>; stop: () => Pro
       });
       child.stderr?.on('data', (chunk) => {
         said = (said + chunk).slice(-4000);
-        if (said.includes('ready to accept connections')) resolve();
+        if (!said.includes('ready to accept connections')) return;
+        isReady = true;
+        resolve();
       });
       child.once('error', reject);
       child.once('exit', () => {
         reject(new Error(`PostgreSQL ended: ${said.trim().split('\n').slice(-3).join(' | ')}`));
-        if (!stopping) void relaunch();
+        if (isReady && !stopping) void relaunch();
       });
     });
 
   const relaunch = async () => {
-    await pause(200);
-    if (stopping) return;
-    await endLeftover(options.folder);
-    options.onRestart();
-    await launch().catch(() => undefined);
+    let isTold = false;
+    for (let wait = SOONEST; ; wait = Math.min(2 * wait, LATEST)) {
+      await pause(wait, undefined, { ref: false });
+      if (stopping) return;
+      await endLeftover(options.folder);
+      try {
+        await launch();
+        return options.onRestart();
+      } catch (error) {
+        if (!isTold && !stopping) options.onFailure(reasonOf(error));
+        isTold = true;
+      }
+    }
   };
 
   const ready = launch().catch((error: unknown) => {
