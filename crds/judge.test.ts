@@ -75,15 +75,17 @@ const LONG = ['a', 'a.', 'a-', '.', '-', ' ', '1', '1.', '/', '@', 'a@', 'a/', '
 test('a long hostile text anywhere is judged at once', () => {
   const full = cases.filter(({ what, findings }) => findings.length === 0 && /every|all the rest/.test(what));
   expect(new Set(full.map(({ kind }) => kind)).size).toBeGreaterThan(2);
-  const start = performance.now();
+  const start = process.cpuUsage();
   for (const one of full) {
     for (const long of LONG) {
       for (const spec of withText(objectsOf(one).object.spec, long))
         judge(kindOf[one.kind], { metadata: { name: long }, spec });
     }
   }
-  expect(performance.now() - start).toBeLessThan(10_000);
-}, 60_000);
+  // Of this process: who else runs on the machine says nothing of a pattern that never ends.
+  const { user, system } = process.cpuUsage(start);
+  expect((user + system) / 1000).toBeLessThan(10_000);
+}, 120_000);
 
 /** Copies of a value with one text, or the name of one more member, replaced by this one. */
 function* withText(value: unknown, long: string): Generator<unknown> {
