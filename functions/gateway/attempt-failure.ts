@@ -13,6 +13,8 @@ export interface AttemptFailure {
   readonly blameless?: boolean;
   /** Surely nothing of the request has reached the provider. */
   readonly unsent?: true;
+  /** So many bytes of a reply have come that is not passed on: whoever sent them bills them. */
+  readonly said?: number;
   /** Seconds for which the provider wants to be left alone. */
   readonly retryAfter?: number;
   /** For the log: the upstream's status and its own code, never its message. */
@@ -24,6 +26,11 @@ export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }
 export const TIMED_OUT: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
 
 export const UNSENT: AttemptFailure = { ...TIMED_OUT, unsent: true };
+
+/** A reply that is longer than we keep in memory: asked for again it would be as long. */
+export function endless(said: number): AttemptFailure {
+  return { failure: { code: 'upstream_error' }, again: 'never', blameless: true, said };
+}
 
 /** The dialect of the entry has no words for this request. */
 export function unspeakable(failure: Failure): AttemptFailure {

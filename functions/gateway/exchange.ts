@@ -1,9 +1,9 @@
 // What does an upstream's answer look like to the gateway? Whole, or as a stream that has begun.
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
+import type { UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type AttemptFailure, refusalOf, UNREACHABLE, unreadable } from './attempt-failure.ts';
+import { type AttemptFailure, endless, refusalOf, UNREACHABLE, unreadable } from './attempt-failure.ts';
 import type { Deadline } from './deadline.ts';
 import { concat } from './members.ts';
 import type { ReplyEnd } from './record.ts';
@@ -71,6 +71,7 @@ async function readRefusal({ target, response }: Accepted): Promise<Result<Excha
 async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
   const { reservation, target, response, deadline } = accepted;
   const bytes = await readAll(response.body[Symbol.asyncIterator](), LARGEST_REPLY);
+  if (bytes === undefined) return err(endless(LARGEST_REPLY));
   const reply = target.dialect.readReply(bytes, accepted.created);
   if (reply === undefined) return err(unreadable(response, target.dialect.readError(bytes)));
   deadline.close();
@@ -125,7 +126,8 @@ function isStream(response: UpstreamResponse, asked: boolean): boolean {
   return type.startsWith('text/event-stream') || (asked && !type.startsWith('application/json'));
 }
 
-async function readAll(body: AsyncIterator<Uint8Array>, most: number): Promise<Uint8Array> {
+/** Undefined: there is more than so many bytes, and no more is read. */
+async function readAll(body: AsyncIterator<Uint8Array>, most: number): Promise<Uint8Array | undefined> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   for (let next = await body.next(); !next.done; next = await body.next()) {
@@ -133,7 +135,7 @@ async function readAll(body: AsyncIterator<Uint8Array>, most: number): Promise<U
     pieces.push(next.value);
     if (length <= most) continue;
     await body.return?.();
-    throw new UpstreamBroke('broken', `the reply is larger than ${most} bytes`);
+    return undefined;
   }
   return concat(pieces);
 }

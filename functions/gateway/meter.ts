@@ -120,9 +120,9 @@ function estimateOf(bytes: number, sound: number, least: number): Pick<Usage, 'o
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
-/** What is charged for a prompt that was sent and whose answer nobody waited for. */
-export function settlementOfPrompt(reservation: Reservation, target: Target): Settlement {
-  return settlementOf(reservation, target, undefined, { output: 0 });
+/** What is charged for a prompt that was sent and whose answer nobody heard: so many bytes of it came. */
+export function settlementOfUnheard(reservation: Reservation, target: Target, bytes: number): Settlement {
+  return settlementOf(reservation, target, undefined, { output: estimateOutput(bytes) });
 }
 
 /** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */

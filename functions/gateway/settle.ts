@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import { createBook, UNBOOKED } from './book.ts';
 import type { GatewayDeps, Visit } from './deps.ts';
 import type { Exchange } from './exchange.ts';
-import { settlementOfPrompt, settlementOfReply } from './meter.ts';
+import { settlementOfReply, settlementOfUnheard } from './meter.ts';
 import type { Line } from './record.ts';
 import { createRelay } from './relay.ts';
 import { type Reservation, release } from './reserve.ts';
@@ -40,7 +40,8 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
       return failure;
     },
     withdraw: async (reservation, nothing, line) => {
-      if (nothing.consumed) await book(reservation, settlementOfPrompt(reservation, nothing.target), line);
+      const { consumed, target } = nothing;
+      if (consumed !== undefined) await book(reservation, settlementOfUnheard(reservation, target, consumed), line);
       else await release(reservation, deps, nothing);
       return nothing.failure;
     },

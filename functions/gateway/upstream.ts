@@ -13,11 +13,11 @@ import type { Line, ReplyEnd } from './record.ts';
 import type { Reservation } from './reserve.ts';
 import { FULL, type Target, type Targets } from './route.ts';
 
-/** Why there is no exchange. `consumed`: the provider may have read the prompt all the same. */
+/** Why there is no exchange. `consumed`: the provider may have read the prompt all the same, and has said so many bytes. */
 export interface NoExchange {
   readonly failure: Failure;
   readonly target: Target;
-  readonly consumed: boolean;
+  readonly consumed: number | undefined;
   /** Anybody was called at all. */
   readonly called: boolean;
 }
@@ -60,8 +60,9 @@ export function createCallUpstream(
       judge(result, trying);
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;
-      const { failure, status, unsent } = result.failure;
-      const consumed = status === undefined && unsent !== true && deadline.ended === 'left';
+      const { failure, status, unsent, said } = result.failure;
+      const isRead = status === undefined && unsent !== true && deadline.ended === 'left';
+      const consumed = said ?? (isRead ? 0 : undefined);
       last = { failure, target, consumed, called: last?.called === true || unsent !== true };
       if (deadline.ended !== undefined || result.failure.again === 'never') break;
       if (result.failure.again === 'anywhere') again = [...again, target];
@@ -126,7 +127,7 @@ export function createCallUpstream(
 type Trying = Omit<Accepted, 'response' | 'created' | 'clock'> & { readonly leave: () => void };
 
 function outcome(last: NoExchange | undefined, { first }: Targets, client: Client): NoExchange {
-  const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: false, called: false };
+  const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: undefined, called: false };
   return client.hasLeft() ? { ...end, failure: { code: 'client_left' } } : end;
 }
 

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { stage } from './gateway.fixture.ts';
+import { MESSAGES } from './upstream.fixture.ts';
+
+const MEBIBYTE = new Uint8Array(1024 * 1024).fill(0x20);
+
+/** Many answers with all their log probabilities, say. */
+async function* endless(): AsyncGenerator<Uint8Array> {
+  while (true) yield MEBIBYTE;
+}
+
+test('a reply that is longer than the gateway keeps is charged all the same, asked for once, and not held against its entry', async () => {
+  const { chat, ledger, fake, lines, counted } = stage({ script: () => ({ body: endless() }) });
+  for (const time of [1, 2, 3]) {
+    const response = await chat({ model: 'gpt', messages: MESSAGES, n: 8, logprobs: true, top_logprobs: 20 });
+    expect([response.status, fake.requests.length]).toEqual([502, time]);
+  }
+  expect(ledger.settled.map(({ cost, estimated }) => [cost, estimated])).toEqual(
+    ledger.asked.map(({ amount }) => [amount, true]),
+  );
+  expect([ledger.held(), ledger.released.length, lines.length]).toEqual([0, 0, 3]);
+  expect(counted.some(([name]) => name === 'gateway_operator_entries_put_aside_total')).toBe(false);
+});
