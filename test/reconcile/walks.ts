@@ -21,12 +21,22 @@ export interface WalksDependencies {
   readonly request: KubeTransport;
 }
 
+/** When to be content. */
+export interface Enough {
+  /** After so many failures nobody needs to walk on. */
+  readonly enough: number;
+  /** So long it listens for a successor, at most. */
+  readonly seconds: number;
+}
+
+const ALL: Enough = { enough: Number.POSITIVE_INFINITY, seconds: 60 };
+
 /** Each answers what failed. */
 export interface Walks {
   /** Every kind of action once, then what the process does beside runs: the certificate, and listening. */
-  keys(): Promise<ReadonlyArray<string>>;
+  keys(enough?: Enough): Promise<ReadonlyArray<string>>;
   /** Whatever runs gateways, made, changed and removed. */
-  workloads(): Promise<ReadonlyArray<string>>;
+  workloads(enough?: Enough): Promise<ReadonlyArray<string>>;
 }
 
 export function createWalks({ bed, admin, reconciles, request }: WalksDependencies): Walks {
@@ -48,7 +58,7 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
   };
 
   /** Watches, takes the Lease, and learns that somebody else has it; ends with the first failure. */
-  const listen = async (failed: string[]) => {
+  const listen = async (failed: string[], seconds: number) => {
     const node = nodeDependencies();
     const over = new AbortController();
     const fail = (message: string) => {
@@ -61,7 +71,7 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
       request,
       lease: { namespace: 'gateway-operator', name: 'reconcile' },
       holder: node.ids.next(),
-      seconds: 3,
+      seconds,
       newId: node.ids.next,
       log: { info: fail, warn: fail, error: fail },
       post: async () => '{}',
@@ -76,8 +86,7 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
     if (ended !== 'a successor listens') failed.push(ended);
   };
 
-  const keys = async (): Promise<ReadonlyArray<string>> => {
-    const failed: string[] = [];
+  async function* keys(failed: string[], seconds: number): Steps {
     const run = async (asked: Promise<{ failed: object }>) =>
       failed.push(
         ...(await asked.then(
@@ -92,14 +101,14 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
       makeUser({ teamRefs: [{ name: 'research' }] }),
       makeKey(),
     );
-    await run(bed.sweep());
+    yield run(bed.sweep());
     for (const [kind, name] of [
       ['GatewayInstance', 'main'],
       ['VirtualKey', 'chat'],
       ['User', 'alice'],
       ['Team', 'research'],
     ] as const) {
-      await run(bed.hint(kind, name));
+      yield run(bed.hint(kind, name));
     }
     for (const [kind, name] of [
       [gatewayInstances, 'main'],
@@ -117,15 +126,15 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
       },
     });
     await bed.edit(users, 'alice', { spec: { maxBudget: '26' } });
-    await run(bed.hint('VirtualKey', 'chat'));
-    await run(bed.sweep());
+    yield run(bed.hint('VirtualKey', 'chat'));
+    yield run(bed.sweep());
     await bed.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
     const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'default' } };
     for (const retries of [1, 3, 4]) {
       await bed.edit(gatewayInstances, 'main', {
         spec: { routing: { retries }, allowedNamespaces: { from: 'Selector', selector } },
       });
-      await run(bed.sweep());
+      yield run(bed.sweep());
     }
     for (const [kind, name] of [
       [virtualKeys, 'chat'],
@@ -134,18 +143,16 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
       [gatewayInstances, 'main'],
     ] as const) {
       await bed.remove(kind, name);
-      await run(bed.sweep());
+      yield run(bed.sweep());
     }
     // The rest is the process's, not a run's: what failed until here is enough to know.
     if (failed.length === 0) await keep(failed);
     // The first makes the Lease, the second takes it.
-    if (failed.length === 0) await listen(failed);
-    if (failed.length === 0) await listen(failed);
-    return failed;
-  };
+    if (failed.length === 0) await listen(failed, seconds);
+    if (failed.length === 0) await listen(failed, seconds);
+  }
 
-  const workloads = async (): Promise<ReadonlyArray<string>> => {
-    const failed: string[] = [];
+  async function* workloads(failed: string[]): Steps {
     bed.servedAt = 'nobody';
     await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
     for (const workload of [
@@ -159,6 +166,7 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
       failed.push(...Object.keys((await bed.sweep()).failed));
       const { conditions = [] } = await bed.status(gatewayInstances, 'main');
       failed.push(...conditions.map(({ reason }) => reason).filter((reason) => reason === 'WorkloadUnreadable'));
+      yield;
     }
     for (const part of Object.values(PARTS)) {
       const left = await admin.list(part, { namespace: 'default' });
@@ -166,8 +174,18 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
         ...left.filter(({ metadata }) => metadata.name.startsWith('main-')).map(({ kind }) => `${kind} left`),
       );
     }
-    return failed;
-  };
+  }
 
-  return { keys, workloads };
+  return {
+    keys: ({ enough, seconds } = ALL) => walk((failed) => keys(failed, seconds), enough),
+    workloads: ({ enough } = ALL) => walk(workloads, enough),
+  };
+}
+
+type Steps = AsyncGenerator<unknown>;
+
+async function walk(steps: (failed: string[]) => Steps, enough: number): Promise<ReadonlyArray<string>> {
+  const failed: string[] = [];
+  for await (const _ of steps(failed)) if (failed.length >= enough) break;
+  return failed;
 }
