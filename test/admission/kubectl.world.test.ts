@@ -222,12 +222,10 @@ for (const [runtime, deploy] of RUNTIMES) {
       });
       expect(await bed.cluster.get(virtualKeys, 'team-a', 'held')).toBeUndefined();
       await up();
-      await expect
-        .poll(
-          async () =>
-            (await apply([objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'late' }, { name: 'late' })])).code,
-        )
-        .toBe(0);
+      await eventually(
+        () => apply([objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'late' }, { name: 'late' })]),
+        ({ code }) => code === 0,
+      );
     });
 
     test('an instance that is being deleted takes no new keys, and goes', async () => {

@@ -1,8 +1,8 @@
 // Does a real API server still judge as the golden files say? `--update` records them anew.
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../../test/control-plane.ts';
+import { eventually } from '../../../../test/eventually.ts';
 import { describeUnless } from '../../../../test/unless.ts';
 import { bounds } from './cases/bounds.ts';
 import { type Answer, objectOf, type SchemaCase, sample } from './cases/case.ts';
@@ -18,6 +18,7 @@ const folder = `/apis/${sample.group}/${sample.version}/namespaces/default/${sam
 
 describeUnless(why, 'a real API server', () => {
   let server: TestControlPlane;
+  let defined = 0;
   beforeAll(async () => {
     server = await startControlPlane();
   });
@@ -44,7 +45,9 @@ describeUnless(why, 'a real API server', () => {
 
   /** Puts the schema in force; the API server takes a moment to judge by it. */
   async function define(schema: Schema): Promise<void> {
-    const crd = definition(schema);
+    defined += 1;
+    const column = `Defined ${defined}`;
+    const crd = definition(schema, column);
     const current = await server.call('GET', `${definitions}/${crdName}`);
     const { metadata } = current.body as { metadata: JsonObject };
     const written =
@@ -52,10 +55,15 @@ describeUnless(why, 'a real API server', () => {
         ? await server.call('POST', definitions, crd)
         : await server.call('PUT', `${definitions}/${crdName}`, { ...crd, metadata });
     expect(written.code, JSON.stringify(written.body)).toBeLessThan(300);
-    for (const until = Date.now() + 30_000; Date.now() < until; await pause(100)) {
-      if ((await server.call('GET', folder)).code === 200) break;
-    }
-    await pause(1500);
+    await eventually(columns, (names) => names.includes(column));
+  }
+
+  /** What it shows of our objects is as old as what it judges them by: both are made anew with the definition. */
+  async function columns(): Promise<ReadonlyArray<string>> {
+    const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+    const { body } = await server.call('GET', folder, undefined, { accept });
+    const { columnDefinitions = [] } = body as { columnDefinitions?: ReadonlyArray<{ name: string }> };
+    return columnDefinitions.map(({ name }) => name);
   }
 
   async function answer(one: SchemaCase, oldName: string): Promise<Answer> {
@@ -68,10 +76,12 @@ describeUnless(why, 'a real API server', () => {
   }
 });
 
-function definition(schema: Schema): JsonObject {
+function definition(schema: Schema, column: string): JsonObject {
   const { group, version, kind, plural } = sample;
   const names = { kind, plural, singular: 'sample', listKind: `${kind}List` };
-  const versions = [{ name: version, served: true, storage: true, schema: { openAPIV3Schema: schema } }];
+  const additionalPrinterColumns = [{ name: column, type: 'string', jsonPath: '.metadata.name' }];
+  const served = { name: version, served: true, storage: true, additionalPrinterColumns };
+  const versions = [{ ...served, schema: { openAPIV3Schema: schema } }];
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
