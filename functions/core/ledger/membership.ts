@@ -1,5 +1,6 @@
 // Under which epoch does this process speak to the store, and may it speak at all? Closed while the store is rebuilt (LEDGER 5).
 import type { StoreCall } from '../ports/store.ts';
+import { type LastAnswer, noAnswer } from './store-clock.ts';
 
 export interface Membership {
   /** The last one that was open. */
@@ -49,11 +50,14 @@ export interface StoreMemory {
   /** The epoch that was open last. 0: none yet. */
   epoch: number;
   counted: { readonly epoch: number; readonly acknowledged: number };
+  /** To any of those who share it: a store that answers others is not silent. */
+  readonly last: LastAnswer;
 }
 
 export const createStoreMemory = (process: string): StoreMemory => ({
   ...{ process, epoch: 0 },
   counted: { epoch: 0, acknowledged: 0 },
+  last: noAnswer(),
 });
 
 export function createMembership(memory: StoreMemory, onLeave: (said: number) => void): OpenableMembership {

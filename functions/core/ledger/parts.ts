@@ -27,11 +27,11 @@ import { createWaiting } from './waiting.ts';
 export function createParts(deps: LedgerDependencies) {
   const tick = deps.tick ?? afterPromises;
   const lives: Lives = new Map();
-  const storeClock = createStoreClock(deps.clock);
   const onExpired = (expired: ReadonlyArray<Expired>): void => ending.expired(expired);
   const onGap = (since: Millis): void => tellLost(lives, since);
   const { epochs } = deps;
   const memory = deps.visits ?? createStoreMemory(deps.ids.next());
+  const storeClock = createStoreClock(deps.clock, memory.last);
   const onLeave = (said: number): void => attendance?.left(said);
   const openable = epochs === undefined ? undefined : createMembership(memory, onLeave);
   const membership = openable ?? createFixedMembership(1);

@@ -11,6 +11,7 @@ import type { ScopePolicy } from '../ports/policy.ts';
 import type { Store } from '../ports/store.ts';
 import type { Result } from '../result.ts';
 import { createLedger, type StartableLedger } from './ledger.ts';
+import type { StoreMemory } from './membership.ts';
 
 /** How a part behaves. `loses`: does what it is asked, but the answer never arrives. `hangs`: does it when it is up again. */
 export type Mood = 'up' | 'refuses' | 'loses' | 'hangs';
@@ -24,6 +25,8 @@ export interface Process {
   readonly isDead: () => boolean;
   /** While true it does nothing at all; then it goes on where it was. */
   readonly isFrozen?: () => boolean;
+  /** What it shares with others that come and go. */
+  readonly visits?: StoreMemory;
 }
 
 export const IMMORTAL: Process = { before: () => true, after: () => true, isDead: () => false };
@@ -110,6 +113,7 @@ export function createScene(): Scene {
           },
         },
         books: withMoods(scene.books, process, time),
+        visits: process.visits,
         ...(scene.epochs === undefined ? {} : { epochs: withMoods(scene.epochs, process, time) }),
         outbox: withMoods(
           {

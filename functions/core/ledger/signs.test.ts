@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { StoreCall } from '../ports/store.ts';
 import type { StartableLedger } from './ledger.ts';
-import { createScene, heldOf, requestOf, type Scene, scopeOf } from './scene.promises.ts';
+import { createStoreMemory } from './membership.ts';
+import { createScene, heldOf, IMMORTAL, requestOf, type Scene, scopeOf } from './scene.promises.ts';
 
 const key = scopeOf('key', 100n);
-const [busy, full] = ['busy', 'full'].map((scopeId) => scopeOf(scopeId, 10n));
+const other = scopeOf('other', 10n);
 let scene: Scene;
 let ledger: StartableLedger;
 
@@ -34,6 +35,9 @@ function rush(count: number, amount: bigint, scope = key): Told[] {
 const later = (millis: number): Promise<void> => new Promise((resolve) => scene.time.timer(millis, resolve));
 const outcomes = (told: ReadonlyArray<Told>): string[] => [...new Set(told.map(({ outcome }) => outcome))].sort();
 const last = (told: ReadonlyArray<Told>): number => Math.max(...told.map(({ after }) => after));
+
+const namesKey = (holds: StoreCall['holds']): boolean =>
+  holds.some(({ counters }) => counters.some(({ scopeId }) => scopeId === 'key'));
 
 /** Before the store does a call. */
 function beforeEachCall(wait: (call: StoreCall) => Promise<unknown>): void {
@@ -101,28 +105,45 @@ describe('those who wait for live holds judge together', () => {
   });
 
   test('that it is not, while it answers anybody: a question that is lost ends as busy, when everything else is known', async () => {
-    if (busy === undefined) throw new Error('no scope');
-    heldOf(await ledger.hold(requestOf(1n, busy)));
+    heldOf(await ledger.hold(requestOf(1n, other)));
     const told = rush(1, 1n);
     await scene.time.advance(50);
     // What is asked for the key from here on is never answered.
-    beforeEachCall(({ holds }) =>
-      holds.some(({ counters }) => counters.some(({ scopeId }) => scopeId === 'key'))
-        ? new Promise(() => undefined)
-        : later(10),
-    );
+    beforeEachCall(({ holds }) => (namesKey(holds) ? new Promise(() => undefined) : later(10)));
     for (let turn = 0; turn < 40 && told.length === 0; turn += 1) {
-      void ledger.hold(requestOf(0n, busy));
+      void ledger.hold(requestOf(0n, other));
       await scene.time.advance(50);
     }
     expect(outcomes(told)).toEqual(['busy']);
     expect(last(told)).toBeLessThanOrEqual(1800);
   });
 
+  test('also where each has a ledger of its own, as on Workers: what one is answered the others know of', async () => {
+    const visits = createStoreMemory('worker');
+    const visit = async (): Promise<StartableLedger> => {
+      const one = scene.process({ ...IMMORTAL, visits }, { records: [] });
+      await one.start();
+      return one;
+    };
+    const answers: number[] = [];
+    const began = scene.time.clock.now();
+    const waits = (await visit()).hold(requestOf(1n, key)).then((result) => {
+      answers.push(scene.time.clock.now() - began);
+      return result;
+    });
+    await scene.time.advance(50);
+    // From here on a hold of the key takes longer than a quarter of a second, others do not.
+    beforeEachCall(({ holds }) => later(namesKey(holds) ? 600 : 10));
+    for (let turn = 0; turn < 40 && answers.length === 0; turn += 1) {
+      void (await visit()).hold(requestOf(0n, other));
+      await scene.time.advance(50);
+    }
+    expect(await waits).toMatchObject({ failure: { reason: 'busy' } });
+  });
+
   test('whatever budget each of them waits for', async () => {
-    if (full === undefined) throw new Error('no scope');
-    heldOf(await ledger.hold(requestOf(10n, full)));
-    const [one, two] = [rush(10, 1n), rush(10, 1n, full)];
+    heldOf(await ledger.hold(requestOf(10n, other)));
+    const [one, two] = [rush(10, 1n), rush(10, 1n, other)];
     await scene.time.advance(450);
     scene.store.mood = 'hangs';
     await scene.time.advance(500);
@@ -132,18 +153,13 @@ describe('those who wait for live holds judge together', () => {
 });
 
 test('a first question that was overtaken by others is not waited for: it is told within a second that it was lost', async () => {
-  if (busy === undefined) throw new Error('no scope');
   heldOf(await ledger.hold(requestOf(1n, key)));
-  heldOf(await ledger.hold(requestOf(1n, busy)));
-  beforeEachCall(({ holds }) =>
-    holds.some(({ counters }) => counters.some(({ scopeId }) => scopeId === 'key'))
-      ? new Promise(() => undefined)
-      : later(10),
-  );
+  heldOf(await ledger.hold(requestOf(1n, other)));
+  beforeEachCall(({ holds }) => (namesKey(holds) ? new Promise(() => undefined) : later(10)));
   const told = rush(1, 1n);
   for (let turn = 0; turn < 20; turn += 1) {
     await scene.time.advance(50);
-    void ledger.hold(requestOf(0n, busy));
+    void ledger.hold(requestOf(0n, other));
   }
   expect(told).toEqual([{ outcome: 'unavailable', after: 900 }]);
 });

@@ -11,14 +11,16 @@ export interface StoreClock {
   readonly last: Readonly<LastAnswer>;
 }
 
-interface LastAnswer {
+export interface LastAnswer {
   heardAt: Millis;
   sentAt: Millis;
 }
 
-export function createStoreClock(clock: Clock): StoreClock {
+export const noAnswer = (): LastAnswer => ({ heardAt: Number.NEGATIVE_INFINITY, sentAt: Number.NEGATIVE_INFINITY });
+
+/** `last` is kept up to date. */
+export function createStoreClock(clock: Clock, last: LastAnswer = noAnswer()): StoreClock {
   let ahead: Millis = 0;
-  const last: LastAnswer = { heardAt: Number.NEGATIVE_INFINITY, sentAt: Number.NEGATIVE_INFINITY };
   return {
     now: () => clock.now() + ahead,
     learn(storeNow, sentAt) {
