@@ -1,5 +1,4 @@
 // Do sequences of applies and patches that nobody thought of leave the objects and owners that a real API server leaves?
-import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
@@ -12,6 +11,7 @@ import { describeUnless } from '../../../../test/unless.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { createStructural } from '../schema/structural.ts';
 import { applyKinds, widgetDefinition, widgetSchema } from './cases/apply.ts';
+import { merging } from './cases/merging.ts';
 import { mergePatch } from './merge-patch.ts';
 import { applyServerSide, conflictMessage, trackUpdate } from './server-side-apply.ts';
 
@@ -54,10 +54,7 @@ describeUnless(why, 'a real API server', () => {
   beforeAll(async () => {
     server = await startControlPlane();
     await server.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', widgetDefinition);
-    for (const until = Date.now() + 30_000; Date.now() < until; await pause(100)) {
-      if ((await server.call('GET', path)).code === 200) break;
-    }
-    await pause(1500); // the schema that apply merges by is in force a little after the kind is served
+    await merging(server);
   });
   afterAll(() => server?.stop());
 

@@ -1,6 +1,5 @@
 // Does a real API server still apply as the golden file says? `--update` records it anew.
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   type Answer,
@@ -11,6 +10,7 @@ import {
 import { describeUnless } from '../../../../test/unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { type ApplyCase, applyCases, applyKinds, type Step, type StepAnswer, widgetDefinition } from './cases/apply.ts';
+import { merging } from './cases/merging.ts';
 
 const why = whyNoControlPlane();
 
@@ -24,10 +24,7 @@ describeUnless(why, 'a real API server', () => {
       widgetDefinition,
     );
     expect(created.code, JSON.stringify(created.body)).toBe(201);
-    for (const until = Date.now() + 30_000; Date.now() < until; await pause(100)) {
-      if ((await server.call('GET', applyKinds.Widget.path)).code === 200) break;
-    }
-    await pause(1500); // the schema that apply merges by is in force a little after the kind is served
+    await merging(server);
   });
   afterAll(() => server?.stop());
 
