@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
 /**
  * Milliseconds since it was started. A promise in milliseconds is about what is waited for and what is computed, not about who else
  * runs on the machine: what this process and those of `others` (that one asks the next) were ready to run and had to
- * wait is left out. Linux counts it, for their main threads; elsewhere it is all the time that passed.
+ * wait is left out, also where it would have had to wait for something else meanwhile. Linux counts it, for their main threads; elsewhere
+ * it is all the time that passed.
  */
 export function startStopwatch(...others: ReadonlyArray<number>): () => number {
   const processes = [process.pid, ...others];
