@@ -39,7 +39,7 @@ describe('an answer', () => {
       expect(await ask(deps, path, requestOf(bad))).toEqual({
         uid: expect.any(String),
         allowed: false,
-        status: { code: 422, message: expect.stringMatching(/^spec\.maxBudget: "ten": /) },
+        status: { code: 422, reason: 'Forbidden', message: expect.stringMatching(/^spec\.maxBudget: "ten": /) },
       });
     }
   });

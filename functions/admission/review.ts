@@ -104,7 +104,8 @@ export type Answer =
 
 /**
  * Exactly what the API server takes: the same uid; `patch` and `patchType` together or not at all (an empty patch is
- * none); a denial with 422, because clients retry a 409 for seconds.
+ * none); a denial with 422, because clients retry a 409 for seconds, and `Forbidden`, because `kubectl edit` says only of what is
+ * invalid, as a 422 without a reason is, that it is.
  */
 export function toReview(uid: string, answer: Answer) {
   const warnings = answer.warnings.flatMap(toWarnings);
@@ -115,7 +116,9 @@ export function toReview(uid: string, answer: Answer) {
       uid,
       allowed: answer.allowed,
       ...(warnings.length === 0 ? {} : { warnings }),
-      ...(answer.allowed ? patchOf(answer.patch) : { status: { code: 422, message: answer.message } }),
+      ...(answer.allowed
+        ? patchOf(answer.patch)
+        : { status: { code: 422, reason: 'Forbidden', message: answer.message } }),
     },
   };
 }

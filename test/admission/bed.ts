@@ -68,7 +68,7 @@ export async function openBed(
   };
   return {
     kubectl: (args, input) =>
-      run('kubectl', ['--cache-dir', cache, ...args], { KUBECONFIG: started.kubeconfig }, input),
+      run('kubectl', ['--cache-dir', cache, ...args], { KUBECONFIG: started.kubeconfig, KUBE_EDITOR }, input),
     cluster,
     etcd: started.etcd,
     reviewed: served.reviewed,
@@ -76,6 +76,9 @@ export async function openBed(
     stop,
   };
 }
+
+/** Of whoever runs `kubectl edit`: writes what no budget is. */
+const KUBE_EDITOR = `sed -i 's/maxBudget: .*/maxBudget: "ten"/'`;
 
 async function start(name: ClusterName): Promise<Started> {
   const { kubeconfig, etcd, url, token, ca, stop } = await startCluster(name);

@@ -126,6 +126,12 @@ for (const [runtime, deploy] of RUNTIMES) {
       expect(stderr).toContain('spec.keyAlias: "other": is immutable, ');
     });
 
+    test('an editor that saves a mistake is told what it is', async () => {
+      const { code, stderr } = await bed.kubectl(['edit', 'vk', '-n', 'team-a', 'billing']);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/denied the request: spec\.maxBudget: "ten": is not an amount/);
+    });
+
     test('an object whose model was withdrawn can still be labelled, raised and blocked', async () => {
       await apply([
         objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'old', models: ['claude'] }, { name: 'old' }),
