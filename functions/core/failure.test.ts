@@ -16,7 +16,7 @@ test('a request that is too dear for what is left is not told that the budget is
   const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
   expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" leaves too little for this request, which costs at least 0.0012 dollars: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars have to be set aside: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
   );
 });
 
@@ -24,7 +24,7 @@ test('a request that is dearer than the whole budget is told so, with what it ne
   const { status, error, headers } = toReply({ ...EXAMPLES.budget_exceeded, spent: 0n, needs: 20_000_000_000n });
   expect(status).toBe(429);
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" is too small for this request, which costs at least 20 dollars: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars have to be set aside: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
   );
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });

@@ -22,7 +22,7 @@ export type Failure =
       readonly duration: string;
       readonly resetAt: Millis;
       readonly now: Millis;
-      /** The least that this request can cost. */
+      /** The least that has to be held for this request: what it costs at most, if it is answered with one token. */
       readonly needs: Nano;
     }
   | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string; readonly of?: string }
@@ -51,7 +51,8 @@ export type Failure =
   | { readonly code: 'no_healthy_target'; readonly model: string }
   | { readonly code: 'ledger_unavailable'; readonly why: string }
   | { readonly code: 'client_left' }
-  | { readonly code: 'not_found'; readonly path: string }
+  /** `base`: under which instances have their gateways, where several share a server. */
+  | { readonly code: 'not_found'; readonly path: string; readonly base?: string }
   | { readonly code: 'method_not_allowed'; readonly allow: string }
   | { readonly code: 'internal_error' };
 
@@ -161,11 +162,7 @@ export function toReply(failure: Failure): FailureReply {
     case 'client_left':
       return reply(failure, 499, 'The client left before there was an answer.');
     case 'not_found':
-      return reply(
-        failure,
-        404,
-        `There is nothing at ${quote(failure.path)}. This gateway has POST /chat/completions, GET /models and GET /key.`,
-      );
+      return reply(failure, 404, notFound(failure));
     case 'method_not_allowed':
       return reply(failure, 405, `Use ${failure.allow} here.`, { headers: { allow: failure.allow } });
     case 'internal_error':
@@ -209,12 +206,17 @@ function byClass(status: number): string {
   return status >= 500 ? 'server_error' : 'invalid_request_error';
 }
 
+function notFound({ path, base = '' }: Extract<Failure, { code: 'not_found' }>): string {
+  const has = base === '' ? 'This gateway has' : 'Each gateway here has';
+  return `There is nothing at ${quote(path)}. ${has} POST ${base}/chat/completions, GET ${base}/models and GET ${base}/key.`;
+}
+
 function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>): string {
   const budget = `The budget of ${whose(failure)}`;
   const field = failure.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
-  const needs = `this request, which costs at least ${formatMoney(failure.needs)} dollars`;
+  const needs = `this request, for which at least ${formatMoney(failure.needs)} dollars have to be set aside`;
   // A request can be too dear for a budget that is hardly touched: no wait makes it cheaper.
   if (failure.limit === 0n) return `${budget} is ${limit}: nothing may be spent. Raise ${field}.`;
   if (isHopeless(failure))

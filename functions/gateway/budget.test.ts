@@ -32,7 +32,7 @@ describe('the budget', () => {
       // Its whole budget is less: nothing to wait for.
       expect(response.headers.get('retry-after')).toBeNull();
       const { error } = Envelope.parse(await response.clone().json());
-      expect(error.message).toContain(`costs at least ${least(body) / 1e9} dollars`);
+      expect(error.message).toContain(`at least ${least(body) / 1e9} dollars have to be set aside`);
       expect(await codeOf(response)).toEqual([429, 'budget_exceeded']);
       expect([poor.fake.requests.length, poor.ledger.held(), poor.ledger.settled.length]).toEqual([0, 0, 0]);
     }

@@ -96,6 +96,9 @@ test.each([
     code: 'ledger_unavailable',
   },
   { what: 'no instance', find: 'absent', path: '/nothing', status: 404, code: 'not_found' },
+  { what: 'no instance but a path', find: 'absent', path: '/chat/completions', status: 404, code: 'not_found' },
+  { what: 'a version in its place', find: 'absent', path: '/v1/chat/completions', status: 404, code: 'not_found' },
+  { what: 'a version and a list', find: 'absent', path: '/v1/models', status: 404, code: 'not_found' },
 ] as const)('a request for $what is refused by name', async ({ find, path, status, code }) => {
   const answer = await fetch(`${await open(async () => find)}${path}`);
   expect([answer.status, answer.headers.get('x-request-id'), await answer.json()]).toMatchObject([
@@ -103,6 +106,13 @@ test.each([
     expect.any(String),
     { error: { code } },
   ]);
+});
+
+test('who leaves the instance out of an address is told where gateways stand', async () => {
+  const answer = await fetch(`${await open(async () => 'absent')}/v1/chat/completions`, { method: 'POST' });
+  expect(await answer.json()).toMatchObject({
+    error: { message: expect.stringContaining('Each gateway here has POST /{namespace}/{name}/chat/completions') },
+  });
 });
 
 function linesOfLog() {

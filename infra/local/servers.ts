@@ -25,6 +25,7 @@ export function gatewayServer({ gateways, ids, log, metrics }: FrontDependencies
   app.get('/metrics', (c) => c.text(metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
   app.all('/:namespace/:name/*', async (c) => {
     const { namespace, name } = c.req.param();
+    if (namesNone(c.req.path)) return refuse(c, nothingAt(c));
     const runtime = await gateways.find(namespace, name);
     // A key of an instance that is not there is a key nobody knows (DESIGN 10, Keys); not knowing is another thing.
     if (runtime === 'absent') return refuse(c, { code: 'invalid_api_key' });
@@ -34,7 +35,7 @@ export function gatewayServer({ gateways, ids, log, metrics }: FrontDependencies
     url.pathname = `/${url.pathname.split('/').slice(3).join('/')}`;
     return runtime.fetch(at(url.href, c.req.raw), c.env);
   });
-  app.notFound((c) => refuse(c, { code: 'not_found', path: c.req.path }));
+  app.notFound((c) => refuse(c, nothingAt(c)));
   app.onError((error, c) => {
     const response = refuse(c, { code: 'internal_error' });
     const requestId = response.headers.get('x-request-id');
@@ -47,6 +48,12 @@ export function gatewayServer({ gateways, ids, log, metrics }: FrontDependencies
     return toRefusal(failure, namesOf(c.req.raw, ids)).response;
   }
 }
+
+const nothingAt = (c: Context): Failure => ({ code: 'not_found', path: c.req.path, base: '/{namespace}/{name}' });
+
+/** A base address without its instance: as it stands it would be one whose key nobody knows. */
+const namesNone = (path: string): boolean =>
+  path.split('/').slice(3).join('') === '' || path === '/v1/chat/completions';
 
 /** The same request at another address. A new `Request` made of it would begin to read the body, which is the instance's to read from the connection. */
 function at(url: string, request: Request): Request {
