@@ -16,23 +16,32 @@ declare const route: Route;
 declare const callUpstream: CallUpstream;
 declare const settle: Settle;
 
-/** Never run: it is there to be type-checked. */
-function skippingSteps(line: Parameters<CallUpstream>[2], request: Request): void {
+type Line = Parameters<CallUpstream>[2];
+type Client = Parameters<CallUpstream>[1];
+
+/** Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that nothing else in it is the error. */
+function skippingSteps(line: Line, client: Client): void {
+  const snapshot = snapshotOf([]);
   // @ts-expect-error A record that was only looked up is no caller.
-  authorize(keyRecord(), chat, snapshotOf([]));
+  authorize(keyRecord(), chat, snapshot);
   const caller = {} as Caller;
+  authorize(caller, chat, snapshot);
   // @ts-expect-error A caller has not been granted anything.
   reserve(caller, line, 0);
   const grant = {} as Grant;
+  reserve(grant, line, 0);
   const ranking = {} as Reservation['ranking'];
+  const byHand = { grant, ranking, hold: { id: '1', amount: 1n, charges: [] } };
   // @ts-expect-error A grant without money has no targets.
   route(grant, line);
   // @ts-expect-error Money cannot be made by hand.
-  route({ grant, ranking, hold: { id: '1', amount: 1n, charges: [] } } satisfies Reservation, line);
+  route(byHand, line);
   const reservation = {} as Reservation;
+  route(reservation, line);
   // @ts-expect-error Nobody is called without targets.
-  callUpstream(reservation, request, line);
+  callUpstream(reservation, client, line);
   const targets = {} as Targets;
+  callUpstream(targets, client, line);
   // @ts-expect-error Nothing is answered without an exchange.
   settle.answer(targets, line, { background: () => {}, connection: undefined });
   const exchange = {} as Exchange;
