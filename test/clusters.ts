@@ -1,5 +1,5 @@
 // On which clusters does a test run that is about clusters? The embedded one and a real API server, asked in the same way.
-import { startEmbedded } from '../infra/local/cluster/kubectl-cases/servers.ts';
+import { startEmbedded } from './apiserver/kubectl-cases/servers.ts';
 import { caller, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 
 export type ClusterName = 'embedded' | 'real';

@@ -1,8 +1,8 @@
 // Does a slow or dead instance delay nobody but its own keys?
 import { beforeEach, expect, test } from 'vitest';
-import { createMemoryBooks } from '#adapters/memory/books.ts';
-import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { virtualKeys } from '#crds/kinds.ts';
+import { createMemoryBooks } from '../../test/doubles/books.ts';
+import { createMemoryRegistry } from '../../test/doubles/registry.ts';
 import { createBed, START } from '../../test/reconcile/bed.ts';
 import type { Database } from '../../test/reconcile/databases.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';

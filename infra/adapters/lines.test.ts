@@ -43,7 +43,7 @@ test.each([
   ['has nothing more to do', '', 0],
 ])('a process that %s has written its last line', (_, ends, code) => {
   const program = `
-    const { processLog } = await import(${JSON.stringify(join(import.meta.dirname, '../process.ts'))});
+    const { processLog } = await import(${JSON.stringify(join(import.meta.dirname, '../node/process.ts'))});
     processLog('test', 'info').info('the last line');
     ${ends}`;
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });

@@ -2,10 +2,10 @@
 import { createMetrics } from '#adapters/metrics.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
-import { AdmissionBindings } from '../bindings.ts';
-import { callerOf } from '../caller.ts';
-import { createHint } from '../hint.ts';
-import { readEnvironment } from '../read-environment.ts';
+import { AdmissionBindings } from '../config/bindings.ts';
+import { readEnvironment } from '../config/read-environment.ts';
+import { callerOf } from '../node/caller.ts';
+import { createHint } from '../triggers/hint.ts';
 import { orFail, workerCluster, workerDependencies, workerLog, workerTransport } from './worker.ts';
 
 interface Bindings extends Readonly<Record<string, unknown>> {

@@ -8,9 +8,9 @@ import { createRedisStore } from '#adapters/redis/store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
-import { ReconcileBindings } from '../bindings.ts';
-import { readEnvironment } from '../read-environment.ts';
-import { createTending } from '../tending.ts';
+import { ReconcileBindings } from '../config/bindings.ts';
+import { readEnvironment } from '../config/read-environment.ts';
+import { createTending } from '../node/store-maintenance.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 
 type Bindings = Readonly<Record<string, unknown>>;

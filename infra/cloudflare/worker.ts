@@ -9,7 +9,7 @@ import type { Clock, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { LONGEST_TIMER, type Random } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
-import type { NodeDependencies } from '../node.ts';
+import type { NodeDependencies } from '../node/platform.ts';
 
 export function workerDependencies(): NodeDependencies {
   const clock: Clock = { now: () => Date.now() };

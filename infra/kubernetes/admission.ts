@@ -1,14 +1,14 @@
 // The admission function as a Node process: plain Kubernetes (HTTPS by itself) and Knative (HTTP behind its ingress).
 import { createMetrics } from '#adapters/metrics.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
-import { openApi } from '../api-access.ts';
-import { callerOf } from '../caller.ts';
-import { AdmissionEnvironment } from '../env.ts';
-import { createHint } from '../hint.ts';
-import { nodeDependencies } from '../node.ts';
-import { main, processLog, runServer } from '../process.ts';
-import { readEnvironment } from '../read-environment.ts';
-import { openTraces } from '../traces.ts';
+import { AdmissionEnvironment } from '../config/environments.ts';
+import { readEnvironment } from '../config/read-environment.ts';
+import { openApi } from '../node/api-access.ts';
+import { callerOf } from '../node/caller.ts';
+import { nodeDependencies } from '../node/platform.ts';
+import { main, processLog, runServer } from '../node/process.ts';
+import { openTraces } from '../node/traces.ts';
+import { createHint } from '../triggers/hint.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 
 main(async () => {

@@ -2,7 +2,7 @@
 import { readFileSync, watchFile } from 'node:fs';
 import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
-import type { Served, Tls } from '../serve.ts';
+import type { Served, Tls } from '../node/serve.ts';
 
 /** Milliseconds between two looks at the file. Mounted Secrets are links that change: only looking finds that out. */
 const LOOK_EVERY = 2_000;

@@ -10,11 +10,11 @@ import type { Log } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
-import { GatewayEnvironment } from '../env.ts';
-import { nodeDependencies } from '../node.ts';
-import { main, processLog, runServer } from '../process.ts';
-import { readEnvironment } from '../read-environment.ts';
-import { openTraces } from '../traces.ts';
+import { GatewayEnvironment } from '../config/environments.ts';
+import { readEnvironment } from '../config/read-environment.ts';
+import { nodeDependencies } from '../node/platform.ts';
+import { main, processLog, runServer } from '../node/process.ts';
+import { openTraces } from '../node/traces.ts';
 import { readMounts, toSnapshot } from './mounts.ts';
 
 const TRY_AGAIN_AFTER = 1_000;

@@ -3,8 +3,8 @@ import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { type Changes, SOURCES, type Source, startChanges } from '../changes.ts';
-import { DEPLOYMENTS } from '../workload-changes.ts';
+import { type Changes, SOURCES, type Source, startChanges } from '../triggers/changes.ts';
+import { DEPLOYMENTS } from '../triggers/workload-changes.ts';
 import { type LeaseDependencies, succeeded, takeLease } from './lease.ts';
 
 /** Beside our kinds: what else says something about one of them. */

@@ -5,8 +5,8 @@ import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
 import { Snapshot } from '#core/snapshot.ts';
-import type { GatewayEnvironment } from '../env.ts';
-import { listProblems } from '../read-environment.ts';
+import type { GatewayEnvironment } from '../config/environments.ts';
+import { listProblems } from '../config/read-environment.ts';
 
 export interface Mounts {
   readonly instanceUid: string;

@@ -9,14 +9,14 @@ import { probeShared } from '#adapters/redis/probe.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
-import { openApi } from '../api-access.ts';
-import { tellWrites } from '../changes.ts';
-import { ReconcileEnvironment } from '../env.ts';
-import { nodeDependencies } from '../node.ts';
-import { main, print, processLog, runServer } from '../process.ts';
-import { readEnvironment } from '../read-environment.ts';
-import { createTending } from '../tending.ts';
-import { openTraces } from '../traces.ts';
+import { ReconcileEnvironment } from '../config/environments.ts';
+import { readEnvironment } from '../config/read-environment.ts';
+import { openApi } from '../node/api-access.ts';
+import { nodeDependencies } from '../node/platform.ts';
+import { main, print, processLog, runServer } from '../node/process.ts';
+import { createTending } from '../node/store-maintenance.ts';
+import { openTraces } from '../node/traces.ts';
+import { tellWrites } from '../triggers/changes.ts';
 import { type Listening, type Swept, startListening } from './listen.ts';
 
 main(async () => {

@@ -3,7 +3,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type Impersonated } from '#adapters/kubernetes/node.ts';
 import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
-import { accessManifests, accountUser } from '../access.ts';
+import { accessManifests, accountUser } from '../manifests/rbac.ts';
 import { put } from './manifests.ts';
 import type { Options } from './options.ts';
 

@@ -6,7 +6,7 @@ import { stage } from '../../functions/gateway/gateway.fixture.ts';
 import { KEY, keyRecord } from '../../functions/gateway/instance.fixture.ts';
 import { silentLog } from '../../test/silent-log.ts';
 import { createMetrics } from '../adapters/metrics.ts';
-import { type Served, serve } from '../serve.ts';
+import { type Served, serve } from '../node/serve.ts';
 import { type FrontDependencies, gatewayServer } from './servers.ts';
 
 let server: Served | undefined;

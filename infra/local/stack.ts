@@ -7,7 +7,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
-import { webhookConfigurations } from '../webhooks.ts';
+import { webhookConfigurations } from '../manifests/webhooks.ts';
 import { openAccounts } from './accounts.ts';
 import { type Certificates, openCertificates } from './certificates.ts';
 import { openDatabase } from './database.ts';

@@ -9,7 +9,7 @@ import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';
 import { openCertificates } from '../../infra/local/certificates.ts';
 import { applyKinds, resourceOf } from '../../infra/local/manifests.ts';
-import { webhookConfigurations } from '../../infra/webhooks.ts';
+import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { openAccounts } from '../accounts.ts';
 import { type ClusterName, startCluster } from '../clusters.ts';
 import { type Finished, run } from '../run.ts';

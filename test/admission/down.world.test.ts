@@ -1,7 +1,5 @@
 // What happens while the admission function is down? On the embedded cluster and on a real API server.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createMemoryBooks } from '#adapters/memory/books.ts';
-import { createMemoryRegistry } from '#adapters/memory/registry.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { userKeyName } from '#core/names.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
@@ -10,9 +8,11 @@ import { kinds, virtualKeys } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
-import { nodeDependencies } from '../../infra/node.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
+import { nodeDependencies } from '../../infra/node/platform.ts';
 import { CLUSTERS } from '../clusters.ts';
+import { createMemoryBooks } from '../doubles/books.ts';
+import { createMemoryRegistry } from '../doubles/registry.ts';
 import { eventually } from '../eventually.ts';
 import type { Finished } from '../run.ts';
 import { describeSideBySide } from '../side-by-side.ts';

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { createMetrics } from '#adapters/metrics.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
-import { nodeDependencies } from '../../infra/node.ts';
-import { serve, type Tls } from '../../infra/serve.ts';
+import { nodeDependencies } from '../../infra/node/platform.ts';
+import { serve, type Tls } from '../../infra/node/serve.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { startWorkers } from '../platforms/miniflare.ts';
 import { silentLog } from '../silent-log.ts';
 

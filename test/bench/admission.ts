@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
-import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { reviewOf } from '../platforms/review.ts';
 import { cpuOf, printed, spawnPinned } from './pinned.ts';
 import { median, spread, table } from './table.ts';

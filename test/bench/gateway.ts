@@ -2,8 +2,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DEPLOYABLES, writeBundles } from '../../infra/build.ts';
 import { resourceOf } from '../../infra/local/manifests.ts';
+import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { mountSample } from '../platforms/mounts.ts';
 import { runNode } from '../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';

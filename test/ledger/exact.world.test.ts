@@ -1,6 +1,5 @@
 // Is the spend of a key the sum of its entries to the last nano-dollar, in a real PostgreSQL?
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { formatMoney, parseMoney } from '#core/money.ts';
 import type { Entry } from '#core/ports/books.ts';
@@ -8,6 +7,7 @@ import { entryOf, scopeNumber } from '#core/ports/entry.fixture.ts';
 import { costOf } from '#core/price.ts';
 import { MAGNITUDES, randomRequests } from '#core/random-requests.fixture.ts';
 import { toPrice } from '#core/rates.ts';
+import { createMemoryLog } from '../doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 
 let server: TestPostgres;

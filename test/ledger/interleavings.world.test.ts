@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
-import { createManualTime } from '#adapters/memory/time.ts';
 import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
 import { openRedis, type RedisConnection } from '#adapters/redis/tcp.ts';
+import { createMemoryLog } from '../doubles/log.ts';
+import { createManualTime } from '../doubles/time.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import { next } from './model/next.ts';
 import { type Adversity, type Edge, initial, keyOf, type State } from './model/state.ts';

@@ -2,14 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { createIds } from '#adapters/ids.ts';
-import { createMemoryBooks } from '#adapters/memory/books.ts';
-import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
 import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
 import { openStore } from '#adapters/open-store.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { createMemoryBooks } from '../doubles/books.ts';
+import { createMemoryEpochs } from '../doubles/epochs.ts';
 
 export interface Rush {
   readonly connection: StoreConnection;

@@ -1,10 +1,10 @@
 // How does a PostgreSQL come by very many entries in a few seconds? By statements that make them where they lie.
 import pg from 'pg';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Entry } from '#core/ports/books.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
+import { createMemoryLog } from '../doubles/log.ts';
 
 /** Entries lie evenly in the four months before this; every second one is charged to the busy team too. */
 export const END = Date.UTC(2026, 10, 1);

@@ -1,6 +1,5 @@
 // What becomes of an outbox that lay on its disk for longer than entries are kept? (decision: entries, charges and hours)
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
@@ -9,6 +8,7 @@ import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { SURROUNDINGS } from '../bench/ledger/measured.ts';
+import { createMemoryLog } from '../doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 
 const DAY = 86_400_000;

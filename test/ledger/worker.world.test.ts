@@ -1,10 +1,10 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { tend } from '#core/ledger/tend.ts';
 import { parseMoney } from '#core/money.ts';
+import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
 import { describeUnless } from '../unless.ts';

@@ -6,9 +6,9 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { Certificates } from '../../infra/local/certificates.ts';
-import { startEmbedded } from '../../infra/local/cluster/kubectl-cases/servers.ts';
 import { applyKinds, put, readDocuments, renderSample } from '../../infra/local/manifests.ts';
 import { createSampleUpstream, type SampleUpstream } from '../../infra/local/upstream/server.ts';
+import { startEmbedded } from '../apiserver/kubectl-cases/servers.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 

@@ -13,8 +13,8 @@ import {
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { type Grant, LEASE, RECONCILE, toRule } from '../../infra/access.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
+import { type Grant, LEASE, RECONCILE, toRule } from '../../infra/manifests/rbac.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { describeUnless } from '../unless.ts';
 import { type Bed, createBed } from './bed.ts';

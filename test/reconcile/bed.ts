@@ -1,8 +1,6 @@
 // What does a test of reconcile stand on? A cluster, databases and a clock in memory.
 import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
-import { createMemoryCluster, type MemoryCluster } from '#adapters/memory/cluster.ts';
-import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import type { Backends, StoreHealth } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
@@ -12,6 +10,8 @@ import type { Tracer } from '#core/ports/tracer.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
+import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
+import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
 import { openObjects } from '../open-objects.ts';
 import { createDatabases, type Database, type Lost } from './databases.ts';
 import { resourceOf } from './objects.ts';

@@ -1,8 +1,6 @@
 // What does a test of admission's certificate stand on? A cluster in memory, real certificates, and somebody who watches.
 
 import { createIssuer } from '#adapters/issuer.ts';
-import { createMemoryCluster, type MemoryCluster } from '#adapters/memory/cluster.ts';
-import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Issuer, Pair } from '#core/ports/issuer.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
@@ -13,7 +11,9 @@ import {
 } from '../../functions/reconcile/certificates/keep.ts';
 import { HOOKS, observe } from '../../functions/reconcile/certificates/observe.ts';
 import { type CertificateDeps, termsOf, type View } from '../../functions/reconcile/certificates/view.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../../infra/webhooks.ts';
+import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
+import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
+import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];

@@ -1,11 +1,12 @@
 // Which databases does reconcile find in a test? One for each name, that can refuse, fail, and lose an answer.
-import { createMemoryBooks } from '#adapters/memory/books.ts';
-import { createMemoryRegistry } from '#adapters/memory/registry.ts';
+
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
+import { createMemoryBooks } from '../doubles/books.ts';
+import { createMemoryRegistry } from '../doubles/registry.ts';
 
 export type Database = Registry & Books & { policies(instanceUid: string): Policies };
 

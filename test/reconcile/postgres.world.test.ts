@@ -1,9 +1,9 @@
 // Does reconcile do on a real PostgreSQL what it does in memory?
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { createMemoryLog } from '../doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { type Bed, createBed } from './bed.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from './objects.ts';

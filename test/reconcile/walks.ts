@@ -8,7 +8,7 @@ import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { LEASES } from '../../infra/kubernetes/lease.ts';
 import { startListening } from '../../infra/kubernetes/listen.ts';
-import { nodeDependencies } from '../../infra/node.ts';
+import { nodeDependencies } from '../../infra/node/platform.ts';
 import { silentLog } from '../silent-log.ts';
 import type { Bed } from './bed.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';

@@ -37,7 +37,7 @@ test.each(['unbooked_age_seconds', 'rejected_total', 'rebuilds_total', 'audit_di
 test('somebody is called long before the certificate of admission ends, and while two thirds of its life have not passed nobody is', () => {
   const ends = rules.find(({ expr }) => expr.includes('gateway_operator_certificate_expiry_timestamp_seconds'));
   const days = Number(ends?.expr.match(/- time\(\) < (\d+) \* 86400/)?.[1]);
-  const environment = readFileSync(join(root, 'infra/env.ts'), 'utf8');
+  const environment = readFileSync(join(root, 'infra/config/environments.ts'), 'utf8');
   const lifetime = Number(environment.match(/CERTIFICATE_LIFETIME: withDefault\(lifetime, '(\d+)d'/)?.[1]);
   expect(ends?.labels.severity).toBe('critical');
   expect(days).toBeGreaterThanOrEqual(7);

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';
-import { DEPLOYABLES } from '../../infra/build.ts';
+import { DEPLOYABLES } from '../../infra/tools/build.ts';
 
 const root = join(import.meta.dirname, '../..');
 const ENTRY = 'infra/kubernetes/admission.ts';
@@ -43,7 +43,7 @@ test.each(DEPLOYABLES.filter(({ platform }) => platform === 'node'))(
     const importers = await readAtStart(entry);
     expect([...importers.keys()].filter((path) => /@opentelemetry|adapters\/otel/.test(path))).toEqual([]);
     // It is there when it is needed.
-    expect([...importers.keys()]).toContain('infra/traces.ts');
+    expect([...importers.keys()]).toContain('infra/node/traces.ts');
     expect([...(await readAtStart('infra/adapters/otel.ts')).keys()].join(' ')).toContain('@opentelemetry/sdk-trace');
   },
 );

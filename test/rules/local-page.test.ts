@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { coreResources } from '../../infra/local/cluster/resources/core-resources.ts';
+import { coreResources } from '../../infra/apiserver/resources/core-resources.ts';
 import { HELP } from '../../infra/local/options.ts';
 import { BEHAVIOURS } from '../../infra/local/upstream/behaviours.ts';
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createMemoryStore } from '#adapters/memory/store.ts';
-import { createManualTime } from '#adapters/memory/time.ts';
+import { createManualTime } from '../../../test/doubles/time.ts';
 import type { Hold, HoldRefusal } from '../ports/ledger.ts';
 import type { Result } from '../result.ts';
 import type { StartableLedger } from './ledger.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
+import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';
 import { createScene, heldOf, requestOf, type Scene, scopeOf, settlementOf } from './scene.promises.ts';
 
 const SECOND = 1000;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';
 import type { HoldRequest } from '../ports/ledger.ts';
 import type { StartableLedger } from './ledger.ts';
 import {

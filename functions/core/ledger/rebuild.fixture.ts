@@ -1,6 +1,7 @@
 // How do processes share a store that forgets? Each on a folder of its own, in a time that the test lets pass.
-import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
+
 import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';
 import type { Hold, HoldRefusal } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';
 import type { Result } from '../result.ts';

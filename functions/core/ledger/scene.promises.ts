@@ -1,9 +1,10 @@
 // Where do the ledger's tests play? A ledger over memory parts that can fall silent, lose answers, and die between any two steps.
-import { createMemoryBooks, type MemoryBooks } from '#adapters/memory/books.ts';
-import { createMemoryLog, type MemoryLog } from '#adapters/memory/log.ts';
+
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
-import { createManualTime, type ManualTime } from '#adapters/memory/time.ts';
+import { createMemoryBooks, type MemoryBooks } from '../../../test/doubles/books.ts';
+import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
+import { createManualTime, type ManualTime } from '../../../test/doubles/time.ts';
 import type { Epochs } from '../ports/epochs.ts';
 import type { Hold, HoldRefusal, HoldRequest, Settlement } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';

@@ -14,7 +14,7 @@ export interface Order {
   readonly image: string;
 }
 
-/** What `infra/env.ts` calls these; said outright, so that the variables of a spec cannot move a mount or the port of a probe. */
+/** What `infra/config/environments.ts` calls these; said outright, so that the variables of a spec cannot move a mount or the port of a probe. */
 const MOUNTS = {
   snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: '/snapshot.json' },
   credentials: { variable: 'CREDENTIALS_DIR', path: '/etc/gateway/credentials', file: '' },

@@ -1,6 +1,6 @@
 import { describeStore } from '#core/ports/store.promises.ts';
+import { createManualTime } from '../../../test/doubles/time.ts';
 import { createMemoryStore, MEMORY_EPOCH } from './store.ts';
-import { createManualTime } from './time.ts';
 
 describeStore('memory', async () => {
   const { clock, advance } = createManualTime();

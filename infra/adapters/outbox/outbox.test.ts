@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { describeOutbox, entryRecord, holdRecord } from '#core/ports/outbox.promises.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
-import { createMemoryLog } from '../memory/log.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { createOutbox } from './outbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'outbox-'));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
+import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
-import { createMemoryLog, type MemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
 import { leastId } from './months.ts';
 

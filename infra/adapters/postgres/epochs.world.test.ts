@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryOf } from '#core/ports/entry.fixture.ts';
 import { describeEpochs } from '#core/ports/epochs.promises.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
-import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
 import { createSession } from './session.ts';
 

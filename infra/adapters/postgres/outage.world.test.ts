@@ -3,9 +3,9 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { entryOf } from '#core/ports/entry.fixture.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
 import { startStopwatch } from '../../../test/stopwatch.ts';
-import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
 
 let server: TestPostgres;

@@ -1,9 +1,9 @@
 // Do the statements stay cheap however many keys and entries there are? Plans and touched blocks with ten thousand entries and with a million.
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { BUSY, fillWith, idOf, WINDOW } from '../../../test/ledger/many-entries.ts';
 import { hotStatements, type Touched, touchedBy } from '../../../test/ledger/touched-blocks.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
-import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase } from './database.ts';
 import { recount } from './recount.ts';
 import { createSession } from './session.ts';

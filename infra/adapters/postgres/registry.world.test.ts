@@ -1,7 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { describeRegistry } from '#core/ports/registry.promises.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
-import { createMemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
 
 let server: TestPostgres;

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryOf, idAt } from '#core/ports/entry.fixture.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
-import { createMemoryLog, type MemoryLog } from '../memory/log.ts';
 import { createDatabase, type Database } from './database.ts';
 
 const HOUR = 3_600_000;

@@ -1,8 +1,8 @@
 import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
-import { createMemoryLog } from '../memory/log.ts';
 import { createSession, type Session } from './session.ts';
 
 /** Long enough for any machine: what is asked here is not how soon it answers. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { eventually } from '../../../test/eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
 import { startStopwatch } from '../../../test/stopwatch.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import type { StoreCall, StoreReply } from '#core/ports/store.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { eventually } from '../../../test/eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
 import { describeUnless } from '../../../test/unless.ts';

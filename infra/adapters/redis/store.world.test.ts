@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import { describeStore } from '#core/ports/store.promises.ts';
 import type { StoreCall } from '#core/ports/store.ts';
+import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
 import { describeUnless } from '../../../test/unless.ts';
 import { createRedisStore, type Evaluate } from './store.ts';

@@ -6,8 +6,8 @@ import { createUpstream } from '#adapters/upstream/undici.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
 import { entry, keyRecord, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
 import { createLedgerFake } from '../../../functions/gateway/ledger.fixture.ts';
-import { nodeDependencies } from '../../node.ts';
-import { serve } from '../../serve.ts';
+import { nodeDependencies } from '../../node/platform.ts';
+import { serve } from '../../node/serve.ts';
 import { createSampleUpstream } from './server.ts';
 
 const PRICE = { input: '0.15', output: '0.60' };

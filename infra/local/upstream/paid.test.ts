@@ -1,7 +1,6 @@
 // Does the money add up through the whole gateway: the real ledger, a real server, an upstream that counts for itself?
 
 import { afterEach, expect, test } from 'vitest';
-import { createMemoryBooks } from '#adapters/memory/books.ts';
 import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
@@ -11,9 +10,10 @@ import { costOf } from '#core/price.ts';
 import { toPrice } from '#core/rates.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
+import { createMemoryBooks } from '../../../test/doubles/books.ts';
 import { silentLog } from '../../../test/silent-log.ts';
-import { nodeDependencies } from '../../node.ts';
-import { serve } from '../../serve.ts';
+import { nodeDependencies } from '../../node/platform.ts';
+import { serve } from '../../node/serve.ts';
 import { createSampleUpstream } from './server.ts';
 
 const PRICE = { input: '15', output: '60' };

@@ -9,8 +9,8 @@ import { createMetrics } from '#adapters/metrics.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { createAdmission } from '../../../functions/admission/app.ts';
-import { nodeDependencies } from '../../../infra/node.ts';
-import { serve } from '../../../infra/serve.ts';
+import { nodeDependencies } from '../../../infra/node/platform.ts';
+import { serve } from '../../../infra/node/serve.ts';
 import { createWorld, objectOf, secretOf } from '../../admission/fixtures.ts';
 import { instanceSpec, MODELS } from './reviews.ts';
 

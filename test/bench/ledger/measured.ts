@@ -1,11 +1,11 @@
 // What is measured of a ledger: who pays, over which store, with a book and an outbox that cost nothing.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createIds } from '#adapters/ids.ts';
-import { createMemoryBooks } from '#adapters/memory/books.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';
 import type { Outbox } from '#core/ports/outbox.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { createMemoryBooks } from '../../doubles/books.ts';
 
 const HOUR = 3_600_000;
 const clock = { now: () => Date.now() };

@@ -1,6 +1,5 @@
 // A process of its own that holds and settles as fast as it can over one store, or only goes to the store and back as often.
 import { randomUUID } from 'node:crypto';
-import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
@@ -8,6 +7,7 @@ import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Store } from '#core/ports/store.ts';
+import { createMemoryEpochs } from '../../doubles/epochs.ts';
 import { makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from './measured.ts';
 
 export type SpendOrder =

@@ -10,7 +10,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import type { Report } from '../../../functions/reconcile/report.ts';
-import { nodeDependencies } from '../../../infra/node.ts';
+import { nodeDependencies } from '../../../infra/node/platform.ts';
 
 export interface Swept {
   readonly report: Report;

@@ -5,7 +5,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createMemoryLog } from '#adapters/memory/log.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
@@ -13,6 +12,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { Store } from '#core/ports/store.ts';
 import type { Snapshot } from '#core/snapshot.ts';
+import { createMemoryLog } from '../../doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../postgres.ts';
 import { startRedis, type TestRedis } from '../../redis.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../upstash.ts';

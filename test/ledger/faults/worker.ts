@@ -1,8 +1,8 @@
 // How does a gateway of the bed run as a Worker, beside those that are processes? On its Upstash, its database, its snapshot.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DEPLOYABLES, writeBundles } from '../../../infra/build.ts';
 import { openCertificates } from '../../../infra/local/certificates.ts';
+import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { type RunningWorkers, startWorkers } from '../../platforms/miniflare.ts';
 import { TOKEN } from '../../upstash.ts';
 import type { Bed } from './bed.ts';

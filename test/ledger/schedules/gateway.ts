@@ -1,9 +1,10 @@
 // What is a gateway process on this stage? The real ledger, whose every word to store, database and disk goes through the stage.
-import { createMemoryLog } from '#adapters/memory/log.ts';
+
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Metrics } from '#core/ports/clock.ts';
+import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
 import type { Process, Stage, Whom } from './stage.ts';
 

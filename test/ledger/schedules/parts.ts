@@ -1,12 +1,13 @@
 // What do processes share? A store that can be wiped and set back to any of its earlier steps, and a database that remembers more than it.
-import { createMemoryBooks, type MemoryBooks } from '#adapters/memory/books.ts';
-import { createMemoryEpochs } from '#adapters/memory/epochs.ts';
+
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { Store } from '#core/ports/store.ts';
+import { createMemoryBooks, type MemoryBooks } from '../../doubles/books.ts';
+import { createMemoryEpochs } from '../../doubles/epochs.ts';
 
 export interface ForgetfulStore {
   readonly store: Store;

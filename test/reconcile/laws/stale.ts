@@ -1,6 +1,7 @@
 // What does a run see that is served from a cache which has not heard of the last write yet?
-import type { MemoryCluster } from '#adapters/memory/cluster.ts';
+
 import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
+import type { MemoryCluster } from '../../doubles/cluster.ts';
 
 /** While it lags, a list shows its kind as it was before the last write to it. Everything else is true. */
 export function createLaggingLists() {

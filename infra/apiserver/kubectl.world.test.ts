@@ -1,0 +1,24 @@
+// Does the stock kubectl work against the embedded cluster as it does against a real API server?
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeKubectl } from '../../test/apiserver/kubectl-cases/describe-kubectl.ts';
+import { startEmbedded, startReal } from '../../test/apiserver/kubectl-cases/servers.ts';
+import { describeSideBySide } from '../../test/side-by-side.ts';
+
+const SERVERS = [
+  { name: 'the embedded cluster', why: undefined, start: () => startEmbedded() },
+  // For comparison.
+  { name: 'a real API server', why: whyNoRealOne(), start: startReal },
+];
+
+describeSideBySide(SERVERS, 'kubectl', ({ start }) => describeKubectl(start));
+
+/** The cases need the controller manager too: it collects garbage and ends namespaces. */
+function whyNoRealOne(): string | undefined {
+  const folder = process.env.KUBEBUILDER_ASSETS;
+  if (folder === undefined) return 'KUBEBUILDER_ASSETS is not set';
+  const missing = ['etcd', 'kube-apiserver', 'kube-controller-manager'].filter(
+    (name) => !existsSync(join(folder, name)),
+  );
+  return missing.length === 0 ? undefined : `${folder} (KUBEBUILDER_ASSETS) has no ${missing.join(' and no ')}`;
+}

@@ -1,0 +1,42 @@
+// Does the embedded cluster keep the promises of the Cluster port, as a real API server does?
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import { describeCluster } from '#core/ports/cluster.promises.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { createClient } from '../../test/apiserver/kubectl-cases/client.ts';
+import { type EmbeddedServer, startEmbedded } from '../../test/apiserver/kubectl-cases/servers.ts';
+import { customResourceDefinitions } from '../local/manifests.ts';
+
+describe('the embedded cluster', () => {
+  let server: EmbeddedServer;
+  const closing: Array<() => Promise<void>> = [];
+
+  beforeAll(async () => {
+    server = await startEmbedded();
+    const client = createClient({ url: server.cluster.url, ca: server.tls.ca, token: server.token });
+    for (const definition of customResourceDefinitions()) {
+      const { code, body } = await client.call(
+        'POST',
+        '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+        definition,
+      );
+      if (code !== 201) throw new Error(JSON.stringify(body));
+    }
+    client.close();
+  });
+  afterAll(async () => {
+    for (const close of closing) await close();
+    await server?.stop();
+  });
+
+  describeCluster('reached with its kubeconfig', async () => {
+    const { request, close } = await createKubeconfigTransport(server.kubeconfig);
+    closing.push(close);
+    const cluster = createCluster({ request });
+    const namespace = `promises-${randomBytes(4).toString('hex')}`;
+    await cluster.create(RESOURCES.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+    return { cluster, namespace };
+  });
+});

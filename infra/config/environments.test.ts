@@ -1,0 +1,76 @@
+// What is read from an environment, and what is refused?
+import { expect, test } from 'vitest';
+import { AdmissionBindings } from './bindings.ts';
+import { AdmissionEnvironment, ReconcileEnvironment } from './environments.ts';
+import { readEnvironment } from './read-environment.ts';
+
+const read = (environment: Readonly<Record<string, string>>) =>
+  readEnvironment(ReconcileEnvironment, { KUBECONFIG: '/dev/null', ...environment });
+
+test("without ADMISSION_SERVICE the certificate is somebody else's; with it there is a Secret, a name of the webhooks, and a lifetime", () => {
+  expect(read({}).ADMISSION_SERVICE).toBeUndefined();
+  expect(read({ ADMISSION_SERVICE: '' }).ADMISSION_SERVICE).toBeUndefined();
+  expect(read({ ADMISSION_SERVICE: 'gateway-operator/admission' })).toMatchObject({
+    ADMISSION_SERVICE: { namespace: 'gateway-operator', name: 'admission' },
+    ADMISSION_SECRET: 'admission-tls',
+    ADMISSION_WEBHOOKS: 'gateway-operator',
+    CERTIFICATE_LIFETIME: 90 * 86_400_000,
+  });
+});
+
+test.each([
+  ['ADMISSION_SERVICE', 'admission', 'is not NAMESPACE/NAME'],
+  ['ADMISSION_SERVICE', 'a/b/c', 'is not NAMESPACE/NAME'],
+  ['ADMISSION_SECRET', 'Admission TLS', 'is not a name'],
+  ['RETAIN_MONTHS', '1', 'is not a number of months, at least 2'],
+  ['CERTIFICATE_LIFETIME', '59m', 'is not a duration of at least 1h'],
+  ['CERTIFICATE_LIFETIME', '3 months', 'is not a duration of at least 1h'],
+])('%s=%s is refused: it %s', (name, value, problem) => {
+  expect(() => read({ [name]: value })).toThrow(`${name}="${value}": ${problem}`);
+});
+
+test('a lifetime of an hour is the shortest', () => {
+  expect(read({ CERTIFICATE_LIFETIME: '1h' }).CERTIFICATE_LIFETIME).toBe(3_600_000);
+});
+
+test('everything that is wrong is said at once, and no secret with it', () => {
+  const environment = {
+    PORT: '65536',
+    LOG_LEVEL: 'loud',
+    PATH_SECRETS: 'short',
+    RECONCILE_URL: 'reconcile',
+    CALLER_TOKENS: 'report',
+    TLS_CERT_FILE: '/tls.crt',
+  };
+  expect(() => readEnvironment(AdmissionEnvironment, environment)).toThrow(`the environment is not right:
+  PORT="65536": is not a port
+  LOG_LEVEL="loud": is none of info, warn, error
+  PATH_SECRETS needs 16 to 128 letters and digits in each segment
+  RECONCILE_URL="reconcile": is not an http:// or https:// address
+  KUBECONFIG is not set: name a kubeconfig file, or run in a Pod of a cluster
+  CALLER_AUDIENCE is not set: CALLER_TOKENS needs it: name what stands before the path in the address of the webhooks
+  TLS_KEY_FILE is not set: goes together with TLS_CERT_FILE: set both, or none`);
+});
+
+test('what is set is read, what is empty or absent is as written down', () => {
+  const environment = { KUBERNETES_SERVICE_HOST: '10.0.0.1', PORT: '', OWN_USERS: ' a, b,', HOST: '::', OTHER: 'x' };
+  expect(readEnvironment(AdmissionEnvironment, environment)).toEqual({
+    PORT: 8080,
+    HOST: '::',
+    LOG_LEVEL: 'info',
+    KUBERNETES_SERVICE_HOST: '10.0.0.1',
+    KUBERNETES_SERVICE_PORT: 443,
+    OWN_USERS: ['a', 'b'],
+    CALLER_TOKENS: 'off',
+    OTEL_TRACES_SAMPLER: 'parentbased_always_on',
+    OTEL_TRACES_SAMPLER_ARG: 1,
+  });
+});
+
+test('a binding that must be there, or is no text, is named', () => {
+  const bindings = { API_SERVER: 'http://api', PATH_SECRETS: {}, CALLER_ISSUER: 'us' };
+  expect(() => readEnvironment(AdmissionBindings, bindings)).toThrow(`the environment is not right:
+  API_SERVER="http://api": is not an https:// address
+  API_TOKEN is not set: it has no default
+  PATH_SECRETS is not a text`);
+});

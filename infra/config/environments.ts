@@ -1,0 +1,151 @@
+// What does each function read from the environment of its process?
+import {
+  caller,
+  httpAddress,
+  image,
+  lifetime,
+  list,
+  months,
+  name,
+  namespacedName,
+  needsAudience,
+  port,
+  processes,
+  seconds,
+  segments,
+  share,
+} from './readers.ts';
+import { type Agreement, oneOf, optional, text, type ValuesOf, withDefault } from './variable.ts';
+
+const server = {
+  PORT: withDefault(port, '8080', 'Where the function listens.'),
+  HOST: withDefault(text, '0.0.0.0', 'On which address.'),
+  LOG_LEVEL: withDefault(oneOf('info', 'warn', 'error'), 'info'),
+};
+
+const api = {
+  KUBECONFIG: optional(text, 'A kubeconfig file; absent: the service account of the Pod.'),
+  KUBERNETES_SERVICE_HOST: optional(text),
+  KUBERNETES_SERVICE_PORT: withDefault(port, '443'),
+};
+
+const needsCluster: Agreement = {
+  holds: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) => KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
+  at: 'KUBECONFIG',
+  problem: 'name a kubeconfig file, or run in a Pod of a cluster',
+};
+const needsWholeTls: Agreement = {
+  holds: ({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined),
+  at: 'TLS_KEY_FILE',
+  problem: 'goes together with TLS_CERT_FILE: set both, or none',
+};
+
+/** What the SDK of OpenTelemetry reads by itself, of its headers for instance, is not here. */
+const traces = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+    httpAddress,
+    'A collector that takes OTLP over HTTP in JSON: what is done is told there as spans. Absent: nowhere.',
+  ),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(httpAddress, 'The same, as the whole address of its traces.'),
+  OTEL_TRACES_SAMPLER: withDefault(
+    oneOf(
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ),
+    'parentbased_always_on',
+    'What is followed; `parentbased_`: whoever asked decides, if anybody did.',
+  ),
+  OTEL_TRACES_SAMPLER_ARG: withDefault(share, '1', 'The share of `traceidratio`.'),
+};
+/** All that the local stack reads of its environment. */
+export const TracesEnvironment = { variables: traces };
+export type TracesEnvironment = ValuesOf<typeof TracesEnvironment>;
+
+export const AdmissionEnvironment = {
+  variables: {
+    ...server,
+    ...api,
+    TLS_CERT_FILE: optional(text, 'PEM; with TLS_KEY_FILE the function speaks HTTPS itself.'),
+    TLS_KEY_FILE: optional(text),
+    PATH_SECRETS: optional(
+      segments,
+      'Unguessable path segments, separated by commas, for a function on a public address.',
+    ),
+    RECONCILE_URL: optional(
+      httpAddress,
+      'Where to post "look here" after an object was admitted. Absent: the schedule finds it.',
+    ),
+    OWN_USERS: optional(list, "Reconcile's identity, whose writes are not judged."),
+    ...caller,
+    ...traces,
+  },
+  agreements: [needsCluster, needsAudience, needsWholeTls],
+};
+
+const retention = {
+  RETAIN_MONTHS: optional(
+    months,
+    'Entries of this month and of so many before it are kept, older months are dropped whole; sums stay. Absent: for ever.',
+  ),
+};
+
+const certificate = {
+  ADMISSION_SERVICE: optional(
+    namespacedName,
+    "The Service of admission, NAMESPACE/NAME, whose certificate reconcile issues and renews. Absent: it is somebody else's.",
+  ),
+  ADMISSION_SECRET: withDefault(name, 'admission-tls', 'The Secret of that certificate, in the same namespace.'),
+  ADMISSION_WEBHOOKS: withDefault(name, 'gateway-operator', 'The name of the webhook configurations that trust it.'),
+  CERTIFICATE_LIFETIME: withDefault(lifetime, '90d', 'Renewed at two thirds of it.'),
+};
+
+const listen = {
+  LISTEN_SECONDS: withDefault(
+    seconds,
+    '120',
+    'With `--listen`: so long at most, less than the `activeDeadlineSeconds` of the Job.',
+  ),
+  LEASE: withDefault(
+    namespacedName,
+    'gateway-operator/reconcile',
+    'With `--listen`: the Lease, NAMESPACE/NAME, by which a run learns that its successor listens.',
+  ),
+};
+
+export const ReconcileEnvironment = {
+  variables: {
+    ...server,
+    ...api,
+    GATEWAY_PROCESSES: processes,
+    GATEWAY_IMAGE: image,
+    ...retention,
+    ...certificate,
+    ...listen,
+    ...traces,
+  },
+  agreements: [needsCluster],
+};
+
+export const GatewayEnvironment = {
+  variables: {
+    ...server,
+    SNAPSHOT_FILE: withDefault(text, '/etc/gateway/snapshot/snapshot.json', 'The compiled instance.'),
+    CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials', 'One folder per Secret, one file per entry.'),
+    DATABASE_DIR: withDefault(
+      text,
+      '/etc/gateway/database',
+      'Files host, username, password, dbname; port where it is not 5432.',
+    ),
+    STORE_DIR: withDefault(text, '/etc/gateway/store', 'Files host, port, password; host alone where it is memory.'),
+    OUTBOX_DIR: withDefault(text, '/var/lib/gateway/outbox', 'Outlives the process: an emptyDir at least.'),
+    ...traces,
+  },
+};
+
+export type AdmissionEnvironment = ValuesOf<typeof AdmissionEnvironment>;
+export type ReconcileEnvironment = ValuesOf<typeof ReconcileEnvironment>;
+export type GatewayEnvironment = ValuesOf<typeof GatewayEnvironment>;

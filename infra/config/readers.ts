@@ -1,0 +1,79 @@
+// How is a text of the environment read, and what do functions read alike wherever they run?
+import { parseDuration } from '#core/duration.ts';
+import { RELEASE_IMAGE } from './release.ts';
+import { type Agreement, converted, matching, oneOf, optional, text, withDefault } from './variable.ts';
+
+export const port = converted(
+  (text) => (/^[0-9]{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
+  'is not a port',
+);
+const toList = (text: string): ReadonlyArray<string> =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+export const list = converted(toList, 'is not a list');
+export const segments = converted((text) => {
+  const parts = toList(text);
+  return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
+}, 'needs 16 to 128 letters and digits in each segment');
+const address = (protocol: RegExp, problem: string) =>
+  converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);
+export const httpAddress = address(/^https?:$/, 'is not an http:// or https:// address');
+export const httpsAddress = address(/^https:$/, 'is not an https:// address');
+export const seconds = converted(
+  (text) => (/^[1-9][0-9]{0,3}$/.test(text) ? Number(text) : undefined),
+  'is not a number of seconds',
+);
+export const name = matching(/^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/, 'is not a name');
+export const namespacedName = converted((text) => {
+  const [, namespace, name] =
+    /^([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)\/([a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$/.exec(text) ?? [];
+  return namespace === undefined || name === undefined ? undefined : { namespace, name };
+}, 'is not NAMESPACE/NAME');
+/** A third of it must outlast a few sweeps that fail. */
+const SHORTEST_LIFETIME = 3_600_000;
+export const lifetime = converted((text) => {
+  const millis = parseDuration(text);
+  return millis !== undefined && millis >= SHORTEST_LIFETIME ? millis : undefined;
+}, 'is not a duration of at least 1h, like `90d`');
+
+export const months = converted(
+  (text) => (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= 2 ? Number(text) : undefined),
+  'is not a number of months, at least 2',
+);
+
+export const share = converted(
+  (text) => (/^(0|1|0?\.[0-9]+|1\.0+)$/.test(text) ? Number(text) : undefined),
+  'is not a share from 0 to 1',
+);
+
+export const processes = withDefault(
+  oneOf('one', 'many'),
+  'many',
+  'How many gateway processes serve an instance of type `External`. `one`: its store Secret may say `memory`.',
+);
+export const image = withDefault(
+  matching(/^[^\p{Z}\p{C}]+$/u, 'is not the name of an image'),
+  RELEASE_IMAGE,
+  'The image of gateways whose instances name none.',
+);
+
+export const caller = {
+  CALLER_TOKENS: withDefault(
+    oneOf('off', 'report', 'enforce'),
+    'off',
+    'What happens to callers without a token that an API server attaches to reviews (docs/admission.md).',
+  ),
+  CALLER_AUDIENCE: optional(
+    httpsAddress,
+    'What stands before the path in the address of the webhooks, e.g. `https://admission.gateway-operator.svc:443`.',
+  ),
+  CALLER_ISSUER: optional(text, "Who issues the tokens; absent: what the API server's discovery says."),
+};
+
+export const needsAudience: Agreement = {
+  holds: ({ CALLER_TOKENS, CALLER_AUDIENCE }) => (CALLER_TOKENS ?? 'off') === 'off' || CALLER_AUDIENCE !== undefined,
+  at: 'CALLER_AUDIENCE',
+  problem: 'CALLER_TOKENS needs it: name what stands before the path in the address of the webhooks',
+};

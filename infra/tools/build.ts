@@ -1,0 +1,161 @@
+// How does each deployable become one file? `npm run build` writes dist/; `--check` builds in memory and holds it to the budgets.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { type BuildOptions, build, type Metafile, type Plugin } from 'esbuild';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+const HELP = `Bundles every deployable into minified ES modules.
+
+npm run build                  writes dist/
+npm run build -- --out DIR     writes there instead
+npm run build -- --check       writes nothing; fails when a bundle has outgrown its budget
+`;
+
+export interface Deployable {
+  readonly entry: string;
+  /** Below the output folder. */
+  readonly output: string;
+  readonly platform: 'node' | 'workerd';
+  /** KiB after gzip of what is read at start, about a quarter above what was measured; growing beyond it is a decision, not an accident. */
+  readonly budget: number;
+}
+
+/** One file per deployable. Knative runs the Node bundles too. */
+export const DEPLOYABLES: ReadonlyArray<Deployable> = [
+  { entry: 'infra/kubernetes/admission.ts', output: 'node/admission.mjs', platform: 'node', budget: 70 },
+  { entry: 'infra/kubernetes/reconcile.ts', output: 'node/reconcile.mjs', platform: 'node', budget: 205 },
+  { entry: 'infra/kubernetes/gateway.ts', output: 'node/gateway.mjs', platform: 'node', budget: 425 },
+  { entry: 'infra/cloudflare/admission.ts', output: 'cloudflare/admission.mjs', platform: 'workerd', budget: 110 },
+  { entry: 'infra/cloudflare/reconcile.ts', output: 'cloudflare/reconcile.mjs', platform: 'workerd', budget: 225 },
+  { entry: 'infra/cloudflare/gateway.ts', output: 'cloudflare/gateway.mjs', platform: 'workerd', budget: 170 },
+];
+
+/** CommonJS packages inside an ES module ask for `require`. A Worker's module has no address of its own. */
+const toRequire = (from: string) =>
+  `import { createRequire as $createRequire } from 'node:module'; const require = $createRequire(${from});`;
+
+/** What older packages import without `node:`; workerd's nodejs_compat has them. */
+const NODE_BUILTINS = 'assert buffer crypto dns events fs net path stream string_decoder tls url util'.split(' ');
+
+function optionsOf({ entry, output, platform }: Deployable): BuildOptions {
+  const common: BuildOptions = {
+    absWorkingDir: ROOT,
+    entryPoints: [{ in: entry, out: basename(output, '.mjs') }],
+    outdir: dirname(output),
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    write: false,
+    metafile: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2024',
+    legalComments: 'none',
+    logLevel: 'silent',
+  };
+  if (platform === 'node') {
+    // What is imported by `import()` (a kubeconfig's library, a store's client) is a file of its own.
+    return {
+      ...common,
+      platform: 'node',
+      plugins: [withoutHttp2],
+      splitting: true,
+      banner: { js: toRequire('import.meta.url') },
+      external: ['pg-native'],
+    };
+  }
+  const conditions = ['workerd', 'worker', 'browser'];
+  const external = ['node:*', 'cloudflare:*', 'pg-native', ...NODE_BUILTINS];
+  return { ...common, conditions, mainFields: ['module', 'main'], banner: { js: toRequire("'/'") }, external };
+}
+
+/** Our servers speak HTTP/1.1 (serve.ts), and loading Node's HTTP/2 takes a tenth of a cold start: their adapter gets a stand-in that no request is an instance of. */
+const withoutHttp2: Plugin = {
+  name: 'without-http2',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:http2$/ }, ({ importer }) =>
+      /node_modules[/\\]@hono[/\\]node-server[/\\]/.test(importer) ? { path: 'http2', namespace: 'absent' } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'absent' }, () => ({
+      contents: 'export class Http2ServerRequest {} export const constants = {};',
+    }));
+  },
+};
+
+export interface BuiltFile {
+  /** Below the output folder. */
+  readonly path: string;
+  readonly contents: Uint8Array;
+  /** False: read only when it is needed. */
+  readonly atStart: boolean;
+}
+
+/** The deployable as minified ES modules, itself first. */
+export async function bundle(deployable: Deployable): Promise<ReadonlyArray<BuiltFile>> {
+  const { outputFiles = [], metafile } = await build(optionsOf(deployable));
+  const start = readAtStart(metafile?.outputs ?? {}, deployable.output);
+  const files = outputFiles.map(({ path, contents }) => {
+    const name = relative(ROOT, path);
+    return { path: name, contents, atStart: start.has(name) };
+  });
+  const isEntry = ({ path }: BuiltFile) => path === deployable.output;
+  return [...files.filter(isEntry), ...files.filter((file) => !isEntry(file))];
+}
+
+/** The entry, and what is imported from there on without `import()`. */
+function readAtStart(outputs: Metafile['outputs'], entry: string, seen = new Set<string>()): ReadonlySet<string> {
+  if (seen.has(entry)) return seen;
+  seen.add(entry);
+  for (const { path, kind, external } of outputs[entry]?.imports ?? []) {
+    if (kind === 'import-statement' && external !== true) readAtStart(outputs, path, seen);
+  }
+  return seen;
+}
+
+/** Bundles these, each with what it imports, into the folder. */
+export async function writeBundles(folder: string, deployables = DEPLOYABLES): Promise<void> {
+  for (const deployable of deployables) writeFiles(folder, await bundle(deployable));
+}
+
+function writeFiles(folder: string, files: ReadonlyArray<BuiltFile>): void {
+  for (const { path, contents } of files) {
+    const file = resolve(folder, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, contents);
+  }
+}
+
+const kibOf = (files: ReadonlyArray<BuiltFile>, pack = (bytes: Uint8Array) => bytes): number =>
+  files.reduce((sum, { contents }) => sum + pack(contents).length, 0) / 1024;
+
+async function run(check: boolean, folder: string): Promise<boolean> {
+  // Names of chunks carry a hash: those of last time would stay.
+  if (!check) for (const part of ['node', 'cloudflare']) rmSync(join(folder, part), { recursive: true, force: true });
+  let fits = true;
+  for (const deployable of DEPLOYABLES) {
+    const files = await bundle(deployable);
+    const first = files.filter(({ atStart }) => atStart);
+    const packed = kibOf(first, gzipSync);
+    const over = packed > deployable.budget;
+    fits &&= !over;
+    const later = kibOf(files) - kibOf(first);
+    const sizes = `${kibOf(first).toFixed(0)} KiB, ${packed.toFixed(0)} KiB gzipped of ${deployable.budget}`;
+    const rest = later === 0 ? '' : `; ${later.toFixed(0)} KiB more when it is needed`;
+    process.stdout.write(`${over ? 'OVER' : 'ok  '}  ${deployable.output.padEnd(25)} ${sizes}${rest}\n`);
+    if (!check) writeFiles(folder, files);
+  }
+  return fits;
+}
+
+if (import.meta.main) {
+  const args = process.argv.slice(2);
+  const at = args.indexOf('--out');
+  const folder = at === -1 ? join(ROOT, 'dist') : args[at + 1];
+  const unknown = args.some((arg, index) => arg !== '--check' && index !== at && (at === -1 || index !== at + 1));
+  if (args.includes('--help')) process.stdout.write(HELP);
+  else if (unknown || folder === undefined) {
+    process.stderr.write(HELP);
+    process.exitCode = 2;
+  } else process.exitCode = (await run(args.includes('--check'), folder)) ? 0 : 1;
+}

@@ -1,0 +1,106 @@
+// What does PostgreSQL know of money, without PostgreSQL? Entries unique by (id, kind), and a sum per scope and window.
+import type { Books, Entry, Reading } from '#core/ports/books.ts';
+import type { Nano, Window } from '#core/ports/money.ts';
+import type { Timer } from '#core/ports/platform.ts';
+import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
+import { timeOf } from '../../infra/adapters/ids.ts';
+
+export interface MemoryBooks extends Books {
+  /** Everything booked, in order. */
+  entries(): ReadonlyArray<Entry>;
+  /** Makes this window's sum from the entries held inside it; entries of that time that come later count there too. */
+  recount(scopeId: ScopeId, window: Window): void;
+  /** The scope is this instance's from now on. */
+  moved(scopeId: ScopeId, instanceUid: string): void;
+}
+
+/** `timer` takes the lock from whoever falls silent with it, as PostgreSQL does; without one nobody does. */
+export function createMemoryBooks(timer?: Timer): MemoryBooks {
+  const entries = new Map<string, Entry>();
+  const sums = new Map<string, Nano>();
+  const recounted = new Map<ScopeId, Window>();
+  const moved = new Map<ScopeId, string>();
+
+  const charge = (of: ScopeWindow, cost: Nano) => sums.set(keyOf(of), (sums.get(keyOf(of)) ?? 0n) + cost);
+
+  const enter = (entry: Entry) => {
+    const key = `${entry.id}/${entry.kind}`;
+    if (entries.has(key)) return;
+    entries.set(key, entry);
+    for (const of of entry.charges) {
+      charge(of, entry.cost);
+      const window = recounted.get(of.scopeId) ?? of.window;
+      const also = { scopeId: of.scopeId, window };
+      if (keyOf(also) !== keyOf(of) && isInside(entry, window)) charge(also, entry.cost);
+    }
+  };
+
+  let locked: Promise<unknown> = Promise.resolve();
+  const errands = new Set<string>();
+  const reading: Reading = {
+    async sums(of) {
+      return of.map((counter) => ({ ...counter, spent: sums.get(keyOf(counter)) ?? 0n }));
+    },
+    async bookedOf(ids) {
+      const wanted = new Set(ids);
+      const found = [...entries.values()].filter(({ id }) => wanted.has(id));
+      return new Map(
+        [...Map.groupBy(found, ({ id }) => id)].map(
+          ([id, of]) => [id, of.map(({ kind, cost }) => ({ kind, cost })).sort(byKind)] as const,
+        ),
+      );
+    },
+  };
+
+  return {
+    ...reading,
+    exclusively(_instanceUid, work) {
+      const done = locked.then(() => work(reading));
+      const silence = new Promise<void>((resolve) => timer?.(1500, resolve));
+      locked = Promise.race([done.catch(() => undefined), silence]);
+      return done;
+    },
+    async alone(_instanceUid, errand, work) {
+      if (errands.has(errand)) return undefined;
+      errands.add(errand);
+      return work().finally(() => errands.delete(errand));
+    },
+    async book(_instanceUid, batch) {
+      await locked;
+      const refused = batch.filter(isRefused);
+      for (const entry of batch) if (!isRefused(entry)) enter(entry);
+      return { rejected: refused.map(({ id }) => id) };
+    },
+    async elsewhere(instanceUid, scopes) {
+      return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));
+    },
+    entries: () => [...entries.values()],
+    moved: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
+    recount(scopeId, window) {
+      recounted.set(scopeId, window);
+      const paid = [...entries.values()].filter(
+        (entry) => isInside(entry, window) && entry.charges.some((of) => of.scopeId === scopeId),
+      );
+      const sum = paid.reduce((spent, { cost }) => spent + cost, 0n);
+      sums.set(keyOf({ scopeId, window }), sum);
+    },
+  };
+}
+
+const byKind = (one: { kind: string }, other: { kind: string }): number => (one.kind < other.kind ? -1 : 1);
+
+const keyOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
+
+/** By the time of the hold, which is in the entry's id. */
+function isInside({ id }: Entry, { start, end }: Window): boolean {
+  const time = timeOf(id);
+  return time !== undefined && start <= time && time < end;
+}
+
+const LARGEST = 2n ** 63n - 1n;
+
+/** What PostgreSQL would not take. */
+function isRefused({ kind, cost, model, identifier }: Entry): boolean {
+  if (cost < 0n && kind !== 'correction') return true;
+  return cost > LARGEST || cost < -LARGEST || `${model}${identifier}`.includes('\u0000');
+}

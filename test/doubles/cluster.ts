@@ -1,0 +1,168 @@
+// What would a Kubernetes API server do? The Cluster port in memory, with the rules that our functions rely on.
+
+import { kinds } from '../../crds/kinds.ts';
+import type { Clock, Ids } from '../../functions/core/ports/clock.ts';
+import {
+  type Cluster,
+  ClusterError,
+  type KubeObject,
+  RESOURCES,
+  type Requester,
+  type Resource,
+  type WriteRefusal,
+  type Written,
+} from '../../functions/core/ports/cluster.ts';
+import { applyOver, isRecord, type Json, mergePatch } from './merge-patch.ts';
+import { createObjects, refuse, type Stored } from './objects.ts';
+import { toFieldPredicate, toLabelPredicate } from './selector.ts';
+
+export interface Call {
+  /** `get` without a name asks whether the resource is served. */
+  readonly verb: 'get' | 'list' | 'create' | 'patch' | 'apply' | 'delete' | 'may';
+  readonly resource: Resource;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly subresource?: 'status' | undefined;
+  /** The object or patch that a write carries; the selectors of a list. */
+  readonly body?: unknown;
+}
+
+/** What goes wrong with a call: a write is refused, or (`lost`) it happens and the answer never arrives. Throw for a call that fails. */
+export type Fault = WriteRefusal | 'lost' | undefined;
+
+export interface MemoryCluster extends Cluster {
+  /** Every call so far, in order; set `length = 0` to count anew. */
+  readonly calls: Call[];
+  /** Asked before each call; may throw. The last one set holds. */
+  inject(fault: (call: Call) => Fault | Promise<Fault>): void;
+  /** Everything stored, or everything of one resource, in the order of namespace and name. */
+  objects(resource?: Resource): ReadonlyArray<KubeObject>;
+  /** What the garbage collector and the namespace controller would do until nothing is left to do. Answers how many objects it deleted. */
+  collectGarbage(): number;
+}
+
+export interface MemoryClusterDeps {
+  readonly clock: Clock;
+  readonly ids: Ids;
+  /** Answers `may`. Everybody may everything by default. */
+  readonly allows?: (user: Requester, verb: string, resource: Resource, namespace: string, name: string) => boolean;
+  /** Answers `serves`. By default our kinds are served, and what our functions touch. */
+  readonly serves?: (resource: Resource) => boolean;
+  /** Refuse what is created in a namespace that has no Namespace object. Off by default. */
+  readonly strictNamespaces?: boolean;
+}
+
+export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
+  const store = createObjects(deps);
+  const calls: Call[] = [];
+  let inject: (call: Call) => Fault | Promise<Fault> = () => undefined;
+
+  /** Counts the call, asks for a fault, then does it: nothing inside `does` waits, so two calls never interleave. */
+  async function read<T>(call: Call, does: () => T): Promise<T> {
+    calls.push(call);
+    const fault = await inject(call);
+    if (fault !== undefined) throw new ClusterError(`injected: ${fault}`);
+    return does();
+  }
+  async function write<T>(call: Call, does: () => Written<T>): Promise<Written<T>> {
+    calls.push(call);
+    const fault = await inject(call);
+    if (fault !== undefined && fault !== 'lost') return refuse(fault, `injected: ${fault}`);
+    const written = does();
+    if (fault === 'lost') throw new ClusterError(`injected: the answer to this ${call.verb} was lost`);
+    return written;
+  }
+
+  const list: Cluster['list'] = (resource, selection = {}) =>
+    read({ verb: 'list', resource, namespace: selection.namespace, body: selection }, () => {
+      const fields = toFieldPredicate(resource, selection.fieldSelector);
+      const labels = toLabelPredicate(selection.labelSelector);
+      const { namespace } = selection;
+      return store
+        .all(resource)
+        .map(({ object }) => object)
+        .filter((object) => namespace === undefined || object.metadata.namespace === namespace)
+        .filter((object) => fields(object) && labels(object))
+        .slice(0, selection.limit);
+    });
+
+  return {
+    calls,
+    inject: (fault) => {
+      inject = fault;
+    },
+    objects: (resource) => store.all(resource).map(({ object }) => object),
+    collectGarbage: store.collectGarbage,
+
+    get: (resource, namespace, name) =>
+      read({ verb: 'get', resource, namespace, name }, () => store.find(resource, namespace, name)?.object),
+
+    list,
+    visit: async (resource, selection, told) => told(await list(resource, selection)),
+
+    create: (resource, object) =>
+      write({ verb: 'create', resource, ...place(object), body: object }, () => store.insert(resource, object)),
+
+    patch: (resource, namespace, name, patch, subresource) =>
+      write({ verb: 'patch', resource, namespace, name, subresource, body: patch }, () => {
+        const stored = store.find(resource, namespace, name);
+        if (stored === undefined) return missing(resource, name);
+        const stale = precondition(stored, patch);
+        if (stale !== undefined) return refuse('conflict', stale);
+        return store.update(resource, stored, mergePatch(stored.object, patch) as KubeObject, subresource);
+      }),
+
+    apply: (resource, object) =>
+      write({ verb: 'apply', resource, ...place(object), body: object }, () => {
+        const stored = store.find(resource, object.metadata.namespace, object.metadata.name);
+        const { uid } = object.metadata;
+        if (uid !== undefined && uid !== stored?.object.metadata.uid)
+          return refuse('conflict', `Precondition failed: uid ${uid} is not ${stored?.object.metadata.uid}`);
+        if (stored === undefined) {
+          const inserted = store.insert(resource, object);
+          const made = store.find(resource, object.metadata.namespace, object.metadata.name);
+          if (inserted.ok && made !== undefined) made.applied = object;
+          return inserted;
+        }
+        const merged = applyOver(stored.object, stored.applied, object) as KubeObject;
+        const written = store.update(resource, stored, merged);
+        if (written.ok) stored.applied = object;
+        return written;
+      }),
+
+    delete: (resource, namespace, name, uid) =>
+      write({ verb: 'delete', resource, namespace, name }, () => {
+        const stored = store.find(resource, namespace, name);
+        if (stored === undefined) return missing(resource, name);
+        if (stored.object.metadata.uid !== uid) {
+          return refuse('conflict', `the UID in the precondition (${uid}) does not match the UID in record`);
+        }
+        store.remove(resource, stored);
+        return { ok: true, object: undefined };
+      }),
+
+    serves: (resource) => read({ verb: 'get', resource }, () => (deps.serves ?? isKnown)(resource)),
+
+    may: (user, verb, resource, namespace, name) =>
+      read({ verb: 'may', resource, namespace, name, body: { user, verb } }, () =>
+        deps.allows === undefined ? true : deps.allows(user, verb, resource, namespace, name),
+      ),
+  };
+}
+
+const isKnown = ({ group, plural }: Resource): boolean =>
+  [...Object.values(RESOURCES), ...kinds].some((known) => known.group === group && known.plural === plural);
+
+const place = ({ metadata: { namespace, name } }: KubeObject) => ({ namespace, name });
+
+const missing = (resource: Resource, name: string) => refuse('gone', `${resource.plural} "${name}" not found`);
+
+function precondition({ object }: Stored, patch: Json): string | undefined {
+  const wanted = isRecord(patch.metadata) ? patch.metadata : {};
+  const { uid, resourceVersion } = object.metadata;
+  if (typeof wanted.uid === 'string' && wanted.uid !== uid) return `uid is ${uid}, not ${wanted.uid}`;
+  if (typeof wanted.resourceVersion === 'string' && wanted.resourceVersion !== resourceVersion) {
+    return 'the object has been modified; please apply your changes to the latest version and try again';
+  }
+  return undefined;
+}
