@@ -209,6 +209,35 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world)).toEqual(['one', 'two', 'one', 'one']);
   });
 
+  test('is asked for its room too when it stands in for one that has begun to cool down since the hold', async () => {
+    const script: World['script'] = (request) =>
+      new TextDecoder().decode(request.body).includes('"one"')
+        ? { status: 429, headers: { 'retry-after': '20' }, body: '{}' }
+        : { body: completion('x') };
+    let open = () => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    let holds = 0;
+    const late: Ledger = {
+      ...ledger,
+      hold: async (request) => {
+        holds += 1;
+        const isLate = holds > 1;
+        const held = await ledger.hold(request);
+        if (isLate) await gate;
+        return held;
+      },
+    };
+    const deps = { ledger: late, clock: scene.time.clock, timer: scene.time.timer };
+    const world = stage({ snapshot: two({ rpm: 5 }, { rpm: 2 }), script, deps });
+    const both = [world.chat(CHAT), world.chat(CHAT), world.chat(CHAT)];
+    expect((await both[0])?.status).toBe(200);
+    open();
+    expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([200, 200, 429]);
+    expect(asked(world)).toEqual(['one', 'two', 'two']);
+  });
+
   test('whose every attempt counts: a retry is a request too', async () => {
     const script: World['script'] = (_, call) => (call === 1 ? { status: 500, body: '{}' } : { body: completion('x') });
     const world = stageWith({}, { snapshot: snapshotOf([entry('gpt', { rpm: 2 })]), script });

@@ -1,8 +1,9 @@
 // What does the upstream answer? Targets are tried in turn until one begins to answer; nothing has reached the client before that.
 import type { Failure } from '#core/failure.ts';
 import { LONGEST } from '#core/ledger/lease.ts';
+import type { HoldRefusal } from '#core/ports/ledger.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
-import { err, type Result } from '#core/result.ts';
+import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
 import { type Client, type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -39,6 +40,7 @@ export function createCallUpstream(
     let waiting: ReadonlyArray<Target> = [targets.first, ...targets.others];
     let again: ReadonlyArray<Target> = [];
     let last: NoExchange | undefined;
+    let full: HoldRefusal | undefined;
     let tries = 0;
     while (tries <= routing.retries) {
       // Some were put aside meanwhile, by other requests or by the failures of this one.
@@ -51,8 +53,13 @@ export function createCallUpstream(
       const [target, ...others] = waiting;
       if (target === undefined || client.hasLeft() || deadline.ended !== undefined) break;
       waiting = others;
-      // The first has its room since the hold; one that is full is passed over, and is no try.
-      if (last !== undefined && !(await moves(targets.reservation, target, line))) continue;
+      // Only the first has its room since the hold, and for one attempt; one that is full is passed over, and is no try.
+      const moved = tries === 0 && target === targets.first ? ok(undefined) : await move(targets.reservation, target);
+      if (!moved.ok) {
+        full = moved.failure;
+        line.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
+        continue;
+      }
       tries += 1;
       line.step('call', target);
       const trying = enter(targets.reservation, target, deadline);
@@ -68,17 +75,11 @@ export function createCallUpstream(
       if (result.failure.again === 'anywhere') again = [...again, target];
     }
     deadline.close();
-    return err(outcome(last, targets, client));
+    return err(outcome(last, { full, targets, client }));
   };
 
-  async function moves({ hold }: Reservation, { entry }: Target, line: Line): Promise<boolean> {
-    const moved = await deps.ledger.move(hold, limitOf(entry));
-    if (!moved.ok)
-      line.skipped(
-        entry.identifier,
-        moved.failure.reason === 'limited' ? FULL : 'the store cannot say whether it is full',
-      );
-    return moved.ok;
+  function move({ hold }: Reservation, { entry }: Target): Promise<Result<void, HoldRefusal>> {
+    return deps.ledger.move(hold, limitOf(entry));
   }
 
   function isUp(target: Target): boolean {
@@ -126,9 +127,30 @@ export function createCallUpstream(
 /** An attempt. `leave`: the entry has nothing to do with it any more. */
 type Trying = Omit<Accepted, 'response' | 'created' | 'clock'> & { readonly leave: () => void };
 
-function outcome(last: NoExchange | undefined, { first }: Targets, client: Client): NoExchange {
-  const end = last ?? { failure: { code: 'upstream_timeout' }, target: first, consumed: undefined, called: false };
+interface Unanswered {
+  /** Why the last entry that was passed over had no room. */
+  readonly full: HoldRefusal | undefined;
+  readonly targets: Targets;
+  readonly client: Client;
+}
+
+function outcome(last: NoExchange | undefined, { full, targets, client }: Unanswered): NoExchange {
+  const { first, reservation } = targets;
+  const end = last ?? {
+    failure: uncalled(full, reservation.grant.chat.model),
+    target: first,
+    consumed: undefined,
+    called: false,
+  };
   return client.hasLeft() ? { ...end, failure: { code: 'client_left' } } : end;
+}
+
+/** Nobody was called. */
+function uncalled(full: HoldRefusal | undefined, model: string): Failure {
+  if (full?.reason === 'unavailable') return { code: 'ledger_unavailable', why: full.why };
+  if (full?.reason !== 'limited') return { code: 'upstream_timeout' };
+  const { rate, limit, retryIn } = full;
+  return { code: 'rate_limit_exceeded', model, rate, limit, retryIn };
 }
 
 function toFailure(error: unknown, { signal }: Deadline): AttemptFailure {
