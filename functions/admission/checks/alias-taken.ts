@@ -34,6 +34,8 @@ async function ask(
 ): Promise<Finding[]> {
   const { object, resource, field, alias, owner = object.metadata.name } = claim;
   const { namespace } = object.metadata;
+  // An instance that does not admit the namespace tells nothing of itself, not even which aliases and addresses it has.
+  if ((await lookup.instance(instance.namespace, instance.name, namespace)) === undefined) return [];
   const isOwner = ({ metadata }: KubeObject) => metadata.namespace === namespace && metadata.name === owner;
   const same = await lookup.select(resource, { [field]: alias, [INSTANCE_FIELD]: instance.name });
   const other = same.find((one) => !isOwner(one) && sameInstance(one.spec, object.spec));

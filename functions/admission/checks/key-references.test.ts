@@ -1,6 +1,6 @@
 // Is what a key refers to there, of the same instance, and for its namespace?
 import { beforeEach, describe, expect, test } from 'vitest';
-import { gatewayInstances, users } from '#crds/kinds.ts';
+import { gatewayInstances, kinds, users, virtualKeys } from '#crds/kinds.ts';
 import { createWorld, GOOD, objectOf, type World } from '../../../test/admission/fixtures.ts';
 import { createReviews, spare } from '../../../test/admission/reviews.ts';
 
@@ -40,6 +40,30 @@ describe('a key', () => {
       ),
     );
     expect(admitted.allowed).toBe(true);
+  });
+
+  test('of an instance that does not admit it is not told whether its alias is taken, nor a user whether an address is', async () => {
+    const spec = { ...GOOD.GatewayInstance, allowedNamespaces: { from: 'Same' } };
+    await world.put(gatewayInstances, objectOf('GatewayInstance', spec, { name: 'private' }));
+    const there = elsewhere('private', 'platform');
+    const taken = { ...there, keyAlias: 'taken', userEmail: 'taken@example.com', teamAlias: 'taken' };
+    for (const kind of ['VirtualKey', 'User', 'Team'] as const) {
+      const resource = kinds.find((one) => one.kind === kind) ?? virtualKeys;
+      await world.put(resource, spare('holder', taken, 'platform', kind));
+    }
+    const free = { keyAlias: 'free', userEmail: 'free@example.com', teamAlias: 'free' };
+    for (const kind of ['VirtualKey', 'User', 'Team'] as const) {
+      for (const dryRun of [true, false]) {
+        const answers = [taken, { ...there, ...free }, { ...taken, ...elsewhere('nowhere', 'platform') }].map(
+          (change) => told(kind, change, { name: 'probe' }, { dryRun }),
+        );
+        const [asTaken, asFree, asMissing] = (await Promise.all(answers)).map((answer) =>
+          JSON.stringify(answer).replaceAll('private', 'nowhere'),
+        );
+        expect([asTaken, asFree]).toEqual([asMissing, asMissing]);
+        expect(asTaken).toContain('there is no GatewayInstance of this name');
+      }
+    }
   });
 
   test('of an instance that is being deleted is refused', async () => {
