@@ -4,6 +4,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Outbox } from '#core/ports/outbox.ts';
+import { startZombie } from '../../../test/zombie.ts';
 import { FolderInUse } from './lock.ts';
 import { createOutbox } from './outbox.ts';
 
@@ -42,6 +43,14 @@ describe('a folder', () => {
   ])('whose lock was left by %s is taken over', async (_, lock) => {
     const left = await mkdtemp(join(root, 'lock-'));
     writeFileSync(join(left, 'lock'), lock);
+    await createOutbox({ folder: left }).close();
+    expect(readdirSync(left)).toEqual([]);
+  });
+
+  test('whose owner was killed, and whose parent has not noticed, is taken over', async () => {
+    const zombie = await startZombie();
+    const left = await mkdtemp(join(root, 'lock-'));
+    writeFileSync(join(left, 'lock'), JSON.stringify({ ...owner, ...zombie }));
     await createOutbox({ folder: left }).close();
     expect(readdirSync(left)).toEqual([]);
   });

@@ -2,6 +2,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { startOf } from '../processes.ts';
 
 /** A running process has the folder. The message says which, and what to do. */
 export class FolderInUse extends Error {
@@ -28,7 +29,12 @@ const SILENT_FOR = 15_000;
 /** Takes the folder for this process; throws `FolderInUse` while its owner lives. The lock of a dead owner is taken over. */
 export function lockFolder(folder: string): Lock {
   const path = join(folder, 'lock');
-  const me: Owner = { pid: process.pid, host: hostname(), start: startOf(process.pid), nonce: crypto.randomUUID() };
+  const me: Owner = {
+    pid: process.pid,
+    host: hostname(),
+    start: startOf(process.pid) ?? '',
+    nonce: crypto.randomUUID(),
+  };
   if (!place(path, me)) {
     const owner = readOwner(path);
     if (owner !== undefined && lives(owner, path)) throw inUse(folder, owner);
@@ -73,28 +79,9 @@ function setAside(path: string, dead: Owner | undefined, me: Owner): void {
 
 function lives(owner: Owner, path: string): boolean {
   if (owner.host !== hostname()) return Date.now() - statSync(path).mtimeMs < SILENT_FOR;
-  if (owner.pid !== process.pid && !isRunning(owner.pid)) return false;
   const start = startOf(owner.pid);
+  if (start === undefined) return false;
   return start === '' || owner.start === '' || start === owner.start;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
-  }
-}
-
-/** When the process began, as Linux says it (ticks since boot); our own elsewhere; '' where nobody knows. */
-function startOf(pid: number): string {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? '';
-  } catch {
-    return pid === process.pid ? String(Math.round(performance.timeOrigin)) : '';
-  }
 }
 
 /** Undefined: no lock, or one that a crash left half written (then nobody owns it). */
