@@ -7,11 +7,7 @@ import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import { createStoreMemory } from '#core/ledger/membership.ts';
-import { leftOf } from '#core/ledger/patience.ts';
-import { within } from '#core/ledger/within.ts';
-import type { HoldRefusal, Ledger } from '#core/ports/ledger.ts';
-import type { Millis } from '#core/ports/money.ts';
-import { err, ok, type Result } from '#core/result.ts';
+import type { Ledger } from '#core/ports/ledger.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import { createMemory } from '../../functions/gateway/memory.ts';
@@ -102,29 +98,20 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
     outbox: createMemoryOutbox(),
   });
   let starting: Promise<void> | undefined;
-  const started = (): Promise<void> => {
+  const begin = (): void => {
     starting ??= ledger.start();
-    return starting;
-  };
-  /** Answers for how long the request has waited then. */
-  const startedWithin = async (waited: Millis): Promise<Result<Millis, HoldRefusal>> => {
-    const began = node.clock.now();
-    try {
-      await within(node.timer, leftOf(waited), 'store or database', started());
-      return ok(waited + node.clock.now() - began);
-    } catch (error) {
-      return err({ reason: 'unavailable', why: `the ledger starts: ${error}` });
-    }
+    // What fails in it is told to those who wait for it.
+    starting.catch(() => undefined);
   };
   return {
     ...ledger,
-    hold: async (request) => {
-      const start = await startedWithin(request.waited ?? 0);
-      return start.ok ? ledger.hold({ ...request, waited: start.value }) : start;
+    hold: (request) => {
+      begin();
+      return ledger.hold(request);
     },
-    spend: async (scopes, waited = 0) => {
-      const start = await startedWithin(waited);
-      return start.ok ? ledger.spend(scopes, start.value) : start;
+    spend: (scopes, waited) => {
+      begin();
+      return ledger.spend(scopes, waited);
     },
     close: async () => {
       if (starting !== undefined) await ledger.close();

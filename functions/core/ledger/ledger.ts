@@ -1,13 +1,15 @@
 // How is money held before a request and charged after it? Everything the gateway asks of the ledger, put together (LEDGER).
-import type { HoldRefusal, Ledger } from '../ports/ledger.ts';
+import type { Hold, HoldRefusal, HoldRequest, Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
-import { err } from '../result.ts';
+import { reasonAndCausesOf } from '../reason.ts';
+import { err, ok, type Result } from '../result.ts';
 import { auditAll } from './audit.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { drain } from './drain.ts';
 import { keepLeases } from './lease.ts';
 import { createParts } from './parts.ts';
+import { leftOf } from './patience.ts';
 import { recover } from './recover.ts';
 import { within } from './within.ts';
 
@@ -15,7 +17,7 @@ import { within } from './within.ts';
 const GRACE: Millis = 5000;
 
 export interface StartableLedger extends Ledger {
-  /** Books what an earlier process left in the outbox. Until it succeeded, holds are refused as unavailable; it may be called again. */
+  /** Books what an earlier process left in the outbox. Requests wait for it within their deadlines; where it failed they are refused as unavailable, and it may be called again. */
   start(): Promise<void>;
   /** Books what anybody has counted and nobody has booked, then compares every counter with its entries. For a sweep. */
   tend(): Promise<void>;
@@ -27,6 +29,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   const { lives, batch, booking, ending, behind, attendance, membership, hold, move, spend } = parts;
   let records: ReadonlyArray<OutboxRecord> | undefined;
   let phase: 'new' | 'open' | 'closed' = 'new';
+  let starting: Promise<void> | undefined;
   let stopBeating = (): void => undefined;
 
   const refusal = (): HoldRefusal | undefined => {
@@ -36,25 +39,49 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     return { reason: 'unavailable', why: 'PostgreSQL or the store is behind with what was settled' };
   };
 
+  const open = async (): Promise<void> => {
+    records ??= await outbox.recover();
+    await attendance?.start();
+    await recover({ ...deps, ...parts }, records);
+    records = undefined;
+    phase = 'open';
+    stopBeating = keepLeases({ lives, batch, outbox, clock, timer, log, onBeat: behind.report });
+  };
+
+  /** The request that wakes a process waits for the start, within its deadline. Answers for how long the request has waited then. */
+  const whenStarted = async (waited: Millis = 0): Promise<Result<Millis, HoldRefusal>> => {
+    if (phase !== 'new' || starting === undefined) return ok(waited);
+    const began = clock.now();
+    try {
+      await within(timer, leftOf(waited), 'store or database', starting);
+      return ok(waited + clock.now() - began);
+    } catch (error) {
+      return err({ reason: 'unavailable', why: `the ledger starts: ${reasonAndCausesOf(error)}` });
+    }
+  };
+
+  const holdNow = (request: HoldRequest): Promise<Result<Hold, HoldRefusal>> => {
+    const refused = refusal();
+    return refused === undefined ? hold(request) : Promise.resolve(err(refused));
+  };
+
   const flushAll = async (): Promise<void> => {
     await Promise.all([batch.flush(), ending.counted()]);
     await booking.flush();
   };
 
+  const holdWhenStarted = async (request: HoldRequest): Promise<Result<Hold, HoldRefusal>> => {
+    const started = await whenStarted(request.waited);
+    return started.ok ? holdNow({ ...request, waited: started.value }) : started;
+  };
+
   return {
     async start() {
       if (phase !== 'new') return;
-      records ??= await outbox.recover();
-      await attendance?.start();
-      await recover({ ...deps, ...parts }, records);
-      records = undefined;
-      phase = 'open';
-      stopBeating = keepLeases({ lives, batch, outbox, clock, timer, log, onBeat: behind.report });
+      starting = open();
+      await starting;
     },
-    hold(request) {
-      const refused = refusal();
-      return refused === undefined ? hold(request) : Promise.resolve(err(refused));
-    },
+    hold: (request) => (phase === 'open' ? holdNow(request) : holdWhenStarted(request)),
     progress({ id }, known, lost) {
       const live = lives.get(id);
       if (live === undefined || live.ending !== undefined) return;
@@ -64,7 +91,10 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     settle: ({ id }, settlement) => ending.settle(id, settlement),
     release: ({ id }, how) => ending.release(id, how),
     move: ({ id }, to) => move(id, to),
-    spend: (scopes, waited) => spend(scopes, waited),
+    async spend(scopes, waited) {
+      const started = await whenStarted(waited);
+      return started.ok ? spend(scopes, started.value) : started;
+    },
     flush: () => within(timer, GRACE, 'store or database', flushAll()),
     async tend() {
       if (!membership.isOpen()) throw new Error('the store is being rebuilt');

@@ -174,6 +174,41 @@ describe('a start', () => {
     expect((await ledger.hold(requestOf(1n, key))).ok).toBe(true);
   });
 
+  test('is waited for by the requests that wake the process, and by questions about spend', async () => {
+    const scene = createScene();
+    scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
+    scene.books.mood = 'hangs';
+    const ledger = scene.process();
+    const started = ledger.start();
+    const held = ledger.hold(requestOf(1n, key));
+    const spent = ledger.spend([key]);
+    await scene.time.advance(500);
+    scene.books.mood = 'up';
+    await scene.time.advance(200);
+    await started;
+    expect([(await held).ok, await spent]).toMatchObject([true, { value: [{ spent: 10n }] }]);
+  });
+
+  test('is waited for no longer than a request may: 503 within a second of its arrival', async () => {
+    const scene = createScene();
+    scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
+    scene.books.mood = 'hangs';
+    const ledger = scene.process();
+    void ledger.start().catch(() => undefined);
+    const refusals = [ledger.hold(requestOf(1n, key)), ledger.hold({ ...requestOf(1n, key), waited: 300 })];
+    const over: number[] = [];
+    refusals.forEach((one, index) => void one.then(() => over.push(index)));
+    await scene.time.advance(599);
+    expect(over).toEqual([]);
+    await scene.time.advance(1);
+    expect(over).toEqual([1]);
+    await scene.time.advance(300);
+    expect(await Promise.all(refusals)).toMatchObject([
+      { failure: { reason: 'unavailable', why: expect.stringContaining('the ledger starts') } },
+      { failure: { reason: 'unavailable' } },
+    ]);
+  });
+
   test('that finds PostgreSQL silent gives up after 10 s', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
