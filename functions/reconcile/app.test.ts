@@ -60,7 +60,7 @@ test('a dry-run that is neither true nor false acts on nothing', async () => {
 test('an event with a scope reconciles that object and what it needs', async () => {
   const report = await bed.hint('VirtualKey', 'chat');
   expect(report.observed).toEqual({ GatewayInstance: 1, VirtualKey: 1 });
-  expect(await bed.hint('VirtualKey', 'never-was')).toEqual({ observed: {}, actions: {}, failed: {} });
+  expect(await bed.hint('VirtualKey', 'not-yet')).toEqual({ observed: {}, actions: {}, failed: {}, underWay: 1 });
   expect(await bed.hint('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
 });
 

@@ -21,6 +21,8 @@ export interface Report {
   readonly away?: ReadonlyArray<AwayRow>;
   /** Keys that changed and whose turn comes with one of the next runs: too many changed at once. Absent: none. */
   readonly later?: number;
+  /** Objects that change without another request: ask again while there are any. Absent: none. */
+  readonly underWay?: number;
   /** Steps in the life of admission's certificate. Absent: none. */
   readonly certificate?: CertificateReport;
 }
@@ -50,6 +52,7 @@ export interface PartOutcome {
   readonly away: ReadonlyArray<AwayRow>;
   readonly later: number;
   readonly unconverged: Unconverged;
+  readonly underWay: number;
 }
 
 interface AwayRow {
@@ -59,16 +62,21 @@ interface AwayRow {
   readonly until: string;
 }
 
-export function toReport(
-  observed: Report['observed'],
-  parts: ReadonlyArray<PartOutcome>,
-  certificate: CertificateReport | undefined,
-): Report {
+export interface Outcome {
+  readonly observed: Report['observed'];
+  readonly parts: ReadonlyArray<PartOutcome>;
+  readonly certificate: CertificateReport | undefined;
+  /** Objects that were named and are not stored yet. */
+  readonly awaited: number;
+}
+
+export function toReport({ observed, parts, certificate, awaited }: Outcome): Report {
   const deeds = parts.flatMap((part) => part.deeds);
   const held = parts.flatMap((part) => part.held);
   const failed = count(deeds.filter(({ ended }) => ended === 'failed').map(({ action }) => action.action));
   const away = parts.flatMap((part) => part.away);
   const later = parts.reduce((sum, part) => sum + part.later, 0);
+  const underWay = parts.reduce((sum, part) => sum + part.underWay, awaited);
   const unobserved = parts.reduce((sum, part) => sum + part.unobserved, 0);
   return {
     observed,
@@ -77,6 +85,7 @@ export function toReport(
     ...(held.length === 0 ? {} : { held }),
     ...(away.length === 0 ? {} : { away }),
     ...(later === 0 ? {} : { later }),
+    ...(underWay === 0 ? {} : { underWay }),
     ...(certificate === undefined || isQuiet(certificate) ? {} : { certificate }),
   };
 }

@@ -21,6 +21,7 @@ import { logRun, measureBehind } from './run-log.ts';
 import type { Scope } from './scope.ts';
 import { createTries, identify, type Tries } from './tries.ts';
 import { oldestUnconverged } from './unconverged.ts';
+import { countUnderWay, isAwaited } from './under-way.ts';
 import type { Draft, World } from './world.ts';
 
 /** Longer than any chain of steps; a plan that never ends is a bug that must not run for ever. */
@@ -65,7 +66,7 @@ async function runTraced(deps: ReconcileDeps, memory: Memory, scope: Scope, span
     };
     return span.span('reconcile part', attributes, (within) => runPart(look, part, all, within));
   });
-  const report = toReport(observed, outcomes, certificate);
+  const report = toReport({ observed, parts: outcomes, certificate, awaited: isAwaited(scope, all) ? 1 : 0 });
   if (look.sweeps) measureBehind(deps, outcomes);
   logRun(deps, report, deps.clock.now() - look.now);
   return report;
@@ -86,7 +87,8 @@ async function runPart(look: Look, part: Objects, all: Objects, span: Span): Pro
   const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path));
   const unconverged = oldestUnconverged(world, now);
   const later = world.keys.values().reduce((sum, key) => sum + (key.later === true ? 1 : 0), 0);
-  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory), later, unconverged };
+  const underWay = countUnderWay(world);
+  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory), later, unconverged, underWay };
 }
 
 interface Effort {

@@ -1,4 +1,4 @@
-// Does admission's hint reach reconcile soon, and again only where there was nothing to see yet?
+// Does admission's hint reach reconcile soon, and again only while there is something to wait for?
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { webhookConfigurations } from '../manifests/webhooks.ts';
 import { createHint } from './hint.ts';
@@ -26,20 +26,33 @@ const tell = async () => {
   await vi.runAllTimersAsync();
   return told;
 };
-const report = (actions: object) => new Response(JSON.stringify({ observed: {}, actions, failed: {} }));
+const report = (more: object) => new Response(JSON.stringify({ observed: {}, actions: {}, failed: {}, ...more }));
+const ACTED = { actions: { CreateSecret: 1 } };
 
-test('reconcile is asked to look well within a second', async () => {
-  answers = [report({ CreateSecret: 1 })];
+test('reconcile is asked to look well within a second, and once where it did all there was to do', async () => {
+  answers = [report(ACTED)];
   expect(await tell()).toBe('told');
   expect(sent.map(({ at }) => at)).toEqual([250]);
   expect(await sent[0]?.event.json()).toEqual(HINT);
   expect(sent[0]?.event.headers.get('ce-type')).toBe('dev.gateway-operator.hint');
 });
 
-test('where there was nothing to do the object may not have been stored yet: it looks once more, two seconds after the answer', async () => {
+test('where there was nothing to do an edit may not have been stored yet: the hint is repeated once', async () => {
   answers = [report({}), report({})];
   expect(await tell()).toBe('told');
-  expect(sent.map(({ at }) => at)).toEqual([250, 2000]);
+  expect(sent.map(({ at }) => at)).toEqual([250, 2250]);
+});
+
+test('while something is under way the hint is repeated after 2, 5, 10 and 20 s, and then the schedule goes on', async () => {
+  answers = [1, 2, 3, 4, 5].map((underWay) => report({ ...ACTED, underWay }));
+  expect(await tell()).toBe('told');
+  expect(sent.map(({ at }) => at)).toEqual([250, 2250, 5250, 10_250, 20_250]);
+});
+
+test('a gateway that is ready at the third look is not asked about again', async () => {
+  answers = [report({ ...ACTED, underWay: 1 }), report({ underWay: 1 }), report({}), report({})];
+  expect(await tell()).toBe('told');
+  expect(sent.map(({ at }) => at)).toEqual([250, 2250, 5250]);
 });
 
 test('an answer that is no report is looked behind once more, and a refusal is told', async () => {

@@ -1,31 +1,51 @@
-// How does admission tell reconcile "look here"? A CloudEvent, a moment after the answer; another where there was nothing to see yet.
+// Hints of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while something is under way.
 import type { Hint } from '../../functions/admission/app.ts';
 
-/** Milliseconds, one after the other: the API server stores the object only after our answer, and after that of other webhooks. */
-const PAUSES = [250, 1_750];
+/** Milliseconds: the API server stores the object only after our answer, and after that of other webhooks. */
+const FIRST = 250;
+/** Milliseconds after the first hint (DESIGN 5). */
+const REPEATS = [2_000, 5_000, 10_000, 20_000];
 
 type Send = (request: Request) => Promise<Response>;
 
 /** Posts hints to this address; rejects when reconcile does not take one, which costs nothing but time. */
 export function createHint(address: string, send: Send): (hint: Hint, traceparent?: string) => Promise<void> {
+  const ask = async (hint: Hint, traceparent: string | undefined): Promise<string> => {
+    const answer = await send(toEvent(address, hint, traceparent));
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
+    return text;
+  };
   return async (hint, traceparent) => {
-    for (const pause of PAUSES) {
-      await new Promise((resolve) => setTimeout(resolve, pause));
-      const answer = await send(toEvent(address, hint, traceparent));
-      const text = await answer.text();
-      if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
-      if (hasActed(text)) return;
+    await pause(FIRST);
+    const { acted, underWay } = readReport(await ask(hint, traceparent));
+    let isLast = acted && !underWay;
+    for (const [index, after] of REPEATS.entries()) {
+      if (isLast) return;
+      await pause(after - (REPEATS[index - 1] ?? 0));
+      isLast = !readReport(await ask(hint, traceparent)).underWay;
     }
   };
 }
 
-/** A report without an action: nothing was to be done, or nothing was stored yet. */
-function hasActed(report: string): boolean {
+const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
+
+interface Told {
+  /** False: nothing was to be done, or nothing was stored yet. */
+  readonly acted: boolean;
+  readonly underWay: boolean;
+}
+
+/** What a report says of the hint after it. Of what is no report nothing is known. */
+export function readReport(text: string): Told {
   try {
-    const { actions } = JSON.parse(report) as { readonly actions?: object };
-    return Object.keys(actions ?? {}).length > 0;
+    const { actions = {}, underWay = 0 } = JSON.parse(text) as {
+      readonly actions?: object;
+      readonly underWay?: number;
+    };
+    return { acted: Object.keys(actions).length > 0, underWay: underWay > 0 };
   } catch {
-    return false;
+    return { acted: false, underWay: false };
   }
 }
 
