@@ -1,45 +1,73 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 
-/** What a test asks for again until it is so says by its time-out that something hangs, on any machine. */
+/** A waiting test fails after this time: something hangs. Not a measure of speed on any machine. */
 const WAITING = { timeout: 30_000 };
 
-// Two projects: `unit` is what `npm run check` runs (fast, no servers but loopback ones made inside a test);
-// `world` starts the real parts (PostgreSQL, kubectl, workerd, a real API server).
+interface Suite {
+  readonly name: string;
+  readonly files: ReadonlyArray<string>;
+  readonly when: 'npm test' | 'TEST_ALL';
+}
+
+/**
+ * What runs when. `npm test` is for a newcomer; `TEST_ALL=1 npm test`, which CI runs, is everything. A file belongs to the first row that
+ * names it. All but `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
+ */
+const SUITES: ReadonlyArray<Suite> = [
+  { name: 'unit', when: 'npm test', files: ['{crds,functions,infra,test}/**/!(*.world).test.ts'] },
+  {
+    name: 'smoke',
+    when: 'npm test',
+    files: [
+      'test/e2e/{walk,limits}.world.test.ts',
+      'test/admission/kubectl.world.test.ts',
+      'infra/adapters/postgres/{books,registry}.world.test.ts',
+      'infra/local/**/postgres.world.test.ts',
+    ],
+  },
+  { name: 'adapters', when: 'TEST_ALL', files: ['infra/{adapters,local}/**/*.world.test.ts'] },
+  { name: 'apiserver', when: 'TEST_ALL', files: ['{infra,test}/apiserver/**/*.world.test.ts'] },
+  { name: 'platforms', when: 'TEST_ALL', files: ['test/platforms/**/*.world.test.ts'] },
+  { name: 'chaos', when: 'TEST_ALL', files: ['test/{ledger,reconcile/laws}/**/*.world.test.ts'] },
+  { name: 'clusters', when: 'TEST_ALL', files: ['**/*.world.test.ts'] },
+];
+
 export default defineConfig({
   test: {
     reporters: ['default', './test/summary-reporter.ts'],
-    projects: [
-      {
-        test: {
-          name: 'unit',
-          setupFiles: ['./test/reconcile/search-after-each.ts'],
-          include: ['crds/**/*.test.ts', 'functions/**/*.test.ts', 'infra/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: ['**/*.world.test.ts', 'node_modules/**', 'dist/**'],
-          // Modules hold constants only: one may be read once for all who test it, which takes a third of the time.
-          isolate: false,
-          maxWorkers: '100%',
-          sequence: { groupOrder: 1 },
-          // Says that something hangs, not how fast it is: these machines are shared.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          expect: { poll: WAITING },
-        },
-      },
-      {
-        test: {
-          name: 'world',
-          setupFiles: ['./test/reconcile/search-after-each.ts'],
-          include: ['**/*.world.test.ts'],
-          exclude: ['node_modules/**', 'dist/**'],
-          testTimeout: 120_000,
-          hookTimeout: 180_000,
-          expect: { poll: WAITING },
-          // Many of them mostly wait; more than two at once would be about the machine, not about the code.
-          maxWorkers: 2,
-          // One project after the other, or each would be tested on what the other leaves of the machine.
-          sequence: { groupOrder: 2 },
-        },
-      },
-    ],
+    projects: SUITES.filter(({ when }) => when === 'npm test' || process.env.TEST_ALL).map(projectOf),
   },
 });
+
+function projectOf({ name, files }: Suite): TestProjectConfiguration {
+  const before = SUITES.slice(
+    0,
+    SUITES.findIndex((suite) => suite.name === name),
+  );
+  return {
+    test: {
+      name,
+      include: [...files],
+      exclude: [...before.flatMap((suite) => suite.files), 'node_modules/**', 'dist/**'],
+      setupFiles: ['./test/reconcile/search-after-each.ts'],
+      expect: { poll: WAITING },
+      // One group after the other, or each would be tested on what the other leaves of the machine.
+      ...(name === 'unit'
+        ? {
+            // Modules hold constants only: each is loaded once for all who test it, which takes a third of the time.
+            isolate: false,
+            maxWorkers: '100%',
+            sequence: { groupOrder: 1 },
+            testTimeout: 60_000,
+            hookTimeout: 60_000,
+          }
+        : {
+            // Many of them mostly wait; more than two at once would be about the machine, not about the code.
+            maxWorkers: 2,
+            sequence: { groupOrder: 2 },
+            testTimeout: 120_000,
+            hookTimeout: 180_000,
+          }),
+    },
+  };
+}

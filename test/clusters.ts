@@ -1,13 +1,14 @@
-// On which clusters does a test run that is about clusters? The embedded one and a real API server, asked in the same way.
+// The clusters that a test of both runs on: the embedded one and a real API server, asked in the same way.
 import { startEmbedded } from './apiserver/kubectl-cases/servers.ts';
 import { caller, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
+import { whyNotAll } from './skip-unless.ts';
 
 export type ClusterName = 'embedded' | 'real';
 
-/** Both, with the reason where there can be none of a kind here. */
+/** Both, with the reason where this machine or this run has none of a kind. */
 export const CLUSTERS: ReadonlyArray<{ readonly name: ClusterName; readonly why: string | undefined }> = [
   { name: 'embedded', why: undefined },
-  { name: 'real', why: whyNoControlPlane() },
+  { name: 'real', why: whyNotAll ?? whyNoControlPlane() },
 ];
 
 export const startCluster = (name: ClusterName): Promise<TestControlPlane> =>

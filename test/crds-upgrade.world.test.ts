@@ -7,7 +7,7 @@ import { type Kind, type KindName, kindOf, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { CLUSTERS, startCluster } from './clusters.ts';
 import type { Answer, TestControlPlane } from './control-plane.ts';
-import { describeUnless } from './unless.ts';
+import { describeUnless } from './skip-unless.ts';
 
 const MERGE = { 'content-type': 'application/merge-patch+json' };
 

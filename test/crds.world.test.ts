@@ -10,7 +10,7 @@ import { judge } from '#crds/judge.ts';
 import { type Kind, kindOf, kinds } from '#crds/kinds.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { type Mutant, mutant } from './crds-mutants.ts';
-import { describeUnless } from './unless.ts';
+import { describeUnless } from './skip-unless.ts';
 
 const why = whyNoControlPlane();
 const manifests = join(import.meta.dirname, '../crds/manifests');

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { eventually } from './eventually.ts';
-import { describeUnless } from './unless.ts';
+import { describeUnless } from './skip-unless.ts';
 
 const skip = whyNoControlPlane();
 const INSTANCES = '/apis/instance.gateway-operator.dev/v1alpha1/namespaces/default/gatewayinstances';

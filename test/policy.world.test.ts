@@ -15,7 +15,7 @@ import { toManifest } from '#crds/manifest.ts';
 import { toPolicy } from '#crds/policy.ts';
 import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { type Mutant, mutant } from './crds-mutants.ts';
-import { describeUnless } from './unless.ts';
+import { describeUnless } from './skip-unless.ts';
 
 const why = whyNoControlPlane();
 const FILE = join(import.meta.dirname, '../infra/kubernetes/policy.yaml');

@@ -1,6 +1,6 @@
 // How do tests that mostly wait run at several places without taking as long for each?
 import { describe } from 'vitest';
-import { named } from './unless.ts';
+import { named } from './skip-unless.ts';
 
 /** A place, and why there is none such here. */
 export interface Place {

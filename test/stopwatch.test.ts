@@ -2,8 +2,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { testUnless } from './skip-unless.ts';
 import { startStopwatch } from './stopwatch.ts';
-import { testUnless } from './unless.ts';
 
 test('what is waited for counts', async () => {
   const elapsed = startStopwatch();

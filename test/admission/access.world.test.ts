@@ -9,8 +9,8 @@ import { ADMISSION, type Grant, toRule } from '../../infra/manifests/rbac.ts';
 import { openAccounts } from '../accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { describeUnless } from '../unless.ts';
 import { depsOf, GOOD, objectOf, post, requestOf } from './fixtures.ts';
 import { BASE } from './manifests.ts';
 

@@ -16,8 +16,8 @@ import { eventually } from '../eventually.ts';
 import { type RunningWorkers, startWorkers } from '../platforms/miniflare.ts';
 import { runNode, startNode } from '../platforms/node-process.ts';
 import { reviewOf } from '../platforms/review.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { describeUnless } from '../unless.ts';
 import { createWorld, objectOf } from './fixtures.ts';
 
 const AUDIENCE = 'https://admission.gateway-operator.svc:443';

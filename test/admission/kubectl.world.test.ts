@@ -9,18 +9,20 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { CLUSTERS } from '../clusters.ts';
 import { eventually } from '../eventually.ts';
 import { describeSideBySide } from '../side-by-side.ts';
+import { whyNotAll } from '../skip-unless.ts';
 import { type Bed, openBed } from './bed.ts';
 import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
 import { BAD_ONES, BASE, GOOD_ONES, IN_THE_WAY } from './manifests.ts';
 import { inNode, inWorkerd } from './runtimes.ts';
 
 const RUNTIMES = [
-  ['Node', inNode],
-  ['workerd', inWorkerd],
+  { runtime: 'Node', deploy: inNode, why: undefined },
+  { runtime: 'workerd', deploy: inWorkerd, why: whyNotAll },
 ] as const;
 
-for (const [runtime, deploy] of RUNTIMES) {
-  describeSideBySide(CLUSTERS, `kubectl, admission in ${runtime}`, ({ name }) => {
+for (const { runtime, deploy, why } of RUNTIMES) {
+  const places = CLUSTERS.map((cluster) => ({ ...cluster, why: why ?? cluster.why }));
+  describeSideBySide(places, `kubectl, admission in ${runtime}`, ({ name }) => {
     let bed: Bed;
     beforeAll(async () => {
       bed = await openBed(name, {}, deploy);

@@ -12,7 +12,7 @@ import { watch } from '#adapters/kubernetes/watch.ts';
 import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { describeUnless } from '../unless.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { installCustomResources } from './custom-resources.ts';
 
 const why = whyNoControlPlane();

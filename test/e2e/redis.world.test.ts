@@ -3,9 +3,9 @@ import { APIError, type OpenAI } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { ASK, startTestStack, type TestStack } from '../stack.ts';
 import { startStopwatch } from '../stopwatch.ts';
-import { describeUnless } from '../unless.ts';
 
 describeUnless(whyNoRedis(), 'with a Redis as store', () => {
   let redis: TestRedis;

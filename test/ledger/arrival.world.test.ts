@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
-import { testUnless } from '../unless.ts';
+import { testUnless } from '../skip-unless.ts';
 import { measureArrivals } from './faults/arrival.ts';
 import { makeBed } from './faults/bed.ts';
 

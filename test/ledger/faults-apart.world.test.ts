@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
-import { named } from '../unless.ts';
+import { named } from '../skip-unless.ts';
 import { judge } from './faults/aftermath.ts';
 import { APART, liveThrough } from './faults/apart.ts';
 import { type Bed, makeBed } from './faults/bed.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../unless.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { weather } from './faults/storm.ts';
 
 const missing = whyNoRedis();

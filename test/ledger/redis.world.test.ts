@@ -10,7 +10,7 @@ import type { ScopePolicy } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../unless.ts';
+import { describeUnless } from '../skip-unless.ts';
 import type { Rush } from './last-cent.ts';
 
 const missing = whyNoRedis();

@@ -7,7 +7,7 @@ import { parseMoney } from '#core/money.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../unless.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { type Bed, type Key, makeBed, PRICE } from './faults/bed.ts';
 import { ask, type Seen } from './faults/load.ts';
 import { startWorker } from './faults/worker.ts';

@@ -8,7 +8,7 @@ import { resourceOf } from '../../infra/local/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { describeUnless } from '../unless.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
 import { type RunningWorkers, startWorkers } from './miniflare.ts';
 import { startWorld, type TestWorld } from './world.ts';

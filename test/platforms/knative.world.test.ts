@@ -14,8 +14,8 @@ import { eventually } from '../eventually.ts';
 import { type Bed, createBed } from '../reconcile/bed.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../reconcile/objects.ts';
 import { run } from '../run.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { describeUnless } from '../unless.ts';
 import { documentsOf } from './world.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';

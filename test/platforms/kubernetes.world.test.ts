@@ -14,8 +14,8 @@ import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../
 import { eventually } from '../eventually.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { run } from '../run.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { describeUnless } from '../unless.ts';
 import { openWitness, type Witness } from '../witness.ts';
 import { deskIn, documented, type } from './documented.ts';
 import { allPrinted, type NodeProcess, runNode, startNode } from './node-process.ts';

@@ -16,7 +16,7 @@ import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { type Grant, LEASE, RECONCILE, toRule } from '../../infra/manifests/rbac.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
-import { describeUnless } from '../unless.ts';
+import { describeUnless } from '../skip-unless.ts';
 import { type Bed, createBed } from './bed.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { createWalks, type Walks } from './walks.ts';

@@ -4,7 +4,7 @@ import type { StoreCall, StoreReply } from '#core/ports/store.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { eventually } from '../../../test/eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import { createRedisStore } from './store.ts';
 import { openRedis } from './tcp.ts';
 

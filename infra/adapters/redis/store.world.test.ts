@@ -5,7 +5,7 @@ import { describeStore } from '#core/ports/store.promises.ts';
 import type { StoreCall } from '#core/ports/store.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../test/redis.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import { createRedisStore, type Evaluate } from './store.ts';
 import { openRedis, type RedisConnection } from './tcp.ts';
 

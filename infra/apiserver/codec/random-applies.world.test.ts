@@ -7,7 +7,7 @@ import {
   type TestControlPlane,
   whyNoControlPlane,
 } from '../../../test/control-plane.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { createStructural } from '../schema/structural.ts';
 import { applyKinds, widgetDefinition, widgetSchema } from './cases/apply.ts';

@@ -7,7 +7,7 @@ import {
   type TestControlPlane,
   whyNoControlPlane,
 } from '../../../test/control-plane.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { type ApplyCase, applyCases, applyKinds, type Step, type StepAnswer, widgetDefinition } from './cases/apply.ts';
 import { merging } from './cases/merging.ts';

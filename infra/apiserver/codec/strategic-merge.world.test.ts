@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../test/control-plane.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { folderOf, type StrategicAnswer, type StrategicCase, strategicCases } from './cases/strategic.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../test/control-plane.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { columns, gadgets } from './cases/columns.ts';
 import { decodeProtobuf } from './protobuf.ts';

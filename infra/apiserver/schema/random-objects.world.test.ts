@@ -8,7 +8,7 @@ import {
   type TestControlPlane,
   whyNoControlPlane,
 } from '../../../test/control-plane.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import { bounds } from './cases/bounds.ts';
 import { objectOf, sample } from './cases/case.ts';
 import type { JsonObject } from './json.ts';

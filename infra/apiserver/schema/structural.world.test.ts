@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../test/control-plane.ts';
 import { eventually } from '../../../test/eventually.ts';
-import { describeUnless } from '../../../test/unless.ts';
+import { describeUnless } from '../../../test/skip-unless.ts';
 import { bounds } from './cases/bounds.ts';
 import { type Answer, objectOf, type SchemaCase, sample } from './cases/case.ts';
 import { ratcheting } from './cases/ratcheting.ts';

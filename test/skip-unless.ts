@@ -1,7 +1,10 @@
-// How does a test say why it is skipped, where the machine lacks what it needs?
+// Tests that are skipped where the machine or the run lacks what they need, with the reason in their name.
 import { describe, test } from 'vitest';
 
-/** The name, with the reason where there is one. */
+/** Why a test that only the whole suite makes is skipped in this run; undefined where this is the whole suite. */
+export const whyNotAll: string | undefined = process.env.TEST_ALL ? undefined : 'part of TEST_ALL=1 npm test';
+
+/** The name, with the reason where there is one. The summary reporter reads it from there. */
 export const named = (name: string, why: string | undefined): string =>
   why === undefined ? name : `${name} (skipped: ${why})`;
 
