@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { stage } from './gateway.fixture.ts';
-import { MESSAGES } from './upstream.fixture.ts';
+import { MESSAGES, SSE } from './upstream.fixture.ts';
 
 const MEBIBYTE = new Uint8Array(1024 * 1024).fill(0x20);
 
@@ -20,4 +20,19 @@ test('a reply that is longer than the gateway keeps is charged all the same, ask
   );
   expect([ledger.held(), ledger.released.length, lines.length]).toEqual([0, 0, 3]);
   expect(counted.some(([name]) => name === 'gateway_operator_entries_put_aside_total')).toBe(false);
+});
+
+test('an attempt that ends in an error lets its upstream go: a stream whose first event never ends keeps no connection', async () => {
+  const megabyte = new Uint8Array(1024 * 1024).fill(0x78);
+  async function* endless(): AsyncGenerator<Uint8Array> {
+    for (;;) yield megabyte;
+  }
+  const { chat, fake, clock } = stage({ script: () => ({ headers: SSE, body: endless() }) });
+  const response = chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5, stream: true });
+  for (let attempt = 1; attempt < 3; attempt += 1) {
+    await expect.poll(() => fake.requests.at(attempt - 1)?.signal.aborted).toBe(true);
+    await clock.pass(1000);
+  }
+  expect((await response).status).toBe(502);
+  expect(fake.requests.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
 });

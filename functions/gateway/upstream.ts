@@ -109,17 +109,21 @@ export function createCallUpstream(
     const request = target.dialect.toRequest(chat, target);
     if (!request.ok) return err(unspeakable(request.failure));
     const endAttempt = deadline.limitAttempt(target.entry.timeout);
+    let opened: Result<Exchange, AttemptFailure> | undefined;
     try {
       const { url, headers, body } = request.value;
       const { signal } = deadline;
       const response = await deps.upstream({ url, headers, body, timeouts: routing.timeouts, signal });
       const { clock } = deps;
       const created = Math.floor(clock.now() / 1000);
-      return await openExchange({ reservation, target, deadline, over, response, clock, created });
+      opened = await openExchange({ reservation, target, deadline, over, response, clock, created });
+      return opened;
     } catch (error) {
       return err(toFailure(error, deadline));
     } finally {
       endAttempt();
+      // Whatever went wrong, nobody reads on: the connection goes.
+      if (opened?.ok !== true) deadline.abort();
     }
   }
 }
