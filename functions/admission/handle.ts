@@ -5,7 +5,6 @@ import type { Hash, Timer } from '#core/ports/platform.ts';
 import type { Span } from '#core/ports/tracer.ts';
 import { reasonOf } from '#core/reason.ts';
 import { LARGEST_BODY, readBody } from './body.ts';
-import type { Caller } from './caller.ts';
 import { createCountdown, toTimeout } from './deadline.ts';
 import { type Decision, decide, decideAlone, Undecided } from './decide.ts';
 import { withDefaults } from './defaults.ts';
@@ -25,8 +24,6 @@ export interface HandleDeps {
   readonly metrics: Metrics;
   /** Users whose writes are not judged: our own reconcile identity. */
   readonly own?: ReadonlyArray<string>;
-  /** Who may send reviews; absent: everybody who knows the address. */
-  readonly caller?: Caller;
 }
 
 /** What the API server says that it waits. */
@@ -52,7 +49,6 @@ interface Judged {
  * |---|---|
  * | a review of an object of ours | 200, `allowed` or not |
  * | a review of anything else, a deletion, a status, our own write | 200, allowed |
- * | no token of an API server, where one is required | 401, nothing is judged |
  * | no review | 400, what is wrong with the envelope |
  * | more than 7 MiB | 413 |
  * | a review, but the cluster cannot be asked in time, or we have a bug | 500: the cluster's `failurePolicy` decides |
@@ -81,8 +77,6 @@ export function createHandle(deps: HandleDeps) {
 
   return async (verb: Verb, request: Request, span?: Span): Promise<Handled> => {
     const startedAt = clock.now();
-    const met = await deps.caller?.meet(request);
-    if (met?.outcome === 'refused') return unauthenticated();
     const body = await readBody(request);
     if (body === undefined) return problem(413, `the body is larger than ${LARGEST_BODY} bytes`);
     const review = readReview(body);
@@ -91,7 +85,6 @@ export function createHandle(deps: HandleDeps) {
       return problem(400, review.problem);
     }
     const { uid, kind, namespace, name, operation, dryRun, userInfo } = review.request;
-    if (met?.mayReview(kind.group) === 'refused') return unauthenticated();
     span?.add(aboutReview(review.request));
     const user = userInfo?.username;
     const line = { verb, uid, kind: kind.kind, namespace, name, operation, user, dryRun: dryRun === true };
@@ -154,16 +147,8 @@ function toHint({ kind, object, dryRun }: Subject, { refused }: Decision): Pick<
 const json = (status: number, body: unknown): Response =>
   new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json' } });
 
-/** The same for everybody: why is in our log. */
-function unauthenticated(): Handled {
-  const { response } = problem(401, 'the caller did not prove to be an API server that may ask this');
-  response.headers.set('www-authenticate', 'Bearer');
-  return { response };
-}
-
 const REASONS: Readonly<Record<number, string>> = {
   400: 'BadRequest',
-  401: 'Unauthorized',
   413: 'RequestEntityTooLarge',
   500: 'InternalError',
 };

@@ -35,7 +35,7 @@ interface Api {
   readonly API_TOKEN: string;
 }
 
-export function workerTransport({ API_SERVER: address, API_TOKEN: token }: Api): KubeTransport {
+function workerTransport({ API_SERVER: address, API_TOKEN: token }: Api): KubeTransport {
   return createFetchTransport({ address, token, fetch: (...call) => fetch(...call) });
 }
 

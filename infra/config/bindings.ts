@@ -1,6 +1,6 @@
 // What does each function read from the bindings of its Worker?
 import { isMap } from '#crds/shapes.ts';
-import { caller, httpsAddress, image, needsAudience, processes, segments } from './readers.ts';
+import { httpsAddress, image, processes, segments } from './readers.ts';
 import { bound, matching, type Read, required, text, type ValuesOf, withDefault } from './variable.ts';
 
 const workerApi = {
@@ -10,8 +10,7 @@ const workerApi = {
 
 /** Bindings of a Worker that are texts; set the secret ones with `wrangler secret put`. */
 export const AdmissionBindings = {
-  variables: { ...workerApi, PATH_SECRETS: required(segments), ...caller },
-  agreements: [needsAudience],
+  variables: { ...workerApi, PATH_SECRETS: required(segments) },
 };
 export const ReconcileBindings = {
   variables: { ...workerApi, GATEWAY_PROCESSES: processes, GATEWAY_IMAGE: image },

@@ -39,7 +39,6 @@ test('everything that is wrong is said at once, and no secret with it', () => {
     LOG_LEVEL: 'loud',
     PATH_SECRETS: 'short',
     RECONCILE_URL: 'reconcile',
-    CALLER_TOKENS: 'report',
     TLS_CERT_FILE: '/tls.crt',
   };
   expect(() => readEnvironment(AdmissionEnvironment, environment)).toThrow(`the environment is not right:
@@ -48,7 +47,6 @@ test('everything that is wrong is said at once, and no secret with it', () => {
   PATH_SECRETS needs 16 to 128 letters and digits in each segment
   RECONCILE_URL="reconcile": is not an http:// or https:// address
   KUBECONFIG is not set: name a kubeconfig file, or run in a Pod of a cluster
-  CALLER_AUDIENCE is not set: CALLER_TOKENS needs it: name what stands before the path in the address of the webhooks
   TLS_KEY_FILE is not set: goes together with TLS_CERT_FILE: set both, or none`);
 });
 
@@ -61,14 +59,13 @@ test('what is set is read, what is empty or absent is as written down', () => {
     KUBERNETES_SERVICE_HOST: '10.0.0.1',
     KUBERNETES_SERVICE_PORT: 443,
     OWN_USERS: ['a', 'b'],
-    CALLER_TOKENS: 'off',
     OTEL_TRACES_SAMPLER: 'parentbased_always_on',
     OTEL_TRACES_SAMPLER_ARG: 1,
   });
 });
 
 test('a binding that must be there, or is no text, is named', () => {
-  const bindings = { API_SERVER: 'http://api', PATH_SECRETS: {}, CALLER_ISSUER: 'us' };
+  const bindings = { API_SERVER: 'http://api', PATH_SECRETS: {} };
   expect(() => readEnvironment(AdmissionBindings, bindings)).toThrow(`the environment is not right:
   API_SERVER="http://api": is not an https:// address
   API_TOKEN is not set: it has no default

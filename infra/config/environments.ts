@@ -1,6 +1,5 @@
 // What does each function read from the environment of its process?
 import {
-  caller,
   httpAddress,
   image,
   lifetime,
@@ -8,7 +7,6 @@ import {
   months,
   name,
   namespacedName,
-  needsAudience,
   port,
   processes,
   seconds,
@@ -80,10 +78,9 @@ export const AdmissionEnvironment = {
       'Where to post "look here" after an object was admitted. Absent: the schedule finds it.',
     ),
     OWN_USERS: optional(list, "Reconcile's identity, whose writes are not judged."),
-    ...caller,
     ...traces,
   },
-  agreements: [needsCluster, needsAudience, needsWholeTls],
+  agreements: [needsCluster, needsWholeTls],
 };
 
 const retention = {

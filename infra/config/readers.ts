@@ -1,7 +1,7 @@
 // How is a text of the environment read, and what do functions read alike wherever they run?
 import { parseDuration } from '#core/duration.ts';
 import { RELEASE_IMAGE } from './release.ts';
-import { type Agreement, converted, matching, oneOf, optional, text, withDefault } from './variable.ts';
+import { converted, matching, oneOf, withDefault } from './variable.ts';
 
 export const port = converted(
   (text) => (/^[0-9]{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
@@ -58,22 +58,3 @@ export const image = withDefault(
   RELEASE_IMAGE,
   'The image of gateways whose instances name none.',
 );
-
-export const caller = {
-  CALLER_TOKENS: withDefault(
-    oneOf('off', 'report', 'enforce'),
-    'off',
-    'What happens to callers without a token that an API server attaches to reviews (docs/admission.md).',
-  ),
-  CALLER_AUDIENCE: optional(
-    httpsAddress,
-    'What stands before the path in the address of the webhooks, e.g. `https://admission.gateway-operator.svc:443`.',
-  ),
-  CALLER_ISSUER: optional(text, "Who issues the tokens; absent: what the API server's discovery says."),
-};
-
-export const needsAudience: Agreement = {
-  holds: ({ CALLER_TOKENS, CALLER_AUDIENCE }) => (CALLER_TOKENS ?? 'off') === 'off' || CALLER_AUDIENCE !== undefined,
-  at: 'CALLER_AUDIENCE',
-  problem: 'CALLER_TOKENS needs it: name what stands before the path in the address of the webhooks',
-};

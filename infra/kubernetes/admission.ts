@@ -4,7 +4,6 @@ import { createAdmission } from '../../functions/admission/app.ts';
 import { AdmissionEnvironment } from '../config/environments.ts';
 import { readEnvironment } from '../config/read-environment.ts';
 import { openApi } from '../node/api-access.ts';
-import { callerOf } from '../node/caller.ts';
 import { nodeDependencies } from '../node/platform.ts';
 import { main, processLog, runServer } from '../node/process.ts';
 import { openTraces } from '../node/traces.ts';
@@ -18,16 +17,13 @@ main(async () => {
   const log = processLog('admission', environment.LOG_LEVEL);
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
-  const { cluster, request, close: closeApi } = await openApi(environment);
+  const { cluster, close: closeApi } = await openApi(environment);
   const tracer = await openTraces(environment, 'admission', log);
-  const node = nodeDependencies();
-  const metrics = createMetrics();
   const app = createAdmission({
-    ...node,
+    ...nodeDependencies(),
     cluster,
     log,
-    metrics,
-    ...callerOf(environment, { request, clock: node.clock, log, metrics }),
+    metrics: createMetrics(),
     ...(tracer === undefined ? {} : { tracer }),
     ...(own === undefined ? {} : { own }),
     ...(pathSecrets === undefined ? {} : { pathSecrets }),
