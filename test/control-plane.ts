@@ -6,8 +6,8 @@ import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { writeKubeconfig } from '../infra/local/kubeconfig.ts';
-import { freePort } from '../infra/local/ports.ts';
+import { writeKubeconfig } from '../infra/local/cluster/kubeconfig.ts';
+import { freePort } from '../infra/local/state/ports.ts';
 
 export interface Answer {
   readonly code: number;

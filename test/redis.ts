@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { freePort } from '../infra/local/ports.ts';
+import { freePort } from '../infra/local/state/ports.ts';
 
 export interface TestRedis {
   readonly connection: Extract<StoreConnection, { type: 'redis' }>;

@@ -7,7 +7,7 @@ import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { createClient } from '../../test/apiserver/kubectl-cases/client.ts';
 import { type EmbeddedServer, startEmbedded } from '../../test/apiserver/kubectl-cases/servers.ts';
-import { customResourceDefinitions } from '../local/manifests.ts';
+import { customResourceDefinitions } from '../local/cluster/manifests.ts';
 
 describe('the embedded cluster', () => {
   let server: EmbeddedServer;

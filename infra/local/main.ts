@@ -1,16 +1,16 @@
 // `npm start`: the whole gateway operator on this machine, in the foreground, until Ctrl-C.
 import { rmSync } from 'node:fs';
 import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
-import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
+import { judgeCluster } from './cluster/cluster.ts';
+import { put, readDocuments, renderSample } from './cluster/manifests.ts';
 import { watchFolder } from './folder-watch.ts';
-import { withLastApplied } from './last-applied.ts';
-import { put, readDocuments, renderSample } from './manifests.ts';
-import { judgeCluster } from './open-cluster.ts';
 import { HELP, readOptions, UsageError } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { describeFirstCall, describeReady } from './ready.ts';
+import { type FirstCall, makeFirstCall, waitForKey } from './sample/first-call.ts';
+import { withLastApplied } from './sample/last-applied.ts';
 import { type Stack, startStack } from './stack.ts';
-import { openState, type State, writeWhole } from './state.ts';
+import { openState, type State, writeWhole } from './state/state.ts';
 
 /** Answers the exit code. */
 async function main(): Promise<number> {

@@ -1,8 +1,8 @@
 // What does a person need to know when it runs? Text to copy and paste.
 import { relative } from 'node:path';
 import { formatMoney, parseMoney } from '#core/money.ts';
-import type { FirstCall } from './first-call.ts';
 import type { Options } from './options.ts';
+import type { FirstCall } from './sample/first-call.ts';
 import type { Endpoints } from './stack.ts';
 
 export function describeFirstCall({ model, reply, tokens, spendBefore, spendAfter }: FirstCall): string {

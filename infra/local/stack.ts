@@ -8,17 +8,17 @@ import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
 import { webhookConfigurations } from '../manifests/webhooks.ts';
-import { openAccounts } from './accounts.ts';
-import { type Certificates, openCertificates } from './certificates.ts';
-import { openDatabase } from './database.ts';
-import { type Functions, startFunctions } from './functions.ts';
-import { applyKinds, put } from './manifests.ts';
-import { openCluster } from './open-cluster.ts';
+import { openAccounts } from './cluster/accounts.ts';
+import { type Certificates, openCertificates } from './cluster/certificates.ts';
+import { openCluster } from './cluster/cluster.ts';
+import { applyKinds, put } from './cluster/manifests.ts';
+import { openDatabase } from './database/database.ts';
+import { type Functions, startFunctions } from './functions/functions.ts';
+import { startTriggers } from './functions/triggers.ts';
 import type { Options } from './options.ts';
-import { freePort, portOf } from './ports.ts';
 import type { Progress } from './progress.ts';
-import type { State } from './state.ts';
-import { startTriggers } from './triggers.ts';
+import { freePort, portOf } from './state/ports.ts';
+import type { State } from './state/state.ts';
 import { createSampleUpstream } from './upstream/server.ts';
 
 /** What `DIR/endpoints.json` says: addresses are URLs on 127.0.0.1. */

@@ -4,7 +4,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds.ts';
-import { applyKinds, put } from '../../infra/local/manifests.ts';
+import { applyKinds, put } from '../../infra/local/cluster/manifests.ts';
 import { ADMISSION, type Grant, toRule } from '../../infra/manifests/rbac.ts';
 import { openAccounts } from '../accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';

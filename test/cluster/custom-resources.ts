@@ -1,7 +1,7 @@
 // How do tests teach an API server our four kinds?
 import { setTimeout as pause } from 'node:timers/promises';
 import { kinds } from '#crds/kinds.ts';
-import { customResourceDefinitions } from '../../infra/local/manifests.ts';
+import { customResourceDefinitions } from '../../infra/local/cluster/manifests.ts';
 import type { TestControlPlane } from '../control-plane.ts';
 
 /** Applies the generated CRDs, and waits until every kind is served. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { resourceOf } from '../../infra/local/manifests.ts';
+import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';

@@ -12,7 +12,7 @@ import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, virtualKeys } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { LEASES } from '../../infra/kubernetes/lease.ts';
-import { applyKinds, put } from '../../infra/local/manifests.ts';
+import { applyKinds, put } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { openAccounts } from '../accounts.ts';
 import { quantile } from '../bench/hints/keys.ts';

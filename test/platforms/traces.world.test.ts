@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
-import { put } from '../../infra/local/manifests.ts';
+import { put } from '../../infra/local/cluster/manifests.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { type Collector, startCollector } from '../collector.ts';

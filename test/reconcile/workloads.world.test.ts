@@ -9,7 +9,7 @@ import { createKubeconfigTransport, type NodeTransport } from '#adapters/kuberne
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
-import { applyKinds } from '../../infra/local/manifests.ts';
+import { applyKinds } from '../../infra/local/cluster/manifests.ts';
 import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';

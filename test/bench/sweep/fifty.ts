@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { freePort } from '../../../infra/local/ports.ts';
+import { freePort } from '../../../infra/local/state/ports.ts';
 import { startPostgres } from '../../postgres.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../reconcile/objects.ts';
 import { table } from '../table.ts';

@@ -1,7 +1,7 @@
 // How does a gateway of the bed run as a Worker, beside those that are processes? On its Upstash, its database, its snapshot.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openCertificates } from '../../../infra/local/certificates.ts';
+import { openCertificates } from '../../../infra/local/cluster/certificates.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { type RunningWorkers, startWorkers } from '../../platforms/miniflare.ts';
 import { TOKEN } from '../../upstash.ts';

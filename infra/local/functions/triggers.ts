@@ -3,11 +3,11 @@ import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
-import { nodeDependencies } from '../node/platform.ts';
-import { SOURCES, startChanges } from '../triggers/changes.ts';
-import { DEPLOYMENTS } from '../triggers/workload-changes.ts';
+import { nodeDependencies } from '../../node/platform.ts';
+import { SOURCES, startChanges } from '../../triggers/changes.ts';
+import { DEPLOYMENTS } from '../../triggers/workload-changes.ts';
+import { resourceOf } from '../cluster/manifests.ts';
 import type { Gateways } from './gateways.ts';
-import { resourceOf } from './manifests.ts';
 import { startSchedule } from './schedule.ts';
 
 export interface TriggerDependencies {

@@ -11,8 +11,8 @@ import type { Connection } from '#core/ports/connection.ts';
 import type { Upstream } from '#core/ports/serving.ts';
 import type { Tracer } from '#core/ports/tracer.ts';
 import type { Snapshot } from '#core/snapshot.ts';
-import { createGateway } from '../../functions/gateway/app.ts';
-import type { NodeDependencies } from '../node/platform.ts';
+import { createGateway } from '../../../functions/gateway/app.ts';
+import type { NodeDependencies } from '../../node/platform.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
 

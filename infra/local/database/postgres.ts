@@ -6,7 +6,7 @@ import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { reasonOf } from '#core/reason.ts';
-import { UsageError } from './options.ts';
+import { UsageError } from '../options.ts';
 
 export interface PostgresServer {
   readonly host: string;

@@ -6,8 +6,8 @@ import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { resourceOf } from '../cluster/manifests.ts';
 import { type Configuration, type GatewayRuntime, type RuntimeDependencies, startRuntime } from './gateway-runtime.ts';
-import { resourceOf } from './manifests.ts';
 
 export interface Gateways {
   /** The gateway of this instance; `absent`: there is no such instance, `unavailable`: it cannot run (yet), or nobody knows. */

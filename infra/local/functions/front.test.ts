@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
-import { stage } from '../../functions/gateway/gateway.fixture.ts';
-import { KEY, keyRecord } from '../../functions/gateway/instance.fixture.ts';
-import { silentLog } from '../../test/silent-log.ts';
-import { createMetrics } from '../adapters/metrics.ts';
-import { type Served, serve } from '../node/serve.ts';
-import { type FrontDependencies, gatewayServer } from './servers.ts';
+import { stage } from '../../../functions/gateway/gateway.fixture.ts';
+import { KEY, keyRecord } from '../../../functions/gateway/instance.fixture.ts';
+import { silentLog } from '../../../test/silent-log.ts';
+import { createMetrics } from '../../adapters/metrics.ts';
+import { type Served, serve } from '../../node/serve.ts';
+import { type FrontDependencies, gatewayServer } from './front.ts';
 
 let server: Served | undefined;
 afterEach(() => server?.close(0));

@@ -3,10 +3,10 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
-import { type Options, UsageError } from './options.ts';
-import { portOf } from './ports.ts';
+import { type Options, UsageError } from '../options.ts';
+import { portOf } from '../state/ports.ts';
+import type { State } from '../state/state.ts';
 import { startPostgres } from './postgres.ts';
-import type { State } from './state.ts';
 
 export interface OpenDatabase {
   readonly connection: DatabaseConnection;

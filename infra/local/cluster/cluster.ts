@@ -4,13 +4,13 @@ import { KubeConfig } from '@kubernetes/client-node';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { createCluster } from '../apiserver/cluster.ts';
+import { createCluster } from '../../apiserver/cluster.ts';
+import { type Options, UsageError } from '../options.ts';
+import { portOf } from '../state/ports.ts';
+import type { State } from '../state/state.ts';
 import type { Certificates } from './certificates.ts';
 import { endControlPlane, envtestAssets, startControlPlane } from './envtest.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
-import { type Options, UsageError } from './options.ts';
-import { portOf } from './ports.ts';
-import type { State } from './state.ts';
 
 export interface OpenCluster {
   /** Absolute path, for the stock `kubectl`. */

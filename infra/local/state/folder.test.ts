@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { UsageError } from './options.ts';
+import { UsageError } from '../options.ts';
+import { unusable } from './folder.ts';
 import { openState } from './state.ts';
-import { unusable } from './state-folder.ts';
 
 let base: string;
 beforeAll(() => {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createIssuer } from '#adapters/issuer.ts';
 import type { Pair } from '#core/ports/issuer.ts';
-import { writeWhole } from './state.ts';
+import { writeWhole } from '../state/state.ts';
 
 /** `cert` and `key` are good for 127.0.0.1 and localhost. */
 export type Certificates = Pair;

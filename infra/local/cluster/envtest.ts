@@ -5,8 +5,8 @@ import { createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync }
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { UsageError } from '../options.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
-import { UsageError } from './options.ts';
 
 export interface ControlPlane {
   readonly url: string;

@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono';
 import type { Failure } from '#core/failure.ts';
 import type { Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Connection } from '#core/ports/connection.ts';
-import { namesOf, toRefusal } from '../../functions/gateway/respond.ts';
+import { namesOf, toRefusal } from '../../../functions/gateway/respond.ts';
 import type { GatewayRuntime } from './gateway-runtime.ts';
 import type { Gateways } from './gateways.ts';
 

@@ -3,9 +3,9 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type Impersonated } from '#adapters/kubernetes/node.ts';
 import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
-import { accessManifests, accountUser } from '../manifests/rbac.ts';
+import { accessManifests, accountUser } from '../../manifests/rbac.ts';
+import type { Options } from '../options.ts';
 import { put } from './manifests.ts';
-import type { Options } from './options.ts';
 
 export interface Accounts {
   readonly admission: Cluster;

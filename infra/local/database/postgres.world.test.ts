@@ -2,9 +2,9 @@ import { readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { eventually } from '../../test/eventually.ts';
-import { temporaryFolder } from '../../test/temporary-folder.ts';
-import { freePort } from './ports.ts';
+import { eventually } from '../../../test/eventually.ts';
+import { temporaryFolder } from '../../../test/temporary-folder.ts';
+import { freePort } from '../state/ports.ts';
 import { startPostgres } from './postgres.ts';
 
 test('a PostgreSQL that died and cannot start says why once, and works again when what it lacked is back', async () => {

@@ -8,7 +8,7 @@ import type { Cluster, KubeObject, Resource } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
+const ROOT = join(import.meta.dirname, '../../..');
 
 const RBAC = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
 
@@ -74,7 +74,7 @@ export function renderSample({ database, upstream, upstreamKey }: Addresses): st
     upstreamKey,
     upstreamBase: `${upstream}/v1`,
   };
-  const text = readFileSync(join(import.meta.dirname, 'sample/sample.yaml'), 'utf8');
+  const text = readFileSync(join(import.meta.dirname, '../sample/sample.yaml'), 'utf8');
   return text.replace(/\$\{base64:(\w+)\}/g, (_, name: string) => {
     const value = values[name];
     if (value === undefined) throw new Error(`the sample asks for ${name}`);

@@ -1,7 +1,7 @@
 // Can the state live here? One sentence where it cannot: which folder, what is wrong with it, what to do.
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { UsageError } from './options.ts';
+import { UsageError } from '../options.ts';
 
 /** Makes the folder, and those above it, one by one: Node's own `recursive` never ends where a file system takes no folders (/proc). */
 export function makeFolder(folder: string): void {

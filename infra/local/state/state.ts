@@ -5,8 +5,8 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { UsageError } from './options.ts';
-import { makeFolder, unusable } from './state-folder.ts';
+import { UsageError } from '../options.ts';
+import { makeFolder, unusable } from './folder.ts';
 
 /** Written once, at the first start on a folder. */
 const Remembered = z.object({

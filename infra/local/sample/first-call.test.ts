@@ -1,7 +1,7 @@
 // Does the first call use the key itself, whatever of it is shown?
 import { expect, test } from 'vitest';
-import { createBed } from '../../test/reconcile/bed.ts';
-import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
+import { createBed } from '../../../test/reconcile/bed.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { SAMPLE_KEY, waitForKey } from './first-call.ts';
 
 test.each([
