@@ -1,5 +1,5 @@
 // What does PostgreSQL know of money, without PostgreSQL? Entries unique by (id, kind), and a sum per scope and window.
-import type { Books, Entry, Reading } from '#core/ports/books.ts';
+import type { Books, Entry, ErrandBooks, Reading } from '#core/ports/books.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
@@ -52,24 +52,28 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
     },
   };
 
-  return {
+  const held: ErrandBooks = {
     ...reading,
     exclusively(_instanceUid, work) {
       const done = locked.then(() => work(reading));
-      const silence = new Promise<void>((resolve) => timer?.(1500, resolve));
+      const silence = new Promise<void>((resolve) => timer?.(2000, resolve));
       locked = Promise.race([done.catch(() => undefined), silence]);
       return done;
-    },
-    async alone(_instanceUid, errand, work) {
-      if (errands.has(errand)) return undefined;
-      errands.add(errand);
-      return work().finally(() => errands.delete(errand));
     },
     async book(_instanceUid, batch) {
       await locked;
       const refused = batch.filter(isRefused);
       for (const entry of batch) if (!isRefused(entry)) enter(entry);
       return { rejected: refused.map(({ id }) => id) };
+    },
+  };
+
+  return {
+    ...held,
+    async alone(_instanceUid, errand, work) {
+      if (errands.has(errand)) return undefined;
+      errands.add(errand);
+      return work(held).finally(() => errands.delete(errand));
     },
     async elsewhere(instanceUid, scopes) {
       return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));

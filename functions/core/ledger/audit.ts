@@ -35,18 +35,20 @@ const NOTHING = { settles: [], releases: [], renewals: [], loads: [], holds: [] 
 const NOBODY: ReadonlySet<ScopeId> = new Set();
 
 /** Every counter that is loaded. Undefined: another process is at it. */
-export function auditAll(deps: AuditDependencies, epoch: number): Promise<Audit | undefined> {
-  return deps.books.alone(deps.instanceUid, 'audit', async () => {
-    const differences: Difference[] = [];
-    let counters = 0;
-    for (let from: number | undefined = 0; from !== undefined; ) {
-      const page: Awaited<ReturnType<Store['loaded']>> = await deps.store.loaded(from, PAGE);
-      differences.push(...(await auditCounters(deps, epoch, page.counters)));
-      counters += page.counters.length;
-      from = page.next;
-    }
-    return { counters, differences };
-  });
+export async function auditAll(deps: AuditDependencies, epoch: number): Promise<Audit | undefined> {
+  const differences: Difference[] = [];
+  let counters = 0;
+  for (let from: number | undefined = 0; from !== undefined; ) {
+    const page: Awaited<ReturnType<Store['loaded']>> = await deps.store.loaded(from, PAGE);
+    const repaired = await deps.books.alone(deps.instanceUid, 'audit', (books) =>
+      repair(deps, books, epoch, page.counters),
+    );
+    if (repaired === undefined) return undefined;
+    differences.push(...(await report(deps, repaired)));
+    counters += page.counters.length;
+    from = page.next;
+  }
+  return { counters, differences };
 }
 
 /** These, where they are loaded. Nothing is booked meanwhile; what is counted meanwhile is not touched by the repair. */
@@ -55,13 +57,29 @@ export async function auditCounters(
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<ReadonlyArray<Difference>> {
+  return report(deps, await repair(deps, deps.books, epoch, counters));
+}
+
+async function repair(
+  deps: AuditDependencies,
+  books: Pick<Books, 'exclusively'>,
+  epoch: number,
+  counters: ReadonlyArray<ScopeWindow>,
+): Promise<ReadonlyArray<Difference>> {
   if (counters.length === 0) return [];
-  const work = deps.books.exclusively(deps.instanceUid, async (reading) => {
+  const work = books.exclusively(deps.instanceUid, async (reading) => {
     const adjusts = differencesIn(await readExactly(deps.store, reading, counters));
     if (adjusts.length > 0) await adjust(deps, { ...NOTHING, epoch, adjusts });
     return adjusts.map(({ scopeId, window, by }) => ({ scopeId, window, by }));
   });
-  const repaired = await within(deps.timer, SILENCE, 'PostgreSQL or the store', work);
+  return within(deps.timer, SILENCE, 'PostgreSQL or the store', work);
+}
+
+/** Tells of what nothing explains, and answers it. */
+async function report(
+  deps: AuditDependencies,
+  repaired: ReadonlyArray<Difference>,
+): Promise<ReadonlyArray<Difference>> {
   const away = await elsewhere(deps, repaired);
   const differences = repaired.filter(({ scopeId }) => !away.has(scopeId));
   for (const { scopeId, window, by } of differences) {

@@ -1,8 +1,8 @@
 // Who books what a process counted that is gone? Anybody, from the store's records, one at a time (LEDGER 8).
-import type { Books, Entry } from '../ports/books.ts';
+import type { Books, Entry, ErrandBooks } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Store } from '../ports/store.ts';
+import type { Store, UnbookedRecord } from '../ports/store.ts';
 import { besideBooked, fromRecord } from './entry.ts';
 
 export interface DrainDependencies {
@@ -28,31 +28,42 @@ const MOST_PAGES = 2000;
 export async function drain(deps: DrainDependencies, silence: Millis): Promise<number> {
   const first = await deps.store.unbooked(silence, 1);
   if (first.records.length === 0) return 0;
-  return (await deps.books.alone(deps.instanceUid, 'drain', () => drainAll(deps, silence))) ?? 0;
-}
-
-async function drainAll(
-  { instanceUid, books, store, log, metrics, onDoubt }: DrainDependencies,
-  silence: Millis,
-): Promise<number> {
+  const { instanceUid, store, log, metrics } = deps;
   let drained = 0;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const { records, calls, epoch } = await store.unbooked(silence, PAGE);
-    if (records.length === 0) break;
-    const found = await books.bookedOf([...new Set(records.map(({ id }) => id))]);
-    const entries = records.map(fromRecord).flatMap((entry) => besideBooked(entry, found.get(entry.id)));
-    const { rejected, epoch: current = epoch } = await books.book(instanceUid, entries, { epoch, calls });
-    if (current !== epoch) onDoubt?.(entries);
-    if (rejected.length > 0) {
-      metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
-      log.error('PostgreSQL put entries aside in entry_rejected', { ids: rejected });
+    const booked = await deps.books.alone(instanceUid, 'drain', (books) => bookPage(deps, books, silence));
+    if (booked === undefined || booked.records.length === 0) break;
+    if (booked.isDoubtful) deps.onDoubt?.(booked.entries);
+    if (booked.rejected.length > 0) {
+      metrics.add('gateway_operator_ledger_rejected_total', {}, booked.rejected.length);
+      log.error('PostgreSQL put entries aside in entry_rejected', { ids: booked.rejected });
     }
-    await store.forget(records.map(({ id, kind }) => ({ id, kind })));
-    drained += records.length;
+    await store.forget(booked.records.map(({ id, kind }) => ({ id, kind })));
+    drained += booked.records.length;
   }
   if (drained > 0) {
     metrics.add('gateway_operator_ledger_drained_total', {}, drained);
     log.info('booked what the store kept', { instance: instanceUid, entries: drained });
   }
   return drained;
+}
+
+interface BookedPage {
+  readonly records: ReadonlyArray<UnbookedRecord>;
+  readonly entries: ReadonlyArray<Entry>;
+  readonly rejected: ReadonlyArray<string>;
+  readonly isDoubtful: boolean;
+}
+
+async function bookPage(
+  { instanceUid, store }: DrainDependencies,
+  books: ErrandBooks,
+  silence: Millis,
+): Promise<BookedPage> {
+  const { records, calls, epoch } = await store.unbooked(silence, PAGE);
+  if (records.length === 0) return { records, entries: [], rejected: [], isDoubtful: false };
+  const found = await books.bookedOf([...new Set(records.map(({ id }) => id))]);
+  const entries = records.map(fromRecord).flatMap((entry) => besideBooked(entry, found.get(entry.id)));
+  const { rejected, epoch: current = epoch } = await books.book(instanceUid, entries, { epoch, calls });
+  return { records, entries, rejected, isDoubtful: current !== epoch };
 }

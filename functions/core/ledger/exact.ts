@@ -13,7 +13,7 @@ export interface Exact extends ScopeSpend {
 
 type Adjust = NonNullable<StoreCall['adjusts']>[number];
 
-/** Half a second less than PostgreSQL leaves the lock to somebody silent. */
+/** A second less than PostgreSQL leaves the lock to a process that is silent. */
 export const DEADLINE: Millis = 1000;
 
 /** To be called inside `Books.exclusively`. `spent` is what the counter must show. */

@@ -3,12 +3,11 @@ import type { Entry } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../ids.ts';
 import { leastId } from './months.ts';
-import { hourOf, lockForBooking } from './recount.ts';
+import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
-/** Writes what is not there yet and adds it to the sums. To be called inside a transaction of its own. */
+/** Writes what is not there yet and adds it to the sums. To be called inside a transaction that has the lock for bookings. */
 export async function book(query: Query, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<void> {
-  await lockForBooking(query, instanceUid);
   await query(BOOK, [instanceUid, ...toColumns(distinct(entries))]);
 }
 

@@ -2,14 +2,12 @@
 import pg from 'pg';
 import type { Booked, Books, Entry, EntryKind, Marks, Reading } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
-import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId, ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { book } from './book.ts';
-import { BACKGROUND_LIMIT, ERRAND_LIMIT, GATEWAY_LIMIT } from './limits.ts';
+import { BACKGROUND_LIMIT, GATEWAY_LIMIT } from './limits.ts';
 import type { Months } from './months.ts';
 import { inPortions } from './portions.ts';
-import { lockForRecount } from './recount.ts';
-import { ConnectionBroke } from './refusal.ts';
+import { lockForBooking, lockForRecount } from './recount.ts';
 import type { Query, Session } from './session.ts';
 
 /** How much one statement is given, so that it keeps its limit whatever a caller has collected. */
@@ -26,9 +24,6 @@ insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reas
 select id, kind, $3, entry::json, $5 from unnest($1::text[], $2::text[], $4::text[]) as t (id, kind, entry)
 on conflict (id, kind) do nothing`;
 
-/** SQLSTATE of a row without a partition (and of other checks, which are refused again). */
-const NO_PARTITION = '23514';
-
 interface Deps {
   readonly session: Session;
   readonly months: Months;
@@ -36,99 +31,174 @@ interface Deps {
 }
 
 export function createBooks({ session, months, log }: Deps): Books {
-  const putAside = async (instanceUid: string, entries: ReadonlyArray<Entry>, reason: string) => {
-    for (const { id, kind } of entries) {
-      const fields = { id, kind, instance: instanceUid, reason };
-      log.error('an entry was refused by the database and put aside in entry_rejected', fields);
-    }
-    await session.run(BACKGROUND_LIMIT, (query) =>
-      query(PUT_ASIDE, [
-        entries.map(({ id }) => printable(id)),
-        entries.map(({ kind }) => printable(kind)),
-        instanceUid,
-        entries.map(toJson),
-        reason,
-      ]),
-    );
-    return entries.map(({ id }) => id);
-  };
-
-  /** Answers the ids that were refused. A refused batch is halved until the bad rows stand alone. */
-  const bookBatch = async (
-    instanceUid: string,
-    entries: ReadonlyArray<Entry>,
-    marks?: Marks,
-    onEpoch: (epoch: number) => void = () => undefined,
-  ): Promise<ReadonlyArray<string>> => {
-    const attempt = () =>
-      session.transaction(BACKGROUND_LIMIT, async (query) => {
-        await book(query, instanceUid, entries);
-        if (marks !== undefined) onEpoch(await mark(query, instanceUid, marks));
+  /**
+   * One transaction for `work`. A first attempt takes batches whole; where one is refused, or its month has no partition
+   * yet, that is rolled back, the months are made, and `work` runs again with batches that are halved.
+   */
+  const inBooking = async <T>(work: (booking: Booking) => Promise<T>): Promise<T> => {
+    const attempt = async (isHalving: boolean): Promise<T> => {
+      const aside: Aside[] = [];
+      const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
+        aside.length = 0;
+        return work({ query, months, isHalving, aside });
       });
-    let refusal = await refusalOf(attempt);
-    if (refusal?.startsWith(NO_PARTITION)) {
+      for (const fields of aside)
+        log.error('an entry was refused by the database and put aside in entry_rejected', { ...fields });
+      return value;
+    };
+    try {
+      return await attempt(false);
+    } catch (error) {
+      if (!(error instanceof BatchRefused)) throw error;
       months.forget();
-      await months.ensure(entries.map(({ id }) => id));
-      const { dropped = [], others = [] } = Object.groupBy(entries, ({ id }) =>
-        months.isDropped(id) ? 'dropped' : 'others',
-      );
-      if (dropped.length > 0) {
-        const aside = await putAside(instanceUid, dropped, DROPPED);
-        return [...aside, ...(await bookBatch(instanceUid, others, marks, onEpoch))];
-      }
-      refusal = await refusalOf(attempt);
+      await months.ensure(error.ids);
+      return attempt(true);
     }
-    if (refusal === undefined) return [];
-    const [first, ...others] = entries;
-    if (first === undefined) return [];
-    if (others.length === 0) return putAside(instanceUid, [first], refusal);
-    const half = Math.ceil(entries.length / 2);
-    const rejected = await bookBatch(instanceUid, entries.slice(0, half), marks, onEpoch);
-    return [...rejected, ...(await bookBatch(instanceUid, entries.slice(half), marks, onEpoch))];
   };
 
   return {
     book: async (instanceUid, entries, marks) => {
-      await months.ensure(entries.map(({ id }) => id));
+      const rejected: string[] = [];
       let epoch: number | undefined;
-      const onEpoch = (seen: number): void => {
-        epoch = seen;
-      };
-      const book = (batch: ReadonlyArray<Entry>) => bookBatch(instanceUid, batch, marks, onEpoch);
-      const rejected = await each(inPortions(entries, BATCH), book);
+      for (const batch of inPortions(entries, BATCH)) {
+        const done = await inBooking((booking) => bookIn(booking, instanceUid, batch, marks));
+        rejected.push(...done.rejected);
+        epoch = done.epoch;
+      }
       return epoch === undefined ? { rejected } : { rejected, epoch };
     },
     ...readingBy((work, size) => session.run(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, work)),
-    exclusively: async (instanceUid, work) => {
-      const outcome = await session.transaction(GATEWAY_LIMIT, async (query) => {
-        await query(`set local idle_in_transaction_session_timeout = ${IDLE}`);
-        await lockForRecount(query, instanceUid);
-        return outcomeOf(work(readingBy((ask) => ask(query))));
-      });
-      if ('failure' in outcome) throw outcome.failure;
-      return outcome.value;
-    },
+    exclusively: (instanceUid, work) =>
+      session.transaction(GATEWAY_LIMIT, (query) => exclusivelyIn(query, instanceUid, work)),
     elsewhere: async (instanceUid, scopes) => {
       const ask = (portion: ReadonlyArray<ScopeId>) =>
         session.run(BACKGROUND_LIMIT, (query) => query<{ scope: ScopeId }>(ELSEWHERE, [instanceUid, portion]));
       return new Set((await each(inPortions(scopes, QUESTION), ask)).map(({ scope }) => scope));
     },
     alone: (instanceUid, errand, work) =>
-      session.transaction(ERRAND_LIMIT, async (query) => {
+      inBooking(async (booking) => {
+        const { query } = booking;
         const [row] = await query<{ mine: boolean }>(ALONE, [`${instanceUid} ${errand}`]);
-        return row?.mine === true ? work() : undefined;
+        if (row?.mine !== true) return undefined;
+        return work({
+          ...readingBy((ask) => ask(query)),
+          book: (uid, entries, marks) => bookIn(booking, uid, entries, marks),
+          exclusively: (uid, read) => exclusivelyIn(query, uid, read),
+        });
       }),
   };
 }
 
-/** What fails beside PostgreSQL leaves the connection as it was. */
-async function outcomeOf<T>(work: Promise<T>): Promise<{ readonly value: T } | { readonly failure: unknown }> {
-  try {
-    return { value: await work };
-  } catch (failure) {
-    if (failure instanceof pg.DatabaseError || failure instanceof ConnectionBroke) throw failure;
-    return { failure };
+/** The transaction in which a batch is booked, and what it has put aside. */
+interface Booking {
+  readonly query: Query;
+  readonly months: Months;
+  readonly isHalving: boolean;
+  readonly aside: Aside[];
+}
+
+interface Aside {
+  readonly id: string;
+  readonly kind: EntryKind;
+  readonly instance: string;
+  readonly reason: string;
+}
+
+/** PostgreSQL does not take this batch as it is: its transaction is over. */
+class BatchRefused extends Error {
+  override readonly name = 'BatchRefused';
+  readonly ids: ReadonlyArray<string>;
+  constructor(ids: ReadonlyArray<string>, options?: ErrorOptions) {
+    super('PostgreSQL does not take the batch as it is', options);
+    this.ids = ids;
   }
+}
+
+async function bookIn(
+  booking: Booking,
+  instanceUid: string,
+  entries: ReadonlyArray<Entry>,
+  marks: Marks | undefined,
+): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }> {
+  const { query, months, isHalving } = booking;
+  await lockForBooking(query, instanceUid);
+  const rejected = isHalving
+    ? await bookHalving(booking, instanceUid, entries)
+    : await bookWhole(query, months, instanceUid, entries);
+  return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
+}
+
+async function bookWhole(
+  query: Query,
+  months: Months,
+  instanceUid: string,
+  entries: ReadonlyArray<Entry>,
+): Promise<ReadonlyArray<string>> {
+  const ids = entries.map(({ id }) => id);
+  if (!months.areMade(ids)) throw new BatchRefused(ids);
+  try {
+    await book(query, instanceUid, entries);
+  } catch (error) {
+    throw refusalOf(error) === undefined ? error : new BatchRefused(ids, { cause: error });
+  }
+  return [];
+}
+
+/** Answers the ids that were put aside. A refused batch is halved until the bad rows stand alone (LEDGER 8). */
+async function bookHalving(
+  booking: Booking,
+  instanceUid: string,
+  entries: ReadonlyArray<Entry>,
+): Promise<ReadonlyArray<string>> {
+  const { query, months } = booking;
+  const { dropped = [], others = [] } = Object.groupBy(entries, ({ id }) =>
+    months.isDropped(id) ? 'dropped' : 'others',
+  );
+  if (dropped.length > 0) {
+    const aside = await putAside(booking, instanceUid, dropped, DROPPED);
+    return [...aside, ...(await bookHalving(booking, instanceUid, others))];
+  }
+  const refusal = await refusalIn(query, () => book(query, instanceUid, entries));
+  if (refusal === undefined) return [];
+  const [first, ...rest] = entries;
+  if (first === undefined) return [];
+  if (rest.length === 0) return putAside(booking, instanceUid, [first], refusal);
+  const half = Math.ceil(entries.length / 2);
+  const rejected = await bookHalving(booking, instanceUid, entries.slice(0, half));
+  return [...rejected, ...(await bookHalving(booking, instanceUid, entries.slice(half)))];
+}
+
+async function putAside(
+  { query, aside }: Booking,
+  instanceUid: string,
+  entries: ReadonlyArray<Entry>,
+  reason: string,
+): Promise<ReadonlyArray<string>> {
+  const ids = entries.map(({ id }) => printable(id));
+  const kinds = entries.map(({ kind }) => printable(kind));
+  await query(PUT_ASIDE, [ids, kinds, instanceUid, entries.map(toJson), reason]);
+  for (const { id, kind } of entries) aside.push({ id, kind, instance: instanceUid, reason });
+  return entries.map(({ id }) => id);
+}
+
+/** Why PostgreSQL does not take what `work` writes, which is undone then; undefined when it took it. */
+async function refusalIn(query: Query, work: () => Promise<void>): Promise<string | undefined> {
+  await query('savepoint batch');
+  try {
+    await work();
+  } catch (error) {
+    const refusal = refusalOf(error);
+    if (refusal === undefined) throw error;
+    await query('rollback to savepoint batch; release savepoint batch');
+    return refusal;
+  }
+  await query('release savepoint batch');
+  return undefined;
+}
+
+async function exclusivelyIn<T>(query: Query, instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T> {
+  await lockForRecount(query, instanceUid);
+  return work(readingBy((ask) => ask(query)));
 }
 
 /** Budgets for models have no rows (decision 0014): they stand in the policy of their key. */
@@ -136,9 +206,6 @@ const ELSEWHERE = `
 select scope::text from gateway_operator.claim c cross join lateral unnest(array[c.scope_id] ||
   array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'modelScopes', '[]')) as model)) as scope
 where c.scope_id = any($2::uuid[]) and c.instance_uid <> $1`;
-
-/** What a lock is worth to whoever holds it and falls silent. */
-const IDLE: Millis = 1500;
 
 const ALONE = 'select pg_try_advisory_xact_lock(hashtextextended($1, 7203418868)) as mine';
 
@@ -216,17 +283,11 @@ select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by
 from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`,
 };
 
-/** Why PostgreSQL does not take these rows, or undefined when it took them. Throws when it could not be asked. */
-async function refusalOf(work: () => Promise<void>): Promise<string | undefined> {
-  try {
-    await work();
-    return undefined;
-  } catch (error) {
-    // Classes 22 (data), 23 (integrity) and 54 (limits) are about the rows; everything else is not.
-    if (error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? ''))
-      return `${error.code}: ${error.message}`;
-    throw error;
-  }
+/** Why PostgreSQL does not take these rows; undefined where the error is about something else. */
+function refusalOf(error: unknown): string | undefined {
+  // Classes 22 (data), 23 (integrity) and 54 (limits) are about the rows.
+  const isRefusal = error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? '');
+  return isRefusal ? `${error.code}: ${error.message}` : undefined;
 }
 
 function toJson(entry: Entry): string {

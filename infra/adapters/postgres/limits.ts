@@ -6,6 +6,3 @@ export const GATEWAY_LIMIT: Millis = 1800;
 
 /** Reconcile and bookings: 5 s. */
 export const BACKGROUND_LIMIT: Millis = 4500;
-
-/** What one process does for all, in steps that each keep a limit of their own. */
-export const ERRAND_LIMIT: Millis = 60_000;

@@ -22,7 +22,9 @@ export function leastId(time: Millis): string {
 }
 
 export interface Months {
-  /** Makes the partitions of these ids' months and of the months after them. Costs nothing once they are known. */
+  /** Whether the partitions of these ids' months, and of the months after them, are known to be there (or to have been dropped). */
+  areMade(ids: ReadonlyArray<string>): boolean;
+  /** Makes them, on a connection of its own. */
   ensure(ids: ReadonlyArray<string>): Promise<void>;
   /** This month and the next two, by the database's clock. */
   ahead(): Promise<void>;
@@ -47,8 +49,11 @@ export function createMonths(session: Session): Months {
   const known = new Set<Month>();
   let dropped: ReadonlySet<Month> = new Set();
 
+  const missingOf = (months: ReadonlyArray<Month>) =>
+    months.filter((month) => month >= 0 && month <= LAST_MONTH && !known.has(month));
+
   const make = async (months: ReadonlyArray<Month>) => {
-    const missing = months.filter((month) => month >= 0 && month <= LAST_MONTH && !known.has(month));
+    const missing = missingOf(months);
     if (missing.length === 0) return;
     await session.transaction(LIMIT, async (query) => {
       await lockMonths(query);
@@ -59,15 +64,8 @@ export function createMonths(session: Session): Months {
   };
 
   return {
-    ensure: async (ids) => {
-      const months = new Set<Month>();
-      for (const id of ids) {
-        const time = timeOf(id);
-        if (time === undefined) continue;
-        months.add(monthOf(time)).add(monthOf(time) + 1);
-      }
-      await make([...months]);
-    },
+    areMade: (ids) => missingOf(monthsOf(ids)).length === 0,
+    ensure: (ids) => make(monthsOf(ids)),
     ahead: async () => {
       const [row] = await session.run(LIMIT, (query) =>
         query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now'),
@@ -81,6 +79,15 @@ export function createMonths(session: Session): Months {
     },
     forget: () => known.clear(),
   };
+}
+
+function monthsOf(ids: ReadonlyArray<string>): ReadonlyArray<Month> {
+  const months = new Set<Month>();
+  for (const id of ids) {
+    const time = timeOf(id);
+    if (time !== undefined) months.add(monthOf(time)).add(monthOf(time) + 1);
+  }
+  return [...months];
 }
 
 export function monthOf(time: Millis): Month {

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { isBroken, onConnection, toRefusal, toSilence } from './refusal.ts';
+import { ConnectionBroke, isBroken, onConnection, toRefusal, toSilence } from './refusal.ts';
 
 interface Statement {
   /** Prepares it once per connection. */
@@ -29,11 +29,15 @@ export type Query = <R extends pg.QueryResultRow>(
 
 export interface Session {
   /**
-   * Statements on one connection, the dialling included, within `limit`; else DatabaseUnreachable is thrown and the
-   * connection dropped. `work` may run again when its connection turns out to be dead: it must be repeatable.
+   * Statements on one connection. When the database keeps silent for `limit`, the wait for a connection included,
+   * DatabaseUnreachable is thrown and the connection dropped. `work` may run again when its connection turns out to be
+   * dead: it must be repeatable. `work` never asks the session itself, or it could wait for a connection that it holds.
    */
   run<T>(limit: Millis, work: (query: Query, stream: Stream) => Promise<T>): Promise<T>;
-  /** The same between `begin` and `commit`. The server too gives up a statement at `limit`: nothing goes on behind our back. */
+  /**
+   * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a client
+   * that is silent for 2 s (LEDGER 8): nothing goes on behind our back, and a process that sleeps holds no lock.
+   */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -91,7 +95,7 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
       const isOld = seen.has(connected);
       seen.add(connected);
       try {
-        return await work(toQuery(connected), toStream(connected, hear));
+        return await work(toQuery(connected, hear), toStream(connected, hear));
       } catch (error) {
         if (late || !isOld || !isBroken(error)) throw error;
         // The server ended it while it lay in the pool (a restart, a failover): dial anew.
@@ -108,7 +112,7 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
       client?.release();
       return value;
     } catch (error) {
-      client?.release(!isStatementError(error));
+      client?.release(late || isOfConnection(error));
       throw toRefusal(error, connection);
     } finally {
       clearTimeout(timer);
@@ -130,8 +134,12 @@ export function createSession(connection: DatabaseConnection, deps: { readonly l
   };
 }
 
+/** What a lock is worth to a process that holds it and falls silent. */
+const IDLE: Millis = 2000;
+
 async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query) => Promise<T>): Promise<T> {
-  await query(`begin; set local statement_timeout = ${limit}`);
+  const bounds = `set local statement_timeout = ${limit}; set local idle_in_transaction_session_timeout = ${IDLE}`;
+  await query(`begin; ${bounds}`);
   let value: T;
   try {
     value = await work(query);
@@ -166,10 +174,11 @@ function createPool(connection: DatabaseConnection, tls: boolean, log: Log): pg.
   return pool;
 }
 
-function toQuery(client: pg.PoolClient): Query {
+function toQuery(client: pg.PoolClient, hear: () => void): Query {
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
     const said = typeof statement === 'string' ? { text: statement } : statement;
     const result = await onConnection(client.query<R>(values === undefined ? said : { ...said, values: [...values] }));
+    hear();
     return result.rows;
   };
 }
@@ -199,9 +208,9 @@ function readingJson(read: (value: unknown) => unknown): pg.CustomTypesConfig {
   } as pg.CustomTypesConfig;
 }
 
-/** The statement failed, the connection did not. */
-function isStatementError(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.severity === 'ERROR';
+/** Not only a statement failed, or what was done beside it: the connection did. */
+function isOfConnection(error: unknown): boolean {
+  return error instanceof ConnectionBroke || (error instanceof pg.DatabaseError && error.severity !== 'ERROR');
 }
 
 function isLocal(host: string): boolean {

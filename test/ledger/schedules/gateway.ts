@@ -2,7 +2,7 @@
 
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
-import type { Books } from '#core/ports/books.ts';
+import type { Books, ErrandBooks } from '#core/ports/books.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
@@ -63,9 +63,8 @@ function through<T extends object>(stage: Stage, by: Process, whom: Whom, part: 
 function booksOf({ stage, database, errands }: Shared, by: Process): Books {
   const { books } = database;
   const reading = through(stage, by, 'database', { sums: books.sums, bookedOf: books.bookedOf });
-  return {
+  const held: ErrandBooks = {
     ...reading,
-    elsewhere: books.elsewhere,
     book: (uid, entries, marks) =>
       stage.through(by, 'database', `book ${entries.map(({ kind, model }) => `${kind} ${model}`)}`, () =>
         books.book(uid, entries, marks),
@@ -74,11 +73,15 @@ function booksOf({ stage, database, errands }: Shared, by: Process): Books {
       stage
         .through(by, 'database', 'lock', async () => undefined)
         .then(() => books.exclusively(uid, () => work(reading))),
+  };
+  return {
+    ...held,
+    elsewhere: books.elsewhere,
     async alone(_, errand, work) {
       const other = errands.get(errand);
       if (other !== undefined && !other.isDead) return undefined;
       errands.set(errand, by);
-      return work().finally(() => errands.delete(errand));
+      return work(held).finally(() => errands.delete(errand));
     },
   };
 }

@@ -50,6 +50,7 @@ export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly s
 
 const LEDGER = 'functions/core/ledger';
 const MEMORY = 'infra/adapters/memory';
+const DOUBLES = 'test/doubles';
 
 export interface Mutant {
   readonly name: string;
@@ -81,7 +82,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'books that take an entry twice',
-    edits: [{ file: `${MEMORY}/books.ts`, line: 'if (entries.has(key)) return;', becomes: '' }],
+    edits: [{ file: `${DOUBLES}/books.ts`, line: 'if (entries.has(key)) return;', becomes: '' }],
   },
   {
     name: 'a release that refunds what was settled',

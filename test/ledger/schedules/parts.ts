@@ -82,6 +82,13 @@ export function createSharedDatabase(now: () => Millis, timer: Timer, onOpen: (e
     const ofEpoch = [...marks].filter(([process, calls]) => calls > 0 && joined.get(process) === seen.epoch);
     return { ...seen, marks: new Map(ofEpoch) };
   };
+  const book: Books['book'] = async (uid, entries, told) => {
+    const booked = await books.book(uid, entries);
+    for (const [process, calls] of told?.calls ?? []) {
+      if (joined.get(process) === told?.epoch) marks.set(process, Math.max(calls, marks.get(process) ?? 0));
+    }
+    return { ...booked, epoch: (await epochs.state()).epoch };
+  };
   return {
     joined,
     entries: () => books.entries(),
@@ -89,15 +96,9 @@ export function createSharedDatabase(now: () => Millis, timer: Timer, onOpen: (e
       sums: (of) => books.sums(of),
       bookedOf: (ids) => books.bookedOf(ids),
       exclusively: (uid, work) => books.exclusively(uid, work),
-      alone: (uid, errand, work) => books.alone(uid, errand, work),
+      alone: (uid, errand, work) => books.alone(uid, errand, (held) => work({ ...held, book })),
       elsewhere: (uid, scopes) => books.elsewhere(uid, scopes),
-      async book(uid, entries, told) {
-        const booked = await books.book(uid, entries);
-        for (const [process, calls] of told?.calls ?? []) {
-          if (joined.get(process) === told?.epoch) marks.set(process, Math.max(calls, marks.get(process) ?? 0));
-        }
-        return { ...booked, epoch: (await epochs.state()).epoch };
-      },
+      book,
     },
     epochs: {
       state,
