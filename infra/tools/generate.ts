@@ -1,4 +1,4 @@
-// Writes what is generated: CRD manifests, the code that tells good specs, the reference of the fields, the list of what is not acted on yet, webhook configurations, policies, who may do what, the price table.
+// Writes what is generated: CRD manifests, the code that tells good specs, the reference of the fields, the list of what is not acted on yet, webhook configurations, who may do what, the price table.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -6,7 +6,6 @@ import { toAcceptor } from '#crds/acceptor.ts';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toNotYetActedOn } from '#crds/not-yet-acted-on.ts';
-import { toPolicies } from '#crds/policy.ts';
 import { toReference } from '#crds/reference.ts';
 import { toAccess } from '../manifests/rbac.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../manifests/webhooks.ts';
@@ -15,11 +14,10 @@ import { toPriceTable } from './price-table.ts';
 const MANIFESTS = 'crds/manifests';
 const ACCEPTED = 'crds/accepted.ts';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
-const POLICY = 'infra/kubernetes/policy.yaml';
 const ACCESS = 'infra/kubernetes/access.yaml';
 const PRICES = 'functions/core/price-table.ts';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, ${ACCEPTED}, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${POLICY}, ${ACCESS}, ${PRICES}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, ${ACCEPTED}, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${ACCESS}, ${PRICES}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -37,7 +35,6 @@ export function generated(): ReadonlyMap<string, string> {
     ['docs/reference.md', toReference()],
     ['docs/not-yet-acted-on.md', toNotYetActedOn()],
     [WEBHOOKS, toYaml('infra/manifests/webhooks.ts', webhookConfigurations(IN_CLUSTER))],
-    [POLICY, toYaml('crds/*.ts', toPolicies())],
     [ACCESS, toAccess()],
     [PRICES, toPriceTable()],
   ]);
