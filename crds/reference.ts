@@ -16,7 +16,7 @@ export function toReference(): string {
 const HEAD = `# Fields
 
 Generated from \`crds/*.ts\` by \`npm run generate\`; \`kubectl explain\` shows the same. \`[]\` stands for any entry of a list, \`{}\` for any
-value of a map. What is accepted but does nothing yet is listed in [not-yet-acted-on.md](not-yet-acted-on.md).
+value of a map.
 
 - A *duration* is a number and a unit: \`s\`, \`m\`, \`h\`, \`d\`, \`w\`, \`mo\` (30 days), e.g. \`30d\`; at most 36,525 days.
 - *Dollars* are a quoted decimal string: \`"12"\`, \`"0.5"\`, \`"12.50"\`; at most nine decimals, at most \`"1000000000"\`.

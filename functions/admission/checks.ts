@@ -33,7 +33,6 @@ import { userEmailFree } from './checks/user-email-free.ts';
 import { userExists } from './checks/user-exists.ts';
 import { userKeyAliasFree } from './checks/user-key-alias-free.ts';
 import { userKeyNameFree } from './checks/user-key-name-free.ts';
-import { withoutEffect } from './checks/without-effect.ts';
 import { workloadEnv } from './checks/workload-env.ts';
 import { zeroBudget } from './checks/zero-budget.ts';
 
@@ -70,7 +69,6 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     providers, //         warns: nobody knows where this provider listens
     credentialNames, //   warns: no request carries a credential of this name
     workloadEnv, //       warns: the container sets this variable itself
-    withoutEffect, //     warns: nothing acts on this field yet
     strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
   VirtualKey: [
@@ -86,7 +84,6 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     modelBudgets, //      warns: a budget for a model bounds nothing, or everything
     calendarWindows, //   warns: windows begin where nobody would look for them
     zeroBudget, //        warns: a budget of nothing means never
-    withoutEffect, //     warns: nothing acts on this field yet
     strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
   User: [
@@ -99,7 +96,6 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     userKeyNameFree, //   warns: a VirtualKey of the user's name stands in the way
     keyReplaced, //       warns: this edit gives the user's key a new value
     zeroBudget, //        warns: a budget of nothing means never
-    withoutEffect, //     warns: nothing acts on this field yet
     strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
   Team: [
@@ -109,7 +105,6 @@ export const TOGETHER: Readonly<Record<KindName, ReadonlyArray<Check>>> = {
     instancePaused, //    warns: nothing of this is acted on before the instance goes on
     membersExist, //      warns: a member that is not there (yet)
     zeroBudget, //        warns: a budget of nothing means never
-    withoutEffect, //     warns: nothing acts on this field yet
     strayAnnotations, //  warns: nothing reads this annotation, or not on this kind
   ],
 };

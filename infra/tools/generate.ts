@@ -1,11 +1,10 @@
-// Writes what is generated: CRD manifests, the code that tells good specs, the reference of the fields, the list of what is not acted on yet, webhook configurations, who may do what, the price table.
+// Writes what is generated: CRD manifests, the code that tells good specs, the reference of the fields, webhook configurations, who may do what, the price table.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { toAcceptor } from '#crds/acceptor.ts';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
-import { toNotYetActedOn } from '#crds/not-yet-acted-on.ts';
 import { toReference } from '#crds/reference.ts';
 import { toAccess } from '../manifests/rbac.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../manifests/webhooks.ts';
@@ -17,7 +16,7 @@ const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
 const ACCESS = 'infra/kubernetes/access.yaml';
 const PRICES = 'functions/core/price-table.ts';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, ${ACCEPTED}, docs/reference.md, docs/not-yet-acted-on.md, ${WEBHOOKS}, ${ACCESS}, ${PRICES}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, ${ACCEPTED}, docs/reference.md, ${WEBHOOKS}, ${ACCESS}, ${PRICES}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -33,7 +32,6 @@ export function generated(): ReadonlyMap<string, string> {
     ...manifests,
     [ACCEPTED, toAcceptor()],
     ['docs/reference.md', toReference()],
-    ['docs/not-yet-acted-on.md', toNotYetActedOn()],
     [WEBHOOKS, toYaml('infra/manifests/webhooks.ts', webhookConfigurations(IN_CLUSTER))],
     [ACCESS, toAccess()],
     [PRICES, toPriceTable()],

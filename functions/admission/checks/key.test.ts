@@ -1,9 +1,8 @@
 // What else is said of a key: its alias, its Secret, who follows and what never changes?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { notYetActedOn } from '#crds/acted-on.ts';
 import { OWNED, OWNED_LABEL } from '#crds/group.ts';
-import { type KindName, virtualKeys } from '#crds/kinds.ts';
+import { virtualKeys } from '#crds/kinds.ts';
 import { createWorld, GOOD, objectOf, secretOf, type World } from '../../../test/admission/fixtures.ts';
 import { createReviews, spare } from '../../../test/admission/reviews.ts';
 
@@ -42,17 +41,6 @@ describe('a key', () => {
       { operation: 'UPDATE', oldObject: before },
     );
     expect(labelled.warnings).toEqual([]);
-  });
-
-  test('that asks for something nothing acts on yet is told so', async () => {
-    const warned = async (kind: KindName, spec: object) => (await told(kind, spec)).warnings;
-    expect(await warned('VirtualKey', { rpmLimit: 60, tags: ['nightly'], softBudget: '1' })).toEqual([]);
-    // Of what is listed now; the list gets shorter.
-    const fields = { image: 'ours:1', serviceAccountName: 'ours' };
-    const vain = Object.keys(fields).filter((field) => notYetActedOn.GatewayInstance.includes(`workload.${field}`));
-    expect(await warned('GatewayInstance', { workload: { type: 'Deployment', ...fields } })).toEqual(
-      vain.map((field) => expect.stringContaining(`spec.workload.${field}: this version accepts the field`)),
-    );
   });
 
   test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {
