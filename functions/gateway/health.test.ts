@@ -103,7 +103,7 @@ describe('an entry that fails', () => {
       deps: { credentials: { read: () => key } },
     });
     expect((await world.chat(CHAT)).status).toBe(502);
-    expect((await world.chat(CHAT)).status).toBe(503);
+    expect((await world.chat(CHAT)).status).toBe(502);
     key = 'right';
     expect((await world.chat(CHAT)).status).toBe(200);
   });
@@ -132,17 +132,18 @@ describe('an entry that says 429 with retry-after', () => {
     expect(asked(world).at(-1)).toBe('first');
   });
 
-  test('and is the only one: clients are told when it may be asked again, and it is not asked before', async () => {
+  test('and is the only one is asked all the same, and its own answer is passed on', async () => {
     const world = stage({
       snapshot: snapshotOf([named('only')], { retries: 0 }),
-      script: by({ only: [status(429, { 'retry-after': '7' })] }),
+      script: by({ only: [status(429, { 'retry-after': '7' }), status(429, { 'retry-after': '5' }), OK] }),
     });
     expect((await world.chat(CHAT)).headers.get('retry-after')).toBe('7');
-    await world.clock.pass(2_500);
+    await world.clock.pass(2_000);
     const response = await world.chat(CHAT);
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '5']);
     expect(await response.json()).toMatchObject({ error: { code: 'upstream_rate_limited' } });
-    expect([world.fake.requests.length, world.ledger.held()]).toEqual([1, 0]);
+    expect((await world.chat(CHAT)).status).toBe(200);
+    expect(world.ledger.held()).toBe(0);
   });
 
   test('for a day is asked again after an hour', async () => {
@@ -154,18 +155,49 @@ describe('an entry that says 429 with retry-after', () => {
   });
 });
 
-test('when all entries are put aside, the answer is 503, nothing is held, and the log says which', async () => {
-  const world = priority(by({ first: [status(500)], spare: [status(500)] }), {
-    cooldown: { ...COOLDOWN, failures: 1 },
+describe('when all entries of a model cool down', () => {
+  test('the one whose cooldown ends first is tried all the same', async () => {
+    const world = priority(
+      by({
+        first: [status(429, { 'retry-after': '20' }), OK],
+        spare: [status(429, { 'retry-after': '10' }), OK],
+      }),
+    );
+    expect((await world.chat(CHAT)).status).toBe(429);
+    expect((await world.chat(CHAT)).status).toBe(200);
+    expect(asked(world)).toEqual(['first', 'spare', 'spare']);
+    expect(world.lines.at(-1)?.fields).toMatchObject({
+      skipped: ['first: put aside: it failed lately', 'spare: put aside: it failed lately'],
+    });
   });
-  expect((await world.chat(CHAT)).status).toBe(502);
-  const response = await world.chat(CHAT);
-  expect(response.status).toBe(503);
-  expect(await response.json()).toMatchObject({ error: { code: 'no_healthy_target' } });
-  expect([world.fake.requests.length, world.ledger.held()]).toEqual([2, 0]);
-  expect(world.lines.at(-1)?.fields).toMatchObject({
-    skipped: ['first: put aside: it failed lately', 'spare: put aside: it failed lately'],
+
+  test('because the attempts of one request failed, that request goes on within its retries', async () => {
+    const world = stage({
+      snapshot: snapshotOf([named('only')], { retries: 2, cooldown: { ...COOLDOWN, failures: 1 } }),
+      script: by({ only: [status(500), status(500), OK] }),
+    });
+    const response = world.chat(CHAT);
+    for (const pause of [100, 200]) {
+      await settleDown();
+      await world.clock.pass(pause);
+    }
+    expect((await response).status).toBe(200);
   });
+});
+
+test('the attempts of one request count as one failure: one bad request puts no entry out for everybody', async () => {
+  const world = priority(by({ first: [status(500), status(500), status(500), status(500)], spare: [status(500)] }), {
+    retries: 5,
+    cooldown: { ...COOLDOWN, failures: 2 },
+  });
+  const bad = world.chat(CHAT);
+  for (let pause = 0; pause < 6; pause += 1) {
+    await settleDown();
+    await world.clock.pass(1000);
+  }
+  expect((await bad).status).toBe(502);
+  expect(asked(world)).toEqual(['first', 'spare', 'first', 'spare', 'first', 'spare']);
+  expect(world.counted.map(([name]) => name)).not.toContain('gateway_operator_entries_put_aside_total');
 });
 
 test('LeastBusy sends each request to the entry with the fewest in flight, streams counted until they end', async () => {

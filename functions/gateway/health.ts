@@ -5,7 +5,8 @@ import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
 
-type Cooldown = Snapshot['routing']['cooldown'];
+/** `isFirst`: of this request at this entry. What fails again in one request has failed once. */
+type Failed = Snapshot['routing']['cooldown'] & { readonly isFirst: boolean };
 
 /** An entry as it is called now. */
 type Called = Pick<Endpoint, 'base' | 'credentials'> & { readonly entry: Pick<SnapshotEntry, 'identifier' | 'model'> };
@@ -13,12 +14,14 @@ type Called = Pick<Endpoint, 'base' | 'credentials'> & { readonly entry: Pick<Sn
 export interface Health {
   /** Why the entry gets no requests now; undefined when it may. With another address, model or credential it may at once. */
   resting(target: Called): Rest | undefined;
+  /** The one whose rest ends first, those first that have none; undefined where there is none at all. */
+  soonest<T extends Called>(targets: ReadonlyArray<T>): T | undefined;
   /** Requests that this process has at the entry. */
   inFlight(identifier: string): number;
   /** A request goes to the entry. Call the answer once when it is over. */
   enter(identifier: string): () => void;
   /** So many failures within a while, with no success between them, put the entry aside; a provider's `retry-after` does at once. */
-  failed(target: Called, failure: AttemptFailure, cooldown: Cooldown): void;
+  failed(target: Called, failure: AttemptFailure, how: Failed): void;
   succeeded(identifier: string): void;
 }
 
@@ -51,10 +54,15 @@ export function createHealth({ clock, log, metrics }: Pick<GatewayDeps, 'clock' 
         state.inFlight -= 1;
       };
     },
-    failed: (target, { retryAfter, failure }, { failures, within, duration }) => {
+    soonest: (targets) => {
+      const until = (target: Called) => restOf(states.get(target.entry.identifier), target)?.until ?? 0;
+      const [first, ...others] = targets;
+      return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
+    },
+    failed: (target, { retryAfter, failure }, { failures, within, duration, isFirst }) => {
       const state = stateOf(target.entry.identifier);
       const now = clock.now();
-      state.failures = [...state.failures.filter((at) => at > now - within), now];
+      if (isFirst) state.failures = [...state.failures.filter((at) => at > now - within), now];
       if (retryAfter !== undefined) return putAside(target, Math.min(retryAfter * 1000, LONGEST_REST), true);
       if (state.failures.length >= failures) putAside(target, duration, failure.code === 'upstream_rate_limited');
     },

@@ -1,6 +1,5 @@
 // Which entries of the model name can be reached now, and in which order are they to be tried?
 import { ownAddress, partsOf } from '#core/credential-names.ts';
-import type { Failure } from '#core/failure.ts';
 import type { Credentials } from '#core/ports/serving.ts';
 import { type DialectName, providerOf } from '#core/providers.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -24,8 +23,6 @@ export interface Reachable extends Endpoint {
 export interface Ranking {
   /** The best first. */
   readonly order: ReadonlyArray<Reachable>;
-  /** What a client is told where there are none. */
-  readonly nobody: () => Failure;
   /** Until it is called the best one counts as busy with this request, for whoever ranks meanwhile. */
   readonly settled: () => void;
 }
@@ -33,7 +30,7 @@ export interface Ranking {
 export type Rank = (grant: Grant, line: Line) => Ranking;
 
 export function createRank(
-  deps: Pick<GatewayDeps, 'credentials' | 'random' | 'clock'>,
+  deps: Pick<GatewayDeps, 'credentials' | 'random'>,
   health: Health,
   dialects: ReadonlyMap<DialectName, Dialect>,
 ): Rank {
@@ -52,19 +49,14 @@ export function createRank(
       else line.skipped(target.entry.identifier, 'put aside: it failed lately');
     }
     const { strategy } = grant.routing;
+    const soonest = health.soonest(reachable);
+    // All cool down: one is asked all the same, or a bad second of the provider's would be an outage of ours (DESIGN 10).
+    if (healthy.length === 0 && soonest !== undefined) healthy.push(soonest);
     const order = inOrder(healthy, strategy, { random: deps.random, inFlight: health.inFlight });
     const [best] = order;
     const settled = best === undefined ? () => {} : health.enter(best.entry.identifier);
-    return { order, nobody: () => nobody(grant, reachable), settled };
+    return { order, settled };
   };
-
-  /** All rest: the first that may be asked again says when, and why. */
-  function nobody({ chat: { model } }: Grant, reachable: ReadonlyArray<Reachable>): Failure {
-    const rests = reachable.flatMap((target) => health.resting(target) ?? []);
-    const [soonest] = rests.sort((a, b) => a.until - b.until);
-    if (soonest?.rateLimited !== true) return { code: 'no_healthy_target', model };
-    return { code: 'upstream_rate_limited', retryAfter: Math.ceil((soonest.until - deps.clock.now()) / 1000) };
-  }
 
   /** Worked out again when a credential has changed; how it failed is not kept. */
   function reach(candidate: Candidate): Result<Reachable, string> {

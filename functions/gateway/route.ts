@@ -26,11 +26,13 @@ export type Route = (reservation: Reservation, line: Line) => Result<Targets, Fa
 
 export function createRoute(rank: Rank): Route {
   return function route(reservation, line) {
-    const { order, nobody } = reservation.ranking ?? fresh(reservation, line);
+    const { order } = reservation.ranking ?? fresh(reservation, line);
     const taken = reservation.hold.entry ?? 0;
     for (const { entry } of order.slice(0, taken)) line.skipped(entry.identifier, FULL);
     const [first, ...others] = order.slice(taken).map((reachable) => toTarget(reservation, reachable));
-    return first === undefined ? err(nobody()) : ok({ [made]: true, reservation, first, others });
+    return first === undefined
+      ? err({ code: 'no_healthy_target', model: reservation.grant.chat.model })
+      : ok({ [made]: true, reservation, first, others });
   };
 
   /** Nothing is limited: who is best is asked as late as can be. */

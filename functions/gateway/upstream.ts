@@ -37,34 +37,31 @@ export function createCallUpstream(
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = chat.stream ? client : undefined;
     const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, LONGEST), leaving);
-    let waiting: ReadonlyArray<Target> = [targets.first, ...targets.others];
-    let again: ReadonlyArray<Target> = [];
+    const left = [targets.first, ...targets.others];
+    /** How often each has failed. */
+    const failures = new Map<Target, number>();
     let last: NoExchange | undefined;
     let full: HoldRefusal | undefined;
     let tries = 0;
     while (tries <= routing.retries) {
-      // Some were put aside meanwhile, by other requests or by the failures of this one.
-      waiting = waiting.filter(isUp);
-      if (waiting.length === 0) {
-        waiting = again.filter(isUp);
-        again = [];
-        if (waiting.length > 0) await deadline.sleep(PAUSE * 2 ** (tries - 1));
-      }
-      const [target, ...others] = waiting;
-      if (target === undefined || client.hasLeft() || deadline.ended !== undefined) break;
-      waiting = others;
+      const target = nextOf(left, failures);
+      if (target === undefined) break;
+      const failed = failures.get(target) ?? 0;
+      if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
+      if (client.hasLeft() || deadline.ended !== undefined) break;
       // Only the first has its room since the hold, and for one attempt; one that is full is passed over, and is no try.
       const moved = tries === 0 && target === targets.first ? ok(undefined) : await move(targets.reservation, target);
       if (!moved.ok) {
         full = moved.failure;
         line.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
+        left.splice(left.indexOf(target), 1);
         continue;
       }
       tries += 1;
       line.step('call', target);
       const trying = enter(targets.reservation, target, deadline);
       const result = await exchange(trying);
-      judge(result, trying);
+      judge(result, { ...trying, isFirst: failed === 0 });
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;
       const { failure, status, unsent, said } = result.failure;
@@ -72,7 +69,8 @@ export function createCallUpstream(
       const consumed = said ?? (isRead ? 0 : undefined);
       last = { failure, target, consumed, called: last?.called === true || unsent !== true };
       if (deadline.ended !== undefined || result.failure.again === 'never') break;
-      if (result.failure.again === 'anywhere') again = [...again, target];
+      failures.set(target, failed + 1);
+      if (result.failure.again === 'elsewhere') left.splice(left.indexOf(target), 1);
     }
     deadline.close();
     return err(outcome(last, { full, targets, client }));
@@ -82,25 +80,33 @@ export function createCallUpstream(
     return deps.ledger.move(hold, limitOf(entry));
   }
 
-  function isUp(target: Target): boolean {
-    return health.resting(target) === undefined;
+  /** The one that this request has tried least; where all cool down, the one whose cooldown ends first. */
+  function nextOf(left: ReadonlyArray<Target>, failures: ReadonlyMap<Target, number>): Target | undefined {
+    const up = left.filter((target) => health.resting(target) === undefined);
+    if (up.length === 0) return health.soonest(left);
+    const tried = (target: Target) => failures.get(target) ?? 0;
+    return up.reduce((least, target) => (tried(target) < tried(least) ? target : least));
   }
 
   function enter(reservation: Reservation, target: Target, deadline: Deadline): Trying {
     const leave = health.enter(target.entry.identifier);
     const over = (end: ReplyEnd) => {
       leave();
-      if (end === 'broken') health.failed(target, UNREACHABLE, reservation.grant.routing.cooldown);
+      if (end === 'broken')
+        health.failed(target, UNREACHABLE, { ...reservation.grant.routing.cooldown, isFirst: true });
     };
     return { reservation, target, deadline, leave, over };
   }
 
-  function judge(result: Result<Exchange, AttemptFailure>, { reservation, target, deadline, leave }: Trying): void {
+  function judge(
+    result: Result<Exchange, AttemptFailure>,
+    { reservation, target, deadline, leave, isFirst }: Trying & { readonly isFirst: boolean },
+  ): void {
     if (!result.ok || result.value.type === 'plain') leave();
     if (result.ok) health.succeeded(target.entry.identifier);
-    // Whose client has left before the answer has not failed.
+    // Whose client has left before the answer has not failed; and what fails again in one request has failed once.
     else if (result.failure.blameless !== true && deadline.ended !== 'left') {
-      health.failed(target, result.failure, reservation.grant.routing.cooldown);
+      health.failed(target, result.failure, { ...reservation.grant.routing.cooldown, isFirst });
     }
   }
 
