@@ -29,6 +29,9 @@ function createApp(bindings: Bindings): ReturnType<typeof createAdmission> {
     log: workerLog('admission'),
     metrics,
     pathSecrets: environment.PATH_SECRETS,
-    ...(reconcile === undefined ? {} : { hint: createHint('https://reconcile/', (event) => reconcile.fetch(event)) }),
+    ...(reconcile === undefined ? {} : { hint: hintTo(reconcile, environment) }),
   });
 }
+
+const hintTo = (reconcile: NonNullable<Bindings['RECONCILE']>, { RECONCILE_TOKEN: [token] }: AdmissionBindings) =>
+  createHint({ address: 'https://reconcile/', token, send: (event) => reconcile.fetch(event) });

@@ -11,6 +11,7 @@ import { createReconcile } from '../../functions/reconcile/app.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/read-environment.ts';
 import { createTending } from '../node/store-maintenance.ts';
+import { requireToken } from '../triggers/token.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 
 type Bindings = Readonly<Record<string, unknown>>;
@@ -19,7 +20,11 @@ const metrics = createMetrics();
 
 export default {
   /** Reached by service bindings only; give the Worker no public route. */
-  fetch: (request: Request, bindings: Bindings) => orFail('reconcile', () => run(bindings, request)),
+  fetch: (request: Request, bindings: Bindings) =>
+    orFail('reconcile', () => {
+      const { RECONCILE_TOKEN: tokens } = readEnvironment(ReconcileBindings, bindings);
+      return requireToken(tokens, (asked: Request) => run(bindings, asked))(request);
+    }),
   scheduled: async (_: unknown, bindings: Bindings) => {
     const answer = await run(bindings, new Request('https://reconcile/', { method: 'POST' }));
     if (!answer.ok) throw new Error(`the sweep answered ${answer.status}: ${await answer.text()}`);

@@ -1,6 +1,6 @@
 // What does each function read from the bindings of its Worker?
 import { isMap } from '#crds/shapes.ts';
-import { httpsAddress, image, processes, segments } from './readers.ts';
+import { httpsAddress, image, processes, RECONCILE_TOKEN_IS, segments, tokens } from './readers.ts';
 import { bound, matching, type Read, required, text, type ValuesOf, withDefault } from './variable.ts';
 
 const workerApi = {
@@ -10,10 +10,19 @@ const workerApi = {
 
 /** Bindings of a Worker that are texts; set the secret ones with `wrangler secret put`. */
 export const AdmissionBindings = {
-  variables: { ...workerApi, PATH_SECRETS: required(segments) },
+  variables: {
+    ...workerApi,
+    PATH_SECRETS: required(segments),
+    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
+  },
 };
 export const ReconcileBindings = {
-  variables: { ...workerApi, GATEWAY_PROCESSES: processes, GATEWAY_IMAGE: image },
+  variables: {
+    ...workerApi,
+    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
+    GATEWAY_PROCESSES: processes,
+    GATEWAY_IMAGE: image,
+  },
 };
 
 interface Hyperdrive {

@@ -5,7 +5,11 @@ import { AdmissionEnvironment, ReconcileEnvironment } from './environments.ts';
 import { readEnvironment } from './read-environment.ts';
 
 const read = (environment: Readonly<Record<string, string>>) =>
-  readEnvironment(ReconcileEnvironment, { KUBECONFIG: '/dev/null', ...environment });
+  readEnvironment(ReconcileEnvironment, {
+    KUBECONFIG: '/dev/null',
+    RECONCILE_TOKEN: 'a-token-of-tests',
+    ...environment,
+  });
 
 test("without ADMISSION_SERVICE the certificate is somebody else's; with it there is a Secret, a name of the webhooks, and a lifetime", () => {
   expect(read({}).ADMISSION_SERVICE).toBeUndefined();
@@ -47,6 +51,7 @@ test('everything that is wrong is said at once, and no secret with it', () => {
   PATH_SECRETS needs 16 to 128 letters and digits in each segment
   RECONCILE_URL="reconcile": is not an http:// or https:// address
   KUBECONFIG is not set: name a kubeconfig file, or run in a Pod of a cluster
+  RECONCILE_TOKEN is not set: RECONCILE_URL needs it: name the token that reconcile asks for
   TLS_KEY_FILE is not set: goes together with TLS_CERT_FILE: set both, or none`);
 });
 
@@ -69,5 +74,6 @@ test('a binding that must be there, or is no text, is named', () => {
   expect(() => readEnvironment(AdmissionBindings, bindings)).toThrow(`the environment is not right:
   API_SERVER="http://api": is not an https:// address
   API_TOKEN is not set: it has no default
-  PATH_SECRETS is not a text`);
+  PATH_SECRETS is not a text
+  RECONCILE_TOKEN is not set: it has no default`);
 });

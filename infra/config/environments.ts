@@ -9,11 +9,13 @@ import {
   namespacedName,
   port,
   processes,
+  RECONCILE_TOKEN_IS,
   seconds,
   segments,
   share,
+  tokens,
 } from './readers.ts';
-import { type Agreement, oneOf, optional, text, type ValuesOf, withDefault } from './variable.ts';
+import { type Agreement, oneOf, optional, required, text, type ValuesOf, withDefault } from './variable.ts';
 
 const server = {
   PORT: withDefault(port, '8080', 'Where the function listens.'),
@@ -31,6 +33,11 @@ const needsCluster: Agreement = {
   holds: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) => KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
   at: 'KUBECONFIG',
   problem: 'name a kubeconfig file, or run in a Pod of a cluster',
+};
+const needsToken: Agreement = {
+  holds: ({ RECONCILE_URL: url, RECONCILE_TOKEN: token }) => url === undefined || token !== undefined,
+  at: 'RECONCILE_TOKEN',
+  problem: 'RECONCILE_URL needs it: name the token that reconcile asks for',
 };
 const needsWholeTls: Agreement = {
   holds: ({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined),
@@ -77,10 +84,11 @@ export const AdmissionEnvironment = {
       httpAddress,
       'Where to post "look here" after an object was admitted. Absent: the schedule finds it.',
     ),
+    RECONCILE_TOKEN: optional(tokens, RECONCILE_TOKEN_IS),
     OWN_USERS: optional(list, "Reconcile's identity, whose writes are not judged."),
     ...traces,
   },
-  agreements: [needsCluster, needsWholeTls],
+  agreements: [needsCluster, needsToken, needsWholeTls],
 };
 
 const retention = {
@@ -117,6 +125,7 @@ export const ReconcileEnvironment = {
   variables: {
     ...server,
     ...api,
+    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
     GATEWAY_PROCESSES: processes,
     GATEWAY_IMAGE: image,
     ...retention,

@@ -4,6 +4,7 @@ import { type Environment, readVariables, type ValuesOf, type Variables } from '
 /** Their values are never printed. */
 const SECRET: ReadonlySet<string> = new Set([
   'PATH_SECRETS',
+  'RECONCILE_TOKEN',
   'API_TOKEN',
   'UPSTASH_REDIS_REST_TOKEN',
   'CREDENTIALS',

@@ -13,10 +13,13 @@ const toList = (text: string): ReadonlyArray<string> =>
     .map((part) => part.trim())
     .filter((part) => part !== '');
 export const list = converted(toList, 'is not a list');
-export const segments = converted((text) => {
-  const parts = toList(text);
-  return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
-}, 'needs 16 to 128 letters and digits in each segment');
+const unguessable = (part: string) =>
+  converted((text) => {
+    const parts = toList(text);
+    return parts.length > 0 && parts.every((part) => /^[-._~A-Za-z0-9]{16,128}$/.test(part)) ? parts : undefined;
+  }, `needs 16 to 128 letters and digits in each ${part}`);
+export const segments = unguessable('segment');
+export const tokens = unguessable('token');
 const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);
 export const httpAddress = address(/^https?:$/, 'is not an http:// or https:// address');
@@ -58,3 +61,7 @@ export const image = withDefault(
   RELEASE_IMAGE,
   'The image of gateways whose instances name none.',
 );
+
+/** Hints are sent with the first, and taken with any. */
+export const RECONCILE_TOKEN_IS =
+  'Who may ask reconcile: an unguessable token; two, separated by commas, while one replaces the other.';

@@ -13,7 +13,7 @@ import { followCertificate, readCertificate } from './certificate.ts';
 main(async () => {
   const environment = readEnvironment(AdmissionEnvironment, process.env);
   const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, PATH_SECRETS: pathSecrets, OWN_USERS: own } = environment;
-  const { RECONCILE_URL: reconcile } = environment;
+  const { RECONCILE_URL: reconcile, RECONCILE_TOKEN: [token] = [] } = environment;
   const log = processLog('admission', environment.LOG_LEVEL);
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
@@ -27,7 +27,7 @@ main(async () => {
     ...(tracer === undefined ? {} : { tracer }),
     ...(own === undefined ? {} : { own }),
     ...(pathSecrets === undefined ? {} : { pathSecrets }),
-    ...(reconcile === undefined ? {} : { hint: createHint(reconcile, fetch) }),
+    ...(reconcile === undefined ? {} : { hint: createHint({ address: reconcile, token, send: fetch }) }),
   });
   const close = async () => {
     await tracer?.close();

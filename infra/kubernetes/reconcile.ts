@@ -17,6 +17,7 @@ import { main, print, processLog, runServer } from '../node/process.ts';
 import { createTending } from '../node/store-maintenance.ts';
 import { openTraces } from '../node/traces.ts';
 import { tellWrites } from '../triggers/changes.ts';
+import { requireToken } from '../triggers/token.ts';
 import { type Listening, type Swept, startListening } from './listen.ts';
 
 main(async () => {
@@ -89,7 +90,10 @@ main(async () => {
     );
     return close();
   }
-  const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
+  const fetch = requireToken(environment.RECONCILE_TOKEN, (...call: Parameters<typeof app.fetch>) =>
+    app.fetch(...call),
+  );
+  const server = { fetch, port: environment.PORT, host: environment.HOST };
   return runServer({ log, server, close });
 });
 

@@ -15,10 +15,11 @@ afterEach(() => {
 });
 const tell = async () => {
   const started = Date.now();
-  const hint = createHint('http://reconcile/', async (event) => {
+  const send = async (event: Request) => {
     sent.push({ at: Date.now() - started, event });
     return answers.shift() ?? new Response('{}');
-  });
+  };
+  const hint = createHint({ address: 'http://reconcile/', token: 'the-token-of-tests', send });
   const told = hint(HINT).then(
     () => 'told',
     (error: Error) => error.message,
@@ -35,6 +36,7 @@ test('reconcile is asked to look well within a second, and once where it did all
   expect(sent.map(({ at }) => at)).toEqual([250]);
   expect(await sent[0]?.event.json()).toEqual(HINT);
   expect(sent[0]?.event.headers.get('ce-type')).toBe('dev.gateway-operator.hint');
+  expect(sent[0]?.event.headers.get('authorization')).toBe('Bearer the-token-of-tests');
 });
 
 test('where there was nothing to do an edit may not have been stored yet: the hint is repeated once', async () => {

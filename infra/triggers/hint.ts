@@ -6,12 +6,17 @@ const FIRST = 250;
 /** Milliseconds after the first hint (DESIGN 5). */
 const REPEATS = [2_000, 5_000, 10_000, 20_000];
 
-type Send = (request: Request) => Promise<Response>;
+export interface HintDependencies {
+  readonly address: string;
+  readonly send: (request: Request) => Promise<Response>;
+  /** Absent: reconcile asks for none (the local stack). */
+  readonly token?: string | undefined;
+}
 
-/** Posts hints to this address; rejects when reconcile does not take one, which costs nothing but time. */
-export function createHint(address: string, send: Send): (hint: Hint, traceparent?: string) => Promise<void> {
+/** Posts hints to reconcile; rejects when it does not take one, which costs nothing but time. */
+export function createHint(deps: HintDependencies): (hint: Hint, traceparent?: string) => Promise<void> {
   const ask = async (hint: Hint, traceparent: string | undefined): Promise<string> => {
-    const answer = await send(toEvent(address, hint, traceparent));
+    const answer = await deps.send(toEvent(deps, hint, traceparent));
     const text = await answer.text();
     if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
     return text;
@@ -50,7 +55,7 @@ export function readReport(text: string): Told {
 }
 
 /** In binary mode, with the data of Knative's ApiServerSource in reference mode. */
-function toEvent(address: string, hint: Hint, traceparent: string | undefined): Request {
+function toEvent({ address, token }: HintDependencies, hint: Hint, traceparent: string | undefined): Request {
   return new Request(address, {
     method: 'POST',
     headers: {
@@ -59,6 +64,7 @@ function toEvent(address: string, hint: Hint, traceparent: string | undefined): 
       'ce-id': crypto.randomUUID(),
       'ce-source': '/admission',
       'ce-type': 'dev.gateway-operator.hint',
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(traceparent === undefined ? {} : { traceparent }),
     },
     body: JSON.stringify(hint),

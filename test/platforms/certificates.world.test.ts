@@ -23,7 +23,7 @@ import { run } from '../run.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { startClients } from './certificate-clients.ts';
-import { type NodeProcess, runNode, startNode } from './node-process.ts';
+import { type NodeProcess, startNode, sweepOnce } from './node-process.ts';
 import { documentsOf, startWorld } from './world.ts';
 
 const NAMESPACE = 'gateway-operator';
@@ -142,11 +142,7 @@ describeSideBySide(CLUSTERS, 'certificates', ({ name }) => {
     const [, ...hooks] = [undefined, ...documentsOf('infra/kubernetes/webhooks.yaml')];
     for (const hook of hooks) await apply(hook);
     const environment = { KUBECONFIG: account.reconcile, ADMISSION_SERVICE: `${NAMESPACE}/admission` };
-    const once = async () => {
-      const { code, stdout, stderr } = await runNode(join(folder, 'node/reconcile.mjs'), ['--once'], environment);
-      expect(`${code} ${stderr}`).toBe('0 ');
-      return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as { certificate?: { actions: string[] } };
-    };
+    const once = () => sweepOnce(join(folder, 'node/reconcile.mjs'), environment);
     expect((await once()).certificate).toEqual({
       actions: ['IssueCertificate', 'TrustAuthorities', 'TrustAuthorities', 'WriteCertificate'],
     });

@@ -8,6 +8,7 @@ import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
+import { RECONCILE_TOKEN } from './node-process.ts';
 import { reviewOf } from './review.ts';
 import { GATEWAY_URL, startWorld, type TestWorld } from './world.ts';
 
@@ -30,7 +31,7 @@ describe('Cloudflare Workers', () => {
     worker = (name, bindings = {}, services = {}) => ({
       name,
       scriptPath: join(world.folder, `cloudflare/${name}.mjs`),
-      bindings: { API_SERVER: world.url, API_TOKEN: world.token, ...bindings },
+      bindings: { API_SERVER: world.url, API_TOKEN: world.token, RECONCILE_TOKEN, ...bindings },
       services,
     });
     workers = await startWorkers(
@@ -131,10 +132,23 @@ describe('Cloudflare Workers', () => {
     );
   });
 
+  const askWorker = (url: string, headers = { authorization: `Bearer ${RECONCILE_TOKEN}` }) =>
+    fetch(url, { method: 'POST', headers });
+
+  test('reconcile answers nobody without its token, whatever route it was given', async () => {
+    const open = await startWorkers([worker('reconcile')], ca);
+    try {
+      expect((await askWorker(open.url, { authorization: 'Bearer wrong' })).status).toBe(401);
+      expect((await fetch(open.url, { method: 'POST' })).status).toBe(401);
+    } finally {
+      await open.stop();
+    }
+  });
+
   test('with many gateway processes, which is the default, a store in memory is refused', async () => {
     const strict = await startWorkers([worker('reconcile')], ca);
     try {
-      const report = await (await fetch(strict.url, { method: 'POST' })).json();
+      const report = await (await askWorker(strict.url)).json();
       expect(report).toMatchObject({ observed: { GatewayInstance: 1 }, failed: {} });
       expect(await readyOf('GatewayInstance', 'sample')).toMatchObject({ status: 'False', reason: 'StoreNotShared' });
     } finally {

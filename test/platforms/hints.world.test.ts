@@ -1,6 +1,6 @@
 // Do Knative's own sources, as they are, make reconcile look? Its PingSource and ApiServerSource adapters, and admission's hints, against real processes.
 import { execFile } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -21,7 +21,14 @@ import { run } from '../run.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { openWitness, type Witness } from '../witness.ts';
-import { allPrinted, type NodeProcess, startNode } from './node-process.ts';
+import {
+  allPrinted,
+  type NodeProcess,
+  RECONCILE_TOKEN,
+  type ReconcileProcess,
+  startNode,
+  startReconcile,
+} from './node-process.ts';
 import { apply, sampleFor } from './world.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
@@ -39,7 +46,7 @@ describeUnless(why, 'hints on Knative', () => {
   let kubeconfig: string;
   let cluster: Cluster;
   let postgres: TestPostgres;
-  let reconcile: NodeProcess;
+  let reconcile: ReconcileProcess;
   let admission: NodeProcess;
   let witness: Witness;
   const closing: Array<() => Promise<unknown>> = [];
@@ -57,7 +64,7 @@ describeUnless(why, 'hints on Knative', () => {
     const accounts = await openAccounts(kubeconfig, folder);
     const node = DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output));
     const [certificates] = await Promise.all([openCertificates(folder, new Date()), writeBundles(folder, node)]);
-    reconcile = await startNode(join(folder, 'node/reconcile.mjs'), {
+    reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
       KUBECONFIG: accounts.reconcile,
       GATEWAY_PROCESSES: 'one',
     });
@@ -67,6 +74,7 @@ describeUnless(why, 'hints on Knative', () => {
     admission = await startNode(join(folder, 'node/admission.mjs'), {
       KUBECONFIG: accounts.admission,
       RECONCILE_URL: reconcile.url,
+      RECONCILE_TOKEN,
       TLS_CERT_FILE: cert,
       TLS_KEY_FILE: key,
     });
@@ -74,7 +82,12 @@ describeUnless(why, 'hints on Knative', () => {
       () => admission.stop(),
       () => reconcile.stop(),
     );
-    await kubectl('apply', '-f', 'infra/knative/operator.yaml');
+    const manifest = readFileSync('infra/knative/operator.yaml', 'utf8').replaceAll(
+      '<RECONCILE_TOKEN>',
+      RECONCILE_TOKEN,
+    );
+    writeFileSync(join(folder, 'operator.yaml'), manifest);
+    await kubectl('apply', '-f', join(folder, 'operator.yaml'));
     // Nothing runs Services here: their address is what the kit says.
     await script('knative.sh', state, 'ready', 'gateway-operator/reconcile', reconcile.url);
     await apply(
@@ -163,8 +176,7 @@ describeUnless(why, 'hints on Knative', () => {
   test('what Knative posts is taken: nothing was refused', async () => {
     const { printed } = reconcile;
     expect(printed()).not.toContain('"level":"error"');
-    const answers = await fetch(reconcile.url, {
-      method: 'POST',
+    const answers = await reconcile.ask({
       headers: { 'content-type': 'application/cloudevents+json' },
       body: JSON.stringify({
         specversion: '1.0',
@@ -199,7 +211,7 @@ describeUnless(why, 'hints on Knative', () => {
     expect(await admission.stop()).toBe(0);
     await kubectl('-n', 'default', 'delete', 'vk', 'example-service', '--wait=false');
     expect(witness.values.size).toBeGreaterThanOrEqual(3);
-    const said = [...allPrinted(), await (await fetch(`${reconcile.url}?dry-run=true`, { method: 'POST' })).text()];
+    const said = [...allPrinted(), await (await reconcile.ask({}, '?dry-run=true')).text()];
     expect(await witness.search(said), 'keys and passwords that are shown').toEqual([]);
   });
 });

@@ -85,6 +85,7 @@ describeSideBySide(GROUNDS, 'a run that listens', ({ name: place, start }) => {
     const child = startProcess(bundle, {
       KUBECONFIG: ground.asReconcile,
       GATEWAY_PROCESSES: 'one',
+      RECONCILE_TOKEN: 'the-token-of-reconcile-in-tests',
       LISTEN_SECONDS: String(seconds),
     });
     processes.push(child);

@@ -35,6 +35,43 @@ export async function startNode(bundle: string, environment: Environment): Promi
   return { url, pid: child.pid ?? 0, stop, printed: () => `${stdout()}${stderr()}` };
 }
 
+/** What reconcile asks for in tests. */
+export const RECONCILE_TOKEN = 'the-token-of-reconcile-in-tests';
+
+interface Asking extends RequestInit {
+  readonly headers?: Environment;
+}
+
+export interface ReconcileProcess extends NodeProcess {
+  /** Asks with the token: a sweep, unless this says otherwise. */
+  ask(init?: Asking, query?: string): Promise<Response>;
+}
+
+export async function startReconcile(bundle: string, environment: Environment): Promise<ReconcileProcess> {
+  const started = await startNode(bundle, { RECONCILE_TOKEN, ...environment });
+  const authorization = `Bearer ${RECONCILE_TOKEN}`;
+  const ask = ({ headers, ...init }: Asking = {}, query = '') =>
+    fetch(`${started.url}/${query}`, { method: 'POST', ...init, headers: { authorization, ...headers } });
+  return { ...started, ask };
+}
+
+/** One sweep of a process of its own; its report. Throws what it answered otherwise. */
+export async function sweepOnce(bundle: string, environment: Environment): Promise<Sweep> {
+  const reconcile = await startReconcile(bundle, environment);
+  const answer = await reconcile.ask();
+  const text = await answer.text();
+  const code = await reconcile.stop();
+  if (!answer.ok || code !== 0) throw new Error(`${answer.status} ${text}, exit code ${code}: ${reconcile.printed()}`);
+  return JSON.parse(text) as Sweep;
+}
+
+export interface Sweep {
+  readonly observed: Readonly<Record<string, number>>;
+  readonly actions: Readonly<Record<string, number>>;
+  readonly failed: Readonly<Record<string, number>>;
+  readonly certificate?: { readonly actions: ReadonlyArray<string> };
+}
+
 /** Runs it to its end. */
 export async function runNode(bundle: string, args: readonly string[], environment: Environment): Promise<NodeRun> {
   const { stdout, stderr, ended } = collect(launch(bundle, args, environment));

@@ -12,7 +12,7 @@ import { whyNoRedis } from '../redis.ts';
 import { testUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { type Mounts, mountSample } from './mounts.ts';
-import { type NodeProcess, runNode, startNode } from './node-process.ts';
+import { type NodeProcess, RECONCILE_TOKEN, runNode, startNode, startReconcile, sweepOnce } from './node-process.ts';
 import { reviewOf } from './review.ts';
 import { startTwoGateways } from './two-gateways.ts';
 import { startWorld, type TestWorld } from './world.ts';
@@ -37,11 +37,11 @@ describe('the Node bundles', () => {
 
   describe('reconcile', () => {
     test('as a server: a sweep makes the instance ready and mints its keys, and SIGTERM ends it with 0', async () => {
-      const reconcile = await startNode(bundle('reconcile'), {
+      const reconcile = await startReconcile(bundle('reconcile'), {
         KUBECONFIG: world.kubeconfig,
         GATEWAY_PROCESSES: 'one',
       });
-      const answer = await fetch(reconcile.url, { method: 'POST' });
+      const answer = await reconcile.ask();
       expect(answer.status).toBe(200);
       expect(await answer.json()).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 1 }, failed: {} });
       expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
@@ -49,21 +49,28 @@ describe('the Node bundles', () => {
       expect(await reconcile.stop()).toBe(0);
     });
 
-    test('once: the report stands on stdout, and over unchanged objects it has no action', async () => {
-      const environment = { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' };
-      const { code, stdout, stderr } = await runNode(bundle('reconcile'), ['--once'], environment);
-      expect(`${code} ${stderr}`).toBe('0 ');
-      const report = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+    test('another process has no action over unchanged objects', async () => {
+      const report = await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       expect(report).toMatchObject({ observed: { GatewayInstance: 1, VirtualKey: 2, User: 1, Team: 1 }, failed: {} });
       expect(report.actions.WriteStatus).toBeUndefined();
     });
 
-    test('once, with a cluster that does not answer: exit code 1', async () => {
+    test('a sweep of a cluster that does not answer says so: 503', async () => {
       const kubeconfig = join(world.folder, 'nowhere');
       writeFileSync(kubeconfig, readFileSync(world.kubeconfig, 'utf8').replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1'));
-      const { code, stdout } = await runNode(bundle('reconcile'), ['--once'], { KUBECONFIG: kubeconfig });
-      expect(code).toBe(1);
-      expect(stdout).toContain('the cluster could not be read');
+      const reconcile = await startReconcile(bundle('reconcile'), { KUBECONFIG: kubeconfig });
+      const answer = await reconcile.ask();
+      expect(`${answer.status} ${await answer.text()}`).toMatch(/^503 .*the cluster could not be read/);
+      expect(await reconcile.stop()).toBe(0);
+    });
+
+    test('answers nobody without its token: neither a sweep nor a plan', async () => {
+      const reconcile = await startReconcile(bundle('reconcile'), { KUBECONFIG: world.kubeconfig });
+      for (const path of ['', '?dry-run=true']) {
+        expect((await fetch(`${reconcile.url}/${path}`, { method: 'POST' })).status).toBe(401);
+        expect((await reconcile.ask({ headers: { authorization: 'Bearer wrong' } }, path)).status).toBe(401);
+      }
+      expect(await reconcile.stop()).toBe(0);
     });
   });
 
@@ -75,10 +82,11 @@ describe('the Node bundles', () => {
     beforeAll(async () => {
       folder = temporaryFolder();
       putCertificate(world.certificates);
-      reconcile = await startNode(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
+      reconcile = await startReconcile(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       admission = await startNode(bundle('admission'), {
         KUBECONFIG: world.kubeconfig,
         RECONCILE_URL: reconcile.url,
+        RECONCILE_TOKEN,
         TLS_CERT_FILE: join(folder, 'tls.crt'),
         TLS_KEY_FILE: join(folder, 'tls.key'),
       });
@@ -243,11 +251,7 @@ describe('the Node bundles', () => {
     testUnless(missing, 'of 500 requests to two of them exactly ten run where rpmLimit is 10', async () => {
       const both = await startTwo();
       await world.cluster.patch(resourceOf('VirtualKey'), 'default', 'example-service', { spec: { rpmLimit: 10 } });
-      const { code } = await runNode(bundle('reconcile'), ['--once'], {
-        KUBECONFIG: world.kubeconfig,
-        GATEWAY_PROCESSES: 'one',
-      });
-      expect(code).toBe(0);
+      await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       let ran = 0;
       const send = async ({ url }: NodeProcess) => {
         const openai = new OpenAI({ apiKey: value, baseURL: url, maxRetries: 0 });

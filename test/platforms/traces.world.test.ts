@@ -10,7 +10,7 @@ import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { type Collector, startCollector } from '../collector.ts';
 import { eventually } from '../eventually.ts';
 import { mountSample } from './mounts.ts';
-import { startNode } from './node-process.ts';
+import { RECONCILE_TOKEN, startNode } from './node-process.ts';
 import { startWorld, type TestWorld, UPSTREAM_KEY } from './world.ts';
 
 const PARENT = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) };
@@ -44,18 +44,23 @@ const start = async (name: string, environment: Readonly<Record<string, string>>
 };
 
 test('one trace goes from the review of a key to the look that makes it usable, and another through its request', async () => {
-  const reconcile = await start('reconcile', { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
+  const reconcile = await start('reconcile', {
+    KUBECONFIG: world.kubeconfig,
+    GATEWAY_PROCESSES: 'one',
+    RECONCILE_TOKEN,
+  });
   const files = { TLS_CERT_FILE: join(world.folder, 'hook.crt'), TLS_KEY_FILE: join(world.folder, 'hook.key') };
   writeFileSync(files.TLS_CERT_FILE, world.certificates.cert);
   writeFileSync(files.TLS_KEY_FILE, world.certificates.key);
   const admission = await start('admission', {
     KUBECONFIG: world.kubeconfig,
     RECONCILE_URL: reconcile.url,
+    RECONCILE_TOKEN,
     ...files,
   });
   const objects = world.sample();
   await world.apply(objects.filter(({ kind }) => kind !== 'VirtualKey'));
-  await fetch(reconcile.url, { method: 'POST' });
+  await fetch(reconcile.url, { method: 'POST', headers: { authorization: `Bearer ${RECONCILE_TOKEN}` } });
   const target = { type: 'url', base: admission.url } as const;
   for (const one of webhookConfigurations({ target, caBundle: world.certificates.ca }))
     await put(world.cluster, one, true);

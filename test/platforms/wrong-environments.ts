@@ -17,8 +17,13 @@ export const WRONG_ENVIRONMENTS: ReadonlyArray<[string, Environment, ReadonlyArr
   ],
   [
     'reconcile',
-    { PORT: '65536', GATEWAY_PROCESSES: 'some' },
-    ['PORT="65536": is not a port', 'GATEWAY_PROCESSES="some"', 'KUBECONFIG is not set'],
+    { PORT: '65536', GATEWAY_PROCESSES: 'some', RECONCILE_TOKEN: 'short' },
+    [
+      'PORT="65536": is not a port',
+      'GATEWAY_PROCESSES="some"',
+      'RECONCILE_TOKEN needs 16 to 128 letters',
+      'KUBECONFIG is not set',
+    ],
   ],
   ['gateway', { PORT: '-1', LOG_LEVEL: 'x' }, ['PORT="-1": is not a port', 'LOG_LEVEL="x"']],
   [

@@ -10,7 +10,7 @@ import { webhookConfigurations } from '../../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { startControlPlane } from '../../control-plane.ts';
 import { startWorkers } from '../../platforms/miniflare.ts';
-import { startNode } from '../../platforms/node-process.ts';
+import { RECONCILE_TOKEN, startNode, startReconcile } from '../../platforms/node-process.ts';
 import { apply, sampleFor, startWorld } from '../../platforms/world.ts';
 import { startPostgres } from '../../postgres.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
@@ -92,19 +92,20 @@ async function startProcesses({ folder, kubeconfig, certificates }: Omit<Place, 
   mkdirSync(tls, { recursive: true });
   writeFileSync(join(tls, 'tls.crt'), certificates.cert);
   writeFileSync(join(tls, 'tls.key'), certificates.key);
-  const reconcile = await startNode(join(folder, 'node/reconcile.mjs'), {
+  const reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
     KUBECONFIG: kubeconfig,
     GATEWAY_PROCESSES: 'one',
   });
   const admission = await startNode(join(folder, 'node/admission.mjs'), {
     KUBECONFIG: kubeconfig,
     RECONCILE_URL: reconcile.url,
+    RECONCILE_TOKEN,
     TLS_CERT_FILE: join(tls, 'tls.crt'),
     TLS_KEY_FILE: join(tls, 'tls.key'),
   });
   return {
     admission: admission.url,
-    sweep: () => fetch(reconcile.url, { method: 'POST' }),
+    sweep: () => reconcile.ask(),
     stop: () => Promise.all([admission.stop(), reconcile.stop()]),
   };
 }

@@ -9,7 +9,7 @@ import { virtualKeys } from '#crds/kinds.ts';
 import { applyKinds, put } from '../../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { eventually } from '../../eventually.ts';
-import { startNode } from '../../platforms/node-process.ts';
+import { startReconcile } from '../../platforms/node-process.ts';
 import { apply, sampleFor } from '../../platforms/world.ts';
 import { startPostgres } from '../../postgres.ts';
 import { run } from '../../run.ts';
@@ -45,7 +45,7 @@ export async function hintsOfKnative(count: number): Promise<number[]> {
       folder,
       DEPLOYABLES.filter(({ output }) => output === 'node/reconcile.mjs'),
     );
-    const reconcile = await startNode(join(folder, 'node/reconcile.mjs'), {
+    const reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
       KUBECONFIG: kubeconfig,
       GATEWAY_PROCESSES: 'one',
     });
@@ -59,7 +59,7 @@ export async function hintsOfKnative(count: number): Promise<number[]> {
       cluster,
       sample.filter(({ kind }) => kind === 'Secret' || kind === 'GatewayInstance'),
     );
-    await fetch(reconcile.url, { method: 'POST' });
+    await reconcile.ask();
     const isReady = async () => {
       const args = ['-n', 'gateway-operator', 'get', 'apiserversource', 'changes', '-o', 'json'];
       return /"type": "Ready"/.test((await run('kubectl', args, { KUBECONFIG: kubeconfig })).stdout);

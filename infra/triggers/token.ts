@@ -1,0 +1,30 @@
+// The token of reconcile (`RECONCILE_TOKEN`): only who sends it makes reconcile look.
+import { createHash, timingSafeEqual } from 'node:crypto';
+
+/** Knative's sources send no header of one's own, but an extension of their CloudEvents (`ceOverrides`), which arrives as `ce-reconciletoken`. */
+const EXTENSION = 'ce-reconciletoken';
+
+const REFUSED = `send RECONCILE_TOKEN: "Authorization: Bearer …", or the CloudEvents extension ${EXTENSION.slice(3)}`;
+
+/** The same function, for requests with one of these tokens: 401 for others. Probes (GET) need none: they tell only that the function runs. */
+export function requireToken<Rest extends readonly unknown[]>(
+  tokens: ReadonlyArray<string>,
+  fetch: (request: Request, ...rest: Rest) => Response | Promise<Response>,
+): (request: Request, ...rest: Rest) => Response | Promise<Response> {
+  const known = tokens.map(digest);
+  return (request, ...rest) => {
+    if (request.method === 'GET') return fetch(request, ...rest);
+    const given = digest(tokenOf(request.headers));
+    // Digests have one length, and each is compared: the time says nothing about how much of a guess was right.
+    const isKnown = known.map((token) => timingSafeEqual(token, given)).includes(true);
+    if (isKnown) return fetch(request, ...rest);
+    return Response.json({ error: REFUSED }, { status: 401, headers: { 'www-authenticate': 'Bearer' } });
+  };
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+function tokenOf(headers: Headers): string {
+  const [, bearer] = /^bearer +(\S+) *$/i.exec(headers.get('authorization') ?? '') ?? [];
+  return bearer ?? headers.get(EXTENSION) ?? '';
+}
