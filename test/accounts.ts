@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { run } from './run.ts';
+import { run } from './child.ts';
 
 /** Applies access.yaml, and answers kubeconfigs of its accounts: a token each, and nothing of whoever made them. */
 export async function openAccounts(

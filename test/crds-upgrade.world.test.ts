@@ -1,12 +1,12 @@
 // What becomes of stored objects when an upgrade of the CRDs tightens a rule? On the embedded cluster and on a real API server.
-import { spawn } from 'node:child_process';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { edited, good, type Manifest } from '#crds/cases/case.ts';
 import { type Kind, type KindName, kindOf, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
+import { run } from './child.ts';
 import { CLUSTERS, startCluster } from './clusters.ts';
 import type { Answer, TestControlPlane } from './control-plane.ts';
+import { eventually } from './eventually.ts';
 import { describeUnless } from './skip-unless.ts';
 
 const MERGE = { 'content-type': 'application/merge-patch+json' };
@@ -122,22 +122,17 @@ for (const { name, why } of CLUSTERS) {
   describeUnless(why, `an upgrade of the CRDs, on the ${name} cluster,`, () => {
     let server: TestControlPlane;
 
-    const apply = (objects: readonly object[]): Promise<string> =>
-      new Promise((resolve, reject) => {
-        const child = spawn('kubectl', ['--kubeconfig', server.kubeconfig, 'apply', '-f', '-'], {
-          // The API server warns of every old mistake that it lets be.
-          stdio: ['pipe', 'pipe', 'ignore'],
-        });
-        let said = '';
-        child.stdout.on('data', (text) => {
-          said += text;
-        });
-        child.on('error', reject);
-        child.on('close', (code) =>
-          code === 0 ? resolve(said) : reject(new Error(`kubectl ended with ${code}: ${said}`)),
-        );
-        child.stdin.end(JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
-      });
+    const apply = async (objects: readonly object[]): Promise<string> => {
+      const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+      const { code, stdout, stderr } = await run(
+        'kubectl',
+        ['apply', '-f', '-'],
+        { KUBECONFIG: server.kubeconfig },
+        list,
+      );
+      if (code !== 0) throw new Error(`kubectl ended with ${code}: ${stderr}`);
+      return stdout;
+    };
 
     beforeAll(async () => {
       server = await startCluster(name);
@@ -247,8 +242,4 @@ const full = (name: KindName, { metadata, ...rest }: Manifest) => {
   return { apiVersion, kind, metadata: { namespace: 'default', ...metadata }, ...rest };
 };
 
-async function until(is: () => Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 30_000; !(await is()); await pause(100)) {
-    if (Date.now() > end) throw new Error('still not so after 30 s');
-  }
-}
+const until = (is: () => Promise<boolean>): Promise<boolean> => eventually(is, Boolean);

@@ -1,7 +1,6 @@
 // Does a real API server take the manifests, and judge as `judge` does?
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
@@ -10,6 +9,7 @@ import { judge } from '#crds/judge.ts';
 import { type Kind, kindOf, kinds } from '#crds/kinds.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { type Mutant, mutant } from './crds-mutants.ts';
+import { eventually } from './eventually.ts';
 import { describeUnless } from './skip-unless.ts';
 
 const why = whyNoControlPlane();
@@ -33,11 +33,10 @@ describeUnless(why, 'a real API server', () => {
 
   /** Its kind is served, which needs every rule within the cost that the API server allows. */
   async function established(kind: Kind): Promise<void> {
-    for (const until = Date.now() + 30_000; Date.now() < until; await pause(100)) {
-      const { code } = await server.call('GET', folderOf(kind));
-      if (code === 200) return;
-    }
-    throw new Error(`${kind.plural} is not served`);
+    await eventually(
+      () => server.call('GET', folderOf(kind)),
+      ({ code }) => code === 200,
+    );
   }
 
   async function verdict(one: Case): Promise<{ accepted: boolean; message: string }> {

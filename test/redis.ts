@@ -1,12 +1,12 @@
 // Where do tests get a real Redis of their own, which they may kill, freeze and start again?
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { freePort } from '../infra/local/state/ports.ts';
+import { type Child, startChild } from './child.ts';
 
 export interface TestRedis {
   readonly connection: Extract<StoreConnection, { type: 'redis' }>;
@@ -41,28 +41,19 @@ export async function startRedis(more: ReadonlyArray<string> = [], password = ''
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-redis-'));
   const port = await freePort(0, 'any');
   const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--daemonize', 'no'];
-  let child: ChildProcess | undefined;
-  const ended = (of: ChildProcess): Promise<void> =>
-    new Promise((resolve) => ((of.exitCode ?? of.signalCode) === null ? of.once('exit', () => resolve()) : resolve()));
-  const kill = async (): Promise<void> => {
-    if (child === undefined) return;
-    child.kill('SIGKILL');
-    await ended(child);
-  };
+  let child: Child | undefined;
+  const kill = async (): Promise<void> => void (await child?.end('SIGKILL'));
   const start = async (): Promise<void> => {
-    child = spawn(program, [...settings, ...more], { stdio: 'ignore' });
-    for (const until = Date.now() + 60_000; !(await accepts(port)); await pause(20)) {
-      if (child.exitCode !== null || Date.now() > until) throw new Error(`${program} did not start on port ${port}`);
-    }
+    child = startChild(program, [...settings, ...more]);
+    await child.until(() => accepts(port));
   };
-  process.once('exit', () => child?.kill('SIGKILL'));
   await start();
   return {
     connection: { type: 'redis', host: '127.0.0.1', port, password, tls: false },
     kill,
     freeze() {
-      child?.kill('SIGSTOP');
-      return () => child?.kill('SIGCONT');
+      child?.signal('SIGSTOP');
+      return () => child?.signal('SIGCONT');
     },
     start,
     lose() {

@@ -1,15 +1,11 @@
 // How does a test get the whole stack, as a person gets it: a process, a state folder, `kubectl`?
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import OpenAI, { APIError } from 'openai';
 import type { Endpoints } from '../infra/local/stack.ts';
-import { type Finished, finished, run } from './run.ts';
+import { type Child, type Finished, run, startChild } from './child.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { openWitness } from './witness.ts';
-
-const ROOT = join(import.meta.dirname, '..');
 
 export interface TestStack {
   readonly folder: string;
@@ -44,18 +40,10 @@ export async function startTestStack(
   folder = join(temporaryFolder(), 'state'),
 ): Promise<TestStack> {
   const child = launch(['--state', folder, '--port', '0', ...args]);
-  let printed = '';
-  const collect = (chunk: Buffer) => {
-    printed += chunk;
-  };
-  child.stdout?.on('data', collect);
-  child.stderr?.on('data', collect);
   const file = join(folder, 'endpoints.json');
   // A stack that was killed leaves its file behind: only one of this process counts.
   const isReady = () => existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as Endpoints).pid === child.pid;
-  for (const until = Date.now() + 90_000; !isReady(); await pause(50)) {
-    if (child.exitCode !== null || Date.now() > until) throw new Error(`the stack did not start:\n${printed}`);
-  }
+  await child.until(isReady);
   const endpoints = JSON.parse(readFileSync(file, 'utf8')) as Endpoints;
   const kubectl = (words: ReadonlyArray<string>, stdin?: string) =>
     run('kubectl', words, { KUBECONFIG: endpoints.kubeconfig }, stdin);
@@ -65,28 +53,27 @@ export async function startTestStack(
     if (code !== 0 || complaint !== '') throw new Error(`kubectl ${words.join(' ')}: ${code} ${stderr}`);
     return stdout;
   };
-  const ended = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? -1)));
   const witness = await openWitness(endpoints.kubeconfig);
   // Made with its first line.
   const log = () => (existsSync(join(folder, 'stack.log')) ? readFileSync(join(folder, 'stack.log'), 'utf8') : '');
   const abbreviated = (found: ReadonlyArray<string>) => found.map((value) => `${value.slice(0, 6)}…`);
   const shown = async () => {
-    const said = [printed, log(), ...(await askedOf(endpoints))];
+    const said = [child.printed(), log(), ...(await askedOf(endpoints))];
     return abbreviated(await witness.search(said).catch(() => witness.searchTexts(said)));
   };
   const mustBeSilent = (found: ReadonlyArray<string>) => {
     if (found.length > 0) throw new Error(`keys or passwords of Secrets are shown: ${found.join(', ')}`);
   };
   const end = async () => {
-    const code = await ended;
+    const { code } = await child.ended;
     await witness.stop();
-    mustBeSilent(abbreviated(witness.searchTexts([printed, log()])));
+    mustBeSilent(abbreviated(witness.searchTexts([child.printed(), log()])));
     return code;
   };
   return {
     folder,
     endpoints,
-    printed: () => printed,
+    printed: child.printed,
     kubectl,
     ok,
     sweep: async () => (await fetch(endpoints.reconcile, { method: 'POST' })).json(),
@@ -99,13 +86,13 @@ export async function startTestStack(
     secretValues: witness.values,
     shown,
     stop: async () => {
-      if (child.exitCode === null && child.signalCode === null) mustBeSilent(await shown());
-      child.kill('SIGTERM');
+      if (child.isRunning()) mustBeSilent(await shown());
+      child.signal('SIGTERM');
       return end();
     },
     ended: end,
     kill: async () => {
-      child.kill('SIGKILL');
+      child.signal('SIGKILL');
       await end();
     },
     again: (more = args) => startTestStack(more, folder),
@@ -129,14 +116,11 @@ async function askedOf({ reconcile, gateway, admission }: Endpoints): Promise<Re
 
 /** The program alone, run to its end: for what it says when it will not start. */
 export async function runStack(args: ReadonlyArray<string>): Promise<Finished> {
-  return finished(launch(args));
+  return launch(args).ended;
 }
 
-function launch(args: ReadonlyArray<string>): ChildProcess {
-  return spawn(process.execPath, [join(ROOT, 'infra/local/main.ts'), ...args], {
-    cwd: ROOT,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+function launch(args: ReadonlyArray<string>): Child {
+  return startChild(process.execPath, ['infra/local/main.ts', ...args]);
 }
 
 /** A request that the sample's key may make. */

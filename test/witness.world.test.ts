@@ -1,9 +1,9 @@
 // Is a key or password that is shown found, wherever a real cluster or a process on it shows it?
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { run } from './child.ts';
 import { startCluster } from './clusters.ts';
 import { whyNoControlPlane } from './control-plane.ts';
 import { eventually } from './eventually.ts';
-import { run } from './run.ts';
 import { openWitness, type Witness } from './witness.ts';
 
 const MINTED = 'sk-'.padEnd(52, 'a');

@@ -11,8 +11,8 @@ import { openCertificates } from '../../infra/local/cluster/certificates.ts';
 import { applyKinds, resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { openAccounts } from '../accounts.ts';
+import { type Finished, run } from '../child.ts';
 import { type ClusterName, startCluster } from '../clusters.ts';
-import { type Finished, run } from '../run.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
 
 export interface Bed {

@@ -1,8 +1,8 @@
 // How do tests teach an API server our four kinds?
-import { setTimeout as pause } from 'node:timers/promises';
 import { kinds } from '#crds/kinds.ts';
 import { customResourceDefinitions } from '../../infra/local/cluster/manifests.ts';
 import type { TestControlPlane } from '../control-plane.ts';
+import { eventually } from '../eventually.ts';
 
 /** Applies the generated CRDs, and waits until every kind is served. */
 export async function installCustomResources(server: TestControlPlane): Promise<void> {
@@ -13,9 +13,9 @@ export async function installCustomResources(server: TestControlPlane): Promise<
       throw new Error(`the API server does not take ${definition.metadata.name}: ${JSON.stringify(body)}`);
   }
   for (const { group, version, plural } of kinds) {
-    for (const until = Date.now() + 30_000; ; await pause(100)) {
-      if ((await server.call('GET', `/apis/${group}/${version}/${plural}`)).code === 200) break;
-      if (Date.now() > until) throw new Error(`${plural} is not served`);
-    }
+    await eventually(
+      () => server.call('GET', `/apis/${group}/${version}/${plural}`),
+      ({ code }) => code === 200,
+    );
   }
 }

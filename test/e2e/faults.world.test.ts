@@ -1,11 +1,11 @@
 // What happens to people, keys and money when things go wrong?
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import type { SampleUpstream } from '../../infra/local/upstream/server.ts';
+import { startChild } from '../child.ts';
 import { eventually } from '../eventually.ts';
 import { ASK, answerTo, runStack, startTestStack, type TestStack } from '../stack.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -65,12 +65,9 @@ test('kill -9 in the middle of calls: the key keeps its value, and no spend is l
 test('kill -9 while it starts: the next start converges', async () => {
   const folder = join(temporaryFolder(), 'state');
   for (const millis of [300, 900, 1800]) {
-    const child = spawn(process.execPath, ['infra/local/main.ts', '--state', folder, '--port', '0'], {
-      stdio: 'ignore',
-    });
+    const child = startChild(process.execPath, ['infra/local/main.ts', '--state', folder, '--port', '0']);
     await pause(millis);
-    child.kill('SIGKILL');
-    await new Promise((resolve) => child.once('exit', resolve));
+    await child.end('SIGKILL');
   }
   const stack = await start([], folder);
   expect(await read(stack, '.status.isActive')).toBe('true');

@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { startChild } from '../child.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { startStopwatch } from '../stopwatch.ts';
 import { type Order, openLedger } from './spender.ts';
@@ -21,24 +21,11 @@ afterAll(async () => {
 });
 
 /** Spends until `kill -9`, which comes when so many were settled and this was heard of; answers what it told. */
-function spendUntilKilled(order: Order, settled: number): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(import.meta.dirname, 'spender.ts'), JSON.stringify(order)]);
-    let [told, errors, heard] = ['', '', 0];
-    child.stdout.on('data', (chunk) => {
-      told += chunk;
-      heard += `${chunk}`.split('settled').length - 1;
-      if (heard >= settled) child.kill('SIGKILL');
-    });
-    child.stderr.on('data', (chunk) => {
-      errors += chunk;
-    });
-    child.on('error', reject);
-    child.on('close', (_code, signal) => {
-      if (signal === 'SIGKILL') resolve(told.slice(0, told.lastIndexOf('\n')).split('\n'));
-      else reject(new Error(errors));
-    });
-  });
+async function spendUntilKilled(order: Order, settled: number): Promise<string[]> {
+  const child = startChild(process.execPath, [join(import.meta.dirname, 'spender.ts'), JSON.stringify(order)]);
+  await child.until(() => child.stdout().split('settled').length > settled);
+  const { stdout } = await child.end('SIGKILL');
+  return stdout.slice(0, stdout.lastIndexOf('\n')).split('\n');
 }
 
 /** What each id was charged in all. */

@@ -15,11 +15,11 @@ import type { CertificateDeps } from '../../functions/reconcile/certificates/vie
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { applyKinds } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
+import { run } from '../child.ts';
 import { CLUSTERS } from '../clusters.ts';
 import { startControlPlane } from '../control-plane.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
-import { run } from '../run.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { startClients } from './certificate-clients.ts';

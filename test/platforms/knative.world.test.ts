@@ -9,11 +9,11 @@ import { createKubeconfigTransport, type NodeTransport } from '#adapters/kuberne
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
+import { run } from '../child.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { type Bed, createBed } from '../reconcile/bed.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../reconcile/objects.ts';
-import { run } from '../run.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { documentsOf } from './world.ts';

@@ -1,6 +1,5 @@
 // How does a test run a Node bundle as its platform does: plain Node, an environment, signals?
-import { type ChildProcess, spawn } from 'node:child_process';
-import { setTimeout as pause } from 'node:timers/promises';
+import { type Child, startChild } from '../child.ts';
 
 export interface NodeProcess {
   /** Where it listens, on the loopback. */
@@ -22,17 +21,9 @@ type Environment = Readonly<Record<string, string>>;
 /** Waits until it says that it listens. Only this environment, and a PATH. */
 export async function startNode(bundle: string, environment: Environment): Promise<NodeProcess> {
   const child = launch(bundle, [], { HOST: '127.0.0.1', PORT: '0', ...environment });
-  const { stdout, stderr, ended } = collect(child);
-  let url: string | undefined;
-  for (const until = Date.now() + 60_000; url === undefined; await pause(10)) {
-    if (child.exitCode !== null || Date.now() > until) throw new Error(`it did not start:\n${stdout()}${stderr()}`);
-    url = /"message":"listening".*"url":"([^"]+)"/.exec(stdout())?.[1];
-  }
-  const stop = (signal: NodeJS.Signals = 'SIGTERM') => {
-    child.kill(signal);
-    return ended;
-  };
-  return { url, pid: child.pid ?? 0, stop, printed: () => `${stdout()}${stderr()}` };
+  const url = await child.prints(/"message":"listening".*"url":"([^"]+)"/);
+  const stop = async (signal?: NodeJS.Signals) => codeOf(await child.end(signal));
+  return { url, pid: child.pid, stop, printed: child.printed };
 }
 
 /** What reconcile asks for in tests. */
@@ -74,28 +65,18 @@ export interface Sweep {
 
 /** Runs it to its end. */
 export async function runNode(bundle: string, args: readonly string[], environment: Environment): Promise<NodeRun> {
-  const { stdout, stderr, ended } = collect(launch(bundle, args, environment));
-  const code = await ended;
-  return { code, stdout: stdout(), stderr: stderr() };
-}
-
-function launch(bundle: string, args: readonly string[], environment: Environment): ChildProcess {
-  const env = { PATH: process.env.PATH ?? '', ...environment };
-  return spawn(process.execPath, [bundle, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = await launch(bundle, args, environment).ended;
+  return { code: codeOf(ended), stdout: ended.stdout, stderr: ended.stderr };
 }
 
 /** Everything that processes of this test file have printed. */
-export const allPrinted = (): ReadonlyArray<string> => printed.flatMap(({ stdout, stderr }) => [stdout, stderr]);
-const printed: Array<{ readonly stdout: string; readonly stderr: string }> = [];
+export const allPrinted = (): ReadonlyArray<string> => launched.map((child) => child.printed());
+const launched: Child[] = [];
 
-function collect(child: ChildProcess) {
-  const texts = { stdout: '', stderr: '' };
-  printed.push(texts);
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name]?.on('data', (chunk) => {
-      texts[name] += chunk;
-    });
-  }
-  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
-  return { stdout: () => texts.stdout, stderr: () => texts.stderr, ended };
+function launch(bundle: string, args: readonly string[], environment: Environment): Child {
+  const child = startChild(process.execPath, [bundle, ...args], { env: { PATH: process.env.PATH, ...environment } });
+  launched.push(child);
+  return child;
 }
+
+const codeOf = ({ code, signal }: Awaited<Child['ended']>) => (signal === null ? code : null);

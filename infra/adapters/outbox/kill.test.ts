@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
+import { startChild } from '../../../test/child.ts';
 import { createOutbox } from './outbox.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'outbox-kill-'));
@@ -29,26 +30,12 @@ const WRITER = `
 const FEW = 3;
 const linesIn = (text: string): number => text.split('\n').length - 1;
 
-function writeUntilKilled(folder: string, from: string, millis: number): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--input-type=module', '-e', WRITER, folder, from], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let [told, errors] = ['', ''];
-    child.stderr.on('data', (chunk) => {
-      errors += chunk;
-    });
-    child.stdout.on('data', (chunk) => {
-      const before = linesIn(told);
-      told += chunk;
-      if (before < FEW && linesIn(told) >= FEW) setTimeout(() => child.kill('SIGKILL'), millis);
-    });
-    child.on('error', reject);
-    child.on('close', (_code, signal) => {
-      if (signal === 'SIGKILL') resolve(told.slice(0, told.lastIndexOf('\n')).split('\n'));
-      else reject(new Error(errors));
-    });
-  });
+async function writeUntilKilled(folder: string, from: string, millis: number): Promise<string[]> {
+  const child = startChild(process.execPath, ['--input-type=module', '-e', WRITER, folder, from]);
+  await child.until(() => linesIn(child.stdout()) >= FEW);
+  await pause(millis);
+  const { stdout } = await child.end('SIGKILL');
+  return stdout.slice(0, stdout.lastIndexOf('\n')).split('\n');
 }
 
 test('kill -9 loses no acknowledged record, however often and whenever it comes', async () => {

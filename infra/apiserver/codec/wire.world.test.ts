@@ -1,9 +1,9 @@
 // Are tables and protobuf what a real API server answers? `--update` records the tables anew.
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../test/control-plane.ts';
+import { eventually } from '../../../test/eventually.ts';
 import { describeUnless } from '../../../test/skip-unless.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { columns, gadgets } from './cases/columns.ts';
@@ -23,9 +23,10 @@ describeUnless(why, 'a real API server', () => {
   test('shows custom kinds in tables as recorded', async () => {
     const made = await server.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
     expect(made.code, JSON.stringify(made.body)).toBe(201);
-    for (const until = Date.now() + 30_000; Date.now() < until; await pause(100)) {
-      if ((await server.call('GET', folder)).code === 200) break;
-    }
+    await eventually(
+      () => server.call('GET', folder),
+      ({ code }) => code === 200,
+    );
     const cells: Record<string, unknown> = {};
     let columnDefinitions: unknown;
     for (const [name, gadget] of Object.entries(gadgets)) {

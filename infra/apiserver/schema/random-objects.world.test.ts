@@ -1,5 +1,4 @@
 // Are objects that nobody thought of judged as a real API server judges them?
-import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
@@ -8,6 +7,7 @@ import {
   type TestControlPlane,
   whyNoControlPlane,
 } from '../../../test/control-plane.ts';
+import { eventually } from '../../../test/eventually.ts';
 import { describeUnless } from '../../../test/skip-unless.ts';
 import { bounds } from './cases/bounds.ts';
 import { objectOf, sample } from './cases/case.ts';
@@ -79,9 +79,10 @@ describeUnless(why, 'a real API server', () => {
       spec: { group, scope: 'Namespaced', names, versions },
     });
     expect(made.code, JSON.stringify(made.body)).toBe(201);
-    for (const until = Date.now() + 30_000; Date.now() < until; await pause(100)) {
-      if ((await server.call('GET', folder)).code === 200) break;
-    }
+    await eventually(
+      () => server.call('GET', folder),
+      ({ code }) => code === 200,
+    );
   });
   afterAll(() => server?.stop());
 

@@ -1,7 +1,6 @@
 // How do webhooks take part in what kubectl does?
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { Bed } from './bed.ts';
-import { eventually } from './eventually.ts';
 import { patching, startWebhookServer, type WebhookServer } from './webhook-server.ts';
 import { widget } from './widgets.ts';
 
@@ -196,9 +195,9 @@ export function admissionCases(bed: () => Bed): void {
     await bed().must(
       `patch validatingwebhookconfiguration validating-cases --type=json -p '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`,
     );
-    await eventually(async () =>
-      expect(await bed().kubectl('create --dry-run=server -f -', widget('lucky'))).toMatchObject({ code: 0, err: '' }),
-    );
+    await expect
+      .poll(() => bed().kubectl('create --dry-run=server -f -', widget('lucky')))
+      .toMatchObject({ code: 0, err: '' });
   });
 
   test('a webhook that nobody serves is named, with the address', async () => {
@@ -207,12 +206,11 @@ export function admissionCases(bed: () => Bed): void {
       clientConfig: { url: 'https://127.0.0.1:1/x', caBundle: hooks.caBundle },
       unasked: true,
     });
-    await eventually(async () => {
-      const { err } = await bed().kubectl('create --dry-run=server -f -', widget('missed'));
-      expect(err).toBe(
+    await expect
+      .poll(async () => (await bed().kubectl('create --dry-run=server -f -', widget('missed'))).err)
+      .toBe(
         'Error from server (InternalError): error when creating "STDIN": Internal error occurred: failed calling webhook "missed.kubectl.example.com": failed to call webhook: Post "https://127.0.0.1:1/x?timeout=10s": dial tcp 127.0.0.1:1: connect: connection refused\n',
       );
-    });
   });
 
   test('a webhook with the wrong certificate is not called', async () => {
@@ -223,10 +221,9 @@ export function admissionCases(bed: () => Bed): void {
       clientConfig: { url: `${hooks.url}/stranger`, caBundle },
       unasked: true,
     });
-    await eventually(async () => {
-      const { err } = await bed().kubectl('create --dry-run=server -f -', widget('stranger'));
-      expect(err).toMatch(/failed to call webhook: Post "https:.*": tls: failed to verify certificate: x509: /);
-    });
+    await expect
+      .poll(async () => (await bed().kubectl('create --dry-run=server -f -', widget('stranger'))).err)
+      .toMatch(/failed to call webhook: Post "https:.*": tls: failed to verify certificate: x509: /);
     expect(hooks.asked('/stranger')).toEqual([]);
   });
 

@@ -1,9 +1,9 @@
 // What do the kubectl cases need of an API server, and how do they call kubectl?
-import { execFile, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
+import { run, startChild } from '../../child.ts';
+import { eventually } from '../../eventually.ts';
 
 export type ApiServer = {
   /** A file for `kubectl`, of somebody who may do everything. */
@@ -35,20 +35,13 @@ function split(args: string): string[] {
 export function createBed(kubeconfig: string): Bed {
   const home = mkdtempSync(join(tmpdir(), 'gateway-operator-kubectl-'));
   writeFileSync(join(home, 'nothing'), '');
-  const env = { ...process.env, HOME: home, KUBECONFIG: kubeconfig, KUBECTL_COMMAND_HEADERS: 'false' };
+  const env = { HOME: home, KUBECONFIG: kubeconfig, KUBECTL_COMMAND_HEADERS: 'false' };
 
-  const kubectl = (args: string, ...input: object[]): Promise<Said> =>
-    new Promise((resolve) => {
-      const child = execFile(
-        'kubectl',
-        split(args),
-        { env, timeout: 30_000, maxBuffer: 2 ** 26 },
-        (error, out, err) => {
-          resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : -1, out, err });
-        },
-      );
-      child.stdin?.end(input.map((object) => JSON.stringify(object)).join('\n'));
-    });
+  const kubectl = async (args: string, ...input: object[]): Promise<Said> => {
+    const stdin = input.map((object) => JSON.stringify(object)).join('\n');
+    const { code, stdout, stderr } = await run('kubectl', split(args), env, stdin);
+    return { code, out: stdout, err: stderr };
+  };
 
   const must = async (args: string, ...input: object[]) => {
     const said = await kubectl(args, ...input);
@@ -60,31 +53,17 @@ export function createBed(kubeconfig: string): Bed {
     kubectl,
     must,
     get: async (args) => JSON.parse(await must(`get ${args} -o json --show-managed-fields`)),
-    async until(args, fits) {
-      for (const end = Date.now() + 30_000; ; await pause(100)) {
-        const said = await kubectl(args);
-        if (fits(said)) return said;
-        if (Date.now() > end) throw new Error(`kubectl ${args} still says: ${said.err}${said.out}`);
-      }
-    },
+    until: (args, fits) => eventually(() => kubectl(args), fits),
     follow(args) {
-      const child = spawn('kubectl', split(args), { env, stdio: ['ignore', 'pipe', 'pipe'] });
-      let [text, errors] = ['', ''];
-      child.stdout.on('data', (chunk) => {
-        text += chunk;
-      });
-      child.stderr.on('data', (chunk) => {
-        errors += chunk;
-      });
+      const child = startChild('kubectl', split(args), { env: { ...process.env, ...env } });
       return {
-        errors: () => errors,
-        lines: () => text.split('\n').filter((line) => line !== ''),
-        end: () =>
-          new Promise((resolve) => {
-            if (child.exitCode !== null) return resolve();
-            child.once('exit', () => resolve());
-            child.kill();
-          }),
+        errors: child.stderr,
+        lines: () =>
+          child
+            .stdout()
+            .split('\n')
+            .filter((line) => line !== ''),
+        end: async () => void (await child.end()),
       };
     },
     remove: () => rmSync(home, { recursive: true, force: true }),

@@ -8,11 +8,11 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { applyKinds, put } from '../../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
+import { run } from '../../child.ts';
 import { eventually } from '../../eventually.ts';
 import { startReconcile } from '../../platforms/node-process.ts';
 import { apply, sampleFor } from '../../platforms/world.ts';
 import { startPostgres } from '../../postgres.ts';
-import { run } from '../../run.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
 import { makeUser, measure } from './keys.ts';
 

@@ -1,10 +1,8 @@
 // Where are gateways killed? Real Node processes, a real Redis, a real PostgreSQL, and a provider that says what it delivered.
-import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
@@ -12,6 +10,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { Store } from '#core/ports/store.ts';
 import type { Snapshot } from '#core/snapshot.ts';
+import { type Child, startChild } from '../../child.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../postgres.ts';
 import { startRedis, type TestRedis } from '../../redis.ts';
@@ -155,39 +154,23 @@ const PROGRAM = join(import.meta.dirname, '../../../infra/kubernetes/gateway.ts'
 
 function createGateway(mounts: Environment, outbox: string): Gateway {
   mkdirSync(outbox, { recursive: true });
-  let child: ChildProcess | undefined;
+  let child: Child | undefined;
   let url = '';
   let port = '0';
-  process.once('exit', () => child?.kill('SIGKILL'));
   return {
     get url() {
       return url;
     },
-    isUp: () => child !== undefined && child.exitCode === null && child.signalCode === null,
+    isUp: () => child?.isRunning() === true,
     async start() {
-      const env = { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: port, OUTBOX_DIR: outbox, ...mounts };
-      const started = spawn(process.execPath, [PROGRAM], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-      child = started;
-      let said = '';
-      for (const stream of [started.stdout, started.stderr]) {
-        stream?.on('data', (chunk) => {
-          said = (said + chunk).slice(-20_000);
-        });
-      }
-      for (const until = Date.now() + 60_000; ; await pause(10)) {
-        const found = /"message":"listening".*"url":"([^"]+)"/.exec(said)?.[1];
-        if (found !== undefined) url = found;
-        if (found !== undefined) break;
-        if (started.exitCode !== null || Date.now() > until) throw new Error(`the gateway did not start:\n${said}`);
-      }
+      const env = { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: port, OUTBOX_DIR: outbox, ...mounts };
+      child = startChild(process.execPath, [PROGRAM], { env });
+      url = await child.prints(/"message":"listening".*"url":"([^"]+)"/);
       // The same address again, as behind a Service.
       port = new URL(url).port;
     },
     async kill() {
-      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-      const gone = new Promise((resolve) => child?.once('exit', resolve));
-      child.kill('SIGKILL');
-      await gone;
+      await child?.end('SIGKILL');
     },
   };
 }
