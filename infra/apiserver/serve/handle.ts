@@ -9,7 +9,7 @@ import { isRefusal, noSuchPath, type Outcome, type Status } from '../refusal.ts'
 import type { JsonObject } from '../schema/json.ts';
 import { create } from '../write/create.ts';
 import { decodeObject } from '../write/decode.ts';
-import { deleteOptions, remove } from '../write/delete.ts';
+import { readDeletion, remove } from '../write/delete.ts';
 import { removeAll } from '../write/delete-collection.ts';
 import { patch } from '../write/patch.ts';
 import { readScale, writeScale } from '../write/scale.ts';
@@ -90,12 +90,9 @@ function decoded(request: ApiRequest): Outcome<KubeObject> {
 }
 
 async function deleteOne(deps: Deps, request: ApiRequest, form: Form): Promise<Outcome<Reply>> {
-  const body = request.body.length === 0 ? undefined : decodeBody(request.body, request.contentType);
-  if (isRefusal(body)) return body;
-  const options = deleteOptions(body, request.query);
-  if (isRefusal(options)) return options;
-  const dryRun = request.dryRun || (Array.isArray(body?.dryRun) && body.dryRun.includes('All'));
-  const deleted = await remove(deps, { ...request, dryRun }, options);
+  const deletion = readDeletion(request);
+  if (isRefusal(deletion)) return deletion;
+  const deleted = await remove(deps, deletion.request, deletion.options);
   if (isRefusal(deleted)) return deleted;
   const { object, gone } = deleted;
   return {

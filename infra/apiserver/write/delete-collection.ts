@@ -3,16 +3,14 @@ import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import { list, type Page } from '../read/list.ts';
 import { isRefusal, type Outcome } from '../refusal.ts';
-import { decodeBody } from '../serve/body.ts';
 import type { ApiRequest } from '../serve/request.ts';
-import { deleteOptions, remove } from './delete.ts';
+import { readDeletion, remove } from './delete.ts';
 
 /** Deletes what the selectors choose, one after the other; answers with what it deleted. */
-export async function removeAll(deps: Deps, request: ApiRequest): Promise<Outcome<Page>> {
-  const body = request.body.length === 0 ? undefined : decodeBody(request.body, request.contentType);
-  if (isRefusal(body)) return body;
-  const options = deleteOptions(body, request.query);
-  if (isRefusal(options)) return options;
+export async function removeAll(deps: Deps, asked: ApiRequest): Promise<Outcome<Page>> {
+  const deletion = readDeletion(asked);
+  if (isRefusal(deletion)) return deletion;
+  const { request, options } = deletion;
   const page = list(deps, request);
   if (isRefusal(page)) return page;
   const objects: KubeObject[] = [];

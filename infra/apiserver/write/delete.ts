@@ -6,6 +6,7 @@ import { conflict, forbidden, isRefusal, notFound, type Outcome, objectModified,
 import { keyOf, shown } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { invalid, notSupported } from '../schema/refusals.ts';
+import { decodeBody } from '../serve/body.ts';
 import { type ApiRequest, wrongOption } from '../serve/request.ts';
 
 export type DeleteOptions = {
@@ -50,8 +51,19 @@ export async function remove(deps: Deps, request: ApiRequest, options: DeleteOpt
   }
 }
 
-/** Reads DeleteOptions from the body or, as curl users do, from the query. */
-export function deleteOptions(body: JsonObject | undefined, query: URLSearchParams): Outcome<DeleteOptions> {
+/** The DeleteOptions of the body or, as curl users write them, of the query; a dry run that the body asks for is one of the request. */
+export function readDeletion(
+  request: ApiRequest,
+): Outcome<{ readonly request: ApiRequest; readonly options: DeleteOptions }> {
+  const body = request.body.length === 0 ? undefined : decodeBody(request.body, request.contentType);
+  if (isRefusal(body)) return body;
+  const options = deleteOptions(body, request.query);
+  if (isRefusal(options)) return options;
+  const dryRun = request.dryRun || (Array.isArray(body?.dryRun) && body.dryRun.includes('All'));
+  return { request: { ...request, dryRun }, options };
+}
+
+function deleteOptions(body: JsonObject | undefined, query: URLSearchParams): Outcome<DeleteOptions> {
   const policy = body?.propagationPolicy ?? query.get('propagationPolicy') ?? undefined;
   if (policy !== undefined && !['Orphan', 'Background', 'Foreground'].includes(String(policy))) {
     return wrongOption(

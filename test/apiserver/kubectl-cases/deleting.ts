@@ -134,6 +134,14 @@ export function deletingCases(bed: () => Bed): void {
     expect(await bed().must('get cm -l many -o name')).toBe('');
   });
 
+  test('a delete whose options ask for a dry run deletes nothing, of one object or of many', async () => {
+    await bed().must('apply -f -', configMap('dry', {}, { labels: { dry: 'yes' } }));
+    const options = { apiVersion: 'v1', kind: 'DeleteOptions', dryRun: ['All'] };
+    await bed().must('delete --raw /api/v1/namespaces/default/configmaps/dry -f -', options);
+    await bed().must(`delete --raw '/api/v1/namespaces/default/configmaps?labelSelector=dry' -f -`, options);
+    expect(await bed().must('get cm -l dry -o name')).toBe('configmap/dry');
+  });
+
   test('a CRD takes its objects along', async () => {
     const definition = {
       apiVersion: 'apiextensions.k8s.io/v1',
