@@ -1,13 +1,13 @@
-// Where do tests get a real kube-apiserver of their own?
-import { type ChildProcess, spawn } from 'node:child_process';
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+// A real kube-apiserver of a test's own.
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { writeKubeconfig } from '../infra/local/cluster/kubeconfig.ts';
+import { openCertificates } from '../infra/local/cluster/certificates.ts';
+import * as launcher from '../infra/local/cluster/envtest.ts';
+import { createChildren } from '../infra/local/state/children.ts';
 import { freePort } from '../infra/local/state/ports.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 export interface Answer {
   readonly code: number;
@@ -32,16 +32,11 @@ export interface TestControlPlane {
 }
 
 /** Why there can be no such API server here; undefined where there can. */
-export function whyNoControlPlane(): string | undefined {
-  const folder = process.env.KUBEBUILDER_ASSETS;
-  if (folder === undefined) return 'KUBEBUILDER_ASSETS is not set';
-  const missing = ['etcd', 'kube-apiserver'].filter((name) => !existsSync(join(folder, name)));
-  return missing.length === 0 ? undefined : `${folder} (KUBEBUILDER_ASSETS) has no ${missing.join(' and no ')}`;
-}
+export const whyNoControlPlane = launcher.missingAssets;
 
 export interface ControlPlaneParts {
-  /** Controllers of kube-controller-manager to run, by its names for them. */
-  readonly controllers?: readonly string[];
+  /** Controllers of kube-controller-manager to run, by its names for them; absent: none. */
+  readonly controllers?: readonly string[] | 'all';
   /** Admission plug-ins that are off by default. */
   readonly plugins?: readonly string[];
 }
@@ -51,79 +46,32 @@ export async function startControlPlane({
   controllers = [],
   plugins = [],
 }: ControlPlaneParts = {}): Promise<TestControlPlane> {
-  const assets = process.env.KUBEBUILDER_ASSETS ?? '';
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-control-plane-'));
-  const file = (name: string) => join(folder, name);
-  const [port, etcdPort] = [await freePort(0, 'any'), await freePort(0, 'any')];
-  const url = `https://127.0.0.1:${port}`;
+  const folder = temporaryFolder();
   const token = randomBytes(16).toString('hex');
-  writeFileSync(file('tokens.csv'), `${token},admin,admin,"system:masters"\n`, { mode: 0o600 });
-  writeFileSync(file('sa.key'), serviceAccountKey(), { mode: 0o600 });
-  const start = (name: string, args: readonly string[]) => spawn(join(assets, name), args, { stdio: 'ignore' });
-  const children = [
-    start('etcd', [
-      ...['--data-dir', file('etcd'), '--unsafe-no-fsync', '--listen-peer-urls', 'http://127.0.0.1:0'],
-      ...[
-        '--listen-client-urls',
-        `http://127.0.0.1:${etcdPort}`,
-        '--advertise-client-urls',
-        `http://127.0.0.1:${etcdPort}`,
-      ],
-    ]),
-    start('kube-apiserver', [
-      ...[
-        '--bind-address=127.0.0.1',
-        '--advertise-address=127.0.0.1',
-        `--secure-port=${port}`,
-        '--endpoint-reconciler-type=none',
-      ],
-      ...[
-        `--etcd-servers=http://127.0.0.1:${etcdPort}`,
-        `--cert-dir=${file('certs')}`,
-        `--token-auth-file=${file('tokens.csv')}`,
-      ],
-      ...['--service-account-issuer=https://kubernetes.default.svc', `--service-account-key-file=${file('sa.key')}`],
-      ...[
-        `--service-account-signing-key-file=${file('sa.key')}`,
-        '--authorization-mode=RBAC',
-        '--service-cluster-ip-range=10.96.0.0/16',
-      ],
-      ...(plugins.length === 0 ? [] : [`--enable-admission-plugins=${plugins.join(',')}`]),
-    ]),
-  ];
-  const stop = () => end(children, folder);
-  try {
-    const ca = await certificate(file('certs/apiserver.crt'));
-    const call = caller(url, token, ca);
-    await ready(call);
-    writeKubeconfig(file('kubeconfig'), { url, ca, token });
-    if (controllers.length > 0) {
-      children.push(
-        start('kube-controller-manager', [
-          ...[`--kubeconfig=${file('kubeconfig')}`, '--leader-elect=false', '--secure-port=0'],
-          ...[`--controllers=${controllers.join(',')}`, `--flex-volume-plugin-dir=${file('flexvolume')}`],
-        ]),
-      );
-    }
-    return { url, etcd: `http://127.0.0.1:${etcdPort}`, token, ca, kubeconfig: file('kubeconfig'), call, stop };
-  } catch (error) {
-    await stop();
-    throw new Error('starting a kube-apiserver for tests', { cause: error });
-  }
-}
-
-function serviceAccountKey(): string {
-  return generateKeyPairSync('rsa', { modulusLength: 2048 })
-    .privateKey.export({ type: 'pkcs1', format: 'pem' })
-    .toString();
-}
-
-/** The API server makes its own certificate when it starts; it stands under the name `localhost` and the address it binds. */
-async function certificate(path: string): Promise<string> {
-  for (const until = Date.now() + 30_000; Date.now() < until; await pause(50)) {
-    if (existsSync(path) && readFileSync(path, 'utf8').includes('END CERTIFICATE')) return readFileSync(path, 'utf8');
-  }
-  throw new Error(`no certificate at ${path}`);
+  const tls = await openCertificates(join(folder, 'certificates'), new Date());
+  const { url, etcd, kubeconfig, stop } = await launcher.startControlPlane({
+    children: createChildren(join(folder, 'children')),
+    folder: join(folder, 'control-plane'),
+    port: await freePort(0, 'any'),
+    etcdPort: await freePort(0, 'any'),
+    token,
+    tls,
+    ...(controllers === 'all' ? {} : { controllers }),
+    plugins,
+    isDurable: false,
+  });
+  return {
+    url,
+    etcd,
+    token,
+    ca: tls.ca,
+    kubeconfig,
+    call: caller(url, token, tls.ca),
+    stop: async () => {
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
 }
 
 /** Asks as whoever has the token. */
@@ -162,29 +110,4 @@ function parse(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-async function ready(call: TestControlPlane['call']): Promise<void> {
-  let last: unknown;
-  for (const until = Date.now() + 60_000; Date.now() < until; await pause(50)) {
-    try {
-      const { code } = await call('GET', '/readyz');
-      if (code === 200) return;
-      last = code;
-    } catch (error) {
-      last = error;
-    }
-  }
-  throw new Error('kube-apiserver was not ready within 60 s', { cause: last });
-}
-
-/** The API server first; both are gone when this returns. */
-async function end(children: readonly ChildProcess[], folder: string): Promise<void> {
-  for (const child of [...children].reverse()) {
-    if (child.exitCode !== null || child.signalCode !== null) continue;
-    const ended = new Promise((resolve) => child.once('exit', resolve));
-    child.kill('SIGKILL');
-    await ended;
-  }
-  rmSync(folder, { recursive: true, force: true });
 }

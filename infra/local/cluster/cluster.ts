@@ -9,7 +9,7 @@ import { type Options, UsageError } from '../options.ts';
 import { portOf } from '../state/ports.ts';
 import type { State } from '../state/state.ts';
 import type { Certificates } from './certificates.ts';
-import { endControlPlane, envtestAssets, startControlPlane } from './envtest.ts';
+import { envtestAssets, startControlPlane } from './envtest.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 
 export interface OpenCluster {
@@ -70,9 +70,8 @@ async function embedded({ state, certificates, database, log }: OpenClusterOptio
 async function envtest({ state, certificates: tls }: OpenClusterOptions) {
   const token = state.remembered.clusterToken;
   const folder = state.path('envtest');
-  await endControlPlane(folder);
   const [port, etcdPort] = [await portOf(state, 'cluster'), await portOf(state, 'etcd')];
-  const plane = await startControlPlane({ folder, port, etcdPort, token, tls });
+  const plane = await startControlPlane({ children: state.children, folder, port, etcdPort, token, tls });
   return { url: plane.url, stop: plane.stop, description: 'a real kube-apiserver and etcd' };
 }
 

@@ -1,4 +1,5 @@
-// Which PostgreSQL do the stack's instances use?
+// The PostgreSQL of the stack's instances: the embedded one, kept running, or the one that was named.
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
@@ -6,7 +7,7 @@ import { reasonOf } from '#core/reason.ts';
 import { type Options, UsageError } from '../options.ts';
 import { portOf } from '../state/ports.ts';
 import type { State } from '../state/state.ts';
-import { startPostgres } from './postgres.ts';
+import { type PostgresServer, startPostgres } from './postgres.ts';
 
 export interface OpenDatabase {
   readonly connection: DatabaseConnection;
@@ -20,16 +21,61 @@ const NAME = 'gateway';
 export async function openDatabase(options: Options, state: State, log: Log): Promise<OpenDatabase> {
   if (options.database !== undefined) return reach(options.database);
   const server = await startPostgres({
+    children: state.children,
     folder: state.path('postgres'),
-    choosePort: () => portOf(state, 'database'),
+    port: await portOf(state, 'database'),
+    username: NAME,
     password: state.remembered.databasePassword,
+  });
+  const stop = keepRunning(server, {
     onRestart: () => log.warn('PostgreSQL ended by itself and was started again'),
     onFailure: (why) => log.error('PostgreSQL ended by itself and does not start: it is tried again', { why }),
   });
   const { host, port, username, password } = server;
   const connection = { host, port, username, password, dbname: NAME };
   await createIfAbsent(connection);
-  return { connection, description: `PostgreSQL on 127.0.0.1:${port}`, stop: server.stop };
+  return { connection, description: `PostgreSQL on 127.0.0.1:${port}`, stop };
+}
+
+export interface Restarts {
+  /** The server died by itself and was started again. */
+  readonly onRestart: () => void;
+  /** The server died by itself and does not start, for this reason: once for each death. It is tried again all the same. */
+  readonly onFailure: (why: string) => void;
+}
+
+/** Milliseconds between two tries to start a server that died: twice as long each time. */
+const MIN_WAIT = 200;
+const MAX_WAIT = 10_000;
+
+/** Starts a server that died again, until the stop that is returned. */
+export function keepRunning(server: PostgresServer, { onRestart, onFailure }: Restarts): () => Promise<void> {
+  let isStopping = false;
+  const restart = async () => {
+    let isReported = false;
+    for (let wait = MIN_WAIT; ; wait = Math.min(2 * wait, MAX_WAIT)) {
+      await pause(wait, undefined, { ref: false });
+      if (isStopping) return;
+      try {
+        await server.start();
+        return onRestart();
+      } catch (error) {
+        if (!isReported && !isStopping) onFailure(reasonOf(error));
+        isReported = true;
+      }
+    }
+  };
+  const follow = async () => {
+    while (!isStopping) {
+      await server.ended();
+      if (!isStopping) await restart();
+    }
+  };
+  void follow();
+  return async () => {
+    isStopping = true;
+    await server.stop();
+  };
 }
 
 async function createIfAbsent(connection: DatabaseConnection): Promise<void> {

@@ -1,5 +1,5 @@
-// How does a real PostgreSQL run under the stack, whoever starts it and however the last run ended?
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+// A real PostgreSQL on this machine, with npm's binaries: initialised, started, stopped, as an unprivileged user where we are root.
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { arch, platform } from 'node:os';
@@ -7,28 +7,38 @@ import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { reasonOf } from '#core/reason.ts';
 import { UsageError } from '../options.ts';
+import type { Child, Children, Program } from '../state/children.ts';
+
+export interface PostgresOptions {
+  readonly children: Children;
+  /** Holds the data, and nothing else. */
+  readonly folder: string;
+  /** A port that is free. */
+  readonly port: number;
+  /** The superuser's, from the first start on. */
+  readonly username: string;
+  readonly password: string;
+  /** False: nothing is flushed to the disk, which a `kill -9` of processes does not need. */
+  readonly isDurable?: boolean;
+  /** More settings, `name=value` each. */
+  readonly settings?: ReadonlyArray<string>;
+  /** Texts that the settings name, by their names in the data folder. */
+  readonly files?: Readonly<Record<string, string>>;
+}
 
 export interface PostgresServer {
   readonly host: string;
   readonly port: number;
   readonly username: string;
   readonly password: string;
+  /** The id of the process that was started last. */
+  pid(): number;
+  /** Resolves when the server that runs now has ended. */
+  ended(): Promise<void>;
+  /** Starts a server that has ended again: the same folder, the same port. */
+  start(): Promise<void>;
   stop(): Promise<void>;
 }
-
-export interface PostgresOptions {
-  /** Holds the data; nothing else is kept there. */
-  readonly folder: string;
-  /** Asked once a server that was left behind is gone, so that its port can be taken again. */
-  readonly choosePort: () => Promise<number>;
-  readonly password: string;
-  /** Told when the server died by itself and was started again. */
-  readonly onRestart: () => void;
-  /** Told once, with the server's words, when it died and does not start again; it is tried again and again all the same. */
-  readonly onFailure: (why: string) => void;
-}
-
-const USERNAME = 'gateway';
 
 /** Paths of the binaries that npm brought for this machine. */
 interface Binaries {
@@ -42,20 +52,82 @@ interface Identity {
   readonly gid: number;
 }
 
-/**
- * Starts PostgreSQL on `folder` (made at the first start), on 127.0.0.1 only. A server that a killed stack left behind
- * is ended first. A server that dies is started again until `stop`. Throws with the server's own words when it will not start.
- */
+/** Starts PostgreSQL on `folder` (made at the first start), on 127.0.0.1 only. Throws with the server's own words when it will not start. */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   const identity = process.getuid?.() === 0 ? unprivileged() : undefined;
   const binaries = reachableBinaries(await findBinaries(), identity);
   const folder = reachableFolder(options.folder, identity);
-  if (!existsSync(join(folder, 'PG_VERSION'))) await initialise(binaries, folder, options.password, identity);
-  await endLeftover(folder);
-  const port = await options.choosePort();
-  const server = supervise({ ...options, binaries, folder, port, identity });
-  await server.ready;
-  return { host: '127.0.0.1', port, username: USERNAME, password: options.password, stop: server.stop };
+  if (!existsSync(join(folder, 'PG_VERSION'))) await initialise(binaries, folder, options, identity);
+  for (const [name, text] of Object.entries(options.files ?? {})) writePrivate(join(folder, name), text, identity);
+  const { port, username, password, children } = options;
+  const launching = { children, command: binaries.postgres, args: argsOf(folder, options), folder, identity };
+  let child = await launch(launching);
+  return {
+    host: '127.0.0.1',
+    port,
+    username,
+    password,
+    pid: () => child.pid,
+    ended: async () => void (await child.ended),
+    start: async () => {
+      child = await launch(launching);
+    },
+    stop: () => child.stop(8000),
+  };
+}
+
+const NOT_DURABLE = ['fsync=off', 'full_page_writes=off'];
+
+function argsOf(folder: string, { port, isDurable = true, settings = [] }: PostgresOptions): ReadonlyArray<string> {
+  const own = [
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'max_connections=200',
+    'logging_collector=off',
+  ];
+  const all = [...own, ...(isDurable ? [] : NOT_DURABLE), ...settings];
+  return ['-D', folder, '-p', String(port), ...all.flatMap((setting) => ['-c', setting])];
+}
+
+interface Launch {
+  readonly children: Children;
+  readonly command: string;
+  readonly args: ReadonlyArray<string>;
+  readonly folder: string;
+  readonly identity: Identity | undefined;
+}
+
+/** Orphans of a server that was killed hold its shared memory for a moment: PostgreSQL refuses to start beside them. */
+async function launch(options: Launch): Promise<Child> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await launchOnce(options);
+    } catch (error) {
+      if (attempt === 50 || !reasonOf(error).includes('still in use')) throw error;
+      await pause(100);
+    }
+  }
+}
+
+async function launchOnce({ children, command, args, folder, identity }: Launch): Promise<Child> {
+  // No server runs here: the folder is the stack's, and what an earlier one left running has been ended. PostgreSQL itself
+  // would take a zombie, or a stranger that got the same id, for the server of this file, and refuse to start.
+  rmSync(join(folder, 'postmaster.pid'), { force: true });
+  const ready = Promise.withResolvers<void>();
+  let said = '';
+  const onOutput = (chunk: Buffer) => {
+    said = (said + chunk).slice(-4000);
+    if (said.includes('ready to accept connections')) ready.resolve();
+  };
+  // Stopped by SIGQUIT it recovers at the next start, as after a crash.
+  const signals = { stopSignal: 'SIGINT', killSignal: 'SIGQUIT' } as const;
+  const child = children.start({ command, args, identity, onOutput, ...signals });
+  const ended = child.ended.then((how) => {
+    throw new Error(`PostgreSQL ended (${how}): ${said.trim().split('\n').slice(-3).join(' | ')}`);
+  });
+  await Promise.race([ready.promise, ended]);
+  ended.catch(() => undefined);
+  return child;
 }
 
 async function findBinaries(): Promise<Binaries> {
@@ -65,9 +137,7 @@ async function findBinaries(): Promise<Binaries> {
   } catch (cause) {
     throw new UsageError(
       `npm has no PostgreSQL for this machine (${name}). Run one yourself and name it: --database postgres://…`,
-      {
-        cause,
-      },
+      { cause },
     );
   }
 }
@@ -118,16 +188,18 @@ function may(identity: Identity, what: string, path: string): boolean {
 }
 
 /** Made beside its place and moved in when whole: a start that was killed leaves nothing half-made. */
-async function initialise(binaries: Binaries, folder: string, password: string, identity: Identity | undefined) {
+async function initialise(binaries: Binaries, folder: string, options: PostgresOptions, identity?: Identity) {
   const fresh = `${folder}.new`;
   const passwordFile = `${fresh}.password`;
   rmSync(fresh, { recursive: true, force: true });
   mkdirSync(fresh, { recursive: true, mode: 0o700 });
-  writeFileSync(passwordFile, password, { mode: 0o600 });
-  if (identity !== undefined) for (const path of [fresh, passwordFile]) chownSync(path, identity.uid, identity.gid);
+  if (identity !== undefined) chownSync(fresh, identity.uid, identity.gid);
+  writePrivate(passwordFile, options.password, identity);
+  const flags = [`--pgdata=${fresh}`, `--username=${options.username}`, `--pwfile=${passwordFile}`];
+  if (options.isDurable === false) flags.push('--no-sync');
   try {
-    const flags = [`--pgdata=${fresh}`, `--username=${USERNAME}`, `--pwfile=${passwordFile}`, '--auth=scram-sha-256'];
-    await run(binaries.initdb, [...flags, '--encoding=UTF8', '--no-locale', '--no-instructions'], identity);
+    flags.push('--auth=scram-sha-256', '--encoding=UTF8', '--no-locale', '--no-instructions');
+    await run(options.children, { command: binaries.initdb, args: flags, identity });
     rmSync(folder, { recursive: true, force: true });
     renameSync(fresh, folder);
   } finally {
@@ -135,117 +207,16 @@ async function initialise(binaries: Binaries, folder: string, password: string, 
   }
 }
 
-function run(command: string, args: ReadonlyArray<string>, identity: Identity | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { ...identity, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
-    child.stderr.on('data', (chunk) => {
-      said += chunk;
-    });
-    child.once('error', reject);
-    child.once('close', (code) =>
-      code === 0 ? resolve() : reject(new Error(`${command} ended with ${code}: ${said.trim()}`)),
-    );
-  });
+function writePrivate(file: string, text: string, identity: Identity | undefined): void {
+  writeFileSync(file, text, { mode: 0o600 });
+  if (identity !== undefined) chownSync(file, identity.uid, identity.gid);
 }
 
-/** A stack that was killed with -9 leaves its PostgreSQL running: it is asked to stop, then told to. */
-async function endLeftover(folder: string): Promise<void> {
-  const file = join(folder, 'postmaster.pid');
-  const pid = existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : 0;
-  for (const [signal, millis] of [
-    ['SIGINT', 8000],
-    ['SIGQUIT', 4000],
-  ] as const) {
-    if (!isPostgres(pid)) return;
-    process.kill(pid, signal);
-    for (let waited = 0; waited < millis && isPostgres(pid); waited += 50) await pause(50);
-  }
-}
-
-function isPostgres(pid: number): boolean {
-  if (!(pid > 1)) return false;
-  try {
-    process.kill(pid, 0);
-    return platform() !== 'linux' || readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('postgres');
-  } catch {
-    return false;
-  }
-}
-
-interface Supervised extends Pick<PostgresOptions, 'onRestart' | 'onFailure'> {
-  readonly binaries: Binaries;
-  readonly folder: string;
-  readonly port: number;
-  readonly identity: Identity | undefined;
-}
-
-/** Between two tries to start a server that died: twice as long each time. */
-const SOONEST = 200;
-const LATEST = 10_000;
-
-function supervise(options: Supervised): { ready: Promise<void>; stop: () => Promise<void> } {
-  let stopping = false;
-  let child: ChildProcess | undefined;
-  const settings = [
-    'listen_addresses=127.0.0.1',
-    'unix_socket_directories=',
-    'max_connections=200',
-    'logging_collector=off',
-  ];
-  const args = ['-D', options.folder, '-p', String(options.port), ...settings.flatMap((setting) => ['-c', setting])];
-
-  const launch = (): Promise<void> =>
-    new Promise((resolve, reject) => {
-      let said = '';
-      let isReady = false;
-      child = spawn(options.binaries.postgres, args, {
-        ...options.identity,
-        cwd: '/',
-        stdio: ['ignore', 'ignore', 'pipe'],
-      });
-      child.stderr?.on('data', (chunk) => {
-        said = (said + chunk).slice(-4000);
-        if (!said.includes('ready to accept connections')) return;
-        isReady = true;
-        resolve();
-      });
-      child.once('error', reject);
-      child.once('exit', () => {
-        reject(new Error(`PostgreSQL ended: ${said.trim().split('\n').slice(-3).join(' | ')}`));
-        if (isReady && !stopping) void relaunch();
-      });
-    });
-
-  const relaunch = async () => {
-    let isTold = false;
-    for (let wait = SOONEST; ; wait = Math.min(2 * wait, LATEST)) {
-      await pause(wait, undefined, { ref: false });
-      if (stopping) return;
-      await endLeftover(options.folder);
-      try {
-        await launch();
-        return options.onRestart();
-      } catch (error) {
-        if (!isTold && !stopping) options.onFailure(reasonOf(error));
-        isTold = true;
-      }
-    }
+async function run(children: Children, program: Pick<Program, 'command' | 'args' | 'identity'>): Promise<void> {
+  let said = '';
+  const onOutput = (chunk: Buffer) => {
+    said = (said + chunk).slice(-4000);
   };
-
-  const ready = launch().catch((error: unknown) => {
-    stopping = true;
-    throw error;
-  });
-  return {
-    ready,
-    stop: async () => {
-      stopping = true;
-      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-      const ended = new Promise((resolve) => child?.once('exit', resolve));
-      child.kill('SIGINT');
-      await Promise.race([ended, pause(8000).then(() => child?.kill('SIGQUIT'))]);
-      await ended;
-    },
-  };
+  const how = await children.start({ ...program, onOutput, stopSignal: 'SIGTERM', killSignal: 'SIGKILL' }).ended;
+  if (how !== 'exit code 0') throw new Error(`${program.command} ended (${how}): ${said.trim()}`);
 }

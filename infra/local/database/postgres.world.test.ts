@@ -1,26 +1,60 @@
-import { readFileSync, renameSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { eventually } from '../../../test/eventually.ts';
 import { temporaryFolder } from '../../../test/temporary-folder.ts';
+import { startZombie } from '../../../test/zombie.ts';
+import { createChildren } from '../state/children.ts';
 import { freePort } from '../state/ports.ts';
-import { startPostgres } from './postgres.ts';
+import { keepRunning } from './database.ts';
+import { type PostgresOptions, startPostgres } from './postgres.ts';
+
+const optionsFor = async (folder: string): Promise<PostgresOptions> => ({
+  children: createChildren(`${folder}-children`),
+  folder,
+  port: await freePort(0, 'any'),
+  username: 'gateway',
+  password: 'secret',
+});
+
+type User = { readonly uid: number; readonly gid: number };
+
+test.each([
+  { whom: 'a zombie', make: startZombie },
+  { whom: 'a stranger that got its id', make: startStranger },
+])('a data folder whose lock names $whom is started on', async ({ make }) => {
+  const folder = join(temporaryFolder(), 'postgres');
+  const options = await optionsFor(folder);
+  const first = await startPostgres(options);
+  const lock = join(folder, 'postmaster.pid');
+  const text = readFileSync(lock, 'utf8');
+  await first.stop();
+  const { uid, gid } = statSync(folder);
+  const { pid } = await make({ uid, gid });
+  writeFileSync(lock, text.replace(/^\d+/, String(pid)));
+  const second = await startPostgres(options);
+  await second.stop();
+});
+
+/** A process of this user that is no PostgreSQL. */
+async function startStranger(user: User): Promise<{ pid: number }> {
+  const { pid = 0 } = spawn('sleep', ['60'], { ...user, cwd: '/', stdio: 'ignore' });
+  return { pid };
+}
 
 test('a PostgreSQL that died and cannot start says why once, and works again when what it lacked is back', async () => {
   const folder = join(temporaryFolder(), 'postgres');
   const told: string[] = [];
-  const server = await startPostgres({
-    folder,
-    choosePort: () => freePort(0, 'next'),
-    password: 'secret',
+  const server = await startPostgres(await optionsFor(folder));
+  const stop = keepRunning(server, {
     onRestart: () => void told.push('started again'),
     onFailure: (why) => void told.push(why),
   });
   try {
-    const pid = Number(readFileSync(join(folder, 'postmaster.pid'), 'utf8').split('\n')[0]);
     renameSync(folder, `${folder}-elsewhere`);
-    process.kill(pid, 'SIGKILL');
+    process.kill(server.pid(), 'SIGKILL');
     await eventually(
       async () => told.length,
       (count) => count > 0,
@@ -39,6 +73,6 @@ test('a PostgreSQL that died and cannot start says why once, and works again whe
     await client.end();
     expect(told).toHaveLength(2);
   } finally {
-    await server.stop();
+    await stop();
   }
 });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { UsageError } from '../options.ts';
+import { type Children, createChildren } from './children.ts';
 import { makeFolder, unusable } from './folder.ts';
 
 /** Written once, at the first start on a folder. */
@@ -24,6 +25,7 @@ export type Remembered = z.infer<typeof Remembered>;
 
 export interface State {
   readonly folder: string;
+  readonly children: Children;
   readonly remembered: Remembered;
   path(...names: ReadonlyArray<string>): string;
   rememberPort(name: string, port: number): void;
@@ -44,6 +46,8 @@ async function open(folder: string, reset: boolean): Promise<State> {
   makeFolder(folder);
   refuseForeign(folder);
   const release = await lock(folder);
+  const children = createChildren(join(folder, 'children'));
+  await children.endLeftovers();
   if (reset) empty(folder);
   const file = join(folder, 'state.json');
   const remembered = existsSync(file) ? read(file) : first();
@@ -52,6 +56,7 @@ async function open(folder: string, reset: boolean): Promise<State> {
   rmSync(join(folder, 'endpoints.json'), { force: true });
   return {
     folder,
+    children,
     remembered,
     path: (...names) => join(folder, ...names),
     rememberPort(name, port) {
@@ -94,7 +99,7 @@ function refuseForeign(folder: string): void {
   if (
     names.length === 0 ||
     names.includes('state.json') ||
-    names.every((name) => /^(lock\.sock|state\.json\.new)$/.test(name))
+    names.every((name) => /^(lock\.sock|children|state\.json\.new)$/.test(name))
   )
     return;
   throw new UsageError(`--state: ${folder} holds other files and was not made by this program. Name another folder.`);

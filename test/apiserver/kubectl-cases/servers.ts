@@ -7,9 +7,8 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { type Cluster, createCluster } from '../../../infra/apiserver/cluster.ts';
 import { type Certificates, openCertificates } from '../../../infra/local/cluster/certificates.ts';
-import { startControlPlane } from '../../../infra/local/cluster/envtest.ts';
 import { writeKubeconfig } from '../../../infra/local/cluster/kubeconfig.ts';
-import { freePort } from '../../../infra/local/state/ports.ts';
+import { startControlPlane } from '../../control-plane.ts';
 import { startPostgres } from '../../postgres.ts';
 import { silentLog } from '../../silent-log.ts';
 import type { ApiServer } from './bed.ts';
@@ -55,17 +54,7 @@ export async function startEmbedded(
 
 /** etcd, kube-apiserver and the controller manager of KUBEBUILDER_ASSETS. */
 export async function startReal(): Promise<ApiServer> {
-  const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-real-'));
-  const tls = await openCertificates(folder, new Date());
-  const [port, etcdPort] = [await freePort(0, 'any'), await freePort(0, 'any')];
-  const token = randomBytes(12).toString('hex');
-  const plane = await startControlPlane({ folder: join(folder, 'plane'), port, etcdPort, token, tls });
-  const kubeconfig = join(folder, 'kubeconfig');
-  writeKubeconfig(kubeconfig, { url: plane.url, ca: tls.ca, token });
-  const stop = async () => {
-    await plane.stop();
-    rmSync(folder, { recursive: true, force: true });
-  };
+  const { kubeconfig, stop } = await startControlPlane({ controllers: 'all' });
   return { kubeconfig, stop };
 }
 

@@ -1,0 +1,122 @@
+// Programs that the stack runs: each in a process group of its own, where a terminal's Ctrl-C does not reach it, and ended with the stack however that ends.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { startOf } from '#adapters/processes.ts';
+
+export interface Program {
+  readonly command: string;
+  readonly args: ReadonlyArray<string>;
+  /** The user that runs it, where that is not the stack's. */
+  readonly identity?: { readonly uid: number; readonly gid: number } | undefined;
+  /** Takes what the program writes to stdout and stderr. */
+  readonly onOutput?: (chunk: Buffer) => void;
+  /** Asks it to stop. */
+  readonly stopSignal: NodeJS.Signals;
+  /** Stops it where it stands, when it is too slow or the stack has gone; must lose nothing. */
+  readonly killSignal: NodeJS.Signals;
+}
+
+export interface Child {
+  /** 0 where it could not be started. */
+  readonly pid: number;
+  /** Resolves with how it ended. */
+  readonly ended: Promise<string>;
+  /** Asks it to stop, stops it where it stands after `patience` milliseconds, returns when it has ended. */
+  stop(patience: number): Promise<void>;
+}
+
+export interface Children {
+  start(program: Program): Child;
+  /** Ends what an earlier stack on this folder, which was killed, has left running. */
+  endLeftovers(): Promise<void>;
+}
+
+/** The folder keeps a file for each program that runs; its name is the process's id. */
+export function createChildren(folder: string): Children {
+  return {
+    start: (program) => {
+      const { command, args, identity, onOutput, stopSignal, killSignal } = program;
+      const guard = startGuard(killSignal);
+      const child = spawn(command, args, { ...identity, cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+      const { pid = 0 } = child;
+      guard.stdin?.write(`${pid}\n`);
+      const note = join(folder, String(pid));
+      if (pid > 0) writeNote(note, { start: startOf(pid) ?? '', killSignal });
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', onOutput ?? (() => undefined));
+      const ended = endOf(child).finally(() => {
+        guard.stdin?.end('ended\n');
+        rmSync(note, { force: true });
+      });
+      const stop = async (patience: number) => {
+        child.kill(stopSignal);
+        const late = setTimeout(() => child.kill(killSignal), patience);
+        await ended;
+        clearTimeout(late);
+      };
+      return { pid, ended, stop };
+    },
+    endLeftovers: async () => {
+      mkdirSync(folder, { recursive: true });
+      for (const name of readdirSync(folder)) await endLeftover(folder, name);
+    },
+  };
+}
+
+function endOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('error', ({ message }) => resolve(message));
+    child.once('close', (code, signal) => resolve(`exit code ${code ?? signal}`));
+  });
+}
+
+interface Note {
+  readonly start: string;
+  readonly killSignal: NodeJS.Signals;
+}
+
+function writeNote(file: string, note: Note): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, JSON.stringify(note));
+}
+
+/** A shell that is told the child's id, and waits for a word. Where there is none, because this process is gone, the shell ends the child. */
+function startGuard(killSignal: NodeJS.Signals): ChildProcess {
+  const script = 'read -r pid && { read -r word || kill -s "$1" "$pid"; }';
+  const guard = spawn('/bin/sh', ['-c', script, 'guard', killSignal.slice(3)], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  // A guard that died is missed only by a stack that is killed: the next one has the note.
+  guard.on('error', () => undefined);
+  guard.stdin.on('error', () => undefined);
+  guard.unref();
+  return guard;
+}
+
+/** How long PostgreSQL may take to end its connections. */
+const PATIENCE = 10_000;
+
+async function endLeftover(folder: string, name: string): Promise<void> {
+  const file = join(folder, name);
+  const note = readNote(file);
+  const pid = Number(name);
+  // The id of a process that has ended may be somebody else's by now.
+  const isRunning = () => note !== undefined && startOf(pid) === note.start;
+  if (note !== undefined && isRunning()) process.kill(pid, note.killSignal);
+  for (const until = Date.now() + PATIENCE; isRunning(); await pause(20)) {
+    if (Date.now() > until) throw new Error(`process ${name}, which an earlier stack has left, does not end`);
+  }
+  rmSync(file, { force: true });
+}
+
+/** Undefined where a kill has left half a note: the guard knew the process before. */
+function readNote(file: string): Note | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Note;
+  } catch {
+    return undefined;
+  }
+}
