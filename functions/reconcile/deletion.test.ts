@@ -1,6 +1,6 @@
 // Does deletion never stick, never leak, and never take what is not ours?
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
@@ -229,4 +229,42 @@ test('everything of a file can be deleted at once, and nothing is left', async (
   expect((await bed.sweep()).failed).toEqual({});
   bed.cluster.collectGarbage();
   expect(bed.cluster.objects().filter(({ kind }) => kind !== 'Event')).toEqual([]);
+});
+
+test.each([
+  ['User', 'users'],
+  ['Team', 'teams'],
+  ['VirtualKey', 'virtualkeys'],
+])('a kind whose CRD is gone is empty: without %ss everything else is still let go', async (_, plural) => {
+  await bed.apply(makeKey(), makeUser(), makeTeam());
+  await bed.sweep();
+  bed.unserved.add(plural);
+  for (const kind of [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural))
+    for (const { metadata } of bed.cluster.objects(kind)) await bed.remove(kind, metadata.name);
+  expect((await bed.sweep()).failed).toEqual({});
+  const left = [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural);
+  expect(left.flatMap((kind) => bed.cluster.objects(kind))).toEqual([]);
+});
+
+test('a kind whose CRD is gone frees no alias and no spend: its claims stay until the kind is served', async () => {
+  await bed.apply(makeKey(), makeTeam());
+  await bed.sweep();
+  const before = await bed.aliases();
+  bed.unserved.add('teams');
+  expect((await bed.sweep()).failed).toEqual({});
+  expect((await bed.hint('VirtualKey', 'chat')).failed).toEqual({});
+  expect(await bed.aliases()).toEqual(before);
+  bed.unserved.clear();
+  expect((await bed.sweep()).failed).toEqual({});
+  expect(await bed.aliases()).toEqual(before);
+});
+
+test('a list that fails for another cause still ends the run: nothing is known, and nothing is planned', async () => {
+  await bed.apply(makeKey());
+  bed.cluster.inject(({ verb, resource }) => {
+    if (verb === 'list' && resource.plural === 'users')
+      throw new ClusterError('listing users: 404 page not found', 404);
+    return undefined;
+  });
+  await expect(bed.sweep()).rejects.toThrow(/404 page not found/);
 });

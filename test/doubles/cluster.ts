@@ -62,6 +62,9 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
     calls.push(call);
     const fault = await inject(call);
     if (fault !== undefined) throw new ClusterError(`injected: ${fault}`);
+    const isAbout = call.verb === 'list' || (call.verb === 'get' && call.name !== undefined);
+    if (isAbout && deps.serves?.(call.resource) === false)
+      throw new ClusterError(`reading ${call.resource.plural}: 404 page not found`, 404);
     return does();
   }
   async function write<T>(call: Call, does: () => Written<T>): Promise<Written<T>> {

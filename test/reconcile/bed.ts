@@ -49,6 +49,8 @@ export interface Bed {
   manyProcesses: boolean;
   /** Whether Knative is installed. */
   knative: boolean;
+  /** Plurals of our kinds whose CRD is gone. */
+  readonly unserved: Set<string>;
   /** `nobody`: the platform serves no instance itself. */
   servedAt: string | 'nobody' | undefined;
   /** Called before each call to a database: throw to fail it; `lost`: it happens, and its answer never arrives. */
@@ -100,7 +102,8 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
   const values = new Set<string>();
-  const serves = ({ group }: Resource) => group !== 'serving.knative.dev' || bed.knative;
+  const serves = ({ group, plural }: Resource) =>
+    !bed.unserved.has(plural) && (group !== 'serving.knative.dev' || bed.knative);
   const memory = noting(createMemoryCluster({ clock, ids, serves }), values);
   const seen = through?.(memory) ?? memory;
   const cluster: Cluster = clusters === undefined ? seen : noting(clusters.ours, values);
@@ -170,6 +173,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
     store: { ok: true },
     manyProcesses: false,
     knative: false,
+    unserved: new Set(),
     servedAt: undefined,
     onDatabase: () => undefined,
     get app() {

@@ -8,6 +8,7 @@ import { retainedSecret } from '../retained.ts';
 import { aliasOf, type InstanceView, instancePathOf, KIND_OF, type Member, pathOf } from '../world.ts';
 import { each } from './each.ts';
 import { toOwn } from './own.ts';
+import { whereServed } from './served.ts';
 
 const WIDTH = 16;
 
@@ -36,12 +37,14 @@ interface Place {
   readonly listed: ReadonlyMap<string, string>;
 }
 
-/** Whether nothing of the holder's uid claims this any more. Of an object that is malformed nothing is known: it stays. */
+/** Whether nothing of the holder's uid claims this any more. Nothing is known of an object that is malformed, or whose kind is not served: it stays. */
 async function isGone({ cluster }: ReconcileDeps, claim: Claim, at: Place): Promise<boolean> {
   const { namespace, name, uid } = claim.holder;
   const secret = retainedSecret(claim.policy);
   if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
-  const found = await cluster.get(kindOf[KIND_OF[claim.kind]], namespace, name);
+  const kind = kindOf[KIND_OF[claim.kind]];
+  const found = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
+  if (found === 'not served') return false;
   if (found === undefined) return true;
   const own = toOwn(found)?.object;
   const isSame = found.metadata.uid === uid;

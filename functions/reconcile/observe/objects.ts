@@ -7,6 +7,7 @@ import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/ki
 import type { Scope } from '../scope.ts';
 import { idOf, instancePathOf, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
 import { type Collection, keep } from './own.ts';
+import { whereServed } from './served.ts';
 
 export interface Objects extends Collection {
   /** Instances of which every member is here. */
@@ -20,8 +21,10 @@ export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objec
   const take = (objects: ReadonlyArray<KubeObject | undefined>) => {
     for (const object of objects) if (object !== undefined) keep(found, object);
   };
-  const list = (kind: Kind, selection: Selection = {}) => cluster.visit(kind, selection, take);
-  const get = async (kind: Kind, at: At) => take([await cluster.get(kind, at.namespace, at.name)]);
+  const list = (kind: Kind, selection: Selection = {}) =>
+    whereServed(cluster, kind, () => cluster.visit(kind, selection, take), undefined);
+  const get = async (kind: Kind, { namespace, name }: At) =>
+    take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Load = { found, list, get };
 
   if (scope.look === 'everywhere') {
