@@ -140,6 +140,22 @@ describe('a user', () => {
     expect((await claims()).map(({ alias }) => alias)).toEqual([]);
   });
 
+  test('deletes its key only while that has our label: one without it is left alone', async () => {
+    await bed.apply(makeUser());
+    await bed.sweep();
+    const label = (value: string | null) =>
+      bed.edit(virtualKeys, 'alice', { metadata: { labels: { 'gateway-operator.dev/managed': value } } });
+    await label(null);
+    await bed.sweep();
+    expect(await bed.ready(users, 'alice')).toBe('False KeyConflict');
+    await editUser({ autoCreateKey: false });
+    expect((await bed.sweep()).actions).not.toHaveProperty('DeleteKey');
+    expect(await owned()).toBeDefined();
+    await label('true');
+    await bed.sweep();
+    expect(await owned()).toBeUndefined();
+  });
+
   test('does not touch a VirtualKey of its name that it does not own', async () => {
     await bed.apply(makeKey({ keyAlias: 'mine' }, 'alice'), makeUser());
     await bed.sweep();

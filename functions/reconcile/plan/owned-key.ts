@@ -1,6 +1,6 @@
 // Does a user's own VirtualKey exist and follow the user? (`autoCreateKey`, DESIGN 3.)
 import { userKeyName } from '#core/names.ts';
-import { AUTH_API_VERSION, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
+import { AUTH_API_VERSION, OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Action, OwnedKeySpec } from '../action.ts';
@@ -11,14 +11,15 @@ import type { Outlook } from './outlook.ts';
 import { sameJson } from './policies.ts';
 import { tell } from './tell.ts';
 
-/** The VirtualKey that is called like the user, and whether the user owns it. */
+/** The VirtualKey that is called like the user, and whether it is the user's: it has our label and names the user as its owner. */
 export function ownedKeyOf(
   user: User,
   { world }: Outlook,
 ): { readonly key: VirtualKey | undefined; readonly owned: boolean } {
   const { namespace, name, uid } = user.metadata;
   const key = world.keys.get(pathOf({ namespace, name: userKeyName(name) }))?.object;
-  return { key, owned: key?.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true };
+  const isLabelled = key?.metadata.labels?.[OWNED_LABEL] === OWNED;
+  return { key, owned: isLabelled && key.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true };
 }
 
 export function planOwnedKey(user: User, outlook: Outlook): Action[] {
