@@ -249,3 +249,19 @@ test('objects, Secrets and statuses of any shape stop nobody else', async () => 
   }
   expect(await bed.value('good-key')).toBe(before);
 });
+
+test('a run that is slow between its last look and its write never undoes a block that a faster one carried', async () => {
+  await bed.apply(makeKey({ blocked: true }));
+  await bed.sweep();
+  await bed.edit(virtualKeys, 'chat', { spec: { blocked: false } });
+  let isFirst = true;
+  bed.onDatabase = async (method) => {
+    if (method !== 'writePolicies' || !isFirst) return;
+    isFirst = false;
+    await bed.edit(virtualKeys, 'chat', { spec: { blocked: true, maxBudget: '11' } });
+    bed.restart();
+    await bed.sweep();
+  };
+  await bed.hint('VirtualKey', 'chat');
+  expect(await policyOf('chat')).toMatchObject({ blocked: true, budget: { limit: '11000000000' } });
+});

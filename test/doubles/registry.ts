@@ -33,6 +33,8 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
   /** When those that do not work any more were made. */
   readonly before: Map<string, LiveValue['createdAt']>;
   retired: boolean;
+  /** Of the holder's spec, when the policy was made of it. */
+  generation: number;
   policy?: ScopePolicy | KeyPolicy;
 }
 
@@ -81,14 +83,14 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
         const { namespace, name } = found.holder;
         const isInPlace = proof === SAME_PLACE && namespace === holder.namespace && name === holder.name;
         if (!(kind === 'key' ? isLive(found, proof) : isInPlace)) return { won: false, by: found.holder };
-        found.holder = holder;
+        Object.assign(found, { holder, generation: 0 });
       }
       if (found !== undefined) return { won: true, claim: toClaim(found) };
       const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
       if (moved !== undefined) {
         const models = moved.policy !== undefined && 'modelScopes' in moved.policy ? moved.policy.modelScopes : [];
         for (const { scopeId } of [moved, ...(models ?? [])]) tellMoved?.(scopeId, instanceUid);
-        return { won: true, claim: toClaim(Object.assign(moved, { instanceUid, alias, holder })) };
+        return { won: true, claim: toClaim(Object.assign(moved, { instanceUid, alias, holder, generation: 0 })) };
       }
       const scopeId = ids.next();
       const row = {
@@ -101,6 +103,7 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
         values: new Map(),
         before: new Map(),
         retired: false,
+        generation: 0,
       };
       rows.set(scopeId, row);
       return { won: true, claim: toClaim(row) };
@@ -205,6 +208,7 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
     for (const { row, values } of old.closedWith) {
       row.instanceUid = uid;
       row.retired = false;
+      row.generation = 0;
       const isTaken = (hash: string) => [...rows.values()].some((other) => other.values.has(hash));
       for (const value of values) if (!isTaken(value.hash)) row.values.set(value.hash, value);
       const { policy } = row;
@@ -218,10 +222,11 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
     return { hash, createdAt, ...(asked === undefined ? {} : { asked }) };
   }
 
-  async function writePolicy(instanceUid: string, { policy, recounts = [] }: PolicyWrite): Promise<void> {
-    for (const { scopeId, window } of recounts) await recount?.(scopeId, window);
+  async function writePolicy(instanceUid: string, { policy, generation, recounts = [] }: PolicyWrite): Promise<void> {
     const row = rows.get(policy.scopeId);
-    if (row !== undefined && row.instanceUid === instanceUid && !row.retired) row.policy = structuredClone(policy);
+    if (row === undefined || row.instanceUid !== instanceUid || row.retired || row.generation > generation) return;
+    for (const { scopeId, window } of recounts) await recount?.(scopeId, window);
+    Object.assign(row, { policy: structuredClone(policy), generation });
   }
 
   function find(instanceUid: string, hash: string): KeyRecord | undefined {

@@ -41,7 +41,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const modelScopes = [{ ...policy, kind: 'model' as const, scopeId: model, name: 'gpt' }];
       const object = { namespace: 'apps', name: 'billing' };
       const written = { ...policy, object, charges: [], modelScopes, retained: 'billing-key' };
-      await registry.writePolicies(INSTANCE, [{ policy: written }]);
+      await registry.writePolicies(INSTANCE, [{ policy: written, generation: 1 }]);
       expect(await books.elsewhere(INSTANCE, scopes)).toEqual(new Set());
       expect(await registry.claim(uid, 'key', 'brought', holder('heir'), hash)).toMatchObject({ won: true });
       expect(await books.elsewhere(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));

@@ -26,7 +26,9 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
     const recount = async (window: Window) => {
       const { scopeId, anchor, alias } = await claimed();
       const policy = { scopeId, kind: 'team' as const, name: alias, blocked: false, models: [], anchor };
-      await under.registry.writePolicies(INSTANCE, [{ policy, recounts: [{ scopeId: policy.scopeId, window }] }]);
+      await under.registry.writePolicies(INSTANCE, [
+        { policy, generation: 1, recounts: [{ scopeId: policy.scopeId, window }] },
+      ]);
     };
     const paidAt = (scopeId: ScopeId, time: Millis, cost: Nano, window = WINDOW) =>
       entryOf({ id: idAt(time), cost, charges: [{ scopeId, window }, scopeWindow(1)] });
@@ -103,7 +105,9 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
       const model = scopeWindow(1, hours);
       await book(paidAt(scopeId, NOON - HOUR - 1, 1n), paidAt(scopeId, NOON - 1, 20n), paidAt(scopeId, NOON, 300n));
       const policy = { scopeId, kind: 'team' as const, name: alias, blocked: false, models: [], anchor };
-      await under.registry.writePolicies(INSTANCE, [{ policy, recounts: [{ scopeId, window: day }, model] }]);
+      await under.registry.writePolicies(INSTANCE, [
+        { policy, generation: 1, recounts: [{ scopeId, window: day }, model] },
+      ]);
       expect(await spent({ scopeId, window: day }, model)).toEqual([21n, 320n]);
       await book(paidAt(scopeId, NOON - 2, 4000n));
       expect(await spent({ scopeId, window: day }, model)).toEqual([4021n, 4320n]);

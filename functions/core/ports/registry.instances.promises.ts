@@ -49,7 +49,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         const after = await registry.claims(HEIR.uid);
         expect(after.map(({ policy: _, ...rest }) => rest)).toEqual(before.map(({ policy: _, ...rest }) => rest));
         expect((await findAsHeir(hash('a')))?.key.blocked).toBe(true);
-        await registry.writePolicies(HEIR.uid, [{ policy }]);
+        await registry.writePolicies(HEIR.uid, [{ policy, generation: 1 }]);
         expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
         expect(await findAsHeir(hash('b'))).toBeUndefined();
         expect(await find(hash('a'))).toBeUndefined();
@@ -93,7 +93,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         const { policy } = await workingKey('billing', hash('a'));
         expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: true })).toEqual({ ok: true });
         expect(await registry.claims(INSTANCE.uid)).toEqual([]);
-        await registry.writePolicies(HEIR.uid, [{ policy }]);
+        await registry.writePolicies(HEIR.uid, [{ policy, generation: 1 }]);
         expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
         expect(await find(hash('a'))).toBeUndefined();
       });

@@ -1,7 +1,9 @@
 // What does every registry promise of policies: what the gateway finds by the hash of a value?
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { KeyPolicy } from './policy.ts';
 import {
   hash,
+  holder,
   INSTANCE,
   keyPolicy,
   OTHER,
@@ -79,8 +81,8 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       const policyOf = (claimed: Claim) => keyPolicy(claimed, { models: [`model of ${claimed.alias}`] });
       const writes = claims.map((claimed, place) =>
         place % 9 === 0
-          ? { policy: policyOf(claimed) }
-          : { policy: policyOf(claimed), recounts: [{ scopeId: claimed.scopeId, window }] },
+          ? { policy: policyOf(claimed), generation: 1 }
+          : { policy: policyOf(claimed), generation: 1, recounts: [{ scopeId: claimed.scopeId, window }] },
       );
       await registry.writePolicies(INSTANCE.uid, writes);
       const listed = await registry.claims(INSTANCE.uid);
@@ -88,9 +90,24 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       for (const claimed of listed) expect(claimed.policy).toEqual(policyOf(claimed));
     });
 
+    test('a policy of an earlier generation never takes the place of a later one; an adopter begins anew', async () => {
+      const { claimed, policy } = await workingKey('billing', hash('a'));
+      const writeAt = (generation: number, more: Partial<KeyPolicy>) =>
+        registry.writePolicies(INSTANCE.uid, [{ policy: { ...policy, ...more }, generation }]);
+      await writeAt(5, { blocked: true });
+      await writeAt(4, { blocked: false });
+      expect((await find(hash('a')))?.key.blocked).toBe(true);
+      await writeAt(5, { blocked: true, models: ['small'] });
+      expect((await find(hash('a')))?.key.models).toEqual(['small']);
+      await registry.claim(INSTANCE.uid, 'key', 'billing', holder('heir'), hash('a'));
+      await writeAt(1, { blocked: false });
+      expect((await find(hash('a')))?.key.blocked).toBe(false);
+      expect((await registry.claims(INSTANCE.uid))[0]?.scopeId).toBe(claimed.scopeId);
+    });
+
     test('a retired key cannot be given a policy, nor can one of another instance', async () => {
       const { claimed, policy } = await workingKey('billing', hash('a'));
-      await registry.writePolicies(OTHER.uid, [{ policy: { ...policy, blocked: true } }]);
+      await registry.writePolicies(OTHER.uid, [{ policy: { ...policy, blocked: true }, generation: 1 }]);
       expect((await find(hash('a')))?.key.blocked).toBe(false);
       await registry.retire([claimed.scopeId]);
       await write(policy);

@@ -32,7 +32,7 @@ export function registryScene(under: () => RegistryUnderTest) {
   const write = (...written: ReadonlyArray<ScopePolicy | KeyPolicy>) =>
     under().registry.writePolicies(
       INSTANCE.uid,
-      written.map((policy) => ({ policy })),
+      written.map((policy) => ({ policy, generation: 1 })),
     );
   /** A key that works: claimed, with a value and a policy. */
   const workingKey = async (alias: string, value: string, more: Partial<KeyPolicy> = {}) => {

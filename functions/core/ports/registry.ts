@@ -55,9 +55,13 @@ export type Added = ReadonlyArray<LiveValue> | 'another scope has it' | 'retired
 
 export type ClaimOutcome = { readonly won: true; readonly claim: Claim } | { readonly won: false; readonly by: Holder };
 
-/** A policy to write. `recounts`: the windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 4). */
+/**
+ * A policy to write, made of the spec that the holder had at `generation`: where a later one is written already, this one is passed over.
+ * `recounts`: the windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 4).
+ */
 export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy;
+  readonly generation: number;
   readonly recounts?: ReadonlyArray<ScopeWindow>;
 }
 
@@ -139,7 +143,7 @@ export interface Registry {
    * keeps it. Answers the values of the claim that are left.
    */
   retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<ReadonlyArray<LiveValue>>;
-  /** Writes what the gateway acts on; recounts where told to. */
+  /** Writes what the gateway acts on; recounts where told to. A slow run never undoes what a faster one wrote: see `generation`. */
   writePolicies(instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void>;
   /**
    * Remembers what the plan of this name removes, so that a run that dies half-way needs no second leave; in place of what was

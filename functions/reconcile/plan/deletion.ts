@@ -118,7 +118,10 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url
   const isMarked = secret.labels[RETAINED_LABEL] === 'true';
   const release: Action[] = isOwned || !isMarked ? [{ action: 'UpdateSecret', ...on, shape, value: 'same' }] : [];
   // Blocked because its user went just before it: the key is to go on working.
-  const write = { policy: { ...policy, blocked: key.spec.blocked, retained: secret.name } };
+  const write = {
+    policy: { ...policy, blocked: key.spec.blocked, retained: secret.name },
+    generation: key.metadata.generation,
+  };
   const remember: Action[] =
     policy.retained === secret.name && policy.blocked === key.spec.blocked
       ? []

@@ -19,7 +19,8 @@ import { wordsOf } from './words.ts';
 export function planPolicy(member: Member, claim: Claim, outlook: Outlook): Action[] {
   const policy = policyOf(member, claim, outlook);
   if (policy === undefined || sameJson(policy, claim.policy)) return [];
-  const write: PolicyWrite = { policy, ...recount(policy, claim, outlook.now) };
+  const { generation } = member.metadata;
+  const write: PolicyWrite = { policy, generation, ...recount(policy, claim, outlook.now) };
   const why =
     claim.policy === undefined
       ? 'the gateway does not know it yet'

@@ -171,7 +171,7 @@ async function adopt(
 ): Promise<boolean> {
   if (kind !== 'key') return proof === SAME_PLACE && adoptInPlace(query, scopeId, from, to);
   const adopted = await query(
-    `update gateway_operator.claim c set holder_uid = $3, holder_namespace = $4, holder_name = $5
+    `update gateway_operator.claim c set holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
      where c.scope_id = $1 and c.holder_uid = $2 and c.retired_at is null and exists (
        select 1 from gateway_operator.key_value v where v.scope_id = $1 and v.hash = $6 and v.retired_at is null
          and (v.not_after is null or v.not_after > clock_timestamp()))
@@ -183,7 +183,7 @@ async function adopt(
 
 async function adoptInPlace(query: Query, scopeId: ScopeId, from: Holder, to: Holder): Promise<boolean> {
   const adopted = await query(
-    `update gateway_operator.claim set holder_uid = $3 where scope_id = $1 and holder_uid = $2 and retired_at is null
+    `update gateway_operator.claim set holder_uid = $3, generation = null where scope_id = $1 and holder_uid = $2 and retired_at is null
        and holder_namespace = $4 and holder_name = $5
      returning 1`,
     [scopeId, from.uid, to.uid, to.namespace, to.name],
@@ -197,7 +197,8 @@ async function moveRetained(
   { instanceUid, alias, holder, proof }: Pick<Asked, 'instanceUid' | 'alias' | 'holder'> & { readonly proof: string },
 ): Promise<boolean> {
   const moved = await query(
-    `update gateway_operator.claim c set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5
+    `update gateway_operator.claim c set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5,
+       generation = null
      where c.kind = 'key' and c.retired_at is null and c.policy ? 'retained' and c.scope_id in (
        select v.scope_id from gateway_operator.key_value v where v.hash = $6 and v.retired_at is null
          and (v.not_after is null or v.not_after > clock_timestamp()))

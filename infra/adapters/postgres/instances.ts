@@ -165,7 +165,7 @@ last as (
     where mine.instance_uid = $1 and mine.kind = c.kind and mine.alias = c.alias and mine.retired_at is null)
   order by c.kind, c.alias, c.retired_at desc, c.scope_id limit ${PORTION}),
 moved as (
-  update gateway_operator.claim c set instance_uid = $1, retired_at = null,
+  update gateway_operator.claim c set instance_uid = $1, retired_at = null, generation = null,
     policy = case when c.policy is null or c.policy ? 'retained' then c.policy else c.policy || '{"blocked": true}' end
   from last where c.scope_id = last.scope_id returning c.scope_id),
 revived as (

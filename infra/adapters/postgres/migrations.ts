@@ -198,4 +198,11 @@ create table gateway_operator.release (
 );
 `,
   },
+  {
+    version: 7,
+    name: 'claims know the generation that their policy was made of',
+    sql: `
+alter table gateway_operator.claim add column generation bigint;
+`,
+  },
 ];

@@ -50,7 +50,7 @@ async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
   };
   const write = (window?: Window) =>
     database.writePolicies(INSTANCE, [
-      { policy, ...(window === undefined ? {} : { recounts: [{ scopeId, window }] }) },
+      { policy, generation: 1, ...(window === undefined ? {} : { recounts: [{ scopeId, window }] }) },
     ]);
   await write();
   return { scopeId, recount: write };

@@ -22,7 +22,7 @@ export default {
       await database.addValue(claim.scopeId, 'a'.repeat(64));
       const { scopeId, anchor } = claim;
       const policy = { scopeId, kind: 'key', name: 'billing', blocked: false, models: [], anchor, object: { namespace: 'n', name: 'k' }, charges: [] };
-      await database.writePolicies('i', [{ policy }]);
+      await database.writePolicies('i', [{ policy, generation: 1 }]);
       const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
       const entry = { id, kind: 'settled', charges: [{ scopeId, window }], cost: 10n ** 17n + 1n, tokens, model: 'm', identifier: 'i', estimated: false, settledAt: 1 };
       const { rejected } = await database.book('i', [entry]);

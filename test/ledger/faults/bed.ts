@@ -106,7 +106,7 @@ async function makeKey(database: Bed['database'], uid: string, at: number, limit
     ...{ scopeId, kind: 'key', name: `key-${at}`, blocked: false, models: [], anchor, charges: [] },
     ...{ object: holder, budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' } },
   };
-  await database.writePolicies(uid, [{ policy }]);
+  await database.writePolicies(uid, [{ policy, generation: 1 }]);
   return { value, scopeId, limit };
 }
 
