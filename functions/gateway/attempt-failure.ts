@@ -13,7 +13,7 @@ export interface AttemptFailure {
   readonly blameless?: boolean;
   /** Surely nothing of the request has reached the provider. */
   readonly unsent?: true;
-  /** So many bytes of a reply have come that is not passed on: whoever sent them bills them. */
+  /** The provider took the request and bills what it read, and so many bytes of a reply came of it. Absent: it refused, or never took it. */
   readonly said?: number;
   /** Seconds for which the provider wants to be left alone. */
   readonly retryAfter?: number;
@@ -23,9 +23,13 @@ export interface AttemptFailure {
 }
 
 export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
-export const TIMED_OUT: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
+/** It took the request, and its connection broke or ended before anything came. */
+export const BROKEN: AttemptFailure = { ...UNREACHABLE, said: 0 };
+const LATE: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
+/** It took the request and fell silent. */
+export const TIMED_OUT: AttemptFailure = { ...LATE, said: 0 };
 
-export const UNSENT: AttemptFailure = { ...TIMED_OUT, unsent: true };
+export const UNSENT: AttemptFailure = { ...LATE, unsent: true };
 
 /** A reply that is longer than we keep in memory: asked for again it would be as long. */
 export function endless(said: number): AttemptFailure {
@@ -65,7 +69,7 @@ export function refusalOf(
     const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
     return { failure, again: 'elsewhere', ...(retryAfter === undefined ? {} : { retryAfter }), ...about };
   }
-  if (status === 408) return { ...TIMED_OUT, ...about };
+  if (status === 408) return { ...LATE, ...about };
   return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', ...about };
 }
 

@@ -1,8 +1,18 @@
 import { describe, expect, test } from 'vitest';
+import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
 import { stage } from './gateway.fixture.ts';
 import { entry, snapshotOf } from './instance.fixture.ts';
 import { settleDown } from './time.fixture.ts';
-import { completion, DONE, MESSAGES, type Script, SSE, streamed } from './upstream.fixture.ts';
+import {
+  breaksAfter,
+  completion,
+  DONE,
+  MESSAGES,
+  type Script,
+  SSE,
+  streamed,
+  USAGE_CHUNK,
+} from './upstream.fixture.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const ok = { body: completion('hello') };
@@ -14,7 +24,12 @@ const failing = (status: number, body = '{"error":{"message":"no","code":"nope"}
 
 describe('comments before the first event of a stream', () => {
   const COMMENT = ': one moment\n\n';
-  const FIRST = [entry('gpt', { identifier: 'a', priority: 1 }), entry('gpt', { identifier: 'b', priority: 2 })];
+  // What `a` takes is charged: the hold of its price also pays for an attempt at `b`.
+  const CHEAP = { input: '0.1', output: '0.2' };
+  const FIRST = [
+    entry('gpt', { identifier: 'a', priority: 1 }),
+    entry('gpt', { identifier: 'b', priority: 2, price: CHEAP }),
+  ];
   const snapshot = snapshotOf(FIRST, { strategy: 'Priority' });
   const STREAM = { ...CHAT, stream: true };
   const encode = (text: string) => new TextEncoder().encode(text);
@@ -90,7 +105,8 @@ describe('attempts', () => {
   });
 
   test('take no longer than the entry allows for one, and the instance for all', async () => {
-    const slow = snapshotOf([entry('gpt', { timeout: 300 }), entry('gpt', { identifier: 'second' })]);
+    const second = entry('gpt', { identifier: 'second', priority: 1, price: { input: '0.1', output: '0.2' } });
+    const slow = snapshotOf([entry('gpt', { timeout: 300 }), second], { strategy: 'Priority' });
     const { chat, fake, clock, ledger } = stage({ snapshot: slow, script: () => new Promise(() => {}) });
     const response = chat(CHAT);
     await settleDown();
@@ -98,7 +114,73 @@ describe('attempts', () => {
     expect(fake.requests).toHaveLength(2);
     await clock.pass(4_700);
     expect(await outcome(await response)).toMatchObject([504, { error: { code: 'upstream_timeout' } }]);
-    expect([ledger.released.length, clock.waiting()]).toEqual([1, 0]);
+    expect([ledger.held(), clock.waiting()]).toEqual([0, 0]);
+  });
+
+  describe('that are taken and then fall silent or break before anything came', () => {
+    const hangs: Script = () => new Promise(() => {});
+    const breaks: Script = () => ({ body: breaksAfter() });
+    const estimate = Math.ceil(JSON.stringify(CHAT).length / 3);
+
+    test.each([
+      ['fall silent', hangs, 504, 'upstream_timeout'],
+      ['break', breaks, 502, 'upstream_error'],
+      ['break behind their headers', () => ({ body: breaksAfter('{"id":') }), 502, 'upstream_error'],
+    ])('are charged for the prompt and not repeated: %s', async (_, script, status, code) => {
+      const two = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'second' })]);
+      const { chat, fake, clock, ledger, lines } = stage({ snapshot: two, script });
+      const response = chat(CHAT);
+      await settleDown();
+      await clock.pass(5_000);
+      expect(await outcome(await response)).toMatchObject([status, { error: { code } }]);
+      expect([fake.requests.length, ledger.released.length]).toEqual([1, 0]);
+      expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { input: estimate } }]);
+      expect(ledger.settled[0]?.cost).toBeGreaterThanOrEqual(BigInt(estimate) * 1_000n);
+      expect(lines[0]?.fields).toMatchObject({ cost: expect.any(String), code });
+    });
+
+    test('are repeated where the hold pays for another whole attempt, and charged with what that one cost', async () => {
+      const cheap = entry('gpt', { identifier: 'cheap', priority: 1, price: { input: '0.1', output: '0.2' } });
+      const two = snapshotOf([entry('gpt'), cheap], { strategy: 'Priority' });
+      const { chat, fake, ledger } = stage({ snapshot: two, script: (_, call) => (call === 1 ? breaks(_, 1) : ok) });
+      expect((await chat(CHAT)).status).toBe(200);
+      expect(fake.requests).toHaveLength(2);
+      expect(ledger.settled).toMatchObject([
+        {
+          cost: BigInt(estimate) * 1_000n + 10n * 100n + 5n * 200n,
+          identifier: 'cheap',
+          estimated: true,
+          tokens: { input: estimate + 10, output: 5 },
+        },
+      ]);
+    });
+
+    test('leave a stream that follows no more than the rest of the hold', async () => {
+      const cheap = entry('gpt', { identifier: 'cheap', priority: 1, price: { input: '0.1', output: '2' } });
+      const two = snapshotOf([entry('gpt'), cheap], { strategy: 'Priority' });
+      const words = Array.from({ length: 90 }, (_, index) => `w${index} `);
+      const script: Script = (_, call) =>
+        call === 1 ? breaks(_, 1) : { headers: SSE, body: streamed(words).filter((piece) => piece !== USAGE_CHUNK) };
+      const { chat, ledger, lines } = stage({ snapshot: two, script });
+      const asked = { ...CHAT, max_tokens: 30, stream: true };
+      await (await chat(asked)).text();
+      expect(lines[0]?.fields).toMatchObject({ end: 'cut' });
+      expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
+    });
+
+    test('cost nothing and are repeated where the provider refused, or never took the request', async () => {
+      const refused: Upstream = async () => {
+        throw new UpstreamBroke('refused', 'nobody listens');
+      };
+      const { chat, ledger, clock } = stage({ deps: { upstream: refused } });
+      const response = chat(CHAT);
+      for (const pause of [100, 200]) {
+        await settleDown();
+        await clock.pass(pause);
+      }
+      expect(await outcome(await response)).toMatchObject([502, { error: { code: 'upstream_error' } }]);
+      expect([ledger.released.length, ledger.settled.length]).toEqual([1, 0]);
+    });
   });
 
   test('take an hour at most, whatever the instance allows: so long a hold is renewed', async () => {

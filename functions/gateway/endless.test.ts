@@ -27,12 +27,8 @@ test('an attempt that ends in an error lets its upstream go: a stream whose firs
   async function* endless(): AsyncGenerator<Uint8Array> {
     for (;;) yield megabyte;
   }
-  const { chat, fake, clock } = stage({ script: () => ({ headers: SSE, body: endless() }) });
+  const { chat, fake } = stage({ script: () => ({ headers: SSE, body: endless() }) });
   const response = chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5, stream: true });
-  for (let attempt = 1; attempt < 3; attempt += 1) {
-    await expect.poll(() => fake.requests.at(attempt - 1)?.signal.aborted).toBe(true);
-    await clock.pass(1000);
-  }
   expect((await response).status).toBe(502);
-  expect(fake.requests.map(({ signal }) => signal.aborted)).toEqual([true, true, true]);
+  expect(fake.requests.map(({ signal }) => signal.aborted)).toEqual([true]);
 });

@@ -1,9 +1,10 @@
 // What does an upstream's answer look like to the gateway? Whole, or as a stream that has begun.
 import type { Clock } from '#core/ports/clock.ts';
+import type { Settlement } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type AttemptFailure, endless, refusalOf, UNREACHABLE, unreadable } from './attempt-failure.ts';
+import { type AttemptFailure, BROKEN, endless, refusalOf, unreadable } from './attempt-failure.ts';
 import type { Deadline } from './deadline.ts';
 import { concat } from './members.ts';
 import type { ReplyEnd } from './record.ts';
@@ -20,6 +21,8 @@ interface Answered {
   readonly [made]: true;
   readonly reservation: Reservation;
   readonly target: Target;
+  /** What earlier attempts cost that were taken and came to nothing. */
+  readonly lost: Settlement | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -50,6 +53,7 @@ const LARGEST_ERROR = 64 * 1024;
 export interface Accepted {
   readonly reservation: Reservation;
   readonly target: Target;
+  readonly lost: Settlement | undefined;
   readonly response: UpstreamResponse;
   readonly deadline: Deadline;
   readonly created: Seconds;
@@ -69,18 +73,18 @@ async function readRefusal({ target, response }: Accepted): Promise<Result<Excha
 }
 
 async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
-  const { reservation, target, response, deadline } = accepted;
+  const { reservation, target, lost, response, deadline } = accepted;
   const bytes = await readAll(response.body[Symbol.asyncIterator](), LARGEST_REPLY);
   if (bytes === undefined) return err(endless(LARGEST_REPLY));
   const reply = target.dialect.readReply(bytes, accepted.created);
   if (reply === undefined) return err(unreadable(response, target.dialect.readError(bytes)));
   deadline.close();
-  return ok({ [made]: true, type: 'plain', reservation, target, headers: response.headers, reply });
+  return ok({ [made]: true, type: 'plain', reservation, target, lost, headers: response.headers, reply });
 }
 
 /** A stream has begun with its first piece that is no comment: an error in it, or an end before it, is an attempt that failed. */
 async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
-  const { reservation, target, response, deadline } = accepted;
+  const { reservation, target, lost, response, deadline } = accepted;
   const reader = target.createReader(accepted.created);
   const rest = response.body[Symbol.asyncIterator]();
   const since = accepted.clock.now();
@@ -88,7 +92,7 @@ async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptF
   while (first.length === 0 || (isKept(first) && accepted.clock.now() - since < KEPT_BACK)) {
     const next = await rest.next();
     const pieces = next.done ? reader.end() : reader.push(next.value);
-    if (next.done && pieces.every(isMute)) return err(UNREACHABLE);
+    if (next.done && pieces.every(isMute)) return err(BROKEN);
     first = first.length === 0 ? pieces : [...first, ...pieces];
   }
   const refused = first.find((piece) => piece.error !== undefined || piece.frame !== undefined)?.error;
@@ -101,6 +105,7 @@ async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptF
     type: 'stream',
     reservation,
     target,
+    lost,
     headers: response.headers,
     first,
     reader,

@@ -22,14 +22,16 @@ export interface Meter {
   readonly frame: Readonly<Record<string, unknown>>;
 }
 
-export function createMeter(reservation: Reservation, target: Target): Meter {
-  return new Counter(reservation, target);
+/** `lost`: what came to nothing before, which is charged with it. */
+export function createMeter(reservation: Reservation, target: Target, lost?: Settlement): Meter {
+  return new Counter(reservation, target, lost);
 }
 
 /** A class, because one is made for each stream: methods are shared. */
 class Counter implements Meter {
   readonly #reservation: Reservation;
   readonly #target: Target;
+  readonly #lost: Settlement | undefined;
   /** By index, whether it has ended. */
   readonly #choices = new Map<number, boolean>();
   #frame: Piece['frame'];
@@ -42,9 +44,10 @@ class Counter implements Meter {
   /** Content has come since the last count. */
   #isBehind = false;
 
-  constructor(reservation: Reservation, target: Target) {
+  constructor(reservation: Reservation, target: Target, lost: Settlement | undefined) {
     this.#reservation = reservation;
     this.#target = target;
+    this.#lost = lost;
   }
 
   exceeds(piece: Piece): boolean {
@@ -68,6 +71,10 @@ class Counter implements Meter {
   }
 
   settlement(): Settlement {
+    return withLost(this.#reservation, this.#streamed(), this.#lost);
+  }
+
+  #streamed(): Settlement {
     const [usage, prompt] = [this.#usage, this.#prompt];
     const said = estimateOf(this.#bytesSaid, this.#sound, this.#deltas);
     if (usage !== undefined && !this.#countsAll(usage)) {
@@ -118,6 +125,23 @@ function estimateOf(bytes: number, sound: number, least: number): Pick<Usage, 'o
   const heard = Math.ceil(sound);
   const output = Math.max(least, estimateOutput(bytes) + heard);
   return heard === 0 ? { output } : { output, outputAudio: heard };
+}
+
+/** A reply's charge together with that of what came to nothing before it: what is estimated is at most the hold. */
+export function withLost({ hold }: Reservation, settlement: Settlement, lost: Settlement | undefined): Settlement {
+  if (lost === undefined) return settlement;
+  const [tokens, more] = [settlement.tokens, lost.tokens];
+  return {
+    ...settlement,
+    cost: atMost(settlement.cost + lost.cost, settlement.estimated ? hold.amount : MOST_COST),
+    tokens: {
+      input: tokens.input + more.input,
+      output: tokens.output + more.output,
+      cachedInput: tokens.cachedInput + more.cachedInput,
+      cacheWrite: tokens.cacheWrite + more.cacheWrite,
+    },
+    estimated: true,
+  };
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody heard: so many bytes of it came. */

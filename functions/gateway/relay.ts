@@ -57,8 +57,8 @@ class Relayed {
     this.#deps = deps;
     this.#streamed = streamed;
     this.#background = background;
-    const { reservation, target } = streamed.exchange;
-    const meter = createMeter(reservation, target);
+    const { reservation, target, lost: before } = streamed.exchange;
+    const meter = createMeter(reservation, target, before);
     this.#meter = meter;
     // Without a limit nobody can take what its hold leaves.
     const lost = target.limit.cutAt === undefined ? undefined : () => this.#background(this.#finish('cut'));

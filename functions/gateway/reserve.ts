@@ -5,6 +5,7 @@ import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { MOST_COST, mostOf, outputWithin, type PromptBound } from '#core/price.ts';
 import { providerOf } from '#core/providers.ts';
+import type { Price } from '#core/rates.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
@@ -61,17 +62,22 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   };
 }
 
-/** What a target may produce within the hold. */
-export function outputLimit({ grant, hold }: Reservation, { entry, price }: Candidate): OutputLimit {
+/** What a target may produce within what is left of the hold. */
+export function outputLimit({ grant, hold }: Reservation, { entry, price }: Candidate, spent = 0n): OutputLimit {
   const { chat } = grant;
   const most = outputMost(chat, { entry, price });
   if (!grant.budgeted || price === undefined) return { most, clamped: false };
-  const affordable = outputWithin(hold.amount, inputMost(chat, { entry, price }), price);
+  const affordable = outputWithin(hold.amount - spent, inputMost(chat, { entry, price }), price);
   if (affordable === undefined) return { most, clamped: false };
   const perAnswer = Number(affordable / BigInt(chat.n));
   if (perAnswer < most) return { most: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
   const unlimited = clientLimit(chat) === undefined;
   return { most, ...(unlimited ? { send: most } : {}), clamped: false, cutAt: affordable };
+}
+
+/** Whether the hold, of which so much is spent, still pays for all that this target could cost. */
+export function covers({ grant, hold }: Reservation, { entry, price }: Candidate, spent: Nano): boolean {
+  return price === undefined || spent + mostFor(grant.chat, { entry, price }) <= hold.amount;
 }
 
 /** Gives the money back: nothing was consumed. A release that fails is the lease's business. */
@@ -91,21 +97,28 @@ export async function release(
 }
 
 function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; readonly identifier: string } {
-  const answers = BigInt(grant.chat.n);
   let amount = 0n;
   let least = 0n;
   let identifier = grant.candidates[0]?.entry.identifier ?? '';
   for (const candidate of grant.candidates) {
     const { entry, price } = candidate;
     if (price === undefined) continue;
-    const input = inputMost(grant.chat, candidate);
-    const most = smaller(mostOf(input, BigInt(outputMost(grant.chat, candidate)) * answers, price), MOST_COST);
-    least = larger(least, smaller(mostOf(input, answers, price), most));
+    const most = mostFor(grant.chat, { entry, price });
+    least = larger(least, smaller(mostOf(inputMost(grant.chat, candidate), BigInt(grant.chat.n), price), most));
     if (most <= amount) continue;
     amount = most;
     identifier = entry.identifier;
   }
   return { amount, least, identifier };
+}
+
+function mostFor(chat: Chat, { entry, price }: Priced): Nano {
+  const output = BigInt(outputMost(chat, { entry, price })) * BigInt(chat.n);
+  return smaller(mostOf(inputMost(chat, { entry, price }), output, price), MOST_COST);
+}
+
+interface Priced extends Candidate {
+  readonly price: Price;
 }
 
 function larger(a: Nano, b: Nano): Nano {

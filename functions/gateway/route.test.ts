@@ -210,7 +210,11 @@ describe('entries that share a name', () => {
     const { chat, fake, ledger } = stage({
       snapshot: snapshotOf(three),
       script: (_, call) => {
-        if (call === 1) return { headers: SSE, body: [] };
+        if (call === 1)
+          return {
+            headers: SSE,
+            body: [': one moment\n\n', 'event: error\ndata: {"error":{"message":"overloaded"}}\n\n'],
+          };
         if (call === 2) return { headers: SSE, body: ['data: {"error":{"message":"overloaded"}}\n\n'] };
         return { headers: SSE, body: streamed(['x']) };
       },

@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import { createBook, UNBOOKED } from './book.ts';
 import type { GatewayDeps, Visit } from './deps.ts';
 import type { Exchange } from './exchange.ts';
-import { settlementOfReply, settlementOfUnheard } from './meter.ts';
+import { settlementOfReply, withLost } from './meter.ts';
 import type { Line } from './record.ts';
 import { createRelay } from './relay.ts';
 import { type Reservation, release } from './reserve.ts';
@@ -16,7 +16,7 @@ export interface Settle {
   answer(exchange: Exchange, line: Line, visit: Visit): Promise<Result<Response, Failure>>;
   /** Nobody was called: the hold is released. */
   release(reservation: Reservation, failure: Failure): Promise<Failure>;
-  /** Nothing came of it: the hold is released, or charged for the prompt where the provider may have read it. */
+  /** Nothing came of it: the hold is released, or charged for the prompts that providers took. */
   withdraw(reservation: Reservation, nothing: NoExchange, line: Line): Promise<Failure>;
 }
 
@@ -30,7 +30,7 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
       if (exchange.type === 'stream') {
         return ok(relay({ exchange, line, headers: { ...headers, 'cache-control': 'no-cache' } }, visit));
       }
-      const settlement = settlementOfReply(reservation, target, exchange.reply);
+      const settlement = withLost(reservation, settlementOfReply(reservation, target, exchange.reply), exchange.lost);
       if (!(await book(reservation, settlement, line))) return err(UNBOOKED);
       line.answered(200, 'complete');
       return ok(new Response(exchange.reply.body, { headers }));
@@ -40,8 +40,8 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
       return failure;
     },
     withdraw: async (reservation, nothing, line) => {
-      const { consumed, target } = nothing;
-      if (consumed !== undefined) await book(reservation, settlementOfUnheard(reservation, target, consumed), line);
+      const { lost } = nothing;
+      if (lost !== undefined) await book(reservation, lost, line);
       else await release(reservation, deps, nothing);
       return nothing.failure;
     },

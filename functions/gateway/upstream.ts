@@ -1,24 +1,24 @@
 // What does the upstream answer? Targets are tried in turn until one begins to answer; nothing has reached the client before that.
 import type { Failure } from '#core/failure.ts';
 import { LONGEST } from '#core/ledger/lease.ts';
-import type { HoldRefusal } from '#core/ports/ledger.ts';
+import type { HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type AttemptFailure, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
+import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
 import { type Client, type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { limitOf } from './entry-limits.ts';
 import { type Accepted, type Exchange, openExchange } from './exchange.ts';
 import type { Health } from './health.ts';
+import { settlementOfUnheard, withLost } from './meter.ts';
 import type { Line, ReplyEnd } from './record.ts';
-import type { Reservation } from './reserve.ts';
+import { covers, outputLimit, type Reservation } from './reserve.ts';
 import { FULL, type Target, type Targets } from './route.ts';
 
-/** Why there is no exchange. `consumed`: the provider may have read the prompt all the same, and has said so many bytes. */
+/** Why there is no exchange. `lost`: what the attempts cost that were taken all the same. */
 export interface NoExchange {
   readonly failure: Failure;
-  readonly target: Target;
-  readonly consumed: number | undefined;
+  readonly lost: Settlement | undefined;
   /** Anybody was called at all. */
   readonly called: boolean;
 }
@@ -37,43 +37,50 @@ export function createCallUpstream(
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = chat.stream ? client : undefined;
     const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, LONGEST), leaving);
-    const left = [targets.first, ...targets.others];
+    let left = [targets.first, ...targets.others];
     /** How often each has failed. */
     const failures = new Map<Target, number>();
-    let last: NoExchange | undefined;
+    let last: Omit<NoExchange, 'lost'> | undefined;
+    let lost: Settlement | undefined;
     let full: HoldRefusal | undefined;
     let tries = 0;
     while (tries <= routing.retries) {
-      const target = nextOf(left, failures);
-      if (target === undefined) break;
-      const failed = failures.get(target) ?? 0;
+      const next = nextOf(left, failures);
+      if (next === undefined) break;
+      const failed = failures.get(next) ?? 0;
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
       // Only the first has its room since the hold, and for one attempt; one that is full is passed over, and is no try.
-      const moved = tries === 0 && target === targets.first ? ok(undefined) : await move(targets.reservation, target);
+      const moved = tries === 0 && next === targets.first ? ok(undefined) : await move(targets.reservation, next);
       if (!moved.ok) {
         full = moved.failure;
-        line.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
-        left.splice(left.indexOf(target), 1);
+        line.skipped(next.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
+        left.splice(left.indexOf(next), 1);
         continue;
       }
       tries += 1;
+      const target = lost === undefined ? next : { ...next, limit: outputLimit(targets.reservation, next, lost.cost) };
       line.step('call', target);
-      const trying = enter(targets.reservation, target, deadline);
+      const trying = { ...enter(targets.reservation, target, deadline), lost };
       const result = await exchange(trying);
       judge(result, { ...trying, isFirst: failed === 0 });
       line.attempt(target, result.ok ? undefined : result.failure);
       if (result.ok) return result;
-      const { failure, status, unsent, said } = result.failure;
-      const isRead = status === undefined && unsent !== true && deadline.ended === 'left';
-      const consumed = said ?? (isRead ? 0 : undefined);
-      last = { failure, target, consumed, called: last?.called === true || unsent !== true };
+      const { failure, unsent, said } = result.failure;
+      last = { failure, called: last?.called === true || unsent !== true };
+      if (said !== undefined) {
+        const unheard = settlementOfUnheard(targets.reservation, target, said);
+        lost = withLost(targets.reservation, unheard, lost);
+      }
       if (deadline.ended !== undefined || result.failure.again === 'never') break;
-      failures.set(target, failed + 1);
-      if (result.failure.again === 'elsewhere') left.splice(left.indexOf(target), 1);
+      failures.set(next, failed + 1);
+      if (result.failure.again === 'elsewhere') left.splice(left.indexOf(next), 1);
+      // What was taken is paid for: only what the rest of the hold covers whole may follow it (LEDGER 10).
+      const spent = lost?.cost ?? 0n;
+      if (spent > 0n) left = left.filter((other) => covers(targets.reservation, other, spent));
     }
     deadline.close();
-    return err(outcome(last, { full, targets, client }));
+    return err({ ...outcome(last, { full, targets, client }), lost });
   };
 
   function move({ hold }: Reservation, { entry }: Target): Promise<Result<void, HoldRefusal>> {
@@ -88,7 +95,7 @@ export function createCallUpstream(
     return up.reduce((least, target) => (tried(target) < tried(least) ? target : least));
   }
 
-  function enter(reservation: Reservation, target: Target, deadline: Deadline): Trying {
+  function enter(reservation: Reservation, target: Target, deadline: Deadline): Omit<Trying, 'lost'> {
     const leave = health.enter(target.entry.identifier);
     const over = (end: ReplyEnd) => {
       leave();
@@ -110,7 +117,13 @@ export function createCallUpstream(
     }
   }
 
-  async function exchange({ reservation, target, deadline, over }: Trying): Promise<Result<Exchange, AttemptFailure>> {
+  async function exchange({
+    reservation,
+    target,
+    lost,
+    deadline,
+    over,
+  }: Trying): Promise<Result<Exchange, AttemptFailure>> {
     const { chat, routing } = reservation.grant;
     const request = target.dialect.toRequest(chat, target);
     if (!request.ok) return err(unspeakable(request.failure));
@@ -122,7 +135,7 @@ export function createCallUpstream(
       const response = await deps.upstream({ url, headers, body, timeouts: routing.timeouts, signal });
       const { clock } = deps;
       const created = Math.floor(clock.now() / 1000);
-      opened = await openExchange({ reservation, target, deadline, over, response, clock, created });
+      opened = await openExchange({ reservation, target, lost, deadline, over, response, clock, created });
       return opened;
     } catch (error) {
       return err(toFailure(error, deadline));
@@ -144,14 +157,11 @@ interface Unanswered {
   readonly client: Client;
 }
 
-function outcome(last: NoExchange | undefined, { full, targets, client }: Unanswered): NoExchange {
-  const { first, reservation } = targets;
-  const end = last ?? {
-    failure: uncalled(full, reservation.grant.chat.model),
-    target: first,
-    consumed: undefined,
-    called: false,
-  };
+function outcome(
+  last: Omit<NoExchange, 'lost'> | undefined,
+  { full, targets, client }: Unanswered,
+): Omit<NoExchange, 'lost'> {
+  const end = last ?? { failure: uncalled(full, targets.reservation.grant.chat.model), called: false };
   return client.hasLeft() ? { ...end, failure: { code: 'client_left' } } : end;
 }
 
@@ -166,5 +176,6 @@ function uncalled(full: HoldRefusal | undefined, model: string): Failure {
 function toFailure(error: unknown, { signal }: Deadline): AttemptFailure {
   const how = error instanceof UpstreamBroke ? error.how : undefined;
   if (how === 'unsent') return UNSENT;
-  return signal.aborted || how === 'timeout' ? TIMED_OUT : UNREACHABLE;
+  if (signal.aborted || how === 'timeout') return TIMED_OUT;
+  return how === 'refused' ? UNREACHABLE : BROKEN;
 }

@@ -40,7 +40,7 @@ export interface UpstreamResponse {
 export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
- * `unsent`: stopped while there was no connection yet, so that surely no byte of the request has left. Where a platform does not tell
+ * `unsent`: stopped, or out of time, while there was no connection yet, so that surely no byte of the request has left. Where a platform does not tell
  * when it connects (fetch), only a call that was stopped before it began is; any other may have been read, and is `broken` or `refused`.
  */
 export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent';

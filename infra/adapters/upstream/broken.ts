@@ -1,12 +1,7 @@
 // What happened to a call, in the port's words, when undici or a decoder says that it failed?
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
-const TIMEOUTS: ReadonlySet<string> = new Set([
-  'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_HEADERS_TIMEOUT',
-  'UND_ERR_BODY_TIMEOUT',
-  'ETIMEDOUT',
-]);
+const TIMEOUTS: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
 const REFUSALS: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -20,8 +15,16 @@ const REFUSALS: ReadonlySet<string> = new Set([
 export function toBroken(error: unknown): UpstreamBroke {
   if (error instanceof UpstreamBroke) return error;
   const code = codeOf(error);
+  if (code === 'UND_ERR_CONNECT_TIMEOUT' || isConnecting(error)) {
+    return new UpstreamBroke('unsent', `the upstream failed: ${code}`, { cause: error });
+  }
   const how = TIMEOUTS.has(code) ? 'timeout' : REFUSALS.has(code) ? 'refused' : 'broken';
   return new UpstreamBroke(how, `the upstream failed: ${code || 'unknown'}`, { cause: error });
+}
+
+/** The system gave up before there was a connection. */
+function isConnecting(error: unknown): boolean {
+  return error instanceof Error && 'syscall' in error && error.syscall === 'connect' && codeOf(error) === 'ETIMEDOUT';
 }
 
 function codeOf(error: unknown): string {

@@ -192,7 +192,6 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     ['overloaded', 502, 'upstream_error'],
     ['refuse-400', 400, 'upstream_refused'],
     ['wrong-key', 502, 'upstream_error'],
-    ['cut', 502, 'upstream_error'],
   ])('meets %s as %d %s, and is charged nothing', async (model, status, code) => {
     const before = settledNow();
     const error = await refusal(stage.client.chat.completions.create({ model, messages: [...messages] }));
@@ -200,6 +199,14 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     expect([settledNow() - before, stage.ledger.held()]).toEqual([0, 0]);
     if (code === 'upstream_rate_limited') expect(error.headers?.get('retry-after')).toBe('7');
     if (code === 'upstream_refused') expect(error.message).toContain('does not like this request');
+  });
+
+  test('meets a reply that breaks as 502, asked for once and charged for its prompt', async () => {
+    const before = settledNow();
+    const error = await refusal(stage.client.chat.completions.create({ model: 'cut', messages: [...messages] }));
+    expect([error.status, error.code]).toEqual([502, 'upstream_error']);
+    expect([settledNow() - before, stage.ledger.held()]).toEqual([1, 0]);
+    expect(stage.ledger.settled.at(-1)).toMatchObject({ estimated: true, tokens: { output: 0 } });
   });
 
   test('meets a stream that breaks as an error, after the words that came', async () => {
