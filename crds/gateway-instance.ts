@@ -46,7 +46,9 @@ const DatabaseSecretRef = z.object({
 
 const Timeouts = z.object({
   connect: Duration.default('5s').describe('Until a connection to the upstream stands.'),
-  firstByte: Duration.default('60s').describe('Until the first byte of the reply.'),
+  firstByte: Duration.default('60s').describe(
+    'Until the first byte of a stream. A plain reply comes in one piece and has `total`.',
+  ),
   idle: Duration.default('60s').describe('Between two pieces of a stream.'),
   total: Duration.default('600s').describe(
     'For the whole request, all attempts together: an hour at most, whatever is written.',

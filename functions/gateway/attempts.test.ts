@@ -183,6 +183,15 @@ describe('attempts', () => {
     });
   });
 
+  test.each([
+    ['a plain reply comes in one piece, and has all the time there is', false, { firstByte: 5000, idle: 5000 }],
+    ['a stream has its own', true, { firstByte: 1000, idle: 1000 }],
+  ])('wait for a first byte, and between two, as long as the reply allows: %s', async (_, isStream, told) => {
+    const { chat, fake } = stage({ script: () => (isStream ? { headers: SSE, body: streamed(['x']) } : ok) });
+    await (await chat({ ...CHAT, stream: isStream })).text();
+    expect(fake.requests[0]?.timeouts).toEqual({ connect: 100, ...told });
+  });
+
   test('take an hour at most, whatever the instance allows: so long a hold is renewed', async () => {
     const patient = snapshotOf([entry('gpt')], {
       timeouts: { connect: 100, firstByte: 1e12, idle: 1e12, total: 30 * 86_400_000 },

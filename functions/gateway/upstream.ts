@@ -2,9 +2,10 @@
 import type { Failure } from '#core/failure.ts';
 import { LONGEST } from '#core/ledger/lease.ts';
 import type { HoldRefusal, Settlement } from '#core/ports/ledger.ts';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
+import type { Chat } from './chat.ts';
 import { type Client, type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { limitOf } from './entry-limits.ts';
@@ -132,7 +133,13 @@ export function createCallUpstream(
     try {
       const { url, headers, body } = request.value;
       const { signal } = deadline;
-      const response = await deps.upstream({ url, headers, body, timeouts: routing.timeouts, signal });
+      const response = await deps.upstream({
+        url,
+        headers,
+        body,
+        timeouts: timeoutsOf(chat, routing.timeouts),
+        signal,
+      });
       const { clock } = deps;
       const created = Math.floor(clock.now() / 1000);
       opened = await openExchange({ reservation, target, lost, deadline, over, response, clock, created });
@@ -149,6 +156,13 @@ export function createCallUpstream(
 
 /** An attempt. `leave`: the entry has nothing to do with it any more. */
 type Trying = Omit<Accepted, 'response' | 'created' | 'clock'> & { readonly leave: () => void };
+
+/** A plain reply comes in one piece: its first byte may be its last. */
+function timeoutsOf({ stream }: Chat, { connect, firstByte, idle, total }: Timeouts): UpstreamRequest['timeouts'] {
+  return stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
+}
+
+type Timeouts = Reservation['grant']['routing']['timeouts'];
 
 interface Unanswered {
   /** Why the last entry that was passed over had no room. */
