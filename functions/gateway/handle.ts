@@ -13,7 +13,7 @@ import type { GatewayDeps, Visit } from './deps.ts';
 import type { Health } from './health.ts';
 import { createRank } from './rank.ts';
 import { createOpenLine, type Line } from './record.ts';
-import { createReserve } from './reserve.ts';
+import { createReserve, type Reservation } from './reserve.ts';
 import { namesOf, toRefusal } from './respond.ts';
 import { createRoute } from './route.ts';
 import { createSettle } from './settle.ts';
@@ -63,17 +63,25 @@ export function createHandle(
     line.step('hold');
     const reservation = await reserve(grant.value, line, waited);
     if (!reservation.ok) return refuse(reservation.failure.failure, line, reservation.failure.rates);
-    const { rates } = reservation.value.hold;
+    try {
+      return await spend(reservation.value, { request, visit, line });
+    } catch (error) {
+      await settle.abandon(reservation.value);
+      throw error;
+    }
+  };
 
-    const targets = route(reservation.value, line);
-    if (!targets.ok) return refuse(await settle.release(reservation.value, targets.failure), line, rates);
+  async function spend(reservation: Reservation, { request, visit, line }: Spending): Promise<Response> {
+    const { rates } = reservation.hold;
+    const targets = route(reservation, line);
+    if (!targets.ok) return refuse(await settle.release(reservation, targets.failure), line, rates);
 
     const exchange = await callUpstream(targets.value, clientOf(request, visit), line);
-    if (!exchange.ok) return refuse(await settle.withdraw(reservation.value, exchange.failure, line), line, rates);
+    if (!exchange.ok) return refuse(await settle.withdraw(reservation, exchange.failure, line), line, rates);
 
     const answer = await settle.answer(exchange.value, line, visit);
     return answer.ok ? answer.value : refuse(answer.failure, line, rates);
-  };
+  }
 
   function identify(request: Request, waited: Millis = 0): Identified | Promise<Identified> {
     const known = authenticate(request);
@@ -81,6 +89,12 @@ export function createHandle(
     const asked = deps.clock.now();
     return known.then((caller) => ({ caller, waited: waited + deps.clock.now() - asked }));
   }
+}
+
+interface Spending {
+  readonly request: Request;
+  readonly visit: Visit;
+  readonly line: Line;
 }
 
 /** `waited`: for so long the database was asked. What the client takes for its body is the client's time. */

@@ -127,6 +127,13 @@ function estimateOf(bytes: number, sound: number, least: number): Pick<Usage, 'o
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
+/** What is charged where nobody knows what came of it. */
+export function settlementOfHold({ grant, hold }: Reservation): Settlement {
+  const { model } = grant.chat;
+  const identifier = grant.candidates[0]?.entry.identifier ?? '';
+  return { cost: hold.amount, tokens: NO_TOKENS, model, identifier, estimated: true };
+}
+
 /** A reply's charge together with that of what came to nothing before it: what is estimated is at most the hold. */
 export function withLost({ hold }: Reservation, settlement: Settlement, lost: Settlement | undefined): Settlement {
   if (lost === undefined) return settlement;

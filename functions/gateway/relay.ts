@@ -105,8 +105,7 @@ class Relayed {
       await this.#ending;
     } catch (error) {
       stream.destroy();
-      const { requestId } = this.#streamed.line.names;
-      this.#deps.log.error('a stream failed for a reason of ours', { requestId, why: reasonOf(error) });
+      if (this.#ending === undefined) await this.#fail(error).catch(() => {});
     }
   }
 
@@ -186,8 +185,18 @@ class Relayed {
 
   /** Ends the reply, once: the upstream is let go, the charge made durable, then the last bytes are sent. */
   #finish(how: ReplyEnd, last: ReadonlyArray<Uint8Array> = NO_BYTES): Promise<void> {
-    this.#ending ??= this.#close(how, last);
+    this.#ending ??= this.#close(how, last).catch((error: unknown) => this.#fail(error));
     return this.#ending;
+  }
+
+  /** For a reason of ours: what is known of its cost is charged, unless that has been done. */
+  async #fail(error: unknown): Promise<void> {
+    const { line, exchange } = this.#streamed;
+    const { requestId } = line.names;
+    this.#deps.log.error('a stream failed for a reason of ours', { requestId, why: reasonOf(error) });
+    this.#stop();
+    await this.#deps.ledger.settle(exchange.reservation.hold, this.#meter.settlement());
+    throw error;
   }
 
   async #close(how: ReplyEnd, last: ReadonlyArray<Uint8Array>): Promise<void> {

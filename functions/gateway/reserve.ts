@@ -28,6 +28,8 @@ export interface Reservation {
   /** Where entries are limited: in this order their room was asked for. */
   readonly ranking: Ranking | undefined;
   readonly hold: Hold;
+  /** A provider was asked: from then on the hold is charged, whatever is thrown. */
+  isCalled: boolean;
 }
 
 /** Why nothing is set aside, and what is left of the caller's rates where that is known. */
@@ -55,7 +57,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const tokens = tokensOf(grant);
     const held = await ledger.hold({ scopes: grant.payers, amount, least, model, identifier, tokens, entries, waited });
     ranking?.settled();
-    if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value });
+    if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value, isCalled: false });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
     const needs = { money: least, tokens };
     return err({ failure: toFailure(held.failure, { model, now: clock.now(), needs }), rates });

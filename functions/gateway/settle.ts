@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import { createBook, UNBOOKED } from './book.ts';
 import type { GatewayDeps, Visit } from './deps.ts';
 import type { Exchange } from './exchange.ts';
-import { settlementOfReply, withLost } from './meter.ts';
+import { settlementOfHold, settlementOfReply, withLost } from './meter.ts';
 import type { Line } from './record.ts';
 import { createRelay } from './relay.ts';
 import { type Reservation, release } from './reserve.ts';
@@ -18,6 +18,8 @@ export interface Settle {
   release(reservation: Reservation, failure: Failure): Promise<Failure>;
   /** Nothing came of it: the hold is released, or charged for the prompts that providers took. */
   withdraw(reservation: Reservation, nothing: NoExchange, line: Line): Promise<Failure>;
+  /** A step has thrown: the hold is charged whole where a provider was called, else released. What has settled before stays as it is. */
+  abandon(reservation: Reservation): Promise<void>;
 }
 
 export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>): Settle {
@@ -44,6 +46,10 @@ export function createSettle(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>
       if (lost !== undefined) await book(reservation, lost, line);
       else await release(reservation, deps, nothing);
       return nothing.failure;
+    },
+    abandon: async (reservation) => {
+      if (!reservation.isCalled) return release(reservation, deps, { called: false });
+      await deps.ledger.settle(reservation.hold, settlementOfHold(reservation));
     },
   };
 }

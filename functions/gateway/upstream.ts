@@ -62,6 +62,7 @@ export function createCallUpstream(
       tries += 1;
       const target = lost === undefined ? next : { ...next, limit: outputLimit(targets.reservation, next, lost.cost) };
       line.step('call', target);
+      targets.reservation.isCalled = true;
       const trying = { ...enter(targets.reservation, target, deadline), lost };
       const result = await exchange(trying);
       judge(result, { ...trying, isFirst: failed === 0 });
