@@ -35,6 +35,55 @@ test('a missing entry is named', () => {
   expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretEntryMissing', entry: 'd' });
 });
 
+const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
+
+test.each([
+  [{}, {}],
+  [{ sslmode: '', sslrootcert: '' }, {}],
+  [{ sslmode: 'disable' }, { sslmode: 'disable' }],
+  [{ sslmode: 'prefer\n' }, { sslmode: 'prefer' }],
+  [{ sslmode: 'require' }, { sslmode: 'require' }],
+  [
+    { sslmode: 'require', sslrootcert: `${PEM}\n` },
+    { sslmode: 'require', sslrootcert: PEM },
+  ],
+  [
+    { sslmode: 'verify-ca', sslrootcert: PEM },
+    { sslmode: 'verify-ca', sslrootcert: PEM },
+  ],
+  [
+    { sslmode: 'verify-full', sslrootcert: PEM },
+    { sslmode: 'verify-full', sslrootcert: PEM },
+  ],
+  [
+    { sslmode: 'verify-full', sslrootcert: 'system\n' },
+    { sslmode: 'verify-full', sslrootcert: 'system' },
+  ],
+  [{ sslrootcert: 'system' }, { sslmode: 'verify-full', sslrootcert: 'system' }],
+])('TLS entries %j of a database secret mean %j', (entries, tls) => {
+  const read = toDatabaseConnection(database, encode({ ...good, ...entries }));
+  const plain = { host: 'db.example', port: 5432, username: 'me', password: '', dbname: 'gateway' };
+  expect(read).toEqual({ ok: true, value: { ...plain, ...tls } });
+});
+
+test.each([
+  [{ sslmode: 'allow' }, 'sslmode'],
+  [{ sslmode: 'Require' }, 'sslmode'],
+  [{ sslmode: 'verify-ca' }, 'sslrootcert'],
+  [{ sslmode: 'verify-full' }, 'sslrootcert'],
+  [{ sslmode: 'verify-full', sslrootcert: '/etc/ssl/root.crt' }, 'sslrootcert'],
+  [{ sslmode: 'verify-ca', sslrootcert: 'system' }, 'sslmode'],
+  [{ sslmode: 'require', sslrootcert: 'system' }, 'sslmode'],
+  [{ sslmode: 'prefer', sslrootcert: PEM }, 'sslmode'],
+  [{ sslrootcert: PEM }, 'sslmode'],
+])(
+  'TLS entries %j of a database secret, which would verify less than they say, are refused at %s',
+  (entries, entry) => {
+    const read = toDatabaseConnection(database, encode({ ...good, ...entries }));
+    expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretEntryInvalid', entry });
+  },
+);
+
 test.each([
   [{ h: 'memory' }, { type: 'memory' }],
   [

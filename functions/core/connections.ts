@@ -1,6 +1,6 @@
 // Where are an instance's database and store? Read from its Secrets, through the entry names its `keys` objects map (DESIGN 9).
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
-import type { DatabaseConnection, StoreConnection } from './ports/backends.ts';
+import { type DatabaseConnection, SSL_MODES, type StoreConnection } from './ports/backends.ts';
 import { err, ok, type Result } from './result.ts';
 
 /** Why a Secret's data is not a connection: `entry` names the data entry, `problem` says what is wrong and what to do. */
@@ -31,14 +31,42 @@ export function toDatabaseConnection(
   if (port === undefined) return err(invalid(portSecret ?? hostSecret, 'has no port; write a number from 1 to 65535'));
   const empty = [usernameSecret, dbnameSecret].find((name) => read(data, name) === '');
   if (empty !== undefined) return err(invalid(empty, 'is empty; write the name there'));
+  const tls = toTls(data);
+  if (!tls.ok) return tls;
   return ok({
     host: host[1].replace(/^\[(.*)\]$/, '$1'),
     port,
     username: read(data, usernameSecret),
     password: read(data, passwordSecret),
     dbname: read(data, dbnameSecret),
+    ...tls.value,
   });
 }
+
+type Tls = Pick<DatabaseConnection, 'sslmode' | 'sslrootcert'>;
+
+/** The optional entries `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`. */
+function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
+  const text = read(data, 'sslmode');
+  const sslrootcert = read(data, 'sslrootcert').trim();
+  const isSystem = sslrootcert === 'system';
+  const sslmode = SSL_MODES.find((mode) => mode === text) ?? (isSystem && text === '' ? 'verify-full' : undefined);
+  if (sslmode === undefined && text !== '') return err(invalid('sslmode', `must be one of ${SSL_MODES.join(', ')}`));
+  if (isSystem && sslmode !== 'verify-full')
+    return err(invalid('sslmode', 'must be verify-full where sslrootcert is `system`'));
+  if (sslrootcert === '') {
+    if (sslmode === 'verify-ca' || sslmode === 'verify-full') return err(invalid('sslrootcert', NO_AUTHORITIES));
+    return ok(sslmode === undefined ? {} : { sslmode });
+  }
+  if (!isSystem && !sslrootcert.includes('-----BEGIN CERTIFICATE-----'))
+    return err(invalid('sslrootcert', 'must be certificates (PEM) or `system`'));
+  if (sslmode === undefined || sslmode === 'prefer')
+    return err(invalid('sslmode', 'must be require, verify-ca or verify-full where sslrootcert is there'));
+  return ok({ sslmode, sslrootcert });
+}
+
+const NO_AUTHORITIES =
+  'is required to verify a certificate; write the certificates (PEM) of its authorities, or `system` with verify-full';
 
 /** The host entry is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word `memory`. */
 export function toStoreConnection(

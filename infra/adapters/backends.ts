@@ -28,8 +28,8 @@ export function createBackends<D extends Openable>(
 ): Backends & { close(): Promise<void> } {
   const open = new Map<string, { readonly database: D; readonly inLine: ReturnType<typeof createLine> }>();
   const opened = (connection: DatabaseConnection) => {
-    const { host, port, username, password, dbname } = connection;
-    const id = JSON.stringify([host, port, username, password, dbname]);
+    const { host, port, username, password, dbname, sslmode, sslrootcert } = connection;
+    const id = JSON.stringify([host, port, username, password, dbname, sslmode, sslrootcert]);
     const one = open.get(id) ?? { database: deps.openDatabase(connection), inLine: createLine(FLUSHES) };
     open.set(id, one);
     return one;

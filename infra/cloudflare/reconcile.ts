@@ -37,7 +37,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
   const log = workerLog('reconcile');
   const dependencies = workerDependencies();
   const backends = createBackends<Database>({
-    openDatabase: (connection) => createDatabase(connection, { log }),
+    openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
     ...createTending({ ...dependencies, open: openShared, log, metrics }),
     probeShared: async (connection, instanceUid) =>
       connection.type === 'upstash'

@@ -55,9 +55,11 @@ function readConnection(folder: string): DatabaseConnection {
   const names = ['host', 'username', 'password', 'dbname'] as const;
   const data: Record<string, string> = Object.fromEntries(names.map((name) => [name, encode(name)]));
   const keys = { hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' };
-  const port = optional(() => encode('port'));
-  if (port !== undefined) data.port = port;
-  const ref = { nameRef: 'mounted', keys: { ...keys, ...(port === undefined ? {} : { portSecret: 'port' }) } };
+  for (const name of ['port', 'sslmode', 'sslrootcert']) {
+    const text = optional(() => encode(name));
+    if (text !== undefined) data[name] = text;
+  }
+  const ref = { nameRef: 'mounted', keys: { ...keys, ...(data.port === undefined ? {} : { portSecret: 'port' }) } };
   const connection = toDatabaseConnection(ref, data);
   if (connection.ok) return connection.value;
   throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);

@@ -121,11 +121,9 @@ test('the credentials of a model named "gpt" and of one named "gpt-4o" are mount
   });
 });
 
-type PodSpec = {
-  template: {
-    spec: { automountServiceAccountToken: boolean; volumes: Array<{ name: string; secret?: { items: object[] } }> };
-  };
-};
+type Source = { name?: string; optional?: boolean; items: object[] };
+type Volume = { name: string; secret?: Source; projected?: { sources: Array<{ secret: Source }> } };
+type PodSpec = { template: { spec: { automountServiceAccountToken: boolean; volumes: Volume[] } } };
 const podOf = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') => {
   const [made] = build(type, spec, store);
   if (made === undefined) throw new Error('nothing is made');
@@ -149,13 +147,21 @@ describe('a connection whose entries have names of their own', () => {
     databaseSecretRef: { nameRef: 'db', keys: keys(database) },
     redisSecretRef: { nameRef: 'store', keys: keys(['host', 'port', 'password']) },
   };
-  const items = (volume: string, store: StoreConnection['type']) =>
-    podOf('Deployment', spec, store).volumes.find(({ name }) => name === volume)?.secret?.items;
+  const volume = (named: string, store: StoreConnection['type'] = 'redis') =>
+    podOf('Deployment', spec, store).volumes.find(({ name }) => name === named);
+  const items = (named: string, store: StoreConnection['type']) => volume(named, store)?.secret?.items;
   const mounted = (names: readonly string[]) => names.map((name) => ({ key: `MY_${name}`, path: name }));
 
   test('is mounted under the names that the gateway knows', () => {
-    expect(items('database', 'redis')).toEqual(mounted(database));
+    const [needed] = volume('database')?.projected?.sources ?? [];
+    expect(needed?.secret).toEqual({ name: 'db', items: mounted(database) });
     expect(items('store', 'redis')).toEqual(mounted(['host', 'port', 'password']));
+  });
+
+  test('brings along how TLS is spoken to the database, where the Secret says it', () => {
+    const [, optional] = volume('database')?.projected?.sources ?? [];
+    const entries = ['sslmode', 'sslrootcert'].map((key) => ({ key, path: key }));
+    expect(optional?.secret).toEqual({ name: 'db', optional: true, items: entries });
   });
 
   test('needs no entry that this kind of store does not have', () => {

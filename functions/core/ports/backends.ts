@@ -9,7 +9,16 @@ export interface DatabaseConnection {
   /** Empty: none. */
   readonly password: string;
   readonly dbname: string;
+  /** TLS in libpq's words. Absent: `prefer`, and no TLS to a loopback address. */
+  readonly sslmode?: SslMode;
+  /** PEM texts of the authorities that are trusted, or `system`: those that the platform trusts. */
+  readonly sslrootcert?: string;
 }
+
+/** What `sslmode` may say, as libpq means it. */
+export const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
+
+export type SslMode = (typeof SSL_MODES)[number];
 
 /** `memory`: one process only. `redis`: TCP (`rediss`: TLS). `upstash`: HTTPS, `password` is the token. */
 export type StoreConnection =

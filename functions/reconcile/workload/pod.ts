@@ -77,12 +77,12 @@ interface Volume {
 }
 
 export function volumes({ instance, snapshot, store }: Order): Volume[] {
-  const { databaseSecretRef, redisSecretRef } = instance.spec;
+  const { redisSecretRef } = instance.spec;
   const sources = credentialSources(instance);
   return [
     { name: 'snapshot', configMap: { name: snapshot.name } },
     ...(sources.length === 0 ? [] : [{ name: 'credentials', projected: { sources } } as const]),
-    { name: 'database', secret: { secretName: databaseSecretRef.nameRef, items: databaseItems(instance) } },
+    { name: 'database', projected: { sources: databaseSources(instance) } },
     { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: storeItems(instance, store) } },
     { name: 'outbox', emptyDir: {} },
   ];
@@ -102,16 +102,19 @@ function credentialSources({ spec }: GatewayInstance): object[] {
   });
 }
 
-/** Under the names that the gateway knows. */
-function databaseItems({ spec }: GatewayInstance): object[] {
-  const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = spec.databaseSecretRef.keys;
-  return [
+/** Under the names that the gateway knows. The two entries that say how TLS is spoken may be missing. */
+function databaseSources({ spec }: GatewayInstance): object[] {
+  const { nameRef: name, keys } = spec.databaseSecretRef;
+  const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = keys;
+  const items = [
     { key: hostSecret, path: 'host' },
     ...(portSecret === undefined ? [] : [{ key: portSecret, path: 'port' }]),
     { key: usernameSecret, path: 'username' },
     { key: passwordSecret, path: 'password' },
     { key: dbnameSecret, path: 'dbname' },
   ];
+  const tls = ['sslmode', 'sslrootcert'].map((key) => ({ key, path: key }));
+  return [{ secret: { name, items } }, { secret: { name, optional: true, items: tls } }];
 }
 
 /** Only what this kind of store has: an item that is not in the Secret would keep the Pod from starting. */

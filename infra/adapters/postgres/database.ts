@@ -1,7 +1,6 @@
 // What is one PostgreSQL to us? Registry, books and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
-import type { Log } from '#core/ports/clock.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
@@ -14,7 +13,7 @@ import { createMonths } from './months.ts';
 import { createPolicies } from './policies.ts';
 import { createPolicyWrites } from './policy-writes.ts';
 import { dropMonths } from './retention.ts';
-import { createSession } from './session.ts';
+import { createSession, type SessionDependencies } from './session.ts';
 
 export interface Database extends Registry, Books {
   /** The gateway's view of one instance's keys. */
@@ -30,7 +29,7 @@ export interface Database extends Registry, Books {
  * until something is asked. A database that refuses throws DatabaseUnreachable at once, one that keeps silent after
  * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
  */
-export function createDatabase(connection: DatabaseConnection, deps: { readonly log: Log }): Database {
+export function createDatabase(connection: DatabaseConnection, deps: SessionDependencies): Database {
   const session = createSession(connection, deps);
   const months = createMonths(session);
   return {

@@ -52,9 +52,7 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
 
 /** What the caller sees instead of `error`: DatabaseUnreachable for a database that is away or has no schema, else the error itself. */
 export function toRefusal(error: unknown, place: Place): unknown {
-  if (error instanceof ConnectionBroke) {
-    return unreachable(place, `cannot be reached (${error.message}): check host and port`, error.cause);
-  }
+  if (error instanceof ConnectionBroke) return unreachable(place, whyBroken(error), error.cause);
   if (!(error instanceof pg.DatabaseError)) return error;
   if (NO_SCHEMA.has(error.code ?? '')) {
     const what = 'has no schema of ours yet: reconcile creates it when it reaches the instance';
@@ -62,6 +60,20 @@ export function toRefusal(error: unknown, place: Place): unknown {
   }
   const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];
   return advice === undefined ? error : unreachable(place, `${advice(place)} (${error.code}: ${error.message})`, error);
+}
+
+/** The client library's words for a server that answers "no" where TLS is asked for. */
+export const NO_TLS = 'The server does not support SSL connections';
+
+/** What Node and OpenSSL call a certificate that does not verify. */
+const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;
+
+function whyBroken({ message, cause }: ConnectionBroke): string {
+  if (message === NO_TLS) return 'does not offer TLS, which sslmode asks for: switch it on there, or ask for less';
+  const isCertificate = cause instanceof Error && 'code' in cause && CERTIFICATE.test(String(cause.code));
+  if (isCertificate)
+    return `has a certificate that does not verify (${message}): check sslrootcert and the host's name`;
+  return `cannot be reached (${message}): check host and port`;
 }
 
 /** The connection is gone, and another one may do. */

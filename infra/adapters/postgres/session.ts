@@ -1,9 +1,9 @@
 // How is one database spoken to, and how long may it keep silent?
 import pg from 'pg';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { ConnectionBroke, isBroken, onConnection, toRefusal, toSilence } from './refusal.ts';
+import { ConnectionBroke, isBroken, NO_TLS, onConnection, toRefusal, toSilence } from './refusal.ts';
 
 interface Statement {
   /** Prepares it once per connection. */
@@ -44,24 +44,32 @@ export interface Session {
 
 const CONNECTIONS = 8;
 const CONNECT_LIMIT: Millis = 5000;
-const NO_TLS = 'The server does not support SSL connections';
+const NOT_VERIFIABLE =
+  'this platform verifies by its own authorities only: sslrootcert must be `system`, sslmode verify-full';
+
+export interface SessionDependencies {
+  readonly log: Log;
+  /** The platform lets nobody say which authorities to trust (Workers): a connection that names some is refused. */
+  readonly trustsSystemOnly?: boolean;
+}
 
 /**
- * A pool that dials when first asked. TLS: none to a loopback address or a socket file; elsewhere what libpq does by
- * default (`sslmode=prefer`): TLS, with a certificate nobody checks (no Secret entry names an authority), and none where the server has none.
- * The PG* variables of the environment and ~/.pgpass are not read.
+ * A pool that dials when first asked, with TLS as the connection says (libpq's `sslmode`), never with less. The PG* variables
+ * of the environment and ~/.pgpass are not read.
  */
-export function createSession(connection: DatabaseConnection, deps: { readonly log: Log }): Session {
-  const plain = isLocal(connection.host);
-  let pool = createPool(connection, !plain, deps.log);
+export function createSession(connection: DatabaseConnection, deps: SessionDependencies): Session {
+  const mode = modeOf(connection);
+  let pool = createPool(connection, tlsOf(mode, connection.sslrootcert), deps.log);
   const seen = new WeakSet<pg.PoolClient>();
+  const isVerifiable = deps.trustsSystemOnly !== true || [undefined, 'system'].includes(connection.sslrootcert);
 
   const connect = async (): Promise<pg.PoolClient> => {
     const used = pool;
+    if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
     try {
       return await used.connect();
     } catch (error) {
-      if (!(error instanceof Error && error.message === NO_TLS)) throw error;
+      if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
       // Many calls learn it at once, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
       if (used === pool) pool = createPool(connection, false, deps.log);
       return pool.connect();
@@ -151,7 +159,22 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   return value;
 }
 
-function createPool(connection: DatabaseConnection, tls: boolean, log: Log): pg.Pool {
+/** Hyperdrive is inside the isolate: what leaves it is encrypted. */
+function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
+  if (host.startsWith('/') || host.endsWith('.hyperdrive.local')) return 'disable';
+  const isLoopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  return sslmode ?? (isLoopback ? 'disable' : 'prefer');
+}
+
+/** `require` verifies where authorities are named, as libpq's does. */
+function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
+  if (mode === 'disable') return false;
+  if (mode === 'prefer' || sslrootcert === undefined) return { rejectUnauthorized: false };
+  const authorities = sslrootcert === 'system' ? {} : { ca: sslrootcert };
+  return mode === 'verify-full' ? authorities : { ...authorities, checkServerIdentity: () => undefined };
+}
+
+function createPool(connection: DatabaseConnection, ssl: pg.ConnectionConfig['ssl'], log: Log): pg.Pool {
   const { host, port, username, password, dbname } = connection;
   const pool = new pg.Pool({
     host,
@@ -160,7 +183,7 @@ function createPool(connection: DatabaseConnection, tls: boolean, log: Log): pg.
     database: dbname,
     // A function, so that an empty password is not looked up in the environment.
     password: () => password,
-    ssl: tls ? { rejectUnauthorized: false } : false,
+    ssl,
     application_name: 'gateway-operator',
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_LIMIT,
@@ -211,10 +234,4 @@ function readingJson(read: (value: unknown) => unknown): pg.CustomTypesConfig {
 /** Not only a statement failed, or what was done beside it: the connection did. */
 function isOfConnection(error: unknown): boolean {
   return error instanceof ConnectionBroke || (error instanceof pg.DatabaseError && error.severity !== 'ERROR');
-}
-
-function isLocal(host: string): boolean {
-  // Hyperdrive is inside the isolate: what leaves it is encrypted.
-  const isHere = host === 'localhost' || host === '::1' || host.endsWith('.hyperdrive.local');
-  return isHere || host.startsWith('127.') || host.startsWith('/');
 }

@@ -10,9 +10,15 @@ const LIMIT = 30_000;
 const open: Session[] = [];
 let plain: TestPostgres;
 let tls: TestPostgres;
+/** Of the authority that signed the server's certificate, and of one that signed nothing. */
+let authority: string;
+let stranger: string;
 
 beforeAll(async () => {
-  [plain, tls] = await Promise.all([startPostgres(), selfSigned().then((pair) => startPostgres({ tls: pair }))]);
+  const [ours, other] = await Promise.all([newAuthority(), newAuthority()]);
+  [authority, stranger] = [ours.cert, other.cert];
+  const pair = await ours.sign('localhost');
+  [plain, tls] = await Promise.all([startPostgres(), startPostgres({ tls: pair })]);
 });
 
 afterAll(async () => {
@@ -44,8 +50,60 @@ test('a server elsewhere without TLS is spoken to without, also when many calls 
   expect(await Promise.all(Array.from({ length: 20 }, () => isEncrypted(session)))).toEqual(new Array(20).fill(false));
 });
 
-test('a server on this machine is spoken to without TLS', async () => {
+test('a server on this machine is spoken to without TLS where nobody asks for it', async () => {
   expect(await isEncrypted(sessionAt(tls.connection))).toBe(false);
+});
+
+type Wanted = Pick<TestPostgres['connection'], 'sslmode' | 'sslrootcert'>;
+
+/** What comes of it: `tls`, `plain`, or why there is no connection. */
+async function outcomeOf(connection: TestPostgres['connection']): Promise<string> {
+  const encrypted = isEncrypted(sessionAt(connection));
+  return encrypted.then(
+    (is) => (is === true ? 'tls' : 'plain'),
+    (error: Error) => `${error.name}: ${error.message}`,
+  );
+}
+
+const NOT_OFFERED = expect.stringMatching(/^DatabaseUnreachable: .* does not offer TLS, which sslmode asks for/);
+const NOT_VERIFIED = expect.stringMatching(/^DatabaseUnreachable: .* has a certificate that does not verify/);
+
+describe('a connection is never less safe than its sslmode', () => {
+  test.each<[NonNullable<Wanted['sslmode']>, unknown, unknown]>([
+    ['disable', 'plain', 'plain'],
+    ['prefer', 'tls', 'plain'],
+    ['require', 'tls', NOT_OFFERED],
+  ])('%s without certificates', async (sslmode, withTls, without) => {
+    expect(await outcomeOf({ ...tls.connection, sslmode })).toEqual(withTls);
+    expect(await outcomeOf({ ...plain.connection, sslmode })).toEqual(without);
+  });
+
+  test.each<[NonNullable<Wanted['sslmode']>, string, unknown]>([
+    ['require', '127.0.0.1', 'tls'],
+    ['verify-ca', '127.0.0.1', 'tls'],
+    ['verify-ca', 'localhost', 'tls'],
+    ['verify-full', '127.0.0.1', NOT_VERIFIED],
+    ['verify-full', 'localhost', 'tls'],
+  ])('%s with certificates of authorities, at %s', async (sslmode, host, trusted) => {
+    const at = { ...tls.connection, host, sslmode };
+    expect(await outcomeOf({ ...at, sslrootcert: authority })).toEqual(trusted);
+    expect(await outcomeOf({ ...at, sslrootcert: `${stranger}\n${authority}` })).toEqual(trusted);
+    expect(await outcomeOf({ ...at, sslrootcert: stranger })).toEqual(NOT_VERIFIED);
+    const unsafe = { ...plain.connection, host, sslmode, sslrootcert: authority };
+    expect(await outcomeOf(unsafe)).toEqual(NOT_OFFERED);
+  });
+
+  test('the authorities of the system do not know ours', async () => {
+    const at = { ...tls.connection, host: 'localhost', sslmode: 'verify-full', sslrootcert: 'system' } as const;
+    expect(await outcomeOf(at)).toEqual(NOT_VERIFIED);
+  });
+
+  test('a platform that trusts its own authorities only asks no server that others must have signed', async () => {
+    const at = { ...tls.connection, sslmode: 'verify-ca', sslrootcert: authority } as const;
+    const session = createSession(at, { log: createMemoryLog(), trustsSystemOnly: true });
+    open.push(session);
+    await expect(isEncrypted(session)).rejects.toThrow('sslrootcert must be `system`');
+  });
 });
 
 describe('a session', () => {
@@ -139,15 +197,26 @@ describe('a session', () => {
   });
 });
 
-async function selfSigned(): Promise<{ cert: string; key: string }> {
-  const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
+/** An authority that signs certificates for names. */
+async function newAuthority() {
+  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+  const validity = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+  const newKeys = () => crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const name = `CN=authority ${crypto.randomUUID()}`;
+  const own = await newKeys();
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
-    name: 'CN=a database',
-    notBefore: new Date(Date.now() - 60_000),
-    notAfter: new Date(Date.now() + 3_600_000),
-    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
-    keys,
+    ...{ ...validity, name, keys: own, signingAlgorithm: algorithm },
+    extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
   });
-  const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
-  return { cert: cert.toString('pem'), key: x509.PemConverter.encode(key, 'PRIVATE KEY') };
+  const sign = async (dns: string): Promise<{ cert: string; key: string }> => {
+    const keys = await newKeys();
+    const signed = await x509.X509CertificateGenerator.create({
+      ...{ ...validity, subject: `CN=${dns}`, issuer: name, publicKey: keys.publicKey },
+      ...{ signingKey: own.privateKey, signingAlgorithm: algorithm },
+      extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: dns }])],
+    });
+    const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
+    return { cert: signed.toString('pem'), key: x509.PemConverter.encode(key, 'PRIVATE KEY') };
+  };
+  return { cert: cert.toString('pem'), sign };
 }
