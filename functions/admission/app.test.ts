@@ -1,7 +1,17 @@
 // Does the function speak admission.k8s.io/v1 exactly, in time, and say by status whose fault it was?
 import { describe, expect, test } from 'vitest';
 import { ClusterError } from '#core/ports/cluster.ts';
-import { ADA, ask, createWorld, depsOf, GOOD, objectOf, post, requestOf } from '../../test/admission/fixtures.ts';
+import {
+  ADA,
+  ask,
+  createWorld,
+  depsOf,
+  GOOD,
+  objectOf,
+  post,
+  requestOf,
+  SEGMENT,
+} from '../../test/admission/fixtures.ts';
 import { type AdmissionDeps, createAdmission, type Hint } from './app.ts';
 
 const { cluster } = await createWorld();
@@ -168,41 +178,52 @@ describe('a hint to reconcile', () => {
 });
 
 describe('the routes', () => {
-  const statusOf = async (path: string, more: Partial<AdmissionDeps> = {}) =>
-    (await post({ ...deps, ...more }, path, reviewOf(requestOf(good)))).status;
+  const statusOf = async (path: string, pathSecrets: ReadonlyArray<string>, method = 'POST') => {
+    const body = method === 'POST' ? { body: JSON.stringify(reviewOf(requestOf(good))) } : {};
+    return (await createAdmission({ ...deps, pathSecrets }).request(path, { method, ...body })).status;
+  };
 
-  test('stand under an unguessable segment where there is one, under two while one replaces the other', async () => {
+  test('stand under an unguessable segment, under two while one replaces the other, and nowhere else', async () => {
     const pathSecrets = ['kaefer-47', 'libelle-11'];
-    expect(await statusOf('/kaefer-47/validate', { pathSecrets })).toBe(200);
-    expect(await statusOf('/libelle-11/mutate', { pathSecrets })).toBe(200);
+    expect(await statusOf('/kaefer-47/validate', pathSecrets)).toBe(200);
+    expect(await statusOf('/libelle-11/mutate', pathSecrets)).toBe(200);
     for (const path of ['/validate', '/kaefer-4/validate', '/kaefer-47x/validate', '//validate', '/x/y/validate']) {
-      expect(await statusOf(path, { pathSecrets })).toBe(404);
+      expect(await statusOf(path, pathSecrets)).toBe(404);
     }
-    expect(await statusOf('/validate', { pathSecrets: [] })).toBe(404);
+    for (const path of ['/validate', '//validate', '/undefined/validate']) {
+      expect(await statusOf(path, [])).toBe(404);
+      expect(await statusOf(path, [''])).toBe(404);
+    }
+  });
+
+  test('read nothing of a request that does not know the segment', async () => {
+    const pulled: string[] = [];
+    const body = new ReadableStream({ pull: () => void pulled.push('a piece') }, { highWaterMark: 0 });
+    const request = new Request('http://x/guessed/validate', { method: 'POST', body, duplex: 'half' } as RequestInit);
+    expect((await createAdmission(deps).request(request)).status).toBe(404);
+    expect(pulled).toEqual([]);
   });
 
   test('are health, readiness and metrics beside them; everything else is 404', async () => {
     const app = createAdmission({ ...deps, metrics: { ...deps.metrics, render: () => 'gateway_operator_x 1\n' } });
-    expect((await app.request('/healthz')).status).toBe(200);
-    expect((await app.request('/readyz')).status).toBe(200);
-    expect(await (await app.request('/metrics')).text()).toBe('gateway_operator_x 1\n');
-    expect((await app.request('/')).status).toBe(404);
-    expect((await app.request('/validate/x')).status).toBe(404);
+    for (const base of ['', `/${SEGMENT}`]) {
+      expect((await app.request(`${base}/healthz`)).status).toBe(200);
+      expect((await app.request(`${base}/readyz`)).status).toBe(200);
+      expect(await (await app.request(`${base}/metrics`)).text()).toBe('gateway_operator_x 1\n');
+    }
+    for (const path of ['/', '/x/healthz', `/${SEGMENT}`, `/${SEGMENT}/`, `/${SEGMENT}/validate/x`])
+      expect((await app.request(path)).status).toBe(404);
   });
 
   test('of reviews take nothing but a POST, and say so to who knows the path', async () => {
     const app = createAdmission(deps);
-    const guarded = createAdmission({ ...deps, pathSecrets: ['kaefer-47'] });
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
-      for (const answer of [
-        await app.request('/mutate', { method }),
-        await app.request('/validate', { method }),
-        await guarded.request('/kaefer-47/mutate', { method }),
-      ]) {
+      for (const verb of ['mutate', 'validate']) {
+        const answer = await app.request(`/${SEGMENT}/${verb}`, { method });
         expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+        expect(await statusOf(`/guessed/${verb}`, [SEGMENT], method)).toBe(404);
+        expect(await statusOf(`/${verb}`, [SEGMENT], method)).toBe(404);
       }
-      expect((await guarded.request('/kaefer-4/mutate', { method })).status).toBe(404);
-      expect((await guarded.request('/mutate', { method })).status).toBe(404);
     }
   });
 });
@@ -211,7 +232,7 @@ test('a client that leaves while it still sends is our log line, not a crash', a
   const lines: string[] = [];
   const log = { ...deps.log, error: (message: string) => void lines.push(message) };
   const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error('gone')) });
-  const request = new Request('http://x/validate', { method: 'POST', body, duplex: 'half' } as RequestInit);
+  const request = new Request(`http://x/${SEGMENT}/validate`, { method: 'POST', body, duplex: 'half' } as RequestInit);
   expect((await createAdmission({ ...deps, log }).request(request)).status).toBe(500);
   expect(lines).toEqual(['admission failed']);
 });

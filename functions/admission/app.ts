@@ -1,4 +1,4 @@
-// Which routes does the admission function have?
+// Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health, readiness and metrics at the root.
 import { type Context, Hono } from 'hono';
 import type { Tracer } from '#core/ports/tracer.ts';
 import { createHandle, type HandleDeps } from './handle.ts';
@@ -10,19 +10,17 @@ import { traceReview } from './traced.ts';
 export type { Hint } from './subject.ts';
 
 export interface AdmissionDeps extends HandleDeps {
+  /** Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other. */
+  readonly pathSecrets: ReadonlyArray<string>;
   /** Tells reconcile where to look; called after the answer, never on dry run. Losing it costs nothing but time. */
   readonly hint?: (hint: Hint, traceparent?: string) => Promise<void>;
   /** Absent: nobody follows. */
   readonly tracer?: Tracer;
-  /** Unguessable path segments, any of which may stand before /mutate and /validate; none: nothing stands there. Two while one replaces the other. */
-  readonly pathSecrets?: ReadonlyArray<string>;
 }
-
-type Handler = (context: Context) => Response | Promise<Response>;
 
 export function createAdmission(deps: AdmissionDeps): Hono {
   const handle = createHandle(deps);
-  const isSecret = createPathGuard(deps.pathSecrets ?? []);
+  const isSecret = createPathGuard(deps.pathSecrets);
   const { hint: tell, log, tracer } = deps;
   const follow =
     tracer === undefined
@@ -43,24 +41,24 @@ export function createAdmission(deps: AdmissionDeps): Hono {
     return response;
   };
 
-  const app = new Hono();
-  const guarded = (answer: Handler): Handler =>
-    deps.pathSecrets === undefined
-      ? answer
-      : (context) => (isSecret(context.req.param('secret') ?? '') ? answer(context) : context.notFound());
-  for (const verb of ['mutate', 'validate'] as const) {
-    const path = deps.pathSecrets === undefined ? `/${verb}` : `/:secret/${verb}`;
-    app.post(
-      path,
-      guarded((context) => review(context, verb)),
+  const probes = new Hono()
+    .get('/healthz', (context) => context.text('ok'))
+    .get('/readyz', (context) => context.text('ok'))
+    .get('/metrics', (context) =>
+      context.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }),
     );
-    app.all(path, guarded(onlyPost));
-  }
-  app.get('/healthz', (context) => context.text('ok'));
-  app.get('/readyz', (context) => context.text('ok'));
-  app.get('/metrics', (context) =>
-    context.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }),
+  const app = new Hono();
+  app.route('/', probes);
+  // A request without the segment is answered before anything of it is read.
+  app.use('/:segment/:route', async (context, next) =>
+    isSecret(context.req.param('segment')) ? next() : context.notFound(),
   );
+  // The local stack's address of the function has the segment in it, and its probes are looked for below that.
+  app.route('/:segment', probes);
+  for (const verb of ['mutate', 'validate'] as const) {
+    app.post(`/:segment/${verb}`, (context) => review(context, verb));
+    app.all(`/:segment/${verb}`, onlyPost);
+  }
   // A client that left while it was still sending, or a bug of ours.
   app.onError((error, context) => {
     log.error('admission failed', { error: error.message });

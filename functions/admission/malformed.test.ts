@@ -1,6 +1,6 @@
 // What is said to who posts something else than a review of one of our objects?
 import { describe, expect, test } from 'vitest';
-import { ask, createWorld, depsOf, GOOD, objectOf, post, requestOf } from '../../test/admission/fixtures.ts';
+import { ask, createWorld, depsOf, GOOD, objectOf, post, requestOf, SEGMENT } from '../../test/admission/fixtures.ts';
 import { createAdmission } from './app.ts';
 
 const { cluster } = await createWorld();
@@ -72,7 +72,11 @@ describe('the size of a body', () => {
         controller.enqueue(chunk);
       },
     });
-    const request = new Request('http://x/validate', { method: 'POST', body: endless, duplex: 'half' } as RequestInit);
+    const request = new Request(`http://x/${SEGMENT}/validate`, {
+      method: 'POST',
+      body: endless,
+      duplex: 'half',
+    } as RequestInit);
     expect((await createAdmission(deps).request(request)).status).toBe(413);
     expect(sent).toBeLessThan(12);
   });

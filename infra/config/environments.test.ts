@@ -4,6 +4,8 @@ import { AdmissionBindings } from './bindings.ts';
 import { AdmissionEnvironment, ReconcileEnvironment } from './environments.ts';
 import { readEnvironment } from './read-environment.ts';
 
+const SEGMENT = 'an-unguessable-segment';
+
 const read = (environment: Readonly<Record<string, string>>) =>
   readEnvironment(ReconcileEnvironment, {
     KUBECONFIG: '/dev/null',
@@ -56,13 +58,21 @@ test('everything that is wrong is said at once, and no secret with it', () => {
 });
 
 test('what is set is read, what is empty or absent is as written down', () => {
-  const environment = { KUBERNETES_SERVICE_HOST: '10.0.0.1', PORT: '', OWN_USERS: ' a, b,', HOST: '::', OTHER: 'x' };
+  const environment = {
+    KUBERNETES_SERVICE_HOST: '10.0.0.1',
+    PATH_SECRETS: SEGMENT,
+    PORT: '',
+    OWN_USERS: ' a, b,',
+    HOST: '::',
+    OTHER: 'x',
+  };
   expect(readEnvironment(AdmissionEnvironment, environment)).toEqual({
     PORT: 8080,
     HOST: '::',
     LOG_LEVEL: 'info',
     KUBERNETES_SERVICE_HOST: '10.0.0.1',
     KUBERNETES_SERVICE_PORT: 443,
+    PATH_SECRETS: [SEGMENT],
     OWN_USERS: ['a', 'b'],
     OTEL_TRACES_SAMPLER: 'parentbased_always_on',
     OTEL_TRACES_SAMPLER_ARG: 1,

@@ -76,9 +76,9 @@ export const AdmissionEnvironment = {
     ...api,
     TLS_CERT_FILE: optional(text, 'PEM; with TLS_KEY_FILE the function speaks HTTPS itself.'),
     TLS_KEY_FILE: optional(text),
-    PATH_SECRETS: optional(
+    PATH_SECRETS: required(
       segments,
-      'Unguessable path segments, separated by commas, for a function on a public address.',
+      'Unguessable path segments, separated by commas, one of which stands before /mutate and /validate.',
     ),
     RECONCILE_URL: optional(
       httpAddress,

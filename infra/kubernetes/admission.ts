@@ -26,7 +26,7 @@ main(async () => {
     metrics: createMetrics(),
     ...(tracer === undefined ? {} : { tracer }),
     ...(own === undefined ? {} : { own }),
-    ...(pathSecrets === undefined ? {} : { pathSecrets }),
+    pathSecrets,
     ...(reconcile === undefined ? {} : { hint: createHint({ address: reconcile, token, send: fetch }) }),
   });
   const close = async () => {

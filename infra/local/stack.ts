@@ -141,7 +141,7 @@ async function bringUp(coming: Coming): Promise<Stack> {
       kubeconfig: opened.kubeconfig,
       cluster: opened.url,
       gateway: functions.gateway.url,
-      admission: functions.admission.url,
+      admission: functions.admission,
       reconcile: functions.reconcile.url,
       upstream: upstream.url,
       database: database.connection,
@@ -150,7 +150,7 @@ async function bringUp(coming: Coming): Promise<Stack> {
 }
 
 async function applyWebhooks(cluster: Cluster, { admission }: Functions, { ca }: Certificates, ownUser?: string) {
-  const target = { type: 'url', base: admission.url } as const;
+  const target = { type: 'url', base: admission } as const;
   const configurations = webhookConfigurations({ target, caBundle: ca, ...(ownUser === undefined ? {} : { ownUser }) });
   for (const configuration of configurations) await put(cluster, configuration, true);
 }

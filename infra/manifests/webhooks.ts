@@ -27,9 +27,12 @@ export interface WebhookOptions {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
+/** Stands for the unguessable segment until somebody who installs puts it in (docs/deploy.md). */
+export const PATH_PLACEHOLDER = '<ADMISSION_PATH>';
+
 /** In the cluster itself, as infra/kubernetes/operator.yaml has it: reconcile puts the CA in, or cert-manager where it is asked to. */
 export const IN_CLUSTER: WebhookOptions = {
-  target: { type: 'service', namespace: NAMESPACE, name: 'admission', path: '', port: 443 },
+  target: { type: 'service', namespace: NAMESPACE, name: 'admission', path: `/${PATH_PLACEHOLDER}`, port: 443 },
   ownUser: accountUser('reconcile'),
 };
 

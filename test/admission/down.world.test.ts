@@ -25,7 +25,7 @@ import { sentencesOf } from './sentences.ts';
 import { SLIPPED_IN } from './slipped-in.ts';
 
 const WEBHOOK =
-  /failed calling webhook "mutate\.gateway-operator\.dev": failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/mutate\?timeout=5s": dial tcp 127\.0\.0\.1:\d+: connect: connection refused/;
+  /failed calling webhook "mutate\.gateway-operator\.dev": failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/[^/]+\/mutate\?timeout=5s": dial tcp 127\.0\.0\.1:\d+: connect: connection refused/;
 
 describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
   let bed: Bed;

@@ -129,6 +129,9 @@ function counter(to: (count: number) => string): () => string {
   };
 }
 
+/** What stands before /mutate and /validate in tests. */
+export const SEGMENT = 'an-unguessable-segment';
+
 /** The dependencies of an admission function that runs for itself. */
 export const depsOf = (cluster: Cluster, more: Partial<AdmissionDeps> = {}): AdmissionDeps => ({
   cluster,
@@ -138,6 +141,7 @@ export const depsOf = (cluster: Cluster, more: Partial<AdmissionDeps> = {}): Adm
     return () => clearTimeout(timer);
   },
   hash: () => 'c0ffee00c0ffee00',
+  pathSecrets: [SEGMENT],
   log: silentLog,
   metrics: { add: () => {}, set: () => {}, observe: () => {}, render: () => '' },
   ...more,
@@ -179,9 +183,10 @@ function appOf(deps: AdmissionDeps): ReturnType<typeof createAdmission> {
   return app;
 }
 
+/** `path` is what stands behind the segment. */
 export async function post(deps: AdmissionDeps, path: string, body: unknown): Promise<globalThis.Response> {
   const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
-  return appOf(deps).request(path, {
+  return appOf(deps).request(`/${SEGMENT}${path}`, {
     method: 'POST',
     body: text as string,
     headers: { 'content-type': 'application/json' },

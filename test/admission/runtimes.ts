@@ -8,7 +8,9 @@ import { nodeDependencies } from '../../infra/node/platform.ts';
 import { serve, type Tls } from '../../infra/node/serve.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { startWorkers } from '../platforms/miniflare.ts';
+import { RECONCILE_TOKEN } from '../platforms/node-process.ts';
 import { silentLog } from '../silent-log.ts';
+import { SEGMENT } from './fixtures.ts';
 
 /** How a client reaches an API server. */
 export interface Api {
@@ -38,7 +40,8 @@ export interface Deployed {
 export type Deploy = (place: Place) => Promise<Deployed>;
 
 export const inNode: Deploy = async ({ cluster, tls, more }) => {
-  const app = createAdmission({ ...nodeDependencies(), cluster, log: silentLog, metrics: createMetrics(), ...more });
+  const own = { cluster, pathSecrets: [SEGMENT], log: silentLog, metrics: createMetrics() };
+  const app = createAdmission({ ...nodeDependencies(), ...own, ...more });
   let reviewed = 0;
   const fetch = (review: Request) => {
     reviewed += 1;
@@ -53,12 +56,10 @@ export const inNode: Deploy = async ({ cluster, tls, more }) => {
       served = await listen(port);
     };
   };
-  return { base: served.url, reviewed: () => reviewed, down, stop: () => served.close(100) };
+  return { base: `${served.url}/${SEGMENT}`, reviewed: () => reviewed, down, stop: () => served.close(100) };
 };
 
-const SEGMENT = 'an-unguessable-segment';
-
-/** The bundle that is deployed to Cloudflare, on a public address: an unguessable segment stands before its paths. */
+/** The bundle that is deployed to Cloudflare. */
 export const inWorkerd: Deploy = async ({ folder, url, token, ca, tls }) => {
   const output = 'cloudflare/admission.mjs';
   await writeBundles(
@@ -67,7 +68,7 @@ export const inWorkerd: Deploy = async ({ folder, url, token, ca, tls }) => {
   );
   const trusted = join(folder, 'api-server.pem');
   writeFileSync(trusted, ca);
-  const bindings = { API_SERVER: url, API_TOKEN: token, PATH_SECRETS: SEGMENT };
+  const bindings = { API_SERVER: url, API_TOKEN: token, PATH_SECRETS: SEGMENT, RECONCILE_TOKEN };
   const worker = { name: 'admission', scriptPath: join(folder, output), bindings, services: {} };
   const listen = (port: number) => startWorkers([worker], trusted, { port, tls });
   let workers = await listen(0);

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
+import { ADMISSION_PATH } from '../platforms/node-process.ts';
 import { reviewOf } from '../platforms/review.ts';
 import { cpuOf, printed, spawnPinned } from './pinned.ts';
 import { median, spread, table } from './table.ts';
@@ -81,12 +82,13 @@ async function start(program: string, environment: Readonly<Record<string, strin
     HOST: '127.0.0.1',
     PORT: '0',
     KUBERNETES_SERVICE_HOST: '127.0.0.1',
+    PATH_SECRETS: ADMISSION_PATH,
     ...environment,
   });
   const ended = new Promise((resolve) => child.once('close', resolve));
   const url = await printed(child, /"message":"listening".*"url":"([^"]+)"/);
   const listening = performance.now() - began;
-  const said = await post(`${url}/mutate`);
+  const said = await post(`${url}/${ADMISSION_PATH}/mutate`);
   const answered = performance.now() - began;
   const cpu = cpuOf(child) ?? Number.NaN;
   // The compile cache is written at the end: so it ends as it does in a cluster.

@@ -14,6 +14,7 @@ import { HOOKS, observe } from '../../functions/reconcile/certificates/observe.t
 import type { CertificateDeps } from '../../functions/reconcile/certificates/view.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { applyKinds } from '../../infra/local/cluster/manifests.ts';
+import { PATH_PLACEHOLDER } from '../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
 import { CLUSTERS } from '../clusters.ts';
@@ -23,7 +24,7 @@ import { eventually } from '../eventually.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { startClients } from './certificate-clients.ts';
-import { type NodeProcess, startNode, sweepOnce } from './node-process.ts';
+import { ADMISSION_PATH, type NodeProcess, startAdmission, sweepOnce } from './node-process.ts';
 import { documentsOf, startWorld } from './world.ts';
 
 const NAMESPACE = 'gateway-operator';
@@ -135,12 +136,18 @@ describeSideBySide(CLUSTERS, 'certificates', ({ name }) => {
   };
   const fileOf = (name: string) => join(folder, 'tls/..data', name);
 
+  /** As they are installed: with the segment put in. */
+  const hooksAt = (port: number) =>
+    documentsOf('infra/kubernetes/webhooks.yaml').map((hook) => {
+      const text = JSON.stringify(hook).replaceAll('"port":443', `"port":${port}`);
+      return JSON.parse(text.replaceAll(PATH_PLACEHOLDER, ADMISSION_PATH)) as KubeObject;
+    });
+
   const sweep = (terms = SHORT) =>
     keepCertificate({ cluster: reconcile, clock: { now: () => Date.now() }, log, metrics: createMetrics() }, terms);
 
   test('one run of reconcile, with no more rights than its account has, issues it; another writes nothing', async () => {
-    const [, ...hooks] = [undefined, ...documentsOf('infra/kubernetes/webhooks.yaml')];
-    for (const hook of hooks) await apply(hook);
+    for (const hook of hooksAt(443)) await apply(hook);
     const environment = { KUBECONFIG: account.reconcile, ADMISSION_SERVICE: `${NAMESPACE}/admission` };
     const once = () => sweepOnce(join(folder, 'node/reconcile.mjs'), environment);
     expect((await once()).certificate).toEqual({
@@ -154,16 +161,13 @@ describeSideBySide(CLUSTERS, 'certificates', ({ name }) => {
 
   test('with it kubectl is refused in our own words, and applying the configurations again keeps the CA', async () => {
     await mount();
-    admission = await startNode(join(folder, 'node/admission.mjs'), {
+    admission = await startAdmission(join(folder, 'node/admission.mjs'), {
       KUBECONFIG: account.admission,
       TLS_CERT_FILE: fileOf('tls.crt'),
       TLS_KEY_FILE: fileOf('tls.key'),
     });
     const port = Number(new URL(admission.url).port);
-    const hooks = documentsOf('infra/kubernetes/webhooks.yaml').map(
-      (hook) => JSON.parse(JSON.stringify(hook).replaceAll('"port":443', `"port":${port}`)) as KubeObject,
-    );
-    for (const hook of hooks) await apply(hook);
+    for (const hook of hooksAt(port)) await apply(hook);
     expect(await trusted()).toEqual([1, 1]);
     const refused = () => run('kubectl', ['apply', '-f', '-'], { KUBECONFIG: server.kubeconfig }, JSON.stringify(key));
     const { stderr } = await eventually(refused, (said) => !said.stderr.includes('failed calling webhook'));

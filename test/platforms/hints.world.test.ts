@@ -22,11 +22,11 @@ import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { openWitness, type Witness } from '../witness.ts';
 import {
+  type AdmissionProcess,
   allPrinted,
-  type NodeProcess,
   RECONCILE_TOKEN,
   type ReconcileProcess,
-  startNode,
+  startAdmission,
   startReconcile,
 } from './node-process.ts';
 import { apply, sampleFor } from './world.ts';
@@ -47,7 +47,7 @@ describeUnless(why, 'hints on Knative', () => {
   let cluster: Cluster;
   let postgres: TestPostgres;
   let reconcile: ReconcileProcess;
-  let admission: NodeProcess;
+  let admission: AdmissionProcess;
   let witness: Witness;
   const closing: Array<() => Promise<unknown>> = [];
 
@@ -71,7 +71,7 @@ describeUnless(why, 'hints on Knative', () => {
     const [cert, key] = [join(folder, 'tls.crt'), join(folder, 'tls.key')];
     writeFileSync(cert, certificates.cert);
     writeFileSync(key, certificates.key);
-    admission = await startNode(join(folder, 'node/admission.mjs'), {
+    admission = await startAdmission(join(folder, 'node/admission.mjs'), {
       KUBECONFIG: accounts.admission,
       RECONCILE_URL: reconcile.url,
       RECONCILE_TOKEN,
@@ -94,7 +94,7 @@ describeUnless(why, 'hints on Knative', () => {
       cluster,
       sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9').filter(({ kind }) => kind === 'Secret'),
     );
-    const base = admission.url;
+    const { base } = admission;
     hooks = webhookConfigurations({ target: { type: 'url', base }, caBundle: certificates.ca, deletions: true });
   }, 120_000);
   afterAll(async () => {

@@ -130,8 +130,11 @@ describeUnless(why, 'plain Kubernetes', () => {
       const data = (secret?.data ?? {}) as Record<string, string>;
       for (const entry of ['tls.crt', 'tls.key'])
         writeFileSync(join(desk, entry), Buffer.from(data[entry] ?? '', 'base64'));
+      const shared = await cluster.get(RESOURCES.secrets, 'gateway-operator', 'gateway-operator');
+      const { 'admission-path': path = '' } = (shared?.data ?? {}) as Record<string, string>;
       admission = await startNode(join(folder, 'node/admission.mjs'), {
         KUBECONFIG: await accountOf('admission'),
+        PATH_SECRETS: Buffer.from(path, 'base64').toString(),
         OWN_USERS: 'system:serviceaccount:gateway-operator:reconcile',
         TLS_CERT_FILE: join(desk, 'tls.crt'),
         TLS_KEY_FILE: join(desk, 'tls.key'),

@@ -26,8 +26,21 @@ export async function startNode(bundle: string, environment: Environment): Promi
   return { url, pid: child.pid, stop, printed: child.printed };
 }
 
+/** What stands before /mutate and /validate in tests. */
+export const ADMISSION_PATH = 'the-path-of-admission-in-tests';
+
 /** What reconcile asks for in tests. */
 export const RECONCILE_TOKEN = 'the-token-of-reconcile-in-tests';
+
+export interface AdmissionProcess extends NodeProcess {
+  /** The address, and the segment that only the API server is told. */
+  readonly base: string;
+}
+
+export async function startAdmission(bundle: string, environment: Environment): Promise<AdmissionProcess> {
+  const started = await startNode(bundle, { PATH_SECRETS: ADMISSION_PATH, ...environment });
+  return { ...started, base: `${started.url}/${ADMISSION_PATH}` };
+}
 
 interface Asking extends RequestInit {
   readonly headers?: Environment;

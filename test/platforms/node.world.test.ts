@@ -12,7 +12,16 @@ import { whyNoRedis } from '../redis.ts';
 import { testUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { type Mounts, mountSample } from './mounts.ts';
-import { type NodeProcess, RECONCILE_TOKEN, runNode, startNode, startReconcile, sweepOnce } from './node-process.ts';
+import {
+  type AdmissionProcess,
+  type NodeProcess,
+  RECONCILE_TOKEN,
+  runNode,
+  startAdmission,
+  startNode,
+  startReconcile,
+  sweepOnce,
+} from './node-process.ts';
 import { reviewOf } from './review.ts';
 import { startTwoGateways } from './two-gateways.ts';
 import { startWorld, type TestWorld } from './world.ts';
@@ -75,7 +84,7 @@ describe('the Node bundles', () => {
   });
 
   describe('admission', () => {
-    let admission: NodeProcess;
+    let admission: AdmissionProcess;
     let reconcile: NodeProcess;
     let folder: string;
     afterAll(() => reconcile?.stop());
@@ -83,7 +92,7 @@ describe('the Node bundles', () => {
       folder = temporaryFolder();
       putCertificate(world.certificates);
       reconcile = await startReconcile(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
-      admission = await startNode(bundle('admission'), {
+      admission = await startAdmission(bundle('admission'), {
         KUBECONFIG: world.kubeconfig,
         RECONCILE_URL: reconcile.url,
         RECONCILE_TOKEN,
@@ -110,14 +119,14 @@ describe('the Node bundles', () => {
 
     test('over HTTPS, a review is allowed or denied', async () => {
       const { ca } = world.certificates;
-      const good = await post(`${admission.url}/validate`, reviewOf(key(['sample-small'])), ca);
+      const good = await post(`${admission.base}/validate`, reviewOf(key(['sample-small'])), ca);
       expect(good).toMatchObject({ response: { allowed: true } });
-      const bad = await post(`${admission.url}/validate`, reviewOf(key(['sample-smal'])), ca);
+      const bad = await post(`${admission.base}/validate`, reviewOf(key(['sample-smal'])), ca);
       expect(bad).toMatchObject({ response: { allowed: false, status: { code: 422 } } });
     });
 
     test('an admitted object is reconciled by a hint, where RECONCILE_URL names reconcile', async () => {
-      await post(`${admission.url}/validate`, reviewOf(key(['sample-small'])), world.certificates.ca);
+      await post(`${admission.base}/validate`, reviewOf(key(['sample-small'])), world.certificates.ca);
       await world.apply([key(['sample-small'])]);
       await eventually(
         () => statusOf('VirtualKey', 'another'),
@@ -129,7 +138,7 @@ describe('the Node bundles', () => {
       const renewed = await openCertificates(temporaryFolder(), new Date());
       putCertificate(renewed);
       const ask = () =>
-        post(`${admission.url}/validate`, reviewOf(key(['sample-small'])), renewed.ca).then(
+        post(`${admission.base}/validate`, reviewOf(key(['sample-small'])), renewed.ca).then(
           () => 'trusted',
           (error: Error) => error.message,
         );

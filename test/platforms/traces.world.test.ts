@@ -10,7 +10,7 @@ import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { type Collector, startCollector } from '../collector.ts';
 import { eventually } from '../eventually.ts';
 import { mountSample } from './mounts.ts';
-import { RECONCILE_TOKEN, startNode } from './node-process.ts';
+import { ADMISSION_PATH, RECONCILE_TOKEN, startNode } from './node-process.ts';
 import { startWorld, type TestWorld, UPSTREAM_KEY } from './world.ts';
 
 const PARENT = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) };
@@ -53,6 +53,7 @@ test('one trace goes from the review of a key to the look that makes it usable, 
   writeFileSync(files.TLS_CERT_FILE, world.certificates.cert);
   writeFileSync(files.TLS_KEY_FILE, world.certificates.key);
   const admission = await start('admission', {
+    PATH_SECRETS: ADMISSION_PATH,
     KUBECONFIG: world.kubeconfig,
     RECONCILE_URL: reconcile.url,
     RECONCILE_TOKEN,
@@ -61,7 +62,7 @@ test('one trace goes from the review of a key to the look that makes it usable, 
   const objects = world.sample();
   await world.apply(objects.filter(({ kind }) => kind !== 'VirtualKey'));
   await fetch(reconcile.url, { method: 'POST', headers: { authorization: `Bearer ${RECONCILE_TOKEN}` } });
-  const target = { type: 'url', base: admission.url } as const;
+  const target = { type: 'url', base: `${admission.url}/${ADMISSION_PATH}` } as const;
   for (const one of webhookConfigurations({ target, caBundle: world.certificates.ca }))
     await put(world.cluster, one, true);
   await world.apply(objects.filter(({ kind }) => kind === 'VirtualKey'));

@@ -39,7 +39,8 @@ export interface FunctionDependencies {
 export interface Functions {
   readonly gateway: Served;
   readonly reconcile: Served;
-  readonly admission: Served;
+  /** What stands before /mutate and /validate: its address, and the segment that only the API server is told. */
+  readonly admission: string;
   readonly gateways: Gateways;
   /** Takes no new requests, lets open streams end for at most `grace` milliseconds, books what they cost. */
   close(grace: number): Promise<void>;
@@ -82,8 +83,17 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     await portOf(state, 'reconcile'),
   );
 
+  const segment = Buffer.from(node.random(24)).toString('base64url');
   const admission = await listen(
-    createAdmission({ ...node, ...traces.admission, cluster: accounts.admission, own, log, metrics: createMetrics() }),
+    createAdmission({
+      ...node,
+      ...traces.admission,
+      cluster: accounts.admission,
+      own,
+      pathSecrets: [segment],
+      log,
+      metrics: createMetrics(),
+    }),
     await portOf(state, 'admission'),
     { cert: certificates.cert, key: certificates.key },
   );
@@ -95,7 +105,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     await upstream.close();
     await Promise.all(Object.values(traces).map(({ tracer }) => tracer?.close()));
   };
-  return { gateway, reconcile, admission, gateways, close };
+  return { gateway, reconcile, admission: `${admission.url}/${segment}`, gateways, close };
 }
 
 /** Each function under its own name, as everywhere. */

@@ -1,4 +1,5 @@
 // What do the references of a review cost, and does that grow with the number of keys?
+import { SEGMENT } from '../../admission/fixtures.ts';
 import { table } from '../table.ts';
 import { startStandIn } from './api-server.ts';
 import { load, percentile, start } from './load.ts';
@@ -17,7 +18,7 @@ export async function benchLookups({ reviews = 1500, populations = [10, 100_000]
     const standIn = await startStandIn(keys);
     const admission = await start('admission', standIn.url);
     for (const { name, body } of CASES) {
-      const target = { url: admission.url, path: `/validate${TIMEOUT}`, body };
+      const target = { url: admission.url, path: `/${SEGMENT}/validate${TIMEOUT}`, body };
       standIn.told();
       await load(target, { connections: 1, requests: 1 });
       const { asked, bytes } = standIn.told();

@@ -11,7 +11,7 @@ import { gatewayInstances } from '#crds/kinds.ts';
 import { createAdmission } from '../../../functions/admission/app.ts';
 import { nodeDependencies } from '../../../infra/node/platform.ts';
 import { serve } from '../../../infra/node/serve.ts';
-import { createWorld, objectOf, secretOf } from '../../admission/fixtures.ts';
+import { createWorld, objectOf, SEGMENT, secretOf } from '../../admission/fixtures.ts';
 import { instanceSpec, MODELS } from './reviews.ts';
 
 /** The address of a stand-in for the API server; without one, references are found in the memory of the process. */
@@ -31,7 +31,8 @@ async function admission() {
   // Written as in a cluster, to where it costs a system call and is not kept.
   const sink = openSync('/dev/null', 'w');
   const log = createLog({ write: createLines((text) => writeSync(sink, text)).add, fields: { function: 'admission' } });
-  return createAdmission({ ...nodeDependencies(), cluster: await clusterOf(), log, metrics: createMetrics() }).fetch;
+  const own = { cluster: await clusterOf(), pathSecrets: [SEGMENT], log, metrics: createMetrics() };
+  return createAdmission({ ...nodeDependencies(), ...own }).fetch;
 }
 
 async function clusterOf(): Promise<Cluster> {

@@ -1,5 +1,6 @@
 // How many reviews a second, measured against a handler that only parses and echoes the same JSON?
 
+import { SEGMENT } from '../../admission/fixtures.ts';
 import { cpuOf } from '../pinned.ts';
 import { median, table } from '../table.ts';
 import { load, type Server, start, type Target } from './load.ts';
@@ -24,7 +25,7 @@ export async function benchThroughput({ rounds = 15, requests = 3000 } = {}): Pr
     ].flatMap(({ name, body }) => ['/mutate', '/validate'].map((path) => ({ name: `${path}, ${name}`, path, body })));
     const rows: string[][] = [];
     for (const { name, path, body } of cases) {
-      const target = { path: `${path}${TIMEOUT}`, body };
+      const target = { path: `/${SEGMENT}${path}${TIMEOUT}`, body };
       for (const { url } of servers) await load({ ...target, url }, { requests: WARM_UP });
       const told: Round[][] = servers.map(() => []);
       for (let round = 0; round < rounds; round += 1)

@@ -10,7 +10,7 @@ import { webhookConfigurations } from '../../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { startControlPlane } from '../../control-plane.ts';
 import { startWorkers } from '../../platforms/miniflare.ts';
-import { RECONCILE_TOKEN, startNode, startReconcile } from '../../platforms/node-process.ts';
+import { RECONCILE_TOKEN, startAdmission, startReconcile } from '../../platforms/node-process.ts';
 import { apply, sampleFor, startWorld } from '../../platforms/world.ts';
 import { startPostgres } from '../../postgres.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
@@ -96,7 +96,7 @@ async function startProcesses({ folder, kubeconfig, certificates }: Omit<Place, 
     KUBECONFIG: kubeconfig,
     GATEWAY_PROCESSES: 'one',
   });
-  const admission = await startNode(join(folder, 'node/admission.mjs'), {
+  const admission = await startAdmission(join(folder, 'node/admission.mjs'), {
     KUBECONFIG: kubeconfig,
     RECONCILE_URL: reconcile.url,
     RECONCILE_TOKEN,
@@ -104,7 +104,7 @@ async function startProcesses({ folder, kubeconfig, certificates }: Omit<Place, 
     TLS_KEY_FILE: join(tls, 'tls.key'),
   });
   return {
-    admission: admission.url,
+    admission: admission.base,
     sweep: () => reconcile.ask(),
     stop: () => Promise.all([admission.stop(), reconcile.stop()]),
   };
