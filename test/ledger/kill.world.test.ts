@@ -5,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { startChild } from '../child.ts';
+import { inTime } from '../in-time.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
-import { startStopwatch } from '../stopwatch.ts';
 import { type Order, openLedger } from './spender.ts';
 
 let server: TestPostgres;
@@ -93,23 +93,20 @@ test('kill -9 and a freeze of PostgreSQL while requests go on: each settlement i
       settled.set(held.value.id, cost);
     }
   };
-  const refusedAfter = async (): Promise<number> => {
-    const elapsed = startStopwatch();
-    const held = await ledger.hold({ ...request, scopes: [key, unknown] });
+  const isRefused = async (): Promise<void> => {
+    const held = await inTime(ledger.hold({ ...request, scopes: [key, unknown] }));
     expect(held).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
-    return elapsed();
   };
 
   await spendFor(300);
   await server.kill();
-  expect(await refusedAfter()).toBeLessThan(1000);
+  await isRefused();
   await spendFor(500);
   await server.start();
   await spendFor(300);
   const thaw = server.freeze();
   try {
-    const [millis] = await Promise.all([refusedAfter(), spendFor(2500)]);
-    expect(millis).toBeLessThan(2000);
+    await Promise.all([isRefused(), spendFor(2500)]);
   } finally {
     thaw();
   }
