@@ -14,9 +14,8 @@ export const CLUSTERS: ReadonlyArray<{ readonly name: ClusterName; readonly why:
 export const startCluster = (name: ClusterName): Promise<TestControlPlane> =>
   name === 'real' ? startControlPlane() : startEmbeddedPlane();
 
-/** The embedded cluster on a PostgreSQL of its own. */
 async function startEmbeddedPlane(): Promise<TestControlPlane> {
-  const { kubeconfig, cluster, token, tls, stop } = await startEmbedded();
+  const { kubeconfig, server, token, tls, stop } = await startEmbedded();
   const { ca } = tls;
-  return { url: cluster.url, token, ca, kubeconfig, call: caller(cluster.url, token, ca), stop };
+  return { url: server.url, token, ca, kubeconfig, call: caller(server.url, token, ca), stop };
 }

@@ -15,7 +15,7 @@ describe('the embedded cluster', () => {
 
   beforeAll(async () => {
     server = await startEmbedded();
-    const client = createClient({ url: server.cluster.url, ca: server.tls.ca, token: server.token });
+    const client = createClient({ url: server.server.url, ca: server.tls.ca, token: server.token });
     for (const definition of customResourceDefinitions()) {
       const { code, body } = await client.call(
         'POST',

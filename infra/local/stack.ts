@@ -94,7 +94,7 @@ async function bringUp(coming: Coming): Promise<Stack> {
   progress.step(`database    ${database.description}`);
 
   const certificates = await openCertificates(state.path('certificates'), new Date());
-  const opened = await openCluster({ options, state, certificates, database: database.connection, log });
+  const opened = await openCluster({ options, state, certificates, log });
   started.push(opened.stop);
   progress.step(`cluster     ${opened.url}, ${opened.description}`);
 

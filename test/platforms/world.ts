@@ -37,8 +37,8 @@ export interface TestWorld {
 /** The embedded API server, PostgreSQL and the sample upstream: no function runs yet. */
 export async function startWorld(): Promise<TestWorld> {
   const postgres = await startPostgres();
-  const [own, database] = [await postgres.createDatabase(), await postgres.createDatabase()];
-  const { kubeconfig, token, tls, ...server } = await startEmbedded({ database: own });
+  const database = await postgres.createDatabase();
+  const { kubeconfig, token, tls, ...embedded } = await startEmbedded();
   const transport = await createKubeconfigTransport(kubeconfig);
   const cluster = createCluster({ request: transport.request });
   const upstream = await createSampleUpstream({ port: 0, key: UPSTREAM_KEY });
@@ -46,7 +46,7 @@ export async function startWorld(): Promise<TestWorld> {
   return {
     folder: temporaryFolder(),
     kubeconfig,
-    url: server.cluster.url,
+    url: embedded.server.url,
     token,
     certificates: tls,
     cluster,
@@ -58,7 +58,7 @@ export async function startWorld(): Promise<TestWorld> {
     stop: async () => {
       await upstream.close();
       await transport.close();
-      await server.stop();
+      await embedded.stop();
       await postgres.stop();
     },
   };

@@ -9,25 +9,25 @@ const checkEvery = 60_000;
 /** An hour after it was last seen, as the real server keeps them. */
 export function createEventExpiry({ store, now }: Deps): { start(): void; stop(): Promise<void> } {
   let ticking: NodeJS.Timeout | undefined;
-  let sweeping = Promise.resolve();
 
-  async function sweep(): Promise<void> {
+  function sweep(): void {
     for (const object of store.list(stored).filter((event) => now() - lastSeen(event) > lifetime)) {
       const { namespace = '', name = '', resourceVersion: from = '' } = object.metadata;
-      await store.write({ do: 'delete', resource: stored, namespace, name, object, from }).catch(() => undefined); // next time
+      store.write({ do: 'delete', resource: stored, namespace, name, object, from });
     }
   }
 
   return {
     start() {
       ticking = setInterval(() => {
-        sweeping = sweeping.then(sweep);
+        try {
+          sweep();
+        } catch {} // a file that cannot be written is told of by every request; the next sweep tries again
       }, checkEvery);
       ticking.unref();
     },
     async stop() {
       clearInterval(ticking);
-      await sweeping;
     },
   };
 }

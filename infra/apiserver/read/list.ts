@@ -1,4 +1,4 @@
-// Which objects are there, a page at a time?
+// Lists, a page at a time.
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import { badRequest, expired, isRefusal, type Outcome, refuse } from '../refusal.ts';
@@ -11,21 +11,17 @@ import { type Selection, selectionOf } from './selection.ts';
 
 export type Page = { readonly objects: readonly KubeObject[]; readonly metadata: JsonObject };
 
-/** Where the next page begins: after `after`, in the state of revision `at`. */
+/** Where the next page begins: after `after`; `at` is the revision of the first page. */
 type Continue = { readonly at: number; readonly after: string };
 
-const tooOld =
-  'The provided continue parameter is too old to display a consistent list result. You must start a new list without the continue parameter.';
-
-/** All pages of a list show the same revision, as long as the history reaches back to it; after that 410. */
+/** Pages show what is there when they are asked for. All have the first one's resourceVersion, so that a watch from it misses nothing. */
 export function list({ store }: Deps, request: ApiRequest): Outcome<Page> {
   const { resource, namespace, query } = request;
   const selection = selectionOf(resource, query);
   if (isRefusal(selection)) return selection;
   const start = startOf(query, store.revision());
   if (isRefusal(start)) return start;
-  const all = store.listAt(start.at, resource.storedAs, resource.namespaced ? namespace : undefined);
-  if (all === undefined) return expired(tooOld);
+  const all = store.list(resource.storedAs, resource.namespaced ? namespace : undefined);
   const rest = start.after === '' ? all : all.filter((object) => pathOf(object) > start.after);
   return page(
     rest,
@@ -48,7 +44,10 @@ function startOf(query: URLSearchParams, revision: number): Outcome<Continue> {
     const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
     return refuse(504, 'Timeout', message, { causes, retryAfterSeconds: 1 });
   }
-  return { at: query.get('resourceVersionMatch') === 'Exact' ? Number(wanted) : revision, after: '' };
+  if (query.get('resourceVersionMatch') === 'Exact' && Number(wanted) < revision) {
+    return expired(`The resourceVersion for the provided list is too old: ${wanted}; lists show the present only.`);
+  }
+  return { at: revision, after: '' };
 }
 
 function readToken(token: string): Outcome<Continue> {

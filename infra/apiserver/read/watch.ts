@@ -41,7 +41,7 @@ function run({ store }: Deps, { request, selection, show, send, end }: Running):
   const bookmarks = query.get('allowWatchBookmarks') === 'true';
   const past = initial ? [] : pastEvents(store, wanted);
   if (past === undefined) {
-    const known = `too old resource version: ${wanted} (${store.floor() + 1})`;
+    const known = `too old resource version: ${wanted} (${store.compactedRevision() + 1})`;
     send({ type: 'ERROR', object: expired(known).refusal });
     end();
     return () => {};

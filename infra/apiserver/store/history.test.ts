@@ -23,13 +23,13 @@ test('a history tells what came after a revision', () => {
   expect(history.since(0)).toHaveLength(5);
 });
 
-test('a history forgets in larger steps, and says that it did', () => {
+test('a history is compacted in larger steps, and tells up to where', () => {
   const history = filled(100, 110);
-  expect(history.forgettable()).toBe(0);
+  expect(history.compactable()).toBe(0);
   history.add(event(111));
-  expect(history.forgettable()).toBe(11);
-  history.forget(11);
-  expect(history.floor()).toBe(11);
+  expect(history.compactable()).toBe(11);
+  history.compact(11);
+  expect(history.compactedRevision()).toBe(11);
   expect(history.since(10)).toBeUndefined();
   expect(history.since(11)).toHaveLength(100);
 });

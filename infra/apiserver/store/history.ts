@@ -1,4 +1,4 @@
-// What happened to the objects lately, so that a watch can resume and a list can stay on one revision?
+// The latest changes of all objects, so that a watch can resume.
 import type { KubeObject } from '../object.ts';
 
 export type Key = { readonly resource: string; readonly namespace: string; readonly name: string };
@@ -13,32 +13,32 @@ export type StoredEvent = Key & {
 
 export type History = {
   add(event: StoredEvent): void;
-  /** Everything after a revision, or undefined when that is no longer known. */
+  /** Everything after a revision, or undefined where that was compacted. */
   since(revision: number): readonly StoredEvent[] | undefined;
-  /** The revision up to which events should now be forgotten, if that is worth a delete. */
-  forgettable(): number;
-  forget(revision: number): void;
+  /** The revision up to which events should now be compacted; 0 where that is not worth a delete yet. */
+  compactable(): number;
+  compact(revision: number): void;
   /** Events up to this revision are gone. */
-  floor(): number;
+  compactedRevision(): number;
 };
 
 /** Keeps between `length` and 1.1 × `length` events. */
-export function createHistory(length: number, initialFloor: number): History {
+export function createHistory(length: number, initiallyCompacted: number): History {
   let events: StoredEvent[] = [];
-  let floor = initialFloor;
+  let compacted = initiallyCompacted;
   return {
     add: (event) => void events.push(event),
     since(revision) {
-      if (revision < floor) return undefined;
+      if (revision < compacted) return undefined;
       return events.slice(firstAfter(events, revision));
     },
-    forgettable: () => (events.length > length * 1.1 ? (events[events.length - length - 1]?.revision ?? 0) : 0),
-    forget(revision) {
-      if (revision <= floor) return;
+    compactable: () => (events.length > length * 1.1 ? (events[events.length - length - 1]?.revision ?? 0) : 0),
+    compact(revision) {
+      if (revision <= compacted) return;
       events = events.slice(firstAfter(events, revision));
-      floor = revision;
+      compacted = revision;
     },
-    floor: () => floor,
+    compactedRevision: () => compacted,
   };
 }
 

@@ -1,7 +1,12 @@
-import { expect, test } from 'vitest';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
 import type { KubeObject } from '../object.ts';
-import type { Ownership } from './ownership.ts';
-import { createStore } from './store.ts';
+import { createStore, type StoreOptions } from './store.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'store-'));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const key = (name: string) => ({ resource: '/configmaps', namespace: 'default', name });
 const object = (name: string, data?: object): KubeObject => ({
@@ -11,83 +16,73 @@ const object = (name: string, data?: object): KubeObject => ({
   data,
 });
 
-/** A database that remembers how many rows each batch had. */
-function createDatabase(): Ownership & { batches: number[] } {
-  const batches: number[] = [];
-  return {
-    batches,
-    ready: async () => 1,
-    async query(_text, values = []) {
-      if (Array.isArray(values[0])) batches.push(values[0].length);
-      return [];
-    },
-    release: async () => undefined,
-  };
+function openStore(options: StoreOptions = { file: ':memory:' }) {
+  const store = createStore(options);
+  store.open();
+  return store;
 }
 
-test('writes that come together go in one statement, but two on one object in two', async () => {
-  const database = createDatabase();
-  const store = createStore(database);
-  await store.start();
-  await Promise.all([store.write({ do: 'create', ...key('first'), object: object('first') })]);
-  const written = await Promise.all([
-    store.write({ do: 'create', ...key('a'), object: object('a') }),
-    store.write({ do: 'create', ...key('b'), object: object('b') }),
-    store.write({ do: 'create', ...key('a'), object: object('a') }),
-  ]);
-  expect(written.map((one) => (typeof one === 'string' ? one : one.object.metadata.resourceVersion))).toEqual([
-    '2',
-    '3',
-    'exists',
-  ]);
-  expect(database.batches).toEqual([1, 2]);
-});
-
-test('a write on anything but the present version is not done', async () => {
-  const store = createStore(createDatabase());
-  await store.start();
-  await store.write({ do: 'create', ...key('a'), object: object('a') });
-  expect(await store.write({ do: 'update', ...key('a'), object: object('a', { x: 'y' }), from: '7' })).toBe('changed');
-  expect(await store.write({ do: 'delete', ...key('b'), object: object('b'), from: '1' })).toBe('missing');
-  expect(await store.write({ do: 'update', ...key('a'), object: object('a', { x: 'y' }), from: '1' })).toMatchObject({
+test('a write on anything but the present version is not done', () => {
+  const store = openStore();
+  store.write({ do: 'create', ...key('a'), object: object('a') });
+  expect(store.write({ do: 'create', ...key('a'), object: object('a') })).toBe('exists');
+  expect(store.write({ do: 'update', ...key('a'), object: object('a', { x: 'y' }), from: '7' })).toBe('changed');
+  expect(store.write({ do: 'delete', ...key('b'), object: object('b'), from: '1' })).toBe('missing');
+  expect(store.write({ do: 'update', ...key('a'), object: object('a', { x: 'y' }), from: '1' })).toMatchObject({
     object: { metadata: { resourceVersion: '2' } },
   });
 });
 
-test('a list at an earlier revision shows what was there then', async () => {
-  const store = createStore(createDatabase());
-  await store.start();
-  await store.write({ do: 'create', ...key('a'), object: object('a', { v: '1' }) });
-  await store.write({ do: 'create', ...key('b'), object: object('b') });
-  await store.write({ do: 'update', ...key('a'), object: object('a', { v: '2' }), from: '1' });
-  await store.write({ do: 'delete', ...key('b'), object: object('b'), from: '2' });
-  await store.write({ do: 'create', ...key('c'), object: object('c') });
-  const at = (revision: number) =>
-    store.listAt(revision, '/configmaps')?.map(({ metadata, data }) => [metadata.name, data]);
-  expect(at(5)).toEqual([
-    ['a', { v: '2' }],
-    ['c', undefined],
-  ]);
-  expect(at(2)).toEqual([
-    ['a', { v: '1' }],
-    ['b', undefined],
-  ]);
-  expect(at(0)).toEqual([]);
+test('a file keeps objects to the letter, and the changes that watches resume over', () => {
+  const file = join(folder, 'kept.db');
+  const first = openStore({ file });
+  const odd = { '\u0000': '\ud800', __proto__: null, b: 1, a: 2 };
+  first.write({ do: 'create', ...key('a'), object: object('a', odd) });
+  first.write({ do: 'update', ...key('a'), object: object('a', { v: '2' }), from: '1' });
+  first.write({ do: 'create', ...key('b'), object: object('b', odd) });
+  first.write({ do: 'delete', ...key('a'), object: object('a', { v: '2' }), from: '2' });
+  const [events, kept] = [first.since(1), first.get(key('b'))];
+  first.close();
+  const second = openStore({ file });
+  expect(second.revision()).toBe(4);
+  expect(second.since(1)).toEqual(events);
+  expect(JSON.stringify(second.get(key('b')))).toBe(JSON.stringify(kept));
+  expect(second.get(key('a'))).toBeUndefined();
+  second.close();
 });
 
-test('who subscribed hears of each write, in order, and of nothing that was not written', async () => {
-  const database = createDatabase();
-  const store = createStore(database);
-  await store.start();
+test('the log does not grow beyond its length, in memory or in the file', () => {
+  const file = join(folder, 'compacted.db');
+  const store = openStore({ file, historyLength: 10 });
+  store.write({ do: 'create', ...key('a'), object: object('a') });
+  for (let from = 1; from < 100; from++) {
+    store.write({ do: 'update', ...key('a'), object: object('a', { from }), from: String(from) });
+  }
+  expect(store.since(1)).toBeUndefined();
+  store.close();
+  const reopened = openStore({ file, historyLength: 10 });
+  expect(reopened.since(reopened.compactedRevision())?.length).toBeLessThanOrEqual(12);
+  reopened.close();
+});
+
+test('a file belongs to one store at a time, and to one user', () => {
+  const file = join(folder, 'taken.db');
+  const store = openStore({ file });
+  expect(() => openStore({ file })).toThrow(`another API server runs on ${file}; stop it first`);
+  expect(store.write({ do: 'create', ...key('a'), object: object('a') })).toMatchObject({ object: {} });
+  expect(statSync(file).mode & 0o077).toBe(0);
+  store.close();
+  openStore({ file }).close();
+});
+
+test('a subscriber hears of each write, in order, and of nothing that was not written', () => {
+  const store = openStore();
   const heard: Array<[string, number]> = [];
   store.subscribe(({ type, revision }) => void heard.push([type, revision]));
-  await store.write({ do: 'create', ...key('a'), object: object('a') });
-  database.query = async () => {
-    throw new Error('the database is gone');
-  };
-  await expect(store.write({ do: 'create', ...key('b'), object: object('b') })).rejects.toThrow('the database is gone');
-  database.query = async () => [];
-  await store.write({ do: 'delete', ...key('a'), object: object('a'), from: '1' });
+  store.write({ do: 'create', ...key('a'), object: object('a') });
+  const broken = Object.assign(object('b'), { toJSON: () => new Date(Number.NaN).toISOString() });
+  expect(() => store.write({ do: 'create', ...key('b'), object: broken })).toThrow();
+  store.write({ do: 'delete', ...key('a'), object: object('a'), from: '1' });
   expect(heard).toEqual([
     ['ADDED', 1],
     ['DELETED', 2],

@@ -52,7 +52,7 @@ export async function create(
       return alreadyExists(resource, name, taken.metadata.deletionTimestamp !== undefined);
     }
     if (request.dryRun) return judged;
-    const written = await deps.store.write({ do: 'create', ...key, object: stored });
+    const written = deps.store.write({ do: 'create', ...key, object: stored });
     if (typeof written === 'object') return shown(resource, written.object);
   }
 }

@@ -39,7 +39,7 @@ export async function remove(deps: Deps, request: ApiRequest, options: DeleteOpt
     const gone = isFree(marked);
     if (!gone && marked === stored) return { object: shown(resource, stored), gone: false };
     if (request.dryRun) return { object: shown(resource, marked), gone };
-    const written = await deps.store.write({
+    const written = deps.store.write({
       do: gone ? 'delete' : 'update',
       ...key,
       object: gone ? stored : marked,

@@ -45,7 +45,7 @@ export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promi
     const object = resource.strategy.view?.store(judged) ?? judged;
     const gone = isDone(object);
     const from = stored.metadata.resourceVersion ?? '';
-    const written = await deps.store.write({ do: gone ? 'delete' : 'update', ...key, object, from });
+    const written = deps.store.write({ do: gone ? 'delete' : 'update', ...key, object, from });
     if (typeof written === 'object') return shown(resource, written.object);
     if (written === 'missing') return notFound(resource, name);
     if (attempt === 5) return conflict(resource, name, objectModified);

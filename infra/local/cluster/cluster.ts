@@ -1,10 +1,8 @@
 // Which cluster does the stack use, and how is it reached?
 import { existsSync } from 'node:fs';
 import { KubeConfig } from '@kubernetes/client-node';
-import pg from 'pg';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { createCluster } from '../../apiserver/cluster.ts';
+import { createApiServer } from '../../apiserver/api-server.ts';
 import { type Options, UsageError } from '../options.ts';
 import { portOf } from '../state/ports.ts';
 import type { State } from '../state/state.ts';
@@ -25,12 +23,8 @@ export interface OpenClusterOptions {
   readonly options: Options;
   readonly state: State;
   readonly certificates: Certificates;
-  readonly database: DatabaseConnection;
   readonly log: Log;
 }
-
-/** Where the embedded cluster keeps its objects, in the database of the stack. */
-const SCHEMA = 'embedded_cluster';
 
 /** Before anything is made: whether what `--cluster` names can be used. Throws UsageError. */
 export function judgeCluster({ cluster }: Options): void {
@@ -48,23 +42,17 @@ export async function openCluster(context: OpenClusterOptions): Promise<OpenClus
   return { ...started, kubeconfig };
 }
 
-async function embedded({ state, certificates, database, log }: OpenClusterOptions) {
-  const port = await portOf(state, 'cluster');
-  const { host, port: databasePort, username, password, dbname } = database;
-  const place = { host, port: databasePort, user: username, password, database: dbname };
-  const pool = new pg.Pool({ ...place, max: 10, options: `-c search_path=${SCHEMA}` });
-  // A connection that breaks while idle is no fault of anybody's: the pool makes another.
-  pool.on('error', () => undefined);
+async function embedded({ state, certificates, log }: OpenClusterOptions) {
   const { cert, key } = certificates;
-  // The person's own schemas stay as they are.
-  await pool.query(`create schema if not exists ${SCHEMA}`);
-  const cluster = createCluster({ pool, port, tls: { cert, key }, token: state.remembered.clusterToken, log });
-  await cluster.start();
-  const stop = async () => {
-    await cluster.stop();
-    await pool.end();
-  };
-  return { url: cluster.url, stop, description: 'embedded, for trying and testing only' };
+  const server = createApiServer({
+    file: state.path('cluster.db'),
+    port: await portOf(state, 'cluster'),
+    tls: { cert, key },
+    token: state.remembered.clusterToken,
+    log,
+  });
+  await server.start();
+  return { url: server.url, stop: server.stop, description: 'embedded, for trying and testing only' };
 }
 
 async function envtest({ state, certificates: tls }: OpenClusterOptions) {

@@ -1,5 +1,6 @@
 // What does kubectl see while things change?
 import { expect, test } from 'vitest';
+import { eventually } from '../../eventually.ts';
 import type { Bed } from './bed.ts';
 import { configMap, widget } from './widgets.ts';
 
@@ -8,23 +9,22 @@ export function watchingCases(bed: () => Bed): void {
     await bed().must('create -f -', configMap('there', {}, { labels: { seen: 'yes' } }));
     const watch = bed().follow('get cm -l seen=yes -w --output-watch-events --no-headers');
     // It has listed: what happens from now on it sees.
-    await expect.poll(watch.lines).toHaveLength(1);
+    await eventually(watch.lines, atLeast(1));
     await bed().must('create -f -', configMap('seen'));
     await bed().must('label cm seen seen=yes');
     await bed().must('annotate cm seen a=b');
     await bed().must('label cm seen seen=no --overwrite');
     await bed().must('label cm seen seen=yes --overwrite');
     await bed().must('delete cm seen');
-    await expect
-      .poll(() => watch.lines().map((line) => line.split(/\s+/).slice(0, 2)))
-      .toEqual([
-        ['ADDED', 'there'],
-        ['ADDED', 'seen'],
-        ['MODIFIED', 'seen'],
-        ['DELETED', 'seen'],
-        ['ADDED', 'seen'],
-        ['DELETED', 'seen'],
-      ]);
+    const seen = await eventually(watch.lines, atLeast(6));
+    expect(seen.map((line) => line.split(/\s+/).slice(0, 2))).toEqual([
+      ['ADDED', 'there'],
+      ['ADDED', 'seen'],
+      ['MODIFIED', 'seen'],
+      ['DELETED', 'seen'],
+      ['ADDED', 'seen'],
+      ['DELETED', 'seen'],
+    ]);
     await watch.end();
     await bed().must('delete cm there');
   });
@@ -32,17 +32,15 @@ export function watchingCases(bed: () => Bed): void {
   test('get -w of a custom kind keeps its columns', async () => {
     await bed().must('apply -f -', widget('watched'));
     const watch = bed().follow('get wd watched -w');
-    await expect.poll(watch.lines).toHaveLength(2);
+    await eventually(watch.lines, atLeast(2));
     await bed().must(
       `patch wd watched --subresource=status --type=merge -p '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'`,
     );
-    await expect
-      .poll(watch.lines)
-      .toEqual([
-        expect.stringMatching(/^NAME +COLOR +READY +AGE$/),
-        expect.stringMatching(/^watched +red +\d+s$/),
-        expect.stringMatching(/^watched +red +True +\d+s$/),
-      ]);
+    expect(await eventually(watch.lines, atLeast(3))).toEqual([
+      expect.stringMatching(/^NAME +COLOR +READY +AGE$/),
+      expect.stringMatching(/^watched +red +\d+s$/),
+      expect.stringMatching(/^watched +red +True +\d+s$/),
+    ]);
     await watch.end();
   });
 
@@ -89,12 +87,14 @@ export function watchingCases(bed: () => Bed): void {
   });
 }
 
+const atLeast = (count: number) => (lines: readonly string[]) => lines.length >= count;
+
 type Followed = ReturnType<Bed['follow']>;
 
 /** It has looked, and found that there is something to wait for. */
-const watches = (waiting: Followed) => expect.poll(waiting.errors).toContain('watch=true');
+const watches = (waiting: Followed) => eventually(waiting.errors, (errors) => errors.includes('watch=true'));
 
 const isMet = async (waiting: Followed) => {
-  await expect.poll(waiting.lines).toEqual(['widget.kubectl.example.com/waited condition met']);
+  await eventually(waiting.lines, ([line]) => line === 'widget.kubectl.example.com/waited condition met');
   await waiting.end();
 };

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { createShelf } from './shelf.ts';
+import { createObjectCache } from './object-cache.ts';
 
 test('a list is in the order of namespace and name, whatever the order of writes', () => {
-  const shelf = createShelf();
+  const cache = createObjectCache();
   for (const path of ['b/a', 'a/z', 'a-b/a', 'a/b', 'a/b-c', 'a/b.c']) {
     const [namespace = '', name = ''] = path.split('/');
     const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name } };
-    shelf.apply({ resource: '/configmaps', namespace, name, type: 'ADDED', object });
+    cache.apply({ resource: '/configmaps', namespace, name, type: 'ADDED', object });
   }
   const paths = (namespace?: string) =>
-    shelf.list('/configmaps', namespace).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+    cache.list('/configmaps', namespace).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
   expect(paths()).toEqual(['a-b/a', 'a/b', 'a/b-c', 'a/b.c', 'a/z', 'b/a']);
   expect(paths('a')).toEqual(['a/b', 'a/b-c', 'a/b.c', 'a/z']);
-  shelf.apply({
+  cache.apply({
     resource: '/configmaps',
     namespace: 'a',
     name: 'b',
@@ -20,5 +20,5 @@ test('a list is in the order of namespace and name, whatever the order of writes
     object: { apiVersion: 'v1', kind: 'ConfigMap', metadata: {} },
   });
   expect(paths('a')).toEqual(['a/b-c', 'a/b.c', 'a/z']);
-  expect(shelf.list('/secrets')).toEqual([]);
+  expect(cache.list('/secrets')).toEqual([]);
 });

@@ -1,6 +1,5 @@
-// What is the embedded cluster? A small Kubernetes API server in this process, kept in PostgreSQL, for trying and testing only.
+// A small Kubernetes API server in this process, kept in a SQLite file, for trying and testing only.
 import { randomUUID } from 'node:crypto';
-import type pg from 'pg';
 import type { Log } from '#core/ports/clock.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCall } from './admission/call.ts';
@@ -14,12 +13,11 @@ import { createOpenApi } from './discovery/openapi.ts';
 import { createRegistry } from './resources/registry.ts';
 import { createAuthenticate } from './serve/authenticate.ts';
 import { type Listener, listen, type Tls } from './serve/listen.ts';
-import { createOwnership } from './store/ownership.ts';
 import { createStore } from './store/store.ts';
 
-export type ClusterOptions = {
-  /** A database (or a schema on its search_path) of the cluster's own; tables are made when they are missing. */
-  readonly pool: pg.Pool;
+export type ApiServerOptions = {
+  /** Where the objects are kept, in its own file; `:memory:` forgets them when the server stops. */
+  readonly file: string;
   /** On 127.0.0.1; 0 takes any free port. */
   readonly port: number;
   /** PEM. */
@@ -32,17 +30,18 @@ export type ClusterOptions = {
   readonly historyLength?: number;
 };
 
-export type Cluster = {
+export type ApiServer = {
   /** `https://127.0.0.1:PORT`; the port is known once it has started. */
   readonly url: string;
-  /** Resolves when requests are served. Throws one sentence when another process runs on the same database, or the port is taken. */
+  /** Resolves when requests are served. Throws one sentence when another process runs on the same file, or the port is taken. */
   start(): Promise<void>;
-  /** Ends watches, lets requests finish, gives the database back. */
+  /** Ends watches, lets requests finish, closes the file. */
   stop(): Promise<void>;
 };
 
-export function createCluster({ pool, port, tls, token, log, now = Date.now, historyLength }: ClusterOptions): Cluster {
-  const store = createStore(createOwnership(pool), historyLength);
+export function createApiServer(options: ApiServerOptions): ApiServer {
+  const { port, tls, token, log, now = Date.now } = options;
+  const store = createStore(options);
   const registry = createRegistry(store, log);
   const webhooks = createCall(store);
   const admission = createAdmission({ store, call: webhooks.call, newUid: randomUUID, now });
@@ -59,7 +58,7 @@ export function createCluster({ pool, port, tls, token, log, now = Date.now, his
     await listener?.close();
     await Promise.all(controllers.map((controller) => controller.stop()));
     webhooks.close();
-    await store.stop();
+    store.close();
   }
 
   return {
@@ -68,7 +67,7 @@ export function createCluster({ pool, port, tls, token, log, now = Date.now, his
     },
     async start() {
       try {
-        await store.start();
+        store.open();
         await makeFirstNamespaces(deps);
         for (const controller of controllers) controller.start();
         listener = await listen(serving, { port, tls, log });
