@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toDatabaseConnection, toStoreConnection } from './connections.ts';
+import { toDatabaseConnection, toServiceHost, toStoreConnection } from './connections.ts';
 
 const encode = (data: Record<string, string>) =>
   Object.fromEntries(Object.entries(data).map(([name, value]) => [name, Buffer.from(value).toString('base64')]));
@@ -115,4 +115,16 @@ test.each([
 ])('a store secret %j is refused at entry %s', (data, entry) => {
   const read = toStoreConnection(store, encode(data));
   expect(read.ok === false && read.failure.entry).toBe(entry);
+});
+
+test.each([
+  ['postgres', 'postgres.apps.svc'],
+  ['cluster-rw', 'cluster-rw.apps.svc'],
+  ['cluster-rw.apps', 'cluster-rw.apps'],
+  ['db.example.com', 'db.example.com'],
+  ['localhost', 'localhost'],
+  ['10.0.0.7', '10.0.0.7'],
+  ['::1', '::1'],
+])('in the namespace apps the host %s is %s', (host, found) => {
+  expect(toServiceHost(host, 'apps')).toBe(found);
 });

@@ -90,6 +90,12 @@ export function toStoreConnection(
   return ok({ type: 'redis', host: bare, port, password: read(data, passwordSecret), tls: scheme === 'rediss://' });
 }
 
+/** The host as Pods of `namespace` resolve it: a name without a dot is a Service there. `localhost` and addresses stay. */
+export function toServiceHost(host: string, namespace: string): string {
+  const isName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/i.test(host) && host !== 'localhost';
+  return isName ? `${host}.${namespace}.svc` : host;
+}
+
 const isUrl = (host: string) => /^https?:\/\//.test(host);
 
 function toUpstash(entry: string, text: string, token: string): Result<StoreConnection, ConnectionProblem> {

@@ -1,6 +1,6 @@
 // Does an instance say truly whether it can serve, and is what it serves published?
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
 import { type Bed, createBed } from '../../test/reconcile/bed.ts';
@@ -245,5 +245,29 @@ describe('one bad instance', () => {
     expect(report.failed).toEqual({ Observe: 1 });
     expect(bed.writes()).toBe(before);
     expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+});
+
+describe('a host without a dot', () => {
+  const where = async () => {
+    await bed.apply(makeInstance({}, 'far', 'apps'), ...makeSecrets().map((secret) => inApps(secret)));
+    await bed.apply(inApps(makeSecret('store', { host: 'redis', port: '6379', password: '' })));
+    await bed.sweep();
+    const { conditions } = await bed.status(gatewayInstances, 'far', 'apps');
+    const messageOf = (type: string) => conditions?.find((one) => one.type === type)?.message;
+    return [messageOf('DatabaseReady'), messageOf('StoreReady')];
+  };
+  const inApps = (secret: KubeObject) => ({ ...secret, metadata: { ...secret.metadata, namespace: 'apps' } });
+
+  test("is a Service of the instance's namespace in the cluster, as it is for the gateway's Pods", async () => {
+    bed.inCluster = true;
+    expect(await where()).toEqual([
+      'PostgreSQL at db.apps.svc:5432, database "gateway"',
+      'Redis at redis.apps.svc:6379',
+    ]);
+  });
+
+  test('is a name of this machine outside of it', async () => {
+    expect(await where()).toEqual(['PostgreSQL at db:5432, database "gateway"', 'Redis at redis:6379']);
   });
 });

@@ -53,6 +53,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
         servedAt: () => undefined,
         gatewayImage: environment.GATEWAY_IMAGE,
         manyProcesses: environment.GATEWAY_PROCESSES === 'many',
+        inCluster: false,
       },
       log,
       metrics,

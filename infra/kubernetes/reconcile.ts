@@ -42,6 +42,7 @@ main(async () => {
     servedAt: () => undefined,
     gatewayImage: environment.GATEWAY_IMAGE,
     manyProcesses: environment.GATEWAY_PROCESSES === 'many',
+    inCluster: environment.KUBECONFIG === undefined,
   };
   const app = createReconcile({
     ...node,

@@ -233,6 +233,7 @@ async function sweepOver({ cluster }: Bed): Promise<unknown> {
       servedAt: ({ metadata }) => `http://gateway.test/${metadata.namespace}/${metadata.name}`,
       gatewayImage: 'gateway',
       manyProcesses: false,
+      inCluster: false,
     },
     log: silentLog,
     metrics: createMetrics(),

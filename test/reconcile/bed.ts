@@ -47,6 +47,7 @@ export interface Bed {
   refuse(refused: boolean, dbname?: string): void;
   store: StoreHealth;
   manyProcesses: boolean;
+  inCluster: boolean;
   /** Whether Knative is installed. */
   knative: boolean;
   /** Plurals of our kinds whose CRD is gone. */
@@ -131,6 +132,9 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
         get manyProcesses() {
           return bed.manyProcesses;
         },
+        get inCluster() {
+          return bed.inCluster;
+        },
       },
       audits: true,
       clock,
@@ -172,6 +176,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
     refuse: (refused, dbname = 'gateway') => databases.refuse(refused, dbname),
     store: { ok: true },
     manyProcesses: false,
+    inCluster: false,
     knative: false,
     unserved: new Set(),
     servedAt: undefined,

@@ -93,7 +93,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     log,
     metrics,
     backends: { database: nobody, probeStore: nobody, flush: nobody, clearStore: nobody },
-    platform: { servedAt: () => undefined, gatewayImage: 'gateway', manyProcesses: false },
+    platform: { servedAt: () => undefined, gatewayImage: 'gateway', manyProcesses: false, inCluster: false },
     hash: (text) => text,
     timer: () => () => undefined,
     random: (count) => new Uint8Array(count),

@@ -20,4 +20,6 @@ export interface Platform {
   readonly gatewayImage: string;
   /** Whether more than one process may serve an instance whose gateway runs elsewhere: then a `memory` store is refused (`StoreNotShared`). */
   readonly manyProcesses: boolean;
+  /** Whether reconcile runs in the cluster: then a host without a dot is a Service of the instance's namespace, as it is for the gateway's Pods. */
+  readonly inCluster: boolean;
 }

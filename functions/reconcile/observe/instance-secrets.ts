@@ -1,5 +1,5 @@
 // What do the Secrets say that an instance names? Read once each, by name.
-import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
+import { type ConnectionProblem, toDatabaseConnection, toServiceHost, toStoreConnection } from '#core/connections.ts';
 import { type Finding, toProblem } from '#core/finding.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -77,16 +77,23 @@ export interface Connections {
 
 /** Where an instance's database and store are, as far as its Secrets tell. */
 export function connectionsOf(
+  { deps: { platform } }: Look,
   { metadata: { namespace }, spec }: GatewayInstance,
   secrets: ReadonlyMap<string, Read>,
 ): Connections {
-  return {
-    database: connectionIn(spec.databaseSecretRef, namespace, secrets, {
-      judge: judgeDatabaseSecret,
-      parse: toDatabaseConnection,
-    }),
-    store: connectionIn(spec.redisSecretRef, namespace, secrets, { judge: judgeStoreSecret, parse: toStoreConnection }),
-  };
+  const resolved = <T extends Problem | DatabaseConnection | StoreConnection>(connection: T): T =>
+    platform.inCluster && 'host' in connection
+      ? { ...connection, host: toServiceHost(connection.host, namespace) }
+      : connection;
+  const database = connectionIn(spec.databaseSecretRef, namespace, secrets, {
+    judge: judgeDatabaseSecret,
+    parse: toDatabaseConnection,
+  });
+  const store = connectionIn(spec.redisSecretRef, namespace, secrets, {
+    judge: judgeStoreSecret,
+    parse: toStoreConnection,
+  });
+  return { database: resolved(database), store: resolved(store) };
 }
 
 /** Changes when one of these Secrets does, and tells nothing of what is in it. */

@@ -27,7 +27,7 @@ export async function observeInstance(
   complete: boolean,
 ): Promise<{ readonly view: InstanceDraft; readonly link: Link | undefined }> {
   const [secrets, decision] = await Promise.all([readSecrets(look, object), decideType(look, object)]);
-  const connections = connectionsOf(object, secrets);
+  const connections = connectionsOf(look, object, secrets);
   const { database, store } = connections;
   const type = 'type' in decision ? decision.type : undefined;
   const [{ link, ...reached }, health, snapshot] = await Promise.all([

@@ -69,6 +69,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
       `${gateway.url}/${metadata.namespace}/${metadata.name}`,
     gatewayImage: RELEASE_IMAGE,
     manyProcesses: false,
+    inCluster: false,
   };
   const reconcile = await listen(
     createReconcile({

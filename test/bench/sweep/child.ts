@@ -69,7 +69,7 @@ const app = createReconcile({
     },
   }),
   backends,
-  platform: { servedAt: () => 'http://gateway.test', gatewayImage: 'gateway', manyProcesses: false },
+  platform: { servedAt: () => 'http://gateway.test', gatewayImage: 'gateway', manyProcesses: false, inCluster: false },
   log,
   metrics: createMetrics(),
 });
