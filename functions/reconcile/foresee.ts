@@ -1,7 +1,7 @@
 // What would an action lead to, if everything went well? A dry run learns this in place of what really happened.
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { AUTH_API_VERSION, FINALIZER } from '#crds/group.ts';
+import { AUTH_API_VERSION, FINALIZER, OWNED, OWNED_LABEL } from '#crds/group.ts';
 import { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Action } from './action.ts';
 import type { Fact } from './fact.ts';
@@ -158,6 +158,7 @@ function foreseeKey(action: Extract<Action, { action: 'CreateKey' }>, now: numbe
     resourceVersion: UNKNOWN,
     generation: 1,
     creationTimestamp: new Date(now).toISOString(),
+    labels: { [OWNED_LABEL]: OWNED },
     ownerReferences: [owner],
   };
   return {
