@@ -27,6 +27,9 @@ export const RETAINED_LABEL = 'gateway-operator.dev/retained';
 /** On what runs a gateway: hash of what we applied, so that an unchanged one is not written again. */
 export const APPLIED_ANNOTATION = 'gateway-operator.dev/applied';
 
+/** On what runs a gateway: the version of the operator that wrote it. An earlier one leaves it alone. */
+export const VERSION_ANNOTATION = 'gateway-operator.dev/version';
+
 /** On the Pods of a gateway: hash of the snapshot that they serve. */
 export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
 

@@ -6,6 +6,7 @@ import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { runDeployment } from '../../test/reconcile/controllers.ts';
 import { makeInstance, makeSecrets } from '../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../test/reconcile/workloads.ts';
+import { PARTS } from './workload/parts.ts';
 
 let bed: Bed;
 beforeEach(async () => {
@@ -104,5 +105,34 @@ describe('a Secret that changes', () => {
     expect(await sweeps()).toEqual(['apply Deployment']);
     expect(await sweeps()).toEqual([]);
     expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
+  });
+});
+
+describe('an operator of an earlier version', () => {
+  test('leaves what a later one has written, says so, and writes it again once the annotation is gone', async () => {
+    await redis();
+    bed.version = '1.10.0';
+    await running();
+    bed.version = '1.9.3';
+    await edit({ resources: { limits: { memory: '1Gi' } } });
+    expect(await sweeps()).toEqual([]);
+    expect(await ready()).toBe('True Ready');
+    expect(await message('WorkloadReady')).toContain('was written by version 1.10.0 of the operator');
+    await edit({ type: 'External', url: 'https://llm.example.com' });
+    expect(await sweeps()).toEqual([]);
+    await edit({ type: 'Deployment', url: null });
+    const metadata = { annotations: { 'gateway-operator.dev/version': null } };
+    await bed.edit(PARTS.Deployment, 'main-gateway', { metadata });
+    expect(await sweeps()).toEqual(['apply Deployment']);
+    expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.9.3' });
+  });
+
+  test('writes with its own version, and a later one takes over', async () => {
+    await redis();
+    await running();
+    bed.version = '1.3.0';
+    await sweeps();
+    expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.3.0' });
+    expect(await sweeps()).toEqual([]);
   });
 });

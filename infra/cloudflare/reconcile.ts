@@ -10,6 +10,7 @@ import type { StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/read-environment.ts';
+import { RELEASE_VERSION } from '../config/release.ts';
 import { createTending } from '../node/store-maintenance.ts';
 import { requireToken } from '../triggers/token.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
@@ -52,6 +53,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
       platform: {
         servedAt: () => undefined,
         gatewayImage: environment.GATEWAY_IMAGE,
+        version: RELEASE_VERSION,
         manyProcesses: environment.GATEWAY_PROCESSES === 'many',
         inCluster: false,
       },

@@ -1,3 +1,5 @@
-// Which image belongs to this release? One image holds all three functions; gateways that name none run it too.
+// The version of this release and its image: one image holds all three functions, and gateways that name none run it too.
 
-export const RELEASE_IMAGE = 'registry.example.com/gateway-operator:0.1.0';
+export const RELEASE_VERSION = '0.1.0';
+
+export const RELEASE_IMAGE = `registry.example.com/gateway-operator:${RELEASE_VERSION}`;

@@ -11,6 +11,7 @@ import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/a
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { ReconcileEnvironment } from '../config/environments.ts';
 import { readEnvironment } from '../config/read-environment.ts';
+import { RELEASE_VERSION } from '../config/release.ts';
 import { openApi } from '../node/api-access.ts';
 import { nodeDependencies } from '../node/platform.ts';
 import { main, print, processLog, runServer } from '../node/process.ts';
@@ -41,6 +42,7 @@ main(async () => {
   const platform = {
     servedAt: () => undefined,
     gatewayImage: environment.GATEWAY_IMAGE,
+    version: RELEASE_VERSION,
     manyProcesses: environment.GATEWAY_PROCESSES === 'many',
     inCluster: environment.KUBECONFIG === undefined,
   };

@@ -232,6 +232,7 @@ async function sweepOver({ cluster }: Bed): Promise<unknown> {
     platform: {
       servedAt: ({ metadata }) => `http://gateway.test/${metadata.namespace}/${metadata.name}`,
       gatewayImage: 'gateway',
+      version: '0.1.0',
       manyProcesses: false,
       inCluster: false,
     },

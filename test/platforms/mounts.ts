@@ -55,7 +55,7 @@ async function podOf(cluster: Cluster): Promise<Pod> {
   const hash = instance.status?.snapshotHash ?? '';
   const snapshot = { hash, name: `sample-${hash}` };
   const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
-  const order = { instance, snapshot, store: 'memory', connections: '', image: 'gateway' } as const;
+  const order = { instance, snapshot, store: 'memory', connections: '', image: 'gateway', version: '0.1.0' } as const;
   const [made] = wantedParts('Deployment', order, sha256);
   if (made === undefined) throw new Error('nothing would be made for it');
   return (made.object.spec as { readonly template: { readonly spec: Pod } }).template.spec;

@@ -48,6 +48,8 @@ export interface Bed {
   store: StoreHealth;
   manyProcesses: boolean;
   inCluster: boolean;
+  /** Of the operator. */
+  version: string;
   /** Whether Knative is installed. */
   knative: boolean;
   /** Plurals of our kinds whose CRD is gone. */
@@ -129,6 +131,9 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
             ? undefined
             : (bed.servedAt ?? `http://gateway.test/${instance.metadata.namespace}/${instance.metadata.name}`),
         gatewayImage: 'registry.test/gateway:1',
+        get version() {
+          return bed.version;
+        },
         get manyProcesses() {
           return bed.manyProcesses;
         },
@@ -177,6 +182,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
     store: { ok: true },
     manyProcesses: false,
     inCluster: false,
+    version: '1.2.0',
     knative: false,
     unserved: new Set(),
     servedAt: undefined,

@@ -27,6 +27,7 @@ const build = (type: WorkloadType, spec: object = {}, store: StoreConnection['ty
       store,
       connections: '7.8',
       image: IMAGE,
+      version: '0.1.0',
     },
     sha256,
   );
@@ -92,7 +93,10 @@ test('another snapshot is another template, so Pods are rolled', () => {
   const instance = instanceOf({});
   const next = wantedParts(
     'Deployment',
-    { instance, snapshot: { hash: 'def', name: 'main-def' }, store: 'redis', connections: '7.8', image: IMAGE },
+    {
+      ...{ instance, snapshot: { hash: 'def', name: 'main-def' }, store: 'redis', connections: '7.8' },
+      ...{ image: IMAGE, version: '0.1.0' },
+    },
     sha256,
   );
   expect(next.map(({ part, hash }) => [part, hash === first.find((one) => one.part === part)?.hash])).toEqual([

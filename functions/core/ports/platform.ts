@@ -18,6 +18,8 @@ export interface Platform {
   servedAt(instance: KubeObject): string | undefined;
   /** The image of gateways that name none. */
   readonly gatewayImage: string;
+  /** The version of this operator, `1.2.3`: what it writes for a gateway carries it, and what a later one wrote is left alone. */
+  readonly version: string;
   /** Whether more than one process may serve an instance whose gateway runs elsewhere: then a `memory` store is refused (`StoreNotShared`). */
   readonly manyProcesses: boolean;
   /** Whether reconcile runs in the cluster: then a host without a dot is a Service of the instance's namespace, as it is for the gateway's Pods. */

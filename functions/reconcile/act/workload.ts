@@ -10,7 +10,7 @@ import { movedMeanwhile } from './objects.ts';
 
 const applyWorkload: Performer<'ApplyWorkload'> = async (action, hands) => {
   const { part, object, uid } = action;
-  const { cluster, hash } = hands.deps;
+  const { cluster, hash, platform } = hands.deps;
   // A slow run never undoes an edit that a faster one has carried already.
   const moved = await movedMeanwhile(action, hands);
   if (moved !== undefined) return stale(moved);
@@ -22,7 +22,10 @@ const applyWorkload: Performer<'ApplyWorkload'> = async (action, hands) => {
     const known = hands.world.instances.get(instance);
     if (known === undefined) return stale();
     const wanted = wantedOf(part, known.workload.wanted);
-    const view = viewPart(written.object, wanted, { instance: known.object, hash, answered: true });
+    const view = viewPart(written.object, wanted, {
+      ...{ instance: known.object, version: platform.version },
+      ...{ hash, answered: true },
+    });
     return done({ fact: 'part', instance, part, view });
   }
   const { refusal, message } = written;

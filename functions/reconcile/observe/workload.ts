@@ -66,8 +66,8 @@ function wantedFor(
   { snapshot, store, connections }: Found,
 ): WantedPart[] {
   if (typeof store !== 'string') return [];
-  const image = deps.platform.gatewayImage;
-  return wantedParts(type, { instance, snapshot, store, connections, image }, deps.hash);
+  const { gatewayImage: image, version } = deps.platform;
+  return wantedParts(type, { instance, snapshot, store, connections, image, version }, deps.hash);
 }
 
 async function readParts(
@@ -81,14 +81,14 @@ async function readParts(
 
 /** As the cluster has it now. */
 export async function readPart(
-  { cluster, hash }: ReconcileDeps,
+  { cluster, hash, platform }: ReconcileDeps,
   instance: GatewayInstance,
   part: PartName,
   wanted: readonly WantedPart[],
 ): Promise<PartView> {
   const { namespace, name } = instance.metadata;
   const object = await cluster.get(PARTS[part], namespace, partName(part, name));
-  return viewPart(object, wantedOf(part, wanted), { instance, hash });
+  return viewPart(object, wantedOf(part, wanted), { instance, hash, version: platform.version });
 }
 
 export const wantedOf = (part: PartName, wanted: readonly WantedPart[]): WantedPart | undefined =>

@@ -1,5 +1,5 @@
 // Does what runs an instance's gateway serve, where, and which snapshot? Read off the status that controllers write.
-import { SNAPSHOT_ANNOTATION } from '#crds/group.ts';
+import { SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
 import type { Problem, Reached } from '../problem.ts';
 import { serviceUrl } from '../workload/deployment.ts';
 import { PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
@@ -49,7 +49,7 @@ export function judgeOwn(view: InstanceView): Workload {
   // Without its own Service nobody reaches it, however well it runs.
   const stops = running.reached.ok ? whyNotOurs(view, ['Service']) : problem;
   const reached = stops === undefined ? running.reached : { ok: false as const, ...stops };
-  const waits = problem ?? held;
+  const waits = problem ?? whyLater(view, PARTS_OF[type]) ?? held;
   return {
     reached:
       reached.ok && waits !== undefined
@@ -78,6 +78,18 @@ function whyNotOurs({ object, workload }: InstanceView, parts: readonly PartName
   const title = partTitle(foreign, object.metadata.name);
   const message = `${title} is there and is not this instance's, so it is left alone: delete it, or give the instance another name`;
   return { reason: 'WorkloadConflict', message };
+}
+
+/** An operator that was rolled back, or that an update has not stopped yet, never undoes what its successor wrote. */
+function whyLater({ object, workload }: InstanceView, parts: readonly PartName[]): Problem | undefined {
+  const [found] = parts.flatMap((part) => {
+    const live = workload.parts.get(part);
+    return live?.there === true && live.later !== undefined ? [[part, live.later] as const] : [];
+  });
+  if (found === undefined) return undefined;
+  const [part, later] = found;
+  const message = `${partTitle(part, object.metadata.name)} was written by version ${later} of the operator, which is later than this one, so it is left as it is: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
+  return { reason: 'WrittenByLaterVersion', message };
 }
 
 /** What of another type still serves, for people. */

@@ -37,7 +37,7 @@ function planApply(view: InstanceView, wanted: WantedPart): Action[] {
   if (live === undefined) return [];
   if (!live.there) return apply(`${title} is not there`, wanted.hash);
   const { metadata } = live.object;
-  if (!live.ours || metadata.deletionTimestamp !== undefined) return [];
+  if (!live.ours || live.later !== undefined || metadata.deletionTimestamp !== undefined) return [];
   const token = metadata.annotations?.[APPLIED_ANNOTATION];
   const accepted = live.differsHash === '' ? wanted.hash : `${wanted.hash}.${live.differsHash}`;
   if (token === accepted) return [];
@@ -66,8 +66,8 @@ function toApply(view: InstanceView, { part, object }: WantedPart, token: string
 function planDeletes({ object, workload }: InstanceView, parts: readonly PartName[], why: string): Action[] {
   return parts.flatMap((part): Action[] => {
     const live = workload.parts.get(part);
-    const isLeft = live?.there === true && live.ours && live.object.metadata.deletionTimestamp === undefined;
-    if (!isLeft) return [];
+    if (live?.there !== true || !live.ours || live.later !== undefined) return [];
+    if (live.object.metadata.deletionTimestamp !== undefined) return [];
     const { name, uid = '' } = live.object.metadata;
     const title = partTitle(part, object.metadata.name);
     return [{ action: 'DeleteWorkload', ...about(object, `${title}: ${why}`), part, object: name, uid }];

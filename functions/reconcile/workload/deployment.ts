@@ -16,7 +16,7 @@ export function deployment(order: Order): KubeObject {
   const { min, max } = scaleOf(order.instance);
   const { name } = order.instance.metadata;
   const selector = { matchLabels: selectorOf(name) };
-  return toPart('Deployment', order.instance, {
+  return toPart('Deployment', order, {
     spec: {
       ...(min === max ? { replicas: min } : {}),
       // Counters in memory belong to one process: never two at a time, during a rollout neither.
@@ -61,10 +61,11 @@ export function deployment(order: Order): KubeObject {
   });
 }
 
-export function service({ instance }: Order): KubeObject {
+export function service(order: Order): KubeObject {
+  const { instance } = order;
   const ports = [{ name: 'http', port: 80, targetPort: 'http', appProtocol: 'http' }];
   const selector = selectorOf(instance.metadata.name);
-  return toPart('Service', instance, { spec: { selector, ports } });
+  return toPart('Service', order, { spec: { selector, ports } });
 }
 
 /** Where Pods of the cluster reach the Service, whatever the cluster's domain is. */
@@ -72,21 +73,23 @@ export const serviceUrl = ({ metadata: { namespace, name } }: GatewayInstance): 
   `http://${gatewayName(name)}.${namespace}.svc`;
 
 /** One at a time may be moved; one that does not work may always be. */
-export function disruptionBudget({ instance }: Order): KubeObject {
+export function disruptionBudget(order: Order): KubeObject {
+  const { instance } = order;
   const selector = { matchLabels: selectorOf(instance.metadata.name) };
-  return toPart('PodDisruptionBudget', instance, {
+  return toPart('PodDisruptionBudget', order, {
     spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector },
   });
 }
 
 /** Nothing where `scale` leaves no choice. */
-export function autoscaler({ instance }: Order): KubeObject | undefined {
+export function autoscaler(order: Order): KubeObject | undefined {
+  const { instance } = order;
   const { min, max } = scaleOf(instance);
   if (min === max) return undefined;
   const { group, version, kind } = PARTS.Deployment;
   const scaleTargetRef = { apiVersion: `${group}/${version}`, kind, name: gatewayName(instance.metadata.name) };
   const cpu = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } };
-  return toPart('HorizontalPodAutoscaler', instance, {
+  return toPart('HorizontalPodAutoscaler', order, {
     spec: { scaleTargetRef, minReplicas: min, maxReplicas: max, metrics: [{ type: 'Resource', resource: cpu }] },
   });
 }

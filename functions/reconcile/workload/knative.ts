@@ -18,7 +18,7 @@ export function knativeService(order: Order): KubeObject {
   const selected = { ...selectorOf(instance.metadata.name), 'app.kubernetes.io/name': 'gateway-serving' };
   const { labels, annotations } = podMetadata(order, selected);
   const seconds = secondsOf(instance);
-  const part = toPart('KnativeService', instance, {
+  const part = toPart('KnativeService', order, {
     spec: {
       template: {
         metadata: { labels, annotations: { ...annotations, ...scaleAnnotations(instance) } },

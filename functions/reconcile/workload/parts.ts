@@ -2,7 +2,7 @@
 import { gatewayName, knativeServiceName } from '#core/names.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, VERSION_ANNOTATION } from '#crds/group.ts';
 
 /** Whoever watches for changes may watch these too, as far as they carry `OWNED_LABEL`: their owner is the instance that is meant. */
 export const PARTS = {
@@ -52,14 +52,31 @@ export const selectorOf = (instance: string) => ({
 /** A part with what every part has: our labels, and the instance as its owner, so that it goes with it. */
 export function toPart(
   part: PartName,
-  { apiVersion, kind, metadata: { namespace, name, uid } }: GatewayInstance,
+  { instance, version }: { readonly instance: GatewayInstance; readonly version: string },
   body: Readonly<Record<string, unknown>>,
 ): KubeObject {
+  const { apiVersion, kind, metadata: own } = instance;
+  const { namespace, name, uid } = own;
   const resource = PARTS[part];
   const labels = { ...selectorOf(name), [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
   const owner = { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };
-  const metadata = { name: partName(part, name), namespace, labels, ownerReferences: [owner] };
+  const annotations = { [VERSION_ANNOTATION]: version };
+  const metadata = { name: partName(part, name), namespace, labels, annotations, ownerReferences: [owner] };
   return { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, ...body };
+}
+
+/** The version of the operator that wrote a part, where that is later than ours. */
+export function laterVersion({ metadata }: KubeObject, ours: string): string | undefined {
+  const theirs = metadata.annotations?.[VERSION_ANNOTATION];
+  return theirs !== undefined && compareVersions(theirs, ours) > 0 ? theirs : undefined;
+}
+
+/** `1.10.0` is later than `1.9.3`. What is no such text is earlier than all that are. */
+function compareVersions(one: string, other: string): number {
+  const [left, right] = [one, other].map((text) => (/^\d+(\.\d+)*$/.test(text) ? text.split('.').map(Number) : []));
+  const places = Math.max(left?.length ?? 0, right?.length ?? 0);
+  const differences = Array.from({ length: places }, (_, place) => (left?.[place] ?? 0) - (right?.[place] ?? 0));
+  return differences.find((difference) => difference !== 0) ?? 0;
 }
 
 /** Whether an object under a part's name is this instance's: it carries our label, and the instance owns it. */

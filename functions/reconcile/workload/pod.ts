@@ -12,6 +12,8 @@ export interface Order {
   readonly connections: string;
   /** Where the instance names no image. */
   readonly image: string;
+  /** Of the operator that writes it. */
+  readonly version: string;
 }
 
 /** What `infra/config/environments.ts` calls these; said outright, so that the variables of a spec cannot move a mount or the port of a probe. */

@@ -4,7 +4,7 @@ import type { Hash } from '#core/ports/platform.ts';
 import { autoscaler, deployment, disruptionBudget, service } from './deployment.ts';
 import { differences } from './differences.ts';
 import { knativeService } from './knative.ts';
-import { isOurPart, type PartName, type WorkloadType } from './parts.ts';
+import { isOurPart, laterVersion, type PartName, type WorkloadType } from './parts.ts';
 import type { Order } from './pod.ts';
 
 /** `hash` is of the object: what the annotation says of one that was applied. */
@@ -41,6 +41,8 @@ export type PartView =
       readonly there: true;
       readonly object: KubeObject;
       readonly ours: boolean;
+      /** The version of the operator that wrote it, where that is later than ours. */
+      readonly later?: string;
       /** Where it is not as wanted. */
       readonly differs: readonly string[];
       /** Of where, and what is there in its place. Empty: it is as wanted. */
@@ -52,13 +54,20 @@ export type PartView =
 export function viewPart(
   object: KubeObject | undefined,
   wanted: WantedPart | undefined,
-  { instance, hash, answered = false }: Pick<Order, 'instance'> & { readonly hash: Hash; readonly answered?: boolean },
+  {
+    instance,
+    version,
+    hash,
+    answered = false,
+  }: Pick<Order, 'instance' | 'version'> & { readonly hash: Hash; readonly answered?: boolean },
 ): PartView {
   if (object === undefined) return { there: false };
   const found = wanted === undefined ? [] : differences(object, wanted.object);
   const differsHash = found.length === 0 ? '' : short(hash, found);
   const differs = found.map(({ path }) => path);
-  return { there: true, object, ours: isOurPart(object, instance), differs, differsHash, answered };
+  const later = laterVersion(object, version);
+  const view = { there: true, object, ours: isOurPart(object, instance), differs, differsHash, answered } as const;
+  return later === undefined ? view : { ...view, later };
 }
 
 const short = (hash: Hash, value: unknown): string => hash(JSON.stringify(value)).slice(0, 16);

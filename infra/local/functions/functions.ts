@@ -13,7 +13,7 @@ import { createAdmission } from '../../../functions/admission/app.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { TracesEnvironment } from '../../config/environments.ts';
 import { readEnvironment } from '../../config/read-environment.ts';
-import { RELEASE_IMAGE } from '../../config/release.ts';
+import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { type Served, serve } from '../../node/serve.ts';
 import { createTending } from '../../node/store-maintenance.ts';
@@ -68,6 +68,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     servedAt: ({ metadata }: { metadata: { namespace?: string; name: string } }) =>
       `${gateway.url}/${metadata.namespace}/${metadata.name}`,
     gatewayImage: RELEASE_IMAGE,
+    version: RELEASE_VERSION,
     manyProcesses: false,
     inCluster: false,
   };

@@ -69,7 +69,13 @@ const app = createReconcile({
     },
   }),
   backends,
-  platform: { servedAt: () => 'http://gateway.test', gatewayImage: 'gateway', manyProcesses: false, inCluster: false },
+  platform: {
+    servedAt: () => 'http://gateway.test',
+    gatewayImage: 'gateway',
+    version: '0.1.0',
+    manyProcesses: false,
+    inCluster: false,
+  },
   log,
   metrics: createMetrics(),
 });
