@@ -41,7 +41,7 @@ async function main(): Promise<number> {
     // Of a folder that was replaced nothing is ours.
     if (!isGone) rmSync(state.path('endpoints.json'), { force: true });
     await stack.stop();
-    if (!isGone) await state.release();
+    if (!isGone) state.release();
     progress.say('stopped');
   }
   return isGone ? 1 : 0;

@@ -38,8 +38,7 @@ export function lockFolder(folder: string): Lock {
   if (!place(path, me)) {
     const owner = readOwner(path);
     if (owner !== undefined && lives(owner, path)) throw inUse(folder, owner);
-    setAside(path, owner, me);
-    if (!place(path, me)) throw inUse(folder, readOwner(path));
+    if (!takeOver(path, me)) throw inUse(folder, readOwner(path));
   }
   return {
     touch: () => utimesSync(path, new Date(), new Date()),
@@ -58,23 +57,25 @@ function place(path: string, me: Owner): boolean {
     return true;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
-    throw new Error(`locking the outbox folder ${path}`, { cause: error });
+    throw new Error(`locking ${path}`, { cause: error });
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
-/** Moves the dead owner's lock away. Two starters may both have judged it: who moved the other's new lock puts it back. */
-function setAside(path: string, dead: Owner | undefined, me: Owner): void {
-  const aside = `${path}.${me.nonce}.dead`;
-  try {
-    renameSync(path, aside);
-    if (readOwner(aside)?.nonce !== dead?.nonce) linkSync(aside, path);
-  } catch {
-    // Somebody else was faster: `place` finds out.
-  } finally {
-    rmSync(aside, { force: true });
+/** Puts our lock in the place of a dead owner's, in one step. Of many starters one at a time may look and act: who has `next`. */
+function takeOver(path: string, me: Owner): boolean {
+  const next = `${path}.next`;
+  const other = readOwner(next);
+  if (other !== undefined && !lives(other, next)) rmSync(next, { force: true });
+  if (!place(next, me)) return false;
+  const owner = readOwner(path);
+  if (owner !== undefined && lives(owner, path)) {
+    rmSync(next, { force: true });
+    return false;
   }
+  renameSync(next, path);
+  return readOwner(path)?.nonce === me.nonce;
 }
 
 function lives(owner: Owner, path: string): boolean {

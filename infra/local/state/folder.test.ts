@@ -66,6 +66,6 @@ describe('a state folder', () => {
     const folder = join(base, 'deep/er/est');
     const state = await openState(folder, false);
     expect(statSync(folder).isDirectory()).toBe(true);
-    await state.release();
+    state.release();
   });
 });

@@ -1,10 +1,9 @@
 // What does the stack remember between two starts, and who may use the folder?
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { FolderInUse, lockFolder } from '#adapters/outbox/lock.ts';
 import { UsageError } from '../options.ts';
 import { type Children, createChildren } from './children.ts';
 import { makeFolder, unusable } from './folder.ts';
@@ -30,7 +29,7 @@ export interface State {
   path(...names: ReadonlyArray<string>): string;
   rememberPort(name: string, port: number): void;
   /** Gives the folder free for another stack. */
-  release(): Promise<void>;
+  release(): void;
 }
 
 /** Takes the folder for this process. Throws UsageError when another stack runs on it, when it holds something else, or cannot be written to. */
@@ -45,7 +44,7 @@ export async function openState(folder: string, reset: boolean): Promise<State> 
 async function open(folder: string, reset: boolean): Promise<State> {
   makeFolder(folder);
   refuseForeign(folder);
-  const release = await lock(folder);
+  const release = lock(folder);
   const children = createChildren(join(folder, 'children'));
   await children.endLeftovers();
   if (reset) empty(folder);
@@ -99,7 +98,7 @@ function refuseForeign(folder: string): void {
   if (
     names.length === 0 ||
     names.includes('state.json') ||
-    names.every((name) => /^(lock\.sock|children|state\.json\.new)$/.test(name))
+    names.every((name) => /^(lock.*|children|state\.json\.new)$/.test(name))
   )
     return;
   throw new UsageError(`--state: ${folder} holds other files and was not made by this program. Name another folder.`);
@@ -107,34 +106,31 @@ function refuseForeign(folder: string): void {
 
 function empty(folder: string): void {
   for (const name of readdirSync(folder)) {
-    if (name !== 'lock.sock') rmSync(join(folder, name), { recursive: true, force: true });
+    if (name !== 'lock') rmSync(join(folder, name), { recursive: true, force: true });
   }
 }
 
-/** A listening socket is the lock: it ends with the process, however the process ends. */
-async function lock(folder: string): Promise<() => Promise<void>> {
-  const path = socketPath(folder);
-  if (await answers(path)) {
-    throw new UsageError(`Another stack runs on ${folder}. Stop it first, or name another folder with --state DIR.`);
+/** Says to other machines that share the folder that this process lives. */
+const TOUCH_EVERY = 1_000;
+
+function lock(folder: string): () => void {
+  try {
+    const { touch, release } = lockFolder(folder);
+    const timer = setInterval(() => {
+      try {
+        touch();
+      } catch {
+        // The folder was removed: nothing is left to lock.
+      }
+    }, TOUCH_EVERY).unref();
+    return () => {
+      clearInterval(timer);
+      release();
+    };
+  } catch (cause) {
+    if (!(cause instanceof FolderInUse)) throw cause;
+    throw new UsageError(`Another stack runs on ${folder}. Stop it first, or name another folder with --state DIR.`, {
+      cause,
+    });
   }
-  rmSync(path, { force: true });
-  const server = createServer((socket) => socket.end());
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(path, resolve));
-  server.unref();
-  return () => new Promise((resolve) => server.close(() => resolve()));
-}
-
-/** A socket's path holds about a hundred bytes: a deep folder is locked by its hash. */
-function socketPath(folder: string): string {
-  const near = join(folder, 'lock.sock');
-  const hash = createHash('sha256').update(folder).digest('hex').slice(0, 24);
-  return Buffer.byteLength(near) < 100 ? near : join(tmpdir(), `gateway-operator-${hash}.sock`);
-}
-
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
-    socket.once('connect', () => socket.destroy());
-  });
 }
