@@ -26,8 +26,6 @@ export interface TestStack {
   shown(): Promise<ReadonlyArray<string>>;
   /** Fails where a key or password was shown; then SIGTERM; answers the exit code. */
   stop(): Promise<number>;
-  /** For a stack that ends by itself: its exit code. */
-  ended(): Promise<number>;
   /** SIGKILL to the process alone, as the kernel does it. */
   kill(): Promise<void>;
   /** The same folder again. */
@@ -90,7 +88,6 @@ export async function startTestStack(
       child.signal('SIGTERM');
       return end();
     },
-    ended: end,
     kill: async () => {
       child.signal('SIGKILL');
       await end();

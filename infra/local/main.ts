@@ -3,13 +3,12 @@ import { rmSync } from 'node:fs';
 import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
 import { judgeCluster } from './cluster/cluster.ts';
 import { put, readDocuments, renderSample } from './cluster/manifests.ts';
-import { watchFolder } from './folder-watch.ts';
-import { HELP, readOptions, UsageError } from './options.ts';
+import { HELP, type Options, readOptions, UsageError } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { describeFirstCall, describeReady } from './ready.ts';
 import { type FirstCall, makeFirstCall, waitForKey } from './sample/first-call.ts';
 import { withLastApplied } from './sample/last-applied.ts';
-import { type Stack, startStack } from './stack.ts';
+import { type Stack, startStack, unless } from './stack.ts';
 import { openState, type State, writeWhole } from './state/state.ts';
 
 /** Answers the exit code. */
@@ -22,34 +21,35 @@ async function main(): Promise<number> {
   const { options } = asked;
   judgeCluster(options);
   const progress = createProgress((text) => process.stdout.write(text), Date.now);
-  const interrupted = onSignal();
+  const interrupted = onInterrupt(() => progress.say('\nstopping …'));
   const state = await openState(options.state, options.reset);
-  const watch = watchFolder(state.folder);
-  const stack = await startStack(options, state, progress);
-  let isGone = false;
   try {
-    const call = options.empty ? undefined : await runSample(stack, state, progress);
-    await stack.sweep();
-    writeWhole(state.path('endpoints.json'), `${JSON.stringify(stack.endpoints, null, 2)}\n`);
-    if (call !== undefined) progress.say(describeFirstCall(call));
-    progress.say(describeReady(stack.endpoints, options));
-    isGone = await Promise.race([interrupted.then(() => false), watch.gone.then(() => true)]);
-    if (isGone) process.stderr.write(`\n${wordsOfLoss(state.folder)}\n`);
+    await run(options, state, progress, interrupted);
+  } catch (error) {
+    if (!interrupted.aborted) throw error;
   } finally {
-    watch.stop();
-    progress.say('\nstopping …');
-    // Of a folder that was replaced nothing is ours.
-    if (!isGone) rmSync(state.path('endpoints.json'), { force: true });
-    await stack.stop();
-    if (!isGone) state.release();
-    progress.say('stopped');
+    state.release();
   }
-  return isGone ? 1 : 0;
+  progress.say('stopped');
+  return 0;
 }
 
-/** What the stack kept cannot be had back: a person is told, and a script sees it by the exit code. */
-const wordsOfLoss = (folder: string) =>
-  `${folder} was removed, emptied or replaced while the stack ran on it, and what it kept there is gone: the stack ends. \`npm start\` begins anew, on a folder that is not there or is empty.`;
+/** Returns, or throws, after an interrupt: everything that was started is stopped then. */
+async function run(options: Options, state: State, progress: Progress, interrupted: AbortSignal): Promise<void> {
+  const stack = await startStack(options, state, progress, interrupted);
+  const endpoints = state.path('endpoints.json');
+  try {
+    const call = options.empty ? undefined : await unless(interrupted, runSample(stack, state, progress));
+    await unless(interrupted, stack.sweep());
+    writeWhole(endpoints, `${JSON.stringify(stack.endpoints, null, 2)}\n`);
+    if (call !== undefined) progress.say(describeFirstCall(call));
+    progress.say(describeReady(stack.endpoints, options));
+    await new Promise((resolve) => interrupted.addEventListener('abort', resolve, { once: true }));
+  } finally {
+    rmSync(endpoints, { force: true });
+    await stack.stop();
+  }
+}
 
 /** Applies the sample and pays one real call with its key. What people changed in it since stays as they made it. */
 async function runSample(stack: Stack, state: State, progress: Progress): Promise<FirstCall | undefined> {
@@ -71,18 +71,23 @@ async function runSample(stack: Stack, state: State, progress: Progress): Promis
   });
 }
 
-/** Resolves at the first SIGINT or SIGTERM; a second one ends the process at once (a restart loses nothing). */
-function onSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    let asked = false;
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-      process.on(signal, () => {
-        if (asked && signal === 'SIGINT') process.exit(130);
-        asked = true;
-        resolve();
-      });
-    }
-  });
+/** A person who presses Ctrl-C again is not that fast. npm passes on a second SIGINT for the terminal's one. */
+const ECHO = 500;
+
+/** Aborts at the first SIGINT or SIGTERM, which `onFirst` tells. A second SIGINT ends the process immediately (a restart loses nothing). */
+function onInterrupt(onFirst: () => void): AbortSignal {
+  const controller = new AbortController();
+  let first = 0;
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (first === 0) {
+        first = Date.now();
+        onFirst();
+        controller.abort();
+      } else if (signal === 'SIGINT' && Date.now() - first > ECHO) process.exit(130);
+    });
+  }
+  return controller.signal;
 }
 
 try {

@@ -1,12 +1,10 @@
 // How does the whole thing come up on one machine, in which order, and how does it go down?
-import { appendFileSync } from 'node:fs';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { createLog } from '#adapters/log.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
-import { reasonOf } from '#core/reason.ts';
 import { webhookConfigurations } from '../manifests/webhooks.ts';
 import { openAccounts } from './cluster/accounts.ts';
 import { type Certificates, openCertificates } from './cluster/certificates.ts';
@@ -17,6 +15,7 @@ import { type Functions, startFunctions } from './functions/functions.ts';
 import { startTriggers } from './functions/triggers.ts';
 import type { Options } from './options.ts';
 import type { Progress } from './progress.ts';
+import { openLogFile } from './state/log-file.ts';
 import { freePort, portOf } from './state/ports.ts';
 import type { State } from './state/state.ts';
 import { createSampleUpstream } from './upstream/server.ts';
@@ -44,83 +43,91 @@ export interface Stack {
 /** Open streams get so long to end: with PostgreSQL and the rest a stop stays under 15 s. */
 const GRACE = 6_000;
 
-interface Coming {
+interface StartContext {
   readonly options: Options;
   readonly state: State;
   readonly progress: Progress;
+  readonly interrupted: AbortSignal;
   readonly log: Log;
-  /** What was started, to be stopped in the opposite order. */
-  readonly started: Array<() => Promise<void>>;
+  /** Stops what was started: in the opposite order. */
+  readonly cleanups: Array<() => Promise<void>>;
 }
 
-/** Brings everything up. When something on the way fails, what was started is stopped and the failure is thrown. */
-export async function startStack(options: Options, state: State, progress: Progress): Promise<Stack> {
-  const log = createLog({ write: writeTo(state.path('stack.log')) });
-  const coming: Coming = { options, state, progress, log, started: [] };
+/** Starts everything. Where a step fails, or on an interrupt, what was started is stopped, and this throws. */
+export async function startStack(
+  options: Options,
+  state: State,
+  progress: Progress,
+  interrupted: AbortSignal,
+): Promise<Stack> {
+  const file = openLogFile(state.path('stack.log'));
+  const log = createLog({ write: file.write });
+  const context: StartContext = { options, state, progress, interrupted, log, cleanups: [file.close] };
   try {
-    return await bringUp(coming);
+    return await unless(interrupted, start(context));
   } catch (error) {
-    await bringDown(coming);
+    await stop(context);
     throw error;
   }
 }
 
-/** A log that cannot be written (a full disk) never stops what it tells of. Of a folder that was removed its watch tells, once. */
-function writeTo(file: string): (line: string) => void {
-  let isTold = false;
-  return (line) => {
-    try {
-      appendFileSync(file, line);
-      isTold = false;
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return;
-      if (!isTold) process.stderr.write(`The log is written here until it can be written again: ${reasonOf(error)}\n`);
-      isTold = true;
-      process.stderr.write(line);
-    }
-  };
-}
-
-async function bringDown({ started, log }: Coming): Promise<void> {
-  for (let stop = started.pop(); stop !== undefined; stop = started.pop()) {
-    await stop().catch((error: unknown) => log.warn('stopping', { error: String(error) }));
+/** The result, or a throw as soon as there is an interrupt: a step under way is left alone, its programs end with this process. */
+export async function unless<T>(interrupted: AbortSignal, result: Promise<T>): Promise<T> {
+  interrupted.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(interrupted.reason);
+  interrupted.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([result, promise]);
+  } finally {
+    interrupted.removeEventListener('abort', onAbort);
   }
 }
 
-async function bringUp(coming: Coming): Promise<Stack> {
-  const { options, state, progress, log, started } = coming;
+async function stop({ cleanups, log }: StartContext): Promise<void> {
+  for (let cleanup = cleanups.pop(); cleanup !== undefined; cleanup = cleanups.pop()) {
+    await cleanup().catch((error: unknown) => log.warn('stopping', { error: String(error) }));
+  }
+}
+
+async function start(context: StartContext): Promise<Stack> {
+  const { options, state, interrupted, log, cleanups } = context;
+  const step = (text: string) => {
+    interrupted.throwIfAborted();
+    context.progress.step(text);
+  };
   const database = await openDatabase(options, state, log);
-  started.push(database.stop);
-  progress.step(`database    ${database.description}`);
+  cleanups.push(database.stop);
+  step(`database    ${database.description}`);
 
   const certificates = await openCertificates(state.path('certificates'), new Date());
   const opened = await openCluster({ options, state, certificates, log });
-  started.push(opened.stop);
-  progress.step(`cluster     ${opened.url}, ${opened.description}`);
+  cleanups.push(opened.stop);
+  step(`cluster     ${opened.url}, ${opened.description}`);
 
   const transport = await createKubeconfigTransport(opened.kubeconfig);
-  started.push(transport.close);
+  cleanups.push(transport.close);
   const cluster = createCluster({ request: transport.request });
   await applyKinds(cluster);
-  progress.step('kinds       GatewayInstance, VirtualKey, User, Team');
+  step('kinds       GatewayInstance, VirtualKey, User, Team');
 
   // It asks for no key, so that an entry with `requiresAuth: false` can be tried as well.
   const upstream = await createSampleUpstream({ port: await portOf(state, 'upstream') });
-  started.push(upstream.close);
-  const gatewayPort = await portForGateway(options, progress);
+  cleanups.push(upstream.close);
+  const gatewayPort = await portForGateway(options, context.progress);
   const { kubeconfig } = opened;
   const accounts = await openAccounts({ kubeconfig, options, cluster, request: transport.request });
-  started.push(accounts.close);
+  cleanups.push(accounts.close);
   const functions = await startFunctions({ state, cluster, accounts, certificates, log, gatewayPort });
-  started.push(() => functions.close(GRACE));
+  cleanups.push(() => functions.close(GRACE));
   await applyWebhooks(cluster, functions, certificates, accounts.ownUser);
-  progress.step('functions   admission, reconcile, gateway');
+  step('functions   admission, reconcile, gateway');
 
   const post = postTo(functions.reconcile.url);
   const { gateways } = functions;
   const newId = () => crypto.randomUUID();
   const { schedule } = options;
-  started.push(
+  cleanups.push(
     await startTriggers({
       request: transport.request,
       own: accounts.request,
@@ -135,7 +142,7 @@ async function bringUp(coming: Coming): Promise<Stack> {
   return {
     cluster,
     sweep: () => post({}, ''),
-    stop: () => bringDown(coming),
+    stop: () => stop(context),
     endpoints: {
       pid: process.pid,
       kubeconfig: opened.kubeconfig,

@@ -1,15 +1,93 @@
-// Ends of the local stack: a killed process group, and the start right after it.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+// Ends of the local stack: Ctrl-C in a terminal, a killed process group, and the start right after it.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, expect } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { startOf } from '#adapters/processes.ts';
+import { type Child, startChild } from '../child.ts';
+import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
-import { testUnless } from '../skip-unless.ts';
+import { describeUnless, testUnless } from '../skip-unless.ts';
 import { startTestStack, type TestStack } from '../stack.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-const NOT_LINUX =
-  process.platform === 'linux' ? undefined : 'only Linux hands orphans to a process that is not the first';
+const isThere = (command: string) => spawnSync(command, ['--version']).status === 0;
+const NO_PYTHON = isThere('python3') ? undefined : 'there is no python3, which opens the terminal';
+
+/** Runs a program in a terminal of its own, and presses Ctrl-C when the pattern was printed. Ends as the program does. */
+const TERMINAL = `
+import os, pty, re, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+printed, pressed = b'', False
+while True:
+    try:
+        chunk = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not chunk:
+        break
+    os.write(1, chunk)
+    printed += chunk
+    if not pressed and re.search(sys.argv[1].encode(), printed):
+        os.write(terminal, b'\\x03')
+        pressed = True
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`;
+
+const children: Child[] = [];
+const stacks: TestStack[] = [];
+afterEach(async () => {
+  for (const stack of stacks.splice(0)) await stack.stop();
+  for (const child of children.splice(0)) await child.end('SIGKILL');
+});
+
+/** Ctrl-C at the first output that the pattern fits. Answers the exit code of the command, and what was printed. */
+async function interrupt(pattern: string, command: ReadonlyArray<string>): Promise<{ code: number; printed: string }> {
+  const child = startChild('python3', ['-c', TERMINAL, pattern, ...command]);
+  children.push(child);
+  const { code, stdout } = await child.ended;
+  return { code, printed: stdout };
+}
+
+const OPTIONS = ['--port', '0', '--empty'];
+const newFolder = () => join(temporaryFolder(), 'state');
+
+describeUnless(NO_PYTHON, 'Ctrl-C in a terminal', () => {
+  const NODE = [process.execPath, 'infra/local/main.ts'];
+
+  const log = (folder: string) => join(folder, 'stack.log');
+  /** What a stack leaves that was not stopped cleanly. */
+  const leftIn = (folder: string) => [
+    ...['endpoints.json', 'lock'].filter((name) => existsSync(join(folder, name))),
+    ...readdirSync(join(folder, 'children')),
+  ];
+
+  test.each(['bash', 'dash'])('stops the stack that `npm start` runs below %s', async (shell) => {
+    if (!isThere('bash') || (shell === 'dash' && !existsSync('/bin/dash'))) return;
+    const folder = newFolder();
+    const npm = ['npm', 'start', `--script-shell=/bin/${shell}`, '--', '--state', folder, ...OPTIONS];
+    const { printed } = await interrupt('Ready', npm);
+    expect(printed).toMatch(/stopping …\s*stopped/);
+    expect(leftIn(folder)).toEqual([]);
+    expect(existsSync(log(folder)) ? readFileSync(log(folder), 'utf8') : '').not.toContain(
+      'PostgreSQL ended by itself',
+    );
+  });
+
+  test('ends the start: at once, cleanly, and says so', async () => {
+    const folder = newFolder();
+    const { code, printed } = await interrupt('database ', [...NODE, '--state', folder, ...OPTIONS]);
+    expect(printed).toMatch(/stopping …\s*stopped/);
+    expect(printed).not.toContain('Ready');
+    expect(code).toBe(0);
+    expect(leftIn(folder)).toEqual([]);
+  });
+});
+
+const NO_ORPHANS =
+  process.platform === 'linux' ? NO_PYTHON : 'only Linux hands orphans to a process that is not the first';
 
 /** What a container's first process may be: orphans become its children, and it never asks how they ended. */
 const NEVER_REAPS = `
@@ -23,45 +101,35 @@ print(child, flush=True)
 time.sleep(600)
 `;
 
-const children: ChildProcess[] = [];
-const stacks: TestStack[] = [];
-afterEach(async () => {
-  for (const stack of stacks.splice(0)) await stack.stop();
-  for (const child of children.splice(0)) child.kill('SIGKILL');
+testUnless(NO_ORPHANS, 'a start right after a kill of the whole group is ready, although nobody reaps', async () => {
+  const folder = newFolder();
+  const program = [process.execPath, 'infra/local/main.ts', '--state', folder, ...OPTIONS];
+  const parent = startChild('python3', ['-c', NEVER_REAPS, ...program]);
+  children.push(parent);
+  await parent.until(() => existsSync(join(folder, 'endpoints.json')));
+  const group = Number(parent.stdout().split('\n')[0]);
+  process.kill(-group, 'SIGKILL');
+  // It is a zombie now.
+  await eventually(
+    async () => readFileSync(`/proc/${group}/stat`, 'utf8'),
+    (stat) => stat.includes(') Z '),
+  );
+  const stack = await startTestStack(['--empty'], folder);
+  stacks.push(stack);
+  expect(await stack.ok('get', 'namespaces')).toContain('default');
 });
 
-/** Starts a stack below a process that never reaps, waits until it is ready, and kills its process group. */
-async function killedGroup(folder: string): Promise<void> {
-  const program = ['infra/local/main.ts', '--state', folder, '--port', '0', '--empty'];
-  const parent = spawn('python3', ['-c', NEVER_REAPS, process.execPath, ...program], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  children.push(parent);
-  let printed = '';
-  parent.stdout.on('data', (chunk) => {
-    printed += chunk;
-  });
-  await eventually(
-    async () => existsSync(join(folder, 'endpoints.json')),
-    (isReady) => isReady,
-    60_000,
-  );
-  process.kill(-Number(printed.split('\n')[0]), 'SIGKILL');
-}
-
 testUnless(
-  NOT_LINUX,
-  'a start right after a kill of the whole group is ready, although nobody reaps the dead',
+  whyNoControlPlane(),
+  '--reset after a kill leaves nothing of the cluster that was there running',
   async () => {
-    const folder = join(temporaryFolder(), 'state');
-    await killedGroup(folder);
-    const { pid } = JSON.parse(readFileSync(join(folder, 'endpoints.json'), 'utf8'));
-    await eventually(
-      async () => readFileSync(`/proc/${pid}/stat`, 'utf8'),
-      (stat) => stat.includes(') Z '),
-    );
-    const stack = await startTestStack(['--empty'], folder);
-    stacks.push(stack);
-    expect(await stack.ok('get', 'namespaces')).toContain('default');
+    const first = await startTestStack(['--empty', '--cluster', 'envtest']);
+    const pids = readdirSync(join(first.folder, 'children')).map(Number);
+    // PostgreSQL, etcd and kube-apiserver.
+    expect(pids.length).toBeGreaterThanOrEqual(3);
+    await first.kill();
+    const second = await first.again(['--empty', '--reset']);
+    stacks.push(second);
+    expect(pids.filter((pid) => startOf(pid) !== undefined)).toEqual([]);
   },
 );

@@ -1,5 +1,5 @@
 // What happens to people, keys and money when things go wrong?
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -139,19 +139,6 @@ test('a state folder that is damaged, or not ours, is refused by name and left a
   const second = await runStack(['--state', foreign, '--reset']);
   expect(second).toMatchObject({ code: 2, stdout: '' });
   expect(second.stderr).toContain('holds other files');
-});
-
-test('a stack whose state folder is removed under it says so once, and ends with an exit code', async () => {
-  const stack = await startTestStack();
-  rmSync(stack.folder, { recursive: true, maxRetries: 5 });
-  expect(await stack.ended()).toBe(1);
-  const [, said = ''] = stack.printed().split('/sample.yaml\n');
-  expect(said.trim().split('\n')).toEqual([
-    expect.stringMatching(`^${stack.folder} was removed, emptied or replaced while the stack ran on it`),
-    '',
-    'stopping …',
-    'stopped',
-  ]);
 });
 
 test('a database that is not there is one clear sentence', async () => {
