@@ -11,6 +11,7 @@ import {
   SHARED_CREDENTIALS_ALLOWED,
   SHARED_CREDENTIALS_ANNOTATION,
   SNAPSHOT_ANNOTATION,
+  VERSION_ANNOTATION,
 } from './group.ts';
 import type { KindName } from './kinds.ts';
 
@@ -67,6 +68,7 @@ export const ASKED_BY_ANNOTATION: Readonly<Record<KindName, ReadonlyArray<Asking
 /** What the operator itself writes, and nobody else has to. */
 export const WRITTEN_BY_US: ReadonlyArray<string> = [
   APPLIED_ANNOTATION,
+  VERSION_ANNOTATION,
   SNAPSHOT_ANNOTATION,
   CONNECTIONS_ANNOTATION,
   REQUESTED_BY_ANNOTATION,
