@@ -2,7 +2,6 @@
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../functions/reconcile/workload/parts.ts';
-import { LEASES } from '../infra/kubernetes/lease.ts';
 import { resourceOf } from '../infra/local/cluster/manifests.ts';
 
 /** What ours write, and what others make because of it. */
@@ -12,7 +11,6 @@ const OPEN: ReadonlyArray<Resource> = [
   ...Object.values(PARTS),
   { group: '', version: 'v1', plural: 'pods', kind: 'Pod' },
   { group: 'apps', version: 'v1', plural: 'replicasets', kind: 'ReplicaSet' },
-  LEASES,
   ...['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration', 'ServiceAccount'].map(resourceOf),
 ];
 

@@ -10,7 +10,6 @@ import {
   port,
   processes,
   RECONCILE_TOKEN_IS,
-  seconds,
   segments,
   share,
   tokens,
@@ -108,19 +107,6 @@ const certificate = {
   CERTIFICATE_LIFETIME: withDefault(lifetime, '90d', 'Renewed at two thirds of it.'),
 };
 
-const listen = {
-  LISTEN_SECONDS: withDefault(
-    seconds,
-    '120',
-    'With `--listen`: so long at most, less than the `activeDeadlineSeconds` of the Job.',
-  ),
-  LEASE: withDefault(
-    namespacedName,
-    'gateway-operator/reconcile',
-    'With `--listen`: the Lease, NAMESPACE/NAME, by which a run learns that its successor listens.',
-  ),
-};
-
 export const ReconcileEnvironment = {
   variables: {
     ...server,
@@ -130,10 +116,17 @@ export const ReconcileEnvironment = {
     GATEWAY_IMAGE: image,
     ...retention,
     ...certificate,
-    ...listen,
     ...traces,
   },
   agreements: [needsCluster],
+};
+
+/** Of the CronJob's program. */
+export const TriggerEnvironment = {
+  variables: {
+    RECONCILE_URL: required(httpAddress, 'Where reconcile is asked to look everywhere.'),
+    RECONCILE_TOKEN: required(tokens, RECONCILE_TOKEN_IS),
+  },
 };
 
 export const GatewayEnvironment = {

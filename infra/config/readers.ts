@@ -24,10 +24,6 @@ const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);
 export const httpAddress = address(/^https?:$/, 'is not an http:// or https:// address');
 export const httpsAddress = address(/^https:$/, 'is not an https:// address');
-export const seconds = converted(
-  (text) => (/^[1-9][0-9]{0,3}$/.test(text) ? Number(text) : undefined),
-  'is not a number of seconds',
-);
 export const name = matching(/^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/, 'is not a name');
 export const namespacedName = converted((text) => {
   const [, namespace, name] =

@@ -1,5 +1,4 @@
-// The reconcile function as a Node process: a server that is called (Knative), `--once`, one sweep and done, or `--listen`, a sweep and then what changes (CronJob).
-import { hostname } from 'node:os';
+// The reconcile function as a Node process: plain Kubernetes and Knative.
 import { createBackends } from '#adapters/backends.ts';
 import { createIssuer } from '#adapters/issuer.ts';
 import { createMetrics } from '#adapters/metrics.ts';
@@ -14,12 +13,10 @@ import { readEnvironment } from '../config/read-environment.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
 import { openApi } from '../node/api-access.ts';
 import { nodeDependencies } from '../node/platform.ts';
-import { main, print, processLog, runServer } from '../node/process.ts';
+import { main, processLog, runServer } from '../node/process.ts';
 import { createTending } from '../node/store-maintenance.ts';
 import { openTraces } from '../node/traces.ts';
-import { tellWrites } from '../triggers/changes.ts';
 import { requireToken } from '../triggers/token.ts';
-import { type Listening, type Swept, startListening } from './listen.ts';
 
 main(async () => {
   const environment = readEnvironment(ReconcileEnvironment, process.env);
@@ -38,7 +35,6 @@ main(async () => {
     },
     probeShared,
   });
-  let listening: Listening | undefined;
   const platform = {
     servedAt: () => undefined,
     gatewayImage: environment.GATEWAY_IMAGE,
@@ -48,7 +44,7 @@ main(async () => {
   };
   const app = createReconcile({
     ...node,
-    cluster: tellWrites(api.cluster, (object) => listening?.wrote(object)),
+    cluster: api.cluster,
     backends,
     platform,
     log,
@@ -61,50 +57,12 @@ main(async () => {
     await backends.close();
     await api.close();
   };
-  const ask = async (headers: Readonly<Record<string, string>>, body: string) => {
-    const answer = await app.request('/', { method: 'POST', headers, body });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
-    return text;
-  };
-  if (process.argv.includes('--listen')) {
-    const stop = new AbortController();
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop.abort());
-    listening = startListening({
-      ...node,
-      cluster: api.cluster,
-      request: api.request,
-      log,
-      lease: environment.LEASE,
-      holder: `${hostname()} ${node.ids.next()}`,
-      seconds: environment.LISTEN_SECONDS,
-      newId: node.ids.next,
-      post: ask,
-      onSweep: tell,
-      signal: stop.signal,
-    });
-    log.info('listened', { ...(await listening.done) });
-    return close();
-  }
-  if (process.argv.includes('--once')) {
-    await ask({}, '').then(
-      (report) => tell({ report }),
-      (error: Error) => tell({ failed: error.message }),
-    );
-    return close();
-  }
   const fetch = requireToken(environment.RECONCILE_TOKEN, (...call: Parameters<typeof app.fetch>) =>
     app.fetch(...call),
   );
   const server = { fetch, port: environment.PORT, host: environment.HOST };
   return runServer({ log, server, close });
 });
-
-/** One object that fails is told in its conditions, and the next run tries again; a cluster that cannot be read is a failed run. */
-function tell(sweep: Swept): void {
-  print('report' in sweep ? sweep.report : sweep.failed);
-  process.exitCode = 'report' in sweep ? 0 : 1;
-}
 
 /** What nobody wants to keep goes in whole months. */
 async function retain(months: number | undefined, database: Database, log: Log): Promise<void> {

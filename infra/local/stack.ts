@@ -130,7 +130,7 @@ async function start(context: StartContext): Promise<Stack> {
   cleanups.push(
     await startTriggers({
       request: transport.request,
-      own: accounts.request,
+      own: transport.request,
       cluster,
       gateways,
       post,

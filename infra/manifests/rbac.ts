@@ -39,7 +39,7 @@ export const RECONCILE: readonly Grant[] = [
   {
     group: INSTANCE_GROUP,
     resources: ['gatewayinstances'],
-    verbs: ['get', 'list', 'watch', 'patch'],
+    verbs: ['get', 'list', 'patch'],
     why: 'Finalizers are metadata: patched with the object. `*/finalizers` is what owner references that block deletion ask for.',
   },
   { group: INSTANCE_GROUP, resources: ['gatewayinstances/status'], verbs: ['patch'] },
@@ -47,10 +47,10 @@ export const RECONCILE: readonly Grant[] = [
   {
     group: AUTH_GROUP,
     resources: ['virtualkeys'],
-    verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
+    verbs: ['get', 'list', 'create', 'patch', 'delete'],
     why: "A User's own key is made, follows its User, and goes.",
   },
-  { group: AUTH_GROUP, resources: ['users', 'teams'], verbs: ['get', 'list', 'watch', 'patch'] },
+  { group: AUTH_GROUP, resources: ['users', 'teams'], verbs: ['get', 'list', 'patch'] },
   { group: AUTH_GROUP, resources: ['virtualkeys/status', 'users/status', 'teams/status'], verbs: ['patch'] },
   { group: AUTH_GROUP, resources: ['virtualkeys/finalizers', 'users/finalizers'], verbs: ['update'] },
   {
@@ -70,8 +70,8 @@ export const RECONCILE: readonly Grant[] = [
   {
     group: 'apps',
     resources: ['deployments'],
-    verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
-    why: 'What runs gateways: by name; Deployments are watched, too. Server-side apply is a patch that may create.',
+    verbs: ['get', 'create', 'patch', 'delete'],
+    why: 'What runs gateways, by name. Server-side apply is a patch that may create.',
   },
   { group: CORE, resources: ['services'], verbs: ['get', 'create', 'patch', 'delete'] },
   { group: 'policy', resources: ['poddisruptionbudgets'], verbs: ['get', 'create', 'patch', 'delete'] },
@@ -83,17 +83,6 @@ export const RECONCILE: readonly Grant[] = [
     names: ['gateway-operator'],
     verbs: ['get', 'patch'],
     why: "It puts the CA of admission's certificate there, and touches no other configuration. (The Secret: see above.)",
-  },
-];
-
-/** In the operator's own namespace. */
-export const LEASE: readonly Grant[] = [
-  { group: 'coordination.k8s.io', resources: ['leases'], verbs: ['create'] },
-  {
-    group: 'coordination.k8s.io',
-    resources: ['leases'],
-    names: ['reconcile'],
-    verbs: ['get', 'watch', 'patch'],
   },
 ];
 
@@ -146,27 +135,19 @@ export function accessManifests(): ReadonlyArray<Commented> {
     },
     ...['admission', 'reconcile'].map(toAccount),
     toRole({
-      kind: 'ClusterRole',
       name: 'gateway-operator-admission',
       grants: ADMISSION,
       comment:
         'Admission reads what a spec refers to, and asks whether its author may read it too. Secrets by name only, never lists.',
     }),
-    toBinding('ClusterRole', 'gateway-operator-admission', 'admission'),
-    toRole({ kind: 'ClusterRole', name: 'gateway-operator-reconcile', grants: RECONCILE }),
-    toBinding('ClusterRole', 'gateway-operator-reconcile', 'reconcile'),
-    toRole({
-      kind: 'Role',
-      name: 'reconcile-lease',
-      grants: LEASE,
-      comment: 'Who listens: the Lease by which a run learns that the next one does.',
-    }),
-    toBinding('Role', 'reconcile-lease', 'reconcile'),
+    toBinding('gateway-operator-admission', 'admission'),
+    toRole({ name: 'gateway-operator-reconcile', grants: RECONCILE }),
+    toBinding('gateway-operator-reconcile', 'reconcile'),
     ...PEOPLE.map(({ name, aggregateTo, grant, comment }) => {
       const labels = Object.fromEntries(
         aggregateTo.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true']),
       );
-      return toRole({ kind: 'ClusterRole', name, grants: [grant], comment, labels });
+      return toRole({ name, grants: [grant], comment, labels });
     }),
   ];
 }
@@ -193,20 +174,15 @@ const toAccount = (name: string): Commented => ({
 const RBAC = 'rbac.authorization.k8s.io';
 
 interface RoleOptions {
-  readonly kind: 'Role' | 'ClusterRole';
   readonly name: string;
   readonly grants: readonly Grant[];
   readonly comment?: string | undefined;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-function toRole({ kind, name, grants, comment, labels = {} }: RoleOptions): Commented {
-  const metadata = {
-    name,
-    ...(kind === 'Role' ? { namespace: NAMESPACE } : {}),
-    ...(Object.keys(labels).length === 0 ? {} : { labels }),
-  };
-  const object = { apiVersion: `${RBAC}/v1`, kind, metadata, rules: grants.map(toRule) };
+function toRole({ name, grants, comment, labels = {} }: RoleOptions): Commented {
+  const metadata = { name, ...(Object.keys(labels).length === 0 ? {} : { labels }) };
+  const object = { apiVersion: `${RBAC}/v1`, kind: 'ClusterRole', metadata, rules: grants.map(toRule) };
   return { comment, object, whys: grants.map(({ why }) => why) };
 }
 
@@ -218,13 +194,13 @@ export const toRule = ({ group, resources, names, verbs }: Grant) => ({
   verbs: [...verbs],
 });
 
-function toBinding(kind: 'Role' | 'ClusterRole', name: string, account: string): Commented {
+function toBinding(name: string, account: string): Commented {
   return {
     object: {
       apiVersion: `${RBAC}/v1`,
-      kind: `${kind}Binding`,
-      metadata: { name, ...(kind === 'Role' ? { namespace: NAMESPACE } : {}) },
-      roleRef: { apiGroup: RBAC, kind, name },
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name },
       subjects: [{ kind: 'ServiceAccount', name: account, namespace: NAMESPACE }],
     },
   };

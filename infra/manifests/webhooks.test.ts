@@ -58,3 +58,18 @@ test('the command line makes them for an address or for the cluster, with either
   ])
     expect(toWebhookOptions(args)).toMatch(/^usage: /);
 });
+
+test('deletions are heard of by an entry of their own, which can hold up nobody', () => {
+  const target = { type: 'url', base: 'https://admission.example.com/x' } as const;
+  const ownUser = 'system:serviceaccount:gateway-operator:reconcile';
+  const [, validating] = webhookConfigurations({ target, ownUser });
+  const entries = validating?.webhooks as ReadonlyArray<Record<string, unknown>>;
+  expect(entries.map(({ name }) => name)).toEqual(['validate.gateway-operator.dev', 'deleted.gateway-operator.dev']);
+  expect(entries[1]).toMatchObject({ failurePolicy: 'Ignore', timeoutSeconds: 1, sideEffects: 'NoneOnDryRun' });
+  expect(entries[1]?.rules).toEqual([
+    expect.objectContaining({ operations: ['DELETE'], resources: ['gatewayinstances'] }),
+    expect.objectContaining({ operations: ['DELETE'], resources: ['virtualkeys', 'users', 'teams'] }),
+  ]);
+  // The object of a deletion is null: a condition that reads it would fail.
+  expect(entries[1]?.matchConditions).toEqual([{ name: 'not-our-own', expression: expect.stringContaining(ownUser) }]);
+});

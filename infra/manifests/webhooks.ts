@@ -1,4 +1,4 @@
-// Which reviews does the API server send us? Only our kinds, on create and update (DESIGN 5).
+// Which reviews does the API server send us? Of our kinds only, on create and update; deletions for the hint (DESIGN 5).
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { AUTH_GROUP, INSTANCE_GROUP, VERSION } from '#crds/group.ts';
 import { accountUser, NAMESPACE } from './rbac.ts';
@@ -22,8 +22,6 @@ export interface WebhookOptions {
   readonly failurePolicy?: 'Fail' | 'Ignore';
   /** Our own reconcile identity, e.g. `system:serviceaccount:gateway-operator:reconcile`: never judged. */
   readonly ownUser?: string;
-  /** Hear of deletions too, where no watch does: they are never judged, and a dead function holds up none. */
-  readonly deletions?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
@@ -51,12 +49,12 @@ export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<Ku
     },
     webhooks: [
       { name: `${verb}.gateway-operator.dev`, ...webhook(options, verb), ...extra },
-      ...(verb === 'validate' && options.deletions === true ? [deletions(options)] : []),
+      ...(verb === 'validate' ? [deletions(options)] : []),
     ],
   }));
 }
 
-/** Only for the hint that follows it. */
+/** Only for the hint that follows: a deletion is never judged, and a dead function holds up none. */
 function deletions(options: WebhookOptions) {
   const { rules, matchConditions, ...entry } = webhook(options, 'validate');
   return {
@@ -120,7 +118,7 @@ export function toWebhookOptions(args: ReadonlyArray<string>): WebhookOptions | 
   const [option, failurePolicy = 'Fail', ...more] = rest;
   const isPolicy = option === undefined || option === '--failure-policy';
   if (!isPolicy || more.length > 0 || (failurePolicy !== 'Fail' && failurePolicy !== 'Ignore')) return USAGE;
-  return { ...IN_CLUSTER, target, failurePolicy, ...(isAddress ? { deletions: true } : {}) };
+  return { ...IN_CLUSTER, target, failurePolicy };
 }
 
 // `npx node infra/manifests/webhooks.ts --url https://HOST/SEGMENT | kubectl apply -f -`

@@ -1,6 +1,5 @@
 // Does admission's hint reach reconcile soon, and again only while there is something to wait for?
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { webhookConfigurations } from '../manifests/webhooks.ts';
 import { createHint } from './hint.ts';
 
 const HINT = { apiVersion: 'a/v1', kind: 'VirtualKey', namespace: 'default', name: 'chat' };
@@ -60,21 +59,4 @@ test('a gateway that is ready at the third look is not asked about again', async
 test('an answer that is no report is looked behind once more, and a refusal is told', async () => {
   answers = [new Response('<html>'), new Response('no', { status: 503 })];
   expect(await tell()).toBe('reconcile answered 503: no');
-});
-
-test('deletions are heard of by an entry of their own, which can hold up nobody', () => {
-  const target = { type: 'url', base: 'https://admission.example.com/x' } as const;
-  const ownUser = 'system:serviceaccount:gateway-operator:reconcile';
-  const [, validating] = webhookConfigurations({ target, ownUser, deletions: true });
-  const entries = validating?.webhooks as ReadonlyArray<Record<string, unknown>>;
-  expect(entries.map(({ name }) => name)).toEqual(['validate.gateway-operator.dev', 'deleted.gateway-operator.dev']);
-  expect(entries[1]).toMatchObject({ failurePolicy: 'Ignore', timeoutSeconds: 1, sideEffects: 'NoneOnDryRun' });
-  expect(entries[1]?.rules).toEqual([
-    expect.objectContaining({ operations: ['DELETE'], resources: ['gatewayinstances'] }),
-    expect.objectContaining({ operations: ['DELETE'], resources: ['virtualkeys', 'users', 'teams'] }),
-  ]);
-  // The object of a deletion is null: a condition that reads it would fail.
-  expect(entries[1]?.matchConditions).toEqual([{ name: 'not-our-own', expression: expect.stringContaining(ownUser) }]);
-  const [, quiet] = webhookConfigurations({ target, ownUser });
-  expect(quiet?.webhooks).toHaveLength(1);
 });

@@ -7,6 +7,7 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
+import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
@@ -18,7 +19,15 @@ import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { openWitness, type Witness } from '../witness.ts';
 import { deskIn, documented, type } from './documented.ts';
-import { allPrinted, type NodeProcess, startNode, sweepOnce } from './node-process.ts';
+import {
+  allPrinted,
+  type NodeProcess,
+  RECONCILE_TOKEN,
+  runNode,
+  type Sweep,
+  startNode,
+  startReconcile,
+} from './node-process.ts';
 import { documentsOf, sampleFor } from './world.ts';
 
 const why = whyNoControlPlane();
@@ -47,7 +56,7 @@ describeUnless(why, 'plain Kubernetes', () => {
     sample = sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9');
     await writeBundles(
       folder,
-      DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output)),
+      DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile|trigger)/.test(output)),
     );
   });
   afterAll(async () => {
@@ -78,11 +87,11 @@ describeUnless(why, 'plain Kubernetes', () => {
   test('takes every document of our YAML, in the order of docs/deploy.md, word for word', async () => {
     const desk = deskIn(folder);
     const said: string[] = [];
-    for (const step of ['access', 'functions', 'webhooks']) {
+    for (const step of ['access', 'functions']) {
       said.push(await type(documented('docs/deploy.md', step), desk, server.kubeconfig));
     }
     const documents = [...YAML.flatMap(documentsOf)].length;
-    expect(said.join('').match(/ created$/gm)?.length).toBe(documents + 5); // the CRDs, and the Secret
+    expect(said.join('').match(/ created$/gm)?.length).toBe(documents + 6); // the CRDs, the Secret, the first run
     // Nothing in it is left to a default that an older server reads otherwise: applying it again changes nothing.
     const again = await kubectl(['apply', ...YAML.slice(0, 2).flatMap((file) => ['-f', join(desk, file)])]);
     expect(again.replace(/^.* unchanged\n/gm, '')).toBe('');
@@ -90,7 +99,7 @@ describeUnless(why, 'plain Kubernetes', () => {
 
   test('the Pods are ones that a namespace with the restricted profile admits', async () => {
     const templates = [...YAML, GATEWAY].flatMap(documentsOf).flatMap(podTemplateOf);
-    expect(templates).toHaveLength(3);
+    expect(templates).toHaveLength(4);
     // A controller makes these elsewhere.
     await kubectl(['-n', 'gateway-operator', 'create', 'serviceaccount', 'default']);
     const make = async (metadata: object, spec: object) => {
@@ -104,12 +113,21 @@ describeUnless(why, 'plain Kubernetes', () => {
     }
   });
 
+  test('one reconcile runs at a time: an update starts when its predecessor has ended, and a sweep when the one before has', () => {
+    const operator = documentsOf('infra/kubernetes/operator.yaml');
+    const named = (kind: string) => operator.find((one) => one.kind === kind && one.metadata.name === 'reconcile');
+    expect(named('Deployment')?.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+    expect(named('CronJob')?.spec).toMatchObject({ schedule: '* * * * *', concurrencyPolicy: 'Forbid' });
+  });
+
   test.each([
     ['admission', 'list', 'secrets', 'no'],
     ['admission', 'get', 'secrets', 'yes'],
     ['admission', 'patch', 'virtualkeys.auth.gateway-operator.dev', 'no'],
     ['reconcile', 'list', 'secrets', 'no'],
     ['reconcile', 'watch', 'secrets', 'no'],
+    ['reconcile', 'watch', 'virtualkeys.auth.gateway-operator.dev', 'no'],
+    ['reconcile', 'get', 'leases', 'no'],
     ['reconcile', 'patch', 'secrets', 'yes'],
     ['reconcile', 'delete', 'users.auth.gateway-operator.dev', 'no'],
     ['reconcile', 'create', 'pods', 'no'],
@@ -122,10 +140,19 @@ describeUnless(why, 'plain Kubernetes', () => {
 
   describe('with the rights of their service accounts', () => {
     let admission: NodeProcess;
+    let reconcile: NodeProcess;
     beforeAll(async () => {
       const desk = join(folder, 'desk');
-      // The first run of the CronJob issues the certificate that admission waits for; the kubelet mounts it.
-      expect((await sweep()).failed).toEqual({});
+      reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
+        KUBECONFIG: await accountOf('reconcile'),
+        GATEWAY_PROCESSES: 'one',
+        ADMISSION_SERVICE: 'gateway-operator/admission',
+      });
+      closing.push(() => reconcile.stop());
+      // The first run issues the certificate that admission waits for, and has both configurations trust it; the kubelet mounts it.
+      const { failed, certificate } = await sweep();
+      expect(failed).toEqual({});
+      expect(certificate?.actions.filter((action) => action === 'TrustAuthorities')).toHaveLength(2);
       const secret = await cluster.get(RESOURCES.secrets, 'gateway-operator', 'admission-tls');
       const data = (secret?.data ?? {}) as Record<string, string>;
       for (const entry of ['tls.crt', 'tls.key'])
@@ -136,6 +163,8 @@ describeUnless(why, 'plain Kubernetes', () => {
         KUBECONFIG: await accountOf('admission'),
         PATH_SECRETS: Buffer.from(path, 'base64').toString(),
         OWN_USERS: 'system:serviceaccount:gateway-operator:reconcile',
+        RECONCILE_URL: reconcile.url,
+        RECONCILE_TOKEN,
         TLS_CERT_FILE: join(desk, 'tls.crt'),
         TLS_KEY_FILE: join(desk, 'tls.key'),
       });
@@ -155,19 +184,22 @@ describeUnless(why, 'plain Kubernetes', () => {
           spec: { type: 'ExternalName', externalName: 'localhost' },
         }),
       );
-      for (const kind of ['mutating', 'validating']) {
-        const patch = [{ op: 'replace', path: '/webhooks/0/clientConfig/service/port', value: Number(port) }];
+      for (const [kind, entries] of [
+        ['mutating', [0]],
+        ['validating', [0, 1]],
+      ] as const) {
+        const path = (entry: number) => `/webhooks/${entry}/clientConfig/service/port`;
+        const patch = entries.map((entry) => ({ op: 'replace', path: path(entry), value: Number(port) }));
         const words = ['patch', `${kind}webhookconfiguration`, 'gateway-operator', '--type=json', '-p'];
         await kubectl([...words, JSON.stringify(patch)]);
       }
     };
+    /** What the CronJob does. */
     const sweep = async () => {
-      const environment = {
-        KUBECONFIG: await accountOf('reconcile'),
-        GATEWAY_PROCESSES: 'one',
-        ADMISSION_SERVICE: 'gateway-operator/admission',
-      };
-      return sweepOnce(join(folder, 'node/reconcile.mjs'), environment);
+      const environment = { RECONCILE_URL: reconcile.url, RECONCILE_TOKEN };
+      const { code, stdout, stderr } = await runNode(join(folder, 'node/trigger.mjs'), [], environment);
+      expect(`${code} ${stderr}`).toBe('0 ');
+      return JSON.parse(stdout) as Sweep;
     };
     const statusOf = async (kind: string, name: string) =>
       (await cluster.get(resourceOf(kind), 'default', name))?.status as Record<string, unknown> | undefined;
@@ -188,8 +220,8 @@ describeUnless(why, 'plain Kubernetes', () => {
       const desk = join(folder, 'desk');
       const said = await type(text, desk, server.kubeconfig);
       expect(said.match(/ created$/gm)).toHaveLength(5);
-      // No run has seen them: nothing holds them.
-      const gone = await type(text.replace('kubectl apply', 'kubectl delete'), desk, server.kubeconfig);
+      // What reconcile has seen of them meanwhile goes with what follows.
+      const gone = await type(text.replace('kubectl apply', 'kubectl delete --wait=false'), desk, server.kubeconfig);
       expect(gone.match(/ deleted$/gm)).toHaveLength(5);
     });
 
@@ -206,6 +238,48 @@ describeUnless(why, 'plain Kubernetes', () => {
       const before = await cluster.list(virtualKeys);
       expect((await sweep()).failed).toEqual({});
       expect(await cluster.list(virtualKeys)).toEqual(before);
+    });
+
+    const conditionOf = async (name: string, type: string) =>
+      ((await statusOf('GatewayInstance', name))?.conditions as Array<Record<string, string>> | undefined)?.find(
+        (one) => one.type === type,
+      )?.status;
+
+    test('a gateway is ready a few seconds after its Pods are, without a sweep: the hint of its instance is repeated', async () => {
+      const own = sample.find(({ kind }) => kind === 'GatewayInstance');
+      const deployed = {
+        ...own,
+        metadata: { name: 'deployed', namespace: 'default' },
+        spec: { ...(own?.spec as object), workload: { type: 'Deployment' } },
+      };
+      await kubectl(['apply', '-f', '-'], JSON.stringify(deployed));
+      await eventually(
+        () => conditionOf('deployed', 'WorkloadReady'),
+        (said) => said === 'False',
+      );
+      const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
+      const status = { observedGeneration: 1, ...counts, conditions: [{ type: 'Available', status: 'True' }] };
+      await cluster.patch(PARTS.Deployment, 'default', 'deployed-gateway', { status }, 'status');
+      await eventually(
+        () => conditionOf('deployed', 'WorkloadReady'),
+        (said) => said === 'True',
+      );
+    });
+
+    test('a key works and a deleted one is gone without a sweep', async () => {
+      const own = sample.find(({ kind }) => kind === 'VirtualKey');
+      const hinted = {
+        ...own,
+        metadata: { name: 'hinted', namespace: 'default' },
+        spec: { ...(own?.spec as object), keyAlias: 'hinted' },
+      };
+      await kubectl(['apply', '-f', '-'], JSON.stringify(hinted));
+      await eventually(
+        () => statusOf('VirtualKey', 'hinted'),
+        (status) => status?.isActive === true,
+      );
+      await kubectl(['delete', 'vk', 'hinted', '--timeout=30s']);
+      expect(await cluster.get(RESOURCES.secrets, 'default', 'hinted-key')).toBeUndefined();
     });
 
     test('a lost and an edited key are mended; then everything is deleted, and nothing of ours is left', async () => {

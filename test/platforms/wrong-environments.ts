@@ -25,6 +25,11 @@ export const WRONG_ENVIRONMENTS: ReadonlyArray<[string, Environment, ReadonlyArr
       'KUBECONFIG is not set',
     ],
   ],
+  [
+    'trigger',
+    { RECONCILE_URL: 'reconcile' },
+    ['RECONCILE_URL="reconcile": is not an http:// or https:// address', 'RECONCILE_TOKEN is not set'],
+  ],
   ['gateway', { PORT: '-1', LOG_LEVEL: 'x' }, ['PORT="-1": is not a port', 'LOG_LEVEL="x"']],
   [
     'gateway',

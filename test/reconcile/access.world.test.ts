@@ -13,7 +13,7 @@ import {
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { type Grant, LEASE, RECONCILE, toRule } from '../../infra/manifests/rbac.ts';
+import { type Grant, RECONCILE, toRule } from '../../infra/manifests/rbac.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { describeUnless } from '../skip-unless.ts';
@@ -22,31 +22,13 @@ import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { createWalks, type Walks } from './walks.ts';
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
-/** The roles of reconcile: where each stands, and what it grants. */
-const ROLES = [
-  {
-    path: `${rbac}/clusterroles`,
-    kind: 'ClusterRole',
-    metadata: { name: 'gateway-operator-reconcile' },
-    grants: RECONCILE,
-  },
-  {
-    path: `${rbac}/namespaces/gateway-operator/roles`,
-    kind: 'Role',
-    metadata: { name: 'reconcile-lease', namespace: 'gateway-operator' },
-    grants: LEASE,
-  },
-];
+/** The role of reconcile. */
+const ROLE = { path: `${rbac}/clusterroles`, name: 'gateway-operator-reconcile' };
 
 /** Each verb of each resource. */
-const ASKED = ROLES.flatMap((role) =>
-  role.grants.flatMap((grant) =>
-    grant.resources.flatMap((resource) => grant.verbs.map((verb) => ({ role, grant, resource, verb }))),
-  ),
+const ASKED = RECONCILE.flatMap((grant) =>
+  grant.resources.flatMap((resource) => grant.verbs.map((verb) => ({ grant, resource, verb }))),
 );
-
-/** The first failure tells; a successor that cannot be heard of is not waited for long. */
-const FIRST = { enough: 1, seconds: 3 };
 
 const without = (grants: readonly Grant[], gone: { grant: Grant; resource: string; verb: string }): Grant[] =>
   grants
@@ -89,7 +71,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     admin = createCluster(asAdmin);
     const reconciles = createCluster(asReconcile);
     bed = createBed({ clusters: { ours: admin, reconciles }, start: Date.now() });
-    walks = createWalks({ bed, admin, reconciles, request: asReconcile.request });
+    walks = createWalks({ bed, admin, reconciles });
   });
   afterAll(async () => {
     for (const { close } of transports) await close();
@@ -111,10 +93,9 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
 
   /** As an administrator, whatever the walk has left. */
   const clear = async () => {
-    for (const role of ROLES) await grant(role, role.grants);
+    await grant(RECONCILE);
     for (const [path, name] of [
       ['/api/v1/namespaces/gateway-operator/secrets', 'admission-tls'],
-      ['/apis/coordination.k8s.io/v1/namespaces/gateway-operator/leases', 'reconcile'],
       ['/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', 'gateway-operator'],
       ['/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations', 'gateway-operator'],
     ]) {
@@ -143,18 +124,18 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     await clear();
   });
 
-  const grant = async ({ path, kind, metadata }: (typeof ROLES)[number], grants: readonly Grant[]) => {
-    const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind, metadata, rules: grants.map(toRule) };
-    expect((await plane.call('PUT', `${path}/${metadata.name}`, role)).code).toBe(200);
+  const grant = async (grants: readonly Grant[]) => {
+    const { path, name } = ROLE;
+    const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } };
+    expect((await plane.call('PUT', `${path}/${name}`, { ...role, rules: grants.map(toRule) })).code).toBe(200);
   };
 
   test.each(ASKED)('needs $verb of $resource: without it something fails', async (gone) => {
-    await grant(gone.role, without(gone.role.grants, gone));
+    await grant(without(RECONCILE, gone));
     const { group } = gone.grant;
     const isWorkload = Object.values(PARTS).some((part) => part.group === group && part.plural === gone.resource);
-    // Listing and watching them is for whoever listens.
-    const isActed = isWorkload && gone.verb !== 'list' && gone.verb !== 'watch';
-    expect(await (isActed ? walks.workloads(FIRST) : walks.keys(FIRST))).not.toEqual([]);
+    // The first failure tells.
+    expect(await (isWorkload ? walks.workloads(1) : walks.keys(1))).not.toEqual([]);
     await clear();
   });
 

@@ -1,13 +1,10 @@
 // Which calls does reconcile make at all? Everything it does once, on a real API server; what failed of it.
 import { createIssuer } from '#adapters/issuer.ts';
-import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts';
 import { termsOf } from '../../functions/reconcile/certificates/view.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { LEASES } from '../../infra/kubernetes/lease.ts';
-import { startListening } from '../../infra/kubernetes/listen.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import { silentLog } from '../silent-log.ts';
 import type { Bed } from './bed.ts';
@@ -16,30 +13,19 @@ import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } fr
 export interface WalksDependencies {
   readonly bed: Bed;
   readonly admin: Cluster;
-  /** As reconcile, and the same way for its watches. */
+  /** As reconcile. */
   readonly reconciles: Cluster;
-  readonly request: KubeTransport;
 }
 
-/** When to be content. */
-export interface Enough {
-  /** After so many failures nobody needs to walk on. */
-  readonly enough: number;
-  /** So long it listens for a successor, at most. */
-  readonly seconds: number;
-}
-
-const ALL: Enough = { enough: Number.POSITIVE_INFINITY, seconds: 60 };
-
-/** Each answers what failed. */
+/** Each answers what failed, and walks no further after so many failures. */
 export interface Walks {
-  /** Every kind of action once, then what the process does beside runs: the certificate, and listening. */
-  keys(enough?: Enough): Promise<ReadonlyArray<string>>;
+  /** Every kind of action once, and the certificate. */
+  keys(enough?: number): Promise<ReadonlyArray<string>>;
   /** Whatever runs gateways, made, changed and removed. */
-  workloads(enough?: Enough): Promise<ReadonlyArray<string>>;
+  workloads(enough?: number): Promise<ReadonlyArray<string>>;
 }
 
-export function createWalks({ bed, admin, reconciles, request }: WalksDependencies): Walks {
+export function createWalks({ bed, admin, reconciles }: WalksDependencies): Walks {
   const keep = async (failed: string[]) => {
     const { clock } = nodeDependencies();
     const metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
@@ -57,36 +43,7 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
     if (kept.failed !== undefined) failed.push(kept.failed);
   };
 
-  /** Watches, takes the Lease, and learns that somebody else has it; ends with the first failure. */
-  const listen = async (failed: string[], seconds: number) => {
-    const node = nodeDependencies();
-    const over = new AbortController();
-    const fail = (message: string) => {
-      failed.push(message);
-      over.abort();
-    };
-    const listening = startListening({
-      ...node,
-      cluster: reconciles,
-      request,
-      lease: { namespace: 'gateway-operator', name: 'reconcile' },
-      holder: node.ids.next(),
-      seconds,
-      newId: node.ids.next,
-      log: { info: fail, warn: fail, error: fail },
-      post: async () => '{}',
-      onSweep: () => undefined,
-      signal: over.signal,
-    });
-    const follow = setInterval(() => {
-      void admin.patch(LEASES, 'gateway-operator', 'reconcile', { spec: { holderIdentity: node.ids.next() } });
-    }, 100);
-    const { ended } = await listening.done;
-    clearInterval(follow);
-    if (ended !== 'a successor listens') failed.push(ended);
-  };
-
-  async function* keys(failed: string[], seconds: number): Steps {
+  async function* keys(failed: string[]): Steps {
     const run = async (asked: Promise<{ failed: object }>) =>
       failed.push(
         ...(await asked.then(
@@ -145,11 +102,7 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
       await bed.remove(kind, name);
       yield run(bed.sweep());
     }
-    // The rest is the process's, not a run's: what failed until here is enough to know.
     if (failed.length === 0) await keep(failed);
-    // The first makes the Lease, the second takes it.
-    if (failed.length === 0) await listen(failed, seconds);
-    if (failed.length === 0) await listen(failed, seconds);
   }
 
   async function* workloads(failed: string[]): Steps {
@@ -177,14 +130,17 @@ export function createWalks({ bed, admin, reconciles, request }: WalksDependenci
   }
 
   return {
-    keys: ({ enough, seconds } = ALL) => walk((failed) => keys(failed, seconds), enough),
-    workloads: ({ enough } = ALL) => walk(workloads, enough),
+    keys: (enough) => walk(keys, enough),
+    workloads: (enough) => walk(workloads, enough),
   };
 }
 
 type Steps = AsyncGenerator<unknown>;
 
-async function walk(steps: (failed: string[]) => Steps, enough: number): Promise<ReadonlyArray<string>> {
+async function walk(
+  steps: (failed: string[]) => Steps,
+  enough = Number.POSITIVE_INFINITY,
+): Promise<ReadonlyArray<string>> {
   const failed: string[] = [];
   for await (const _ of steps(failed)) if (failed.length >= enough) break;
   return failed;

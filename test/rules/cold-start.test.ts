@@ -37,7 +37,7 @@ test('a cold admission function loads no schema library, no HTTP client and no p
   expect([...importers.keys()].filter((path) => /crds\/accepted|node_modules\/hono\//.test(path))).not.toEqual([]);
 });
 
-test.each(DEPLOYABLES.filter(({ platform }) => platform === 'node'))(
+test.each(DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile|gateway)/.test(output)))(
   'where no collector is named, $output loads nothing of OpenTelemetry',
   async ({ entry }) => {
     const importers = await readAtStart(entry);

@@ -1,0 +1,32 @@
+// Sweeps of the schedule: reconcile is asked to look everywhere, again while something is under way.
+import { readReport } from './hint.ts';
+
+export interface SweepDependencies {
+  /** One sweep; its report. Rejects when reconcile does not answer well. */
+  readonly ask: () => Promise<string>;
+  readonly now: () => number;
+  readonly pause: (millis: number) => Promise<unknown>;
+}
+
+/** Milliseconds between two sweeps. A gateway takes seconds to start. */
+const PAUSE = 5_000;
+/** Milliseconds until a function is asked again that did not answer: it is being started, most likely. */
+const RETRY = 1_000;
+/** Milliseconds for which further sweeps are begun: then the next minute's run goes on. */
+const LAST = 50_000;
+
+/** Answers the last report, or rejects with the last failure. A function that is not there yet (an update, an installation) is asked again. */
+export async function sweepUntilDone({ ask, now, pause }: SweepDependencies): Promise<string> {
+  const began = now();
+  const isOver = () => now() - began >= LAST;
+  for (;;) {
+    try {
+      const report = await ask();
+      if (isOver() || !readReport(report).underWay) return report;
+      await pause(PAUSE);
+    } catch (error) {
+      if (isOver()) throw error;
+      await pause(RETRY);
+    }
+  }
+}
