@@ -14,26 +14,26 @@ main(async () => {
   const environment = readEnvironment(AdmissionEnvironment, process.env);
   const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, PATH_SECRETS: pathSecrets, OWN_USERS: own } = environment;
   const { RECONCILE_URL: reconcile, RECONCILE_TOKEN: [token] = [] } = environment;
-  const log = processLog('admission', environment.LOG_LEVEL);
+  const ownLog = processLog('admission', environment.LOG_LEVEL);
+  const traces = await openTraces(environment, 'admission', ownLog);
+  const log = traces.logged(ownLog);
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
   const { cluster, close: closeApi } = await openApi(environment);
-  const tracer = await openTraces(environment, 'admission', log);
   const app = createAdmission({
     ...nodeDependencies(),
     cluster,
     log,
     metrics: createMetrics(),
-    ...(tracer === undefined ? {} : { tracer }),
     ...(own === undefined ? {} : { own }),
     pathSecrets,
-    ...(reconcile === undefined ? {} : { hint: createHint({ address: reconcile, token, send: fetch }) }),
+    ...(reconcile === undefined ? {} : { hint: createHint({ address: reconcile, token, send: traces.sent(fetch) }) }),
   });
   const close = async () => {
-    await tracer?.close();
+    await traces.close();
     await closeApi();
   };
-  const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST, ...tls };
+  const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST, traces, ...tls };
   const served = await runServer({ log, server, close });
   if (files !== undefined) followCertificate(files, served, log);
 });

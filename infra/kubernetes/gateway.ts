@@ -22,11 +22,12 @@ const TRY_AGAIN_AFTER = 1_000;
 main(async () => {
   const environment = readEnvironment(GatewayEnvironment, process.env);
   const { instanceUid, connection, storeConnection } = readMounts(environment);
-  const log = processLog('gateway', environment.LOG_LEVEL);
+  const ownLog = processLog('gateway', environment.LOG_LEVEL);
+  const traces = await openTraces(environment, 'gateway', ownLog);
+  const log = traces.logged(ownLog);
   const node = nodeDependencies();
   const { now } = node.clock;
   const metrics = createMetrics();
-  const tracer = await openTraces(environment, 'gateway', log);
   const upstream = createUpstream();
   const database = createDatabase(connection, { log });
   const outbox = createOutbox({ folder: environment.OUTBOX_DIR, log });
@@ -44,7 +45,6 @@ main(async () => {
     upstream,
     log,
     metrics,
-    ...(tracer === undefined ? {} : { tracer }),
   });
   const close = async () => {
     await ledger.close();
@@ -52,9 +52,9 @@ main(async () => {
     await closeStore();
     await upstream.close();
     await database.close();
-    await tracer?.close();
+    await traces.close();
   };
-  const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST };
+  const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST, traces };
   await runServer({ log, server, close });
 });
 

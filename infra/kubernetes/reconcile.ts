@@ -20,9 +20,10 @@ import { requireToken } from '../triggers/token.ts';
 
 main(async () => {
   const environment = readEnvironment(ReconcileEnvironment, process.env);
-  const log = processLog('reconcile', environment.LOG_LEVEL);
+  const ownLog = processLog('reconcile', environment.LOG_LEVEL);
+  const traces = await openTraces(environment, 'reconcile', ownLog);
+  const log = traces.logged(ownLog);
   const api = await openApi(environment);
-  const traces = await openTraces(environment, 'reconcile', log);
   const node = nodeDependencies();
   const metrics = createMetrics();
   const tending = createTending({ open: openStore, ...node, log, metrics });
@@ -49,18 +50,17 @@ main(async () => {
     platform,
     log,
     metrics,
-    ...(traces === undefined ? {} : { tracer: traces }),
     ...certificatesOf(environment),
   });
   const close = async () => {
-    await traces?.close();
+    await traces.close();
     await backends.close();
     await api.close();
   };
   const fetch = requireToken(environment.RECONCILE_TOKEN, (...call: Parameters<typeof app.fetch>) =>
     app.fetch(...call),
   );
-  const server = { fetch, port: environment.PORT, host: environment.HOST };
+  const server = { fetch, port: environment.PORT, host: environment.HOST, traces };
   return runServer({ log, server, close });
 });
 

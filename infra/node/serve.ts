@@ -4,6 +4,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Connection } from '#core/ports/connection.ts';
 import { lend } from './connection.ts';
+import type { Traces } from './otel.ts';
 import { cutStalled } from './stalled-clients.ts';
 
 export interface ServeOptions {
@@ -14,6 +15,8 @@ export interface ServeOptions {
   readonly tls?: Tls;
   /** Milliseconds that a client may take nothing of its reply. */
   readonly stalled?: number | undefined;
+  /** Absent: nothing is traced. */
+  readonly traces?: Pick<Traces, 'request'>;
 }
 
 /** PEM texts. */
@@ -36,13 +39,16 @@ export interface Served {
 const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
-export async function serve({ fetch, port, host, tls, stalled }: ServeOptions): Promise<Served> {
+export async function serve({ fetch, port, host, tls, stalled, traces }: ServeOptions): Promise<Served> {
   // Behind an ingress nobody speaks TLS here: a cold start does without it.
   const https = tls === undefined ? undefined : await import('node:https');
   const server = createAdaptorServer({
-    fetch: (request, { incoming, outgoing }) =>
+    fetch: (request, connection) => {
       // HTTP/2 is the third thing that they can be, and is not spoken here.
-      fetch(request, lend(incoming as IncomingMessage, outgoing as ServerResponse)),
+      const [incoming, outgoing] = [connection.incoming as IncomingMessage, connection.outgoing as ServerResponse];
+      const handle = () => fetch(request, lend(incoming, outgoing));
+      return traces === undefined ? handle() : traces.request(incoming, outgoing, handle);
+    },
     ...(https === undefined || tls === undefined
       ? { createServer }
       : { createServer: https.createServer, serverOptions: tls }),

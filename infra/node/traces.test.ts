@@ -1,4 +1,4 @@
-// Does the environment say where spans go, and that they go nowhere?
+// Traces as the environment asks for them.
 import { expect, onTestFinished, test } from 'vitest';
 import { startCollector } from '../../test/collector.ts';
 import { silentLog } from '../../test/silent-log.ts';
@@ -9,14 +9,18 @@ import {
   TracesEnvironment,
 } from '../config/environments.ts';
 import { readEnvironment } from '../config/read-environment.ts';
+import { serve } from './serve.ts';
 import { openTraces } from './traces.ts';
 
 const open = (given: Readonly<Record<string, string>>) =>
-  openTraces(readEnvironment(TracesEnvironment, given), 'test', silentLog);
+  openTraces(readEnvironment(TracesEnvironment, given), 'reconcile', silentLog);
 
 test('without an endpoint, or with an empty one, nothing is traced', async () => {
-  expect(await open({})).toBeUndefined();
-  expect(await open({ OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_SAMPLER: 'always_on' })).toBeUndefined();
+  for (const given of [{}, { OTEL_EXPORTER_OTLP_ENDPOINT: '', OTEL_TRACES_SAMPLER: 'always_on' }]) {
+    const traces = await open(given);
+    expect(traces.logged(silentLog)).toBe(silentLog);
+    expect(traces.sent(fetch)).toBe(fetch);
+  }
 });
 
 test.each([
@@ -37,10 +41,13 @@ test.each([
 ])('%s', async (_, given, path) => {
   const { url, posts, close } = await startCollector();
   onTestFinished(close);
-  const tracer = await open(given(url));
-  tracer?.begin('step', {}).end();
-  await tracer?.close();
-  expect(posts.map((post) => [post.path, post.resource['service.name']])).toEqual([[path, 'gateway-operator-test']]);
+  const traces = await open(given(url));
+  const served = await serve({ fetch: () => new Response(), port: 0, host: '127.0.0.1', traces });
+  onTestFinished(() => served.close(0));
+  await (await fetch(served.url, { method: 'POST' })).text();
+  await traces.close();
+  const said = posts.map((post) => [post.path, post.resource['service.name']]);
+  expect(said).toEqual([[path, 'gateway-operator-reconcile']]);
 });
 
 test('each function reads the same variables, and what is wrong with one is said at start', () => {
@@ -55,9 +62,8 @@ test('each function reads the same variables, and what is wrong with one is said
     () => readEnvironment(ReconcileEnvironment, given),
     () => readEnvironment(GatewayEnvironment, given),
   ]) {
-    expect(read).toThrow(`the environment is not right:
-  OTEL_EXPORTER_OTLP_ENDPOINT="collector:4317": is not an http:// or https:// address
-  OTEL_TRACES_SAMPLER="often": is none of always_on, always_off, traceidratio, parentbased_always_on, parentbased_always_off, parentbased_traceidratio
-  OTEL_TRACES_SAMPLER_ARG="2": is not a share from 0 to 1`);
+    expect(read).toThrow('OTEL_EXPORTER_OTLP_ENDPOINT="collector:4317": is not an http:// or https:// address');
+    expect(read).toThrow('OTEL_TRACES_SAMPLER="often": is none of always_on');
+    expect(read).toThrow('OTEL_TRACES_SAMPLER_ARG="2": is not a share from 0 to 1');
   }
 });

@@ -7,7 +7,7 @@ import { virtualKeys } from '#crds/kinds.ts';
 import { put } from '../../infra/local/cluster/manifests.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
-import { type Collector, startCollector } from '../collector.ts';
+import { type CollectedSpan, type Collector, startCollector } from '../collector.ts';
 import { eventually } from '../eventually.ts';
 import { mountSample } from './mounts.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN, startNode } from './node-process.ts';
@@ -91,18 +91,23 @@ test('one trace goes from the review of a key to the look that makes it usable, 
     new Set(['gateway-operator-admission', 'gateway-operator-reconcile', 'gateway-operator-gateway']),
   );
   expect(collector.posts.every(({ headers }) => headers.authorization === 'Bearer of-the-collector')).toBe(true);
-  const made = named('reconcile CreateSecret').find((span) => JSON.stringify(span).includes('"example-service"'));
-  const [review] = named('POST /validate').filter(({ traceId }) => traceId === made?.traceId);
-  const [look] = named('reconcile').filter(({ traceId }) => traceId === made?.traceId);
-  expect(look?.parentSpanId).toBe(review?.spanId);
-  expect(spans.filter((span) => span.parentSpanId === review?.spanId).map(({ name }) => name)).toContain(
-    'get gatewayinstances',
-  );
+  const reviewed = { 'gateway_operator.kind': 'VirtualKey', 'gateway_operator.name': 'example-service' };
+  const reviews = named('POST /validate').filter((span) => {
+    const said = attributesOf(span);
+    return Object.entries(reviewed).every(([name, value]) => said[name] === value);
+  });
+  const runs = named('POST /').filter((span) => 'gateway_operator.actions.CreateSecret' in attributesOf(span));
+  const [review] = reviews.filter(({ spanId }) => runs.some(({ parentSpanId }) => parentSpanId === spanId));
+  expect(review && attributesOf(review)).toMatchObject({ ...reviewed, 'gateway_operator.allowed': true });
 
   const [request] = named('POST /chat/completions');
   expect(request).toMatchObject({ traceId: PARENT.traceId, parentSpanId: PARENT.spanId, kind: 2 });
-  const steps = spans.filter((span) => span.parentSpanId === request?.spanId).map(({ name }) => name);
-  expect(steps).toEqual(['hold', expect.stringMatching(/^chat /), 'settle']);
+  expect(request && attributesOf(request)).toMatchObject({
+    'gateway_operator.request_id': answer.headers.get('x-request-id'),
+    'gen_ai.request.model': 'sample-small',
+    'http.response.status_code': 200,
+    'gateway_operator.end': 'complete',
+  });
 
   expect(key).toMatch(/^sk-/);
   const { content } = reply.choices[0]?.message ?? { content: '' };
@@ -110,6 +115,9 @@ test('one trace goes from the review of a key to the look that makes it usable, 
   for (const secret of [key, UPSTREAM_KEY, world.database.password, world.token, 'words of a prompt', content])
     expect(collector.text()).not.toContain(secret);
 });
+
+const attributesOf = ({ attributes }: CollectedSpan) =>
+  Object.fromEntries(attributes.map(({ key: name, value }) => [name, Object.values(value)[0]]));
 
 interface Status {
   readonly isActive: boolean;

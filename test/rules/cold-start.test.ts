@@ -41,10 +41,10 @@ test.each(DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile|gatewa
   'where no collector is named, $output loads nothing of OpenTelemetry',
   async ({ entry }) => {
     const importers = await readAtStart(entry);
-    expect([...importers.keys()].filter((path) => /@opentelemetry|adapters\/otel/.test(path))).toEqual([]);
+    expect([...importers.keys()].filter((path) => /@opentelemetry|node\/otel/.test(path))).toEqual([]);
     // It is there when it is needed.
     expect([...importers.keys()]).toContain('infra/node/traces.ts');
-    expect([...(await readAtStart('infra/adapters/otel.ts')).keys()].join(' ')).toContain('@opentelemetry/sdk-trace');
+    expect([...(await readAtStart('infra/node/otel.ts')).keys()].join(' ')).toContain('@opentelemetry/sdk-trace');
   },
 );
 

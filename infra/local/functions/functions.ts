@@ -15,7 +15,7 @@ import { TracesEnvironment } from '../../config/environments.ts';
 import { readEnvironment } from '../../config/read-environment.ts';
 import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { nodeDependencies } from '../../node/platform.ts';
-import { type Served, serve } from '../../node/serve.ts';
+import { type Served, type ServeOptions, serve } from '../../node/serve.ts';
 import { createTending } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
 import type { Accounts } from '../cluster/accounts.ts';
@@ -51,16 +51,23 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
   const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
   const node = nodeDependencies();
   const traces = await openOwnTraces(log);
+  const logs = {
+    admission: traces.admission.logged(log),
+    reconcile: traces.reconcile.logged(log),
+    gateway: traces.gateway.logged(log),
+  };
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
 
   const metrics = createMetrics();
   const folder = state.path('outbox');
   const upstream = createUpstream();
   const gateways = createGateways({
-    ...{ ...node, ...traces.gateway },
-    ...{ cluster, openDatabase, folder, upstream, log, metrics },
+    ...{ ...node, cluster, openDatabase, folder, upstream, log: logs.gateway, metrics },
   });
-  const gateway = await listen(gatewayServer({ gateways, ids: node.ids, log, metrics }), deps.gatewayPort);
+  const gateway = await listen(gatewayServer({ gateways, ids: node.ids, log: logs.gateway, metrics }), {
+    port: deps.gatewayPort,
+    traces: traces.gateway,
+  });
 
   const { clear } = createTending({ open: openStore, ...node, log, metrics });
   const backends = createBackends({ openDatabase, flush: gateways.flush, clear, probeShared });
@@ -75,29 +82,30 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
   const reconcile = await listen(
     createReconcile({
       ...node,
-      ...traces.reconcile,
       cluster: accounts.reconcile,
       backends,
       platform,
-      log,
+      log: logs.reconcile,
       metrics: createMetrics(),
     }),
-    await portOf(state, 'reconcile'),
+    { port: await portOf(state, 'reconcile'), traces: traces.reconcile },
   );
 
   const segment = Buffer.from(node.random(24)).toString('base64url');
   const admission = await listen(
     createAdmission({
       ...node,
-      ...traces.admission,
       cluster: accounts.admission,
       own,
       pathSecrets: [segment],
-      log,
+      log: logs.admission,
       metrics: createMetrics(),
     }),
-    await portOf(state, 'admission'),
-    { cert: certificates.cert, key: certificates.key },
+    {
+      port: await portOf(state, 'admission'),
+      tls: { cert: certificates.cert, key: certificates.key },
+      traces: traces.admission,
+    },
   );
 
   const close = async (grace: number) => {
@@ -105,7 +113,7 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     await gateways.close();
     await backends.close();
     await upstream.close();
-    await Promise.all(Object.values(traces).map(({ tracer }) => tracer?.close()));
+    await Promise.all(Object.values(traces).map((each) => each.close()));
   };
   return { gateway, reconcile, admission: `${admission.url}/${segment}`, gateways, close };
 }
@@ -113,16 +121,16 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
 /** Each function under its own name, as everywhere. */
 async function openOwnTraces(log: Log) {
   const environment = readEnvironment(TracesEnvironment, process.env);
-  const open = async (name: string) => {
-    const tracer = await openTraces(environment, name, log);
-    return tracer === undefined ? {} : { tracer };
+  return {
+    admission: await openTraces(environment, 'admission', log),
+    reconcile: await openTraces(environment, 'reconcile', log),
+    gateway: await openTraces(environment, 'gateway', log),
   };
-  return { admission: await open('admission'), reconcile: await open('reconcile'), gateway: await open('gateway') };
 }
 
 interface App {
   fetch(request: Request, connection: Connection): Response | Promise<Response>;
 }
 
-const listen = (app: App, port: number, tls?: { readonly cert: string; readonly key: string }) =>
-  serve({ fetch: (...call) => app.fetch(...call), host: '127.0.0.1', port, ...(tls === undefined ? {} : { tls }) });
+const listen = (app: App, options: Omit<ServeOptions, 'fetch' | 'host'>) =>
+  serve({ fetch: (...call) => app.fetch(...call), host: '127.0.0.1', ...options });

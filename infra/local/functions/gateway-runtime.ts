@@ -9,7 +9,6 @@ import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.t
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Connection } from '#core/ports/connection.ts';
 import type { Upstream } from '#core/ports/serving.ts';
-import type { Tracer } from '#core/ports/tracer.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
 import type { NodeDependencies } from '../../node/platform.ts';
@@ -23,7 +22,6 @@ export interface RuntimeDependencies extends NodeDependencies {
   readonly upstream: Upstream;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly tracer?: Tracer;
 }
 
 /** What an instance's gateway is made from; with another of these it goes on serving, only another `connection` or `store` makes a new one. */
@@ -78,7 +76,6 @@ export async function startRuntime(deps: RuntimeDependencies, first: Configurati
     timer,
     log,
     metrics,
-    ...(deps.tracer === undefined ? {} : { tracer: deps.tracer }),
   });
   return {
     connection: first.connection,

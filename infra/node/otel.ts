@@ -1,0 +1,129 @@
+// Spans of served requests, sent by OpenTelemetry's own SDK: OTLP over HTTP in JSON, in batches, beside the requests.
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Context, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type Sampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Log } from '#core/ports/clock.ts';
+import { reasonOf } from '#core/reason.ts';
+import { addLine, createMeeting, followReply } from './request-spans.ts';
+
+export interface Traces {
+  /** What `handle` answers, while a span lasts from the request to the last byte of its reply. A caller's `traceparent` is continued. */
+  request<T>(incoming: IncomingMessage, outgoing: ServerResponse, handle: () => T): T;
+  /** The same log; what it says at the end of a request is also said by the request's span. */
+  logged(log: Log): Log;
+  /** The same, with the `traceparent` of the request that it is sent for. */
+  sent(send: Send): Send;
+  /** Sends what is left; waits at most two seconds. */
+  close(): Promise<void>;
+}
+
+type Send = (request: Request) => Promise<Response>;
+
+export interface OtelOptions {
+  /** Where spans go: with `/v1/traces` at its end. Headers, compression and certificates are what the SDK reads from the environment. */
+  readonly url: string;
+  /** What spans call the process where `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` do not. */
+  readonly service: string;
+  /** As `OTEL_TRACES_SAMPLER` names them. */
+  readonly sampler: `${'' | 'parentbased_'}${'always_on' | 'always_off' | 'traceidratio'}`;
+  /** The share of requests that is sampled, where the sampler asks for one. */
+  readonly share: number;
+  /** Ends of the paths whose POST requests are traced. What stands before them (an instance, a secret segment) is in no span. */
+  readonly routes: ReadonlyArray<string>;
+  readonly log: Log;
+}
+
+/** Milliseconds. The SDK drops spans beyond 2048 that wait: a collector that is away costs no memory. */
+const SEND_EVERY = 1_000;
+const TIMEOUT = 2_000;
+/** Characters of one attribute. */
+const MAX_LENGTH = 1_024;
+
+const propagator = new W3CTraceContextPropagator();
+
+export function createTraces({ url, service, sampler, share, routes, log }: OtelOptions): Traces {
+  const report = (error: unknown) => log.warn('spans were not taken', { why: reasonOf(error) });
+  setGlobalErrorHandler(report);
+  const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT });
+  const provider = new TracerProvider({
+    // The later wins.
+    resource: resourceFromAttributes({ 'service.name': service }).merge(detectResources({ detectors: [envDetector] })),
+    sampler: toSampler(sampler, share),
+    spanLimits: { attributeValueLengthLimit: MAX_LENGTH },
+    spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: SEND_EVERY })],
+  });
+  const tracer = provider.getTracer('gateway-operator');
+  const contexts = new AsyncLocalStorage<Context>();
+  const meeting = createMeeting();
+
+  return {
+    request: (incoming, outgoing, handle) => {
+      const path = incoming.url?.replace(/\?.*$/s, '') ?? '';
+      const route = incoming.method === 'POST' ? routes.find((end) => path.endsWith(end)) : undefined;
+      if (route === undefined) return handle();
+      const caller = propagator.extract(ROOT_CONTEXT, incoming.headers, HEADERS);
+      const attributes = { 'http.request.method': 'POST', 'http.route': route };
+      const span = tracer.startSpan(`POST ${route}`, { kind: SpanKind.SERVER, attributes }, caller);
+      if (span.isRecording()) followReply(outgoing, span, meeting);
+      return contexts.run(trace.setSpan(caller, span), handle);
+    },
+    logged: (inner) => {
+      const write =
+        (level: keyof Log) =>
+        (message: string, fields: Readonly<Record<string, unknown>> = {}) => {
+          const { requestId } = fields;
+          if (message === 'request' && typeof requestId === 'string') meeting.logged(requestId, fields);
+          else addLine(trace.getSpan(contexts.getStore() ?? ROOT_CONTEXT), message, fields);
+          inner[level](message, fields);
+        };
+      return { info: write('info'), warn: write('warn'), error: write('error') };
+    },
+    sent: (send) => (request) => {
+      const context = contexts.getStore();
+      if (context !== undefined) propagator.inject(context, request.headers, { set: setHeader });
+      return send(request);
+    },
+    close: () => {
+      meeting.end();
+      return within(TIMEOUT, provider.shutdown().catch(report));
+    },
+  };
+}
+
+const HEADERS = {
+  get: (headers: NodeJS.Dict<string | string[]>, name: string) => headers[name],
+  keys: (headers: object) => Object.keys(headers),
+};
+
+const setHeader = (headers: Headers, name: string, value: string): void => headers.set(name, value);
+
+/** Ends with the work, or without it. */
+async function within(millis: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, millis);
+  });
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+function toSampler(name: OtelOptions['sampler'], share: number): Sampler {
+  if (name.startsWith('parentbased_')) return new ParentBasedSampler({ root: rootOf(name.slice(12), share) });
+  return rootOf(name, share);
+}
+
+function rootOf(name: string, share: number): Sampler {
+  if (name === 'traceidratio') return new TraceIdRatioBasedSampler(share);
+  return name === 'always_off' ? new AlwaysOffSampler() : new AlwaysOnSampler();
+}
