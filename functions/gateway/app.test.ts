@@ -44,7 +44,7 @@ describe('a chat completion', () => {
     await chat(CHAT);
     expect(ledger.settled).toEqual([
       {
-        hold: 'hold-1',
+        hold: 'request-1',
         cost: 20_000n,
         tokens: { input: 10, output: 5, cachedInput: 0, cacheWrite: 0 },
         model: 'gpt',
@@ -168,6 +168,19 @@ describe('a model', () => {
 });
 
 describe('a request', () => {
+  test('has one id: in its answer, in its log line and in the ledger; what its client calls it is kept apart', async () => {
+    const { app, ledger, lines } = stage();
+    const response = await app.request('/chat/completions', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${KEY}`, 'x-request-id': 'mine-1' },
+      body: JSON.stringify({ model: 'gpt', messages: MESSAGES }),
+    });
+    const id = response.headers.get('x-request-id');
+    expect(id).toBe('request-1');
+    expect([ledger.asked[0]?.id, ledger.settled[0]?.hold]).toEqual([id, id]);
+    expect(lines[0]?.fields).toMatchObject({ requestId: id, clientRequestId: 'mine-1' });
+  });
+
   test('has an id of ours; what its client calls it is only echoed', async () => {
     const { app } = stage();
     const ask = (headers: Record<string, string>) => app.request('/models', { headers });

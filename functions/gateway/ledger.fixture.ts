@@ -73,7 +73,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
         }
       }
       next += 1;
-      const id = `hold-${next}`;
+      const id = request.id ?? `hold-${next}`;
       open.set(id, { amount, scopes: request.scopes });
       return { ok: true, value: { id, amount, charges: [] } };
     },

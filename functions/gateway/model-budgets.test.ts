@@ -28,7 +28,12 @@ function stageWith(models: ReadonlyArray<string>, ...modelScopes: ReadonlyArray<
   const keys = { [KEY]: keyRecord({ limit: '10', models, modelScopes }) };
   const snapshot = snapshotOf([entry('gpt', { price: PRICE }), entry('other', { price: PRICE })]);
   const script = () => ({ body: completion('hello', { prompt_tokens: 80, completion_tokens: 20 }) });
-  return stage({ keys, snapshot, script, deps: { ledger, clock: scene.time.clock, timer: scene.time.timer } });
+  return stage({
+    keys,
+    snapshot,
+    script,
+    deps: { ledger, ids: scene.ids, clock: scene.time.clock, timer: scene.time.timer },
+  });
 }
 const ask = (model: string) => ({ model, messages: MESSAGES, max_completion_tokens: 50 });
 

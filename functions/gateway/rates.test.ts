@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 /** A gateway over a real ledger, on the ledger's clock. */
 function stageWith(limits: RateLimits, more: World = {}) {
-  const deps = { ledger, clock: scene.time.clock, timer: scene.time.timer };
+  const deps = { ledger, ids: scene.ids, clock: scene.time.clock, timer: scene.time.timer };
   return stage({ keys: { [KEY]: keyRecord({ limits }) }, ...more, deps });
 }
 const free = (differences: Partial<SnapshotEntry> = {}) =>
@@ -229,7 +229,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
         return held;
       },
     };
-    const deps = { ledger: late, clock: scene.time.clock, timer: scene.time.timer };
+    const deps = { ledger: late, ids: scene.ids, clock: scene.time.clock, timer: scene.time.timer };
     const world = stage({ snapshot: two({ rpm: 5 }, { rpm: 2 }), script, deps });
     const both = [world.chat(CHAT), world.chat(CHAT), world.chat(CHAT)];
     expect((await both[0])?.status).toBe(200);

@@ -55,7 +55,9 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const { model } = grant.chat;
     const entries = ranking?.order.map(({ entry }) => limitOf(entry)) ?? [];
     const tokens = tokensOf(grant);
-    const held = await ledger.hold({ scopes: grant.payers, amount, least, model, identifier, tokens, entries, waited });
+    const id = line.names.requestId;
+    const money = { scopes: grant.payers, amount, least, model, identifier };
+    const held = await ledger.hold({ id, ...money, tokens, entries, waited });
     ranking?.settled();
     if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value, isCalled: false });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;

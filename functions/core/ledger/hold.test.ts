@@ -157,6 +157,15 @@ describe('a refusal', () => {
   });
 });
 
+test('a hold has the id of its request, under which it is booked', async () => {
+  const id = '019a0000-0000-7000-8000-000000000001';
+  const hold = heldOf(await ledger.hold({ ...requestOf(10n, scopeOf('key', 100n)), id }));
+  expect(hold.id).toBe(id);
+  await ledger.settle(hold, settlementOf(7n));
+  await scene.time.advance(1000);
+  expect(scene.books.part.entries()).toMatchObject([{ id, cost: 7n }]);
+});
+
 test('a hold is clamped to what spend leaves, and says so', async () => {
   const key = scopeOf('key', 100n);
   await ledger.settle(heldOf(await ledger.hold(requestOf(70n, key))), settlementOf(70n));

@@ -46,7 +46,7 @@ export function createHold(deps: HoldDependencies): (request: HoldRequest) => Pr
   return (request) =>
     new Promise((tell) => {
       const attempt: WrittenAttempt = {
-        id: deps.ids.next(),
+        id: request.id ?? deps.ids.next(),
         request,
         rates: ratesOf(request),
         patience: openPatience(deps, request.waited),

@@ -5,6 +5,7 @@ import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createMemoryBooks, type MemoryBooks } from '../../../test/doubles/books.ts';
 import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
 import { createManualTime, type ManualTime } from '../../../test/doubles/time.ts';
+import type { Ids } from '../ports/clock.ts';
 import type { Epochs } from '../ports/epochs.ts';
 import type { Hold, HoldRefusal, HoldRequest, Settlement } from '../ports/ledger.ts';
 import type { Nano } from '../ports/money.ts';
@@ -69,6 +70,8 @@ export function withMoods<T extends object>(of: Part<T>, process: Process, time:
 
 export interface Scene {
   readonly time: ManualTime;
+  /** Of all its processes, and of whoever asks them. */
+  readonly ids: Ids;
   readonly books: Part<MemoryBooks>;
   readonly store: Part<Store>;
   readonly folder: MemoryFolder;
@@ -94,6 +97,7 @@ export function createScene(): Scene {
   const calls: number[] = [];
   let made = 0;
   const scene: Scene = {
+    ids: { next: () => idAt(time.clock.now(), made++) },
     ...{ time, counted, gauges, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { mood: 'up' } },
     epochs: undefined,
     books: { part: createMemoryBooks(time.timer), mood: 'up' },
@@ -128,7 +132,7 @@ export function createScene(): Scene {
         ),
         clock: time.clock,
         timer: (millis, callback) => time.timer(millis, whileItLives(process, time, callback)),
-        ids: { next: () => idAt(time.clock.now(), made++) },
+        ids: scene.ids,
         log: scene.log,
         metrics: {
           add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),

@@ -6,6 +6,8 @@ import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateKind, RateLeft, RateLimit } from './rates.ts';
 
 export interface HoldRequest {
+  /** The request's own UUIDv7, under which its hold and its entry are known: that of its log line and its trace. Absent: the ledger draws one. */
+  readonly id?: string;
   /** Every scope that pays: all or none. */
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /** Upper bound of what the request can cost; 0n for a free model. */
