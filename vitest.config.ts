@@ -35,6 +35,7 @@ const SUITES: ReadonlyArray<Suite> = [
 export default defineConfig({
   test: {
     reporters: ['default', './test/summary-reporter.ts'],
+    globalSetup: './test/shared-servers.ts',
     projects: SUITES.filter(({ when }) => when === 'npm test' || process.env.TEST_ALL).map(projectOf),
   },
 });

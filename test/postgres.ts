@@ -34,10 +34,13 @@ export interface TestPostgresOptions {
   readonly durable?: boolean;
   /** PEM texts: the server also speaks TLS with them. */
   readonly tls?: { readonly cert: string; readonly key: string };
+  /** More settings, `name=value` each. */
+  readonly settings?: ReadonlyArray<string>;
 }
 
 /** initdb and start take about a second; call it once per test file. */
-export async function startPostgres({ durable = false, tls }: TestPostgresOptions = {}): Promise<TestPostgres> {
+export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
+  const { durable = false, tls, settings = [] } = options;
   const folder = temporaryFolder();
   const server = await launcher.startPostgres({
     children: createChildren(join(folder, 'children')),
@@ -46,7 +49,8 @@ export async function startPostgres({ durable = false, tls }: TestPostgresOption
     username: 'postgres',
     password: randomBytes(9).toString('hex'),
     isDurable: durable,
-    ...(tls === undefined ? {} : withTls(tls)),
+    ...(tls !== undefined && { files: { 'server.cert': tls.cert, 'server.key': tls.key } }),
+    settings: [...settings, ...(tls === undefined ? [] : WITH_TLS)],
   });
   const { host, port, username, password } = server;
   const connection = { host, port, username, password, dbname: 'postgres' };
@@ -55,7 +59,7 @@ export async function startPostgres({ durable = false, tls }: TestPostgresOption
     connection,
     createDatabase: async () => {
       const dbname = `test_${randomBytes(6).toString('hex')}`;
-      await query(connection, `create database ${dbname}`);
+      await query(connection, `create database ${dbname} strategy file_copy`);
       return { ...connection, dbname };
     },
     query,
@@ -78,14 +82,9 @@ export async function startPostgres({ durable = false, tls }: TestPostgresOption
   };
 }
 
-function withTls({ cert, key }: { readonly cert: string; readonly key: string }) {
-  return {
-    files: { 'server.cert': cert, 'server.key': key },
-    settings: ['ssl=on', 'ssl_cert_file=server.cert', 'ssl_key_file=server.key'],
-  };
-}
+const WITH_TLS = ['ssl=on', 'ssl_cert_file=server.cert', 'ssl_key_file=server.key'];
 
-async function query<R extends pg.QueryResultRow>(
+export async function query<R extends pg.QueryResultRow>(
   on: DatabaseConnection,
   text: string,
   values: unknown[] = [],

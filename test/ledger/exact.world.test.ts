@@ -8,21 +8,19 @@ import { costOf } from '#core/price.ts';
 import { MAGNITUDES, randomRequests } from '#core/random-requests.fixture.ts';
 import { toPrice } from '#core/rates.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 
-let server: TestPostgres;
+let server: SharedPostgres;
 let database: Database;
 
 beforeAll(async () => {
-  server = await startPostgres();
-  database = createDatabase(await server.createDatabase(), { log: createMemoryLog() });
-  await database.migrate();
+  server = await sharedPostgres();
+  database = createDatabase(await server.migratedDatabase(), { log: createMemoryLog() });
   await database.openInstance({ uid: 'exact', namespace: 'default', name: 'exact' });
 });
 
 afterAll(async () => {
   await database.close();
-  await server.stop();
 });
 
 test('a hundred thousand random requests on top of every size that breaks doubles add up exactly', async () => {

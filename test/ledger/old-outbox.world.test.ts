@@ -9,25 +9,23 @@ import type { ScopePolicy } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
 import { SURROUNDINGS } from '../bench/ledger/measured.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 
 const DAY = 86_400_000;
 const INSTANCE = 'instance-1';
 
-let server: TestPostgres;
-let connection: TestPostgres['connection'];
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
 let database: Database;
 
 beforeAll(async () => {
-  server = await startPostgres();
-  connection = await server.createDatabase();
+  server = await sharedPostgres();
+  connection = await server.migratedDatabase();
   database = createDatabase(connection, { log: createMemoryLog() });
-  await database.migrate();
   await database.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
 });
 afterAll(async () => {
   await database?.close();
-  await server?.stop();
 });
 
 test('it charges nothing twice and loses nothing: a person decides, and budgets go on as they were', async () => {

@@ -21,6 +21,7 @@ import { CLUSTERS } from '../clusters.ts';
 import { startControlPlane } from '../control-plane.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
+import { sharedPostgres } from '../shared-servers.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { startClients } from './certificate-clients.ts';
@@ -269,6 +270,6 @@ interface Ground {
 const startReal = async (): Promise<Ground> => ({ ...(await startControlPlane()), hasAccounts: true });
 
 async function startEmbedded(): Promise<Ground> {
-  const { url, certificates, kubeconfig, stop } = await startWorld();
+  const { url, certificates, kubeconfig, stop } = await startWorld(await sharedPostgres());
   return { url, ca: certificates.ca, kubeconfig, hasAccounts: false, stop };
 }

@@ -7,6 +7,7 @@ import { virtualKeys } from '#crds/kinds.ts';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
+import { sharedPostgres } from '../shared-servers.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
 import { reviewOf } from './review.ts';
@@ -21,7 +22,7 @@ describe('Cloudflare Workers', () => {
   let ca: string;
 
   beforeAll(async () => {
-    world = await startWorld();
+    world = await startWorld(await sharedPostgres());
     await writeBundles(
       world.folder,
       DEPLOYABLES.filter(({ platform }) => platform === 'workerd'),

@@ -8,6 +8,7 @@ import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
+import { sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
 import { type RunningWorkers, startWorkers } from './miniflare.ts';
@@ -25,7 +26,7 @@ describeUnless(missing, 'the gateway as a Worker', () => {
   let value: string;
 
   beforeAll(async () => {
-    [world, redis] = await Promise.all([startWorld(), startRedis()]);
+    [world, redis] = await Promise.all([sharedPostgres().then(startWorld), startRedis()]);
     upstash = await startUpstash(redis);
     await writeBundles(
       world.folder,

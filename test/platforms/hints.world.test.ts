@@ -17,7 +17,7 @@ import { openAccounts } from '../accounts.ts';
 import { run } from '../child.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { openWitness, type Witness } from '../witness.ts';
@@ -45,14 +45,14 @@ describeUnless(why, 'hints on Knative', () => {
     (await promisify(execFile)(join(KIT, name), args)).stdout.trim();
   let kubeconfig: string;
   let cluster: Cluster;
-  let postgres: TestPostgres;
+  let postgres: SharedPostgres;
   let reconcile: ReconcileProcess;
   let admission: AdmissionProcess;
   let witness: Witness;
   const closing: Array<() => Promise<unknown>> = [];
 
   beforeAll(async () => {
-    [kubeconfig, postgres] = await Promise.all([script('start.sh', state), startPostgres()]);
+    [kubeconfig, postgres] = await Promise.all([script('start.sh', state), sharedPostgres()]);
     await script('start-nodes.sh', state);
     await script('start-knative.sh', state);
     witness = await openWitness(kubeconfig);
@@ -100,7 +100,6 @@ describeUnless(why, 'hints on Knative', () => {
   afterAll(async () => {
     for (const close of closing) await close();
     if (existsSync(join(state, 'stop'))) await promisify(execFile)(join(state, 'stop'));
-    await postgres?.stop();
   }, 60_000);
 
   let hooks: ReturnType<typeof webhookConfigurations>;

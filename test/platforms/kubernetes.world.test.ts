@@ -14,7 +14,7 @@ import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { openWitness, type Witness } from '../witness.ts';
@@ -37,7 +37,7 @@ const GATEWAY = 'test/reconcile/golden/deployment.golden.yaml';
 
 describeUnless(why, 'plain Kubernetes', () => {
   let server: TestControlPlane;
-  let postgres: TestPostgres;
+  let postgres: SharedPostgres;
   let cluster: Cluster;
   let folder: string;
   let sample: ReadonlyArray<KubeObject>;
@@ -46,7 +46,7 @@ describeUnless(why, 'plain Kubernetes', () => {
 
   beforeAll(async () => {
     folder = temporaryFolder();
-    [server, postgres] = await Promise.all([startControlPlane(), startPostgres()]);
+    [server, postgres] = await Promise.all([startControlPlane(), sharedPostgres()]);
     witness = await openWitness(server.kubeconfig);
     closing.push(witness.stop);
     const transport = await createKubeconfigTransport(server.kubeconfig);
@@ -62,7 +62,6 @@ describeUnless(why, 'plain Kubernetes', () => {
   afterAll(async () => {
     await Promise.all(closing.map((close) => close()));
     await server?.stop();
-    await postgres?.stop();
   });
 
   const kubectl = async (args: string[], stdin?: string) => {

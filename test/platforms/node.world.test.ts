@@ -9,6 +9,7 @@ import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
+import { sharedPostgres } from '../shared-servers.ts';
 import { testUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { type Mounts, mountSample } from './mounts.ts';
@@ -32,7 +33,7 @@ describe('the Node bundles', () => {
   const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
 
   beforeAll(async () => {
-    world = await startWorld();
+    world = await startWorld(await sharedPostgres());
     await writeBundles(
       world.folder,
       DEPLOYABLES.filter(({ platform }) => platform === 'node'),

@@ -6,9 +6,10 @@ import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
+import { sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { mountSample } from './mounts.ts';
-import { type NodeProcess, startNode } from './node-process.ts';
+import { type NodeProcess, RECONCILE_TOKEN, startNode } from './node-process.ts';
 import { startTwoGateways, type TwoGateways } from './two-gateways.ts';
 import { startWorld, type TestWorld } from './world.ts';
 
@@ -73,14 +74,18 @@ describeUnless(missing, 'two gateway processes on one store', () => {
   let gateways: TwoGateways;
 
   beforeAll(async () => {
-    world = await startWorld();
+    world = await startWorld(await sharedPostgres());
     await writeBundles(
       world.folder,
       DEPLOYABLES.filter(({ platform }) => platform === 'node'),
     );
     const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
     await world.apply([...world.sample(), ...EDITS.map(keyOf)]);
-    reconcile = await startNode(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'many' });
+    reconcile = await startNode(bundle('reconcile'), {
+      KUBECONFIG: world.kubeconfig,
+      GATEWAY_PROCESSES: 'many',
+      RECONCILE_TOKEN,
+    });
     await sweep();
     const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
     gateways = await startTwoGateways(bundle('gateway'), mounts, world.folder);
@@ -91,7 +96,8 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     await world?.stop();
   });
 
-  const sweep = async () => expect((await fetch(reconcile.url, { method: 'POST' })).status).toBe(200);
+  const headers = { authorization: `Bearer ${RECONCILE_TOKEN}` };
+  const sweep = async () => expect((await fetch(reconcile.url, { method: 'POST', headers })).status).toBe(200);
   const currentValue = async (name: string): Promise<string> => {
     const status = (await world.cluster.get(keys, 'default', name))?.status as { keyValue?: string } | undefined;
     return status?.keyValue ?? '';

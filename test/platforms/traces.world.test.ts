@@ -9,6 +9,7 @@ import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { type CollectedSpan, type Collector, startCollector } from '../collector.ts';
 import { eventually } from '../eventually.ts';
+import { sharedPostgres } from '../shared-servers.ts';
 import { mountSample } from './mounts.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN, startNode } from './node-process.ts';
 import { startWorld, type TestWorld, UPSTREAM_KEY } from './world.ts';
@@ -20,7 +21,7 @@ let collector: Collector;
 const stopping: Array<() => Promise<unknown>> = [];
 
 beforeAll(async () => {
-  [world, collector] = await Promise.all([startWorld(), startCollector()]);
+  [world, collector] = await Promise.all([sharedPostgres().then(startWorld), startCollector()]);
   await writeBundles(
     world.folder,
     DEPLOYABLES.filter(({ platform }) => platform === 'node'),

@@ -16,6 +16,9 @@ export const UPSTREAM_KEY = 'upstream-key-of-tests';
 /** Where the sample instance says that its gateway is. */
 export const GATEWAY_URL = 'http://sample-gateway.default.svc:8080';
 
+/** A server that the world takes databases of. */
+export type WorldPostgres = Pick<TestPostgres, 'createDatabase' | 'query'> & Partial<Pick<TestPostgres, 'stop'>>;
+
 export interface TestWorld {
   readonly folder: string;
   readonly kubeconfig: string;
@@ -25,7 +28,7 @@ export interface TestWorld {
   /** Signed by the private CA of the world, good for 127.0.0.1. */
   readonly certificates: Certificates;
   readonly cluster: Cluster;
-  readonly postgres: TestPostgres;
+  readonly postgres: WorldPostgres;
   readonly database: DatabaseConnection;
   readonly upstream: SampleUpstream;
   /** The sample's objects, for this world: its gateway runs elsewhere. */
@@ -34,9 +37,9 @@ export interface TestWorld {
   stop(): Promise<void>;
 }
 
-/** The embedded API server, PostgreSQL and the sample upstream: no function runs yet. */
-export async function startWorld(): Promise<TestWorld> {
-  const postgres = await startPostgres();
+/** The embedded API server, PostgreSQL (the given one, or one of its own) and the sample upstream: no function runs yet. */
+export async function startWorld(given?: WorldPostgres): Promise<TestWorld> {
+  const postgres: WorldPostgres = given ?? (await startPostgres());
   const database = await postgres.createDatabase();
   const { kubeconfig, token, tls, ...embedded } = await startEmbedded();
   const transport = await createKubeconfigTransport(kubeconfig);
@@ -59,7 +62,7 @@ export async function startWorld(): Promise<TestWorld> {
       await upstream.close();
       await transport.close();
       await embedded.stop();
-      await postgres.stop();
+      await postgres.stop?.();
     },
   };
 }

@@ -4,18 +4,17 @@ import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { type Bed, createBed } from './bed.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
-let server: TestPostgres;
+let server: SharedPostgres;
 const open: Database[] = [];
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
 });
 afterAll(async () => {
   await Promise.all(open.map((database) => database.close()));
-  await server.stop();
 });
 
 const make = async (): Promise<Bed> => {

@@ -14,6 +14,7 @@ import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
+import { sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { type Bed, createBed } from './bed.ts';
@@ -154,7 +155,7 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
 describe('on the embedded cluster', () => {
   let world: TestWorld;
   beforeAll(async () => {
-    world = await startWorld();
+    world = await startWorld(await sharedPostgres());
   });
   afterAll(() => world?.stop());
   describeParts(() => world);

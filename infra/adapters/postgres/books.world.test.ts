@@ -1,24 +1,22 @@
 import { afterAll, beforeAll } from 'vitest';
 import { describeBooks } from '#core/ports/books.promises.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
 
-let server: TestPostgres;
+let server: SharedPostgres;
 const databases: Database[] = [];
 
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
 });
 
 afterAll(async () => {
   await Promise.all(databases.map((database) => database.close()));
-  await server.stop();
 });
 
 describeBooks('PostgreSQL', async () => {
-  const database = createDatabase(await server.createDatabase(), { log: createMemoryLog() });
+  const database = createDatabase(await server.migratedDatabase(), { log: createMemoryLog() });
   databases.push(database);
-  await database.migrate();
   return { books: database, registry: database };
 });

@@ -1,32 +1,30 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
 import { leastId } from './months.ts';
 
-let server: TestPostgres;
-let connection: TestPostgres['connection'];
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
 let database: Database;
 let log: MemoryLog;
 const open: Database[] = [];
 const WINDOW = { start: Date.UTC(2026, 10, 1), end: Date.UTC(2026, 11, 1) };
 
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
 });
 
 afterAll(async () => {
   await Promise.all(open.map((each) => each.close()));
-  await server.stop();
 });
 
 beforeEach(async () => {
-  connection = await server.createDatabase();
+  connection = await server.migratedDatabase();
   log = createMemoryLog();
   database = createDatabase(connection, { log });
   open.push(database);
-  await database.migrate();
 });
 
 const partitions = async (table: 'entry' | 'charge') => {

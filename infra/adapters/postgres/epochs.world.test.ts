@@ -2,25 +2,23 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryOf } from '#core/ports/entry.fixture.ts';
 import { describeEpochs } from '#core/ports/epochs.promises.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
 import { createSession } from './session.ts';
 
 const log = createMemoryLog();
-let server: TestPostgres;
-let connection: TestPostgres['connection'];
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
 let database: Database;
 let made = 0;
 
 beforeAll(async () => {
-  server = await startPostgres();
-  connection = await server.createDatabase();
+  server = await sharedPostgres();
+  connection = await server.migratedDatabase();
   database = createDatabase(connection, { log });
-  await database.migrate();
 });
 afterAll(async () => {
   await database?.close();
-  await server?.stop();
 });
 
 const instance = (): string => `instance-${made++}`;

@@ -2,25 +2,24 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { entryOf } from '#core/ports/entry.fixture.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
 import { migrate } from './migrate.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { createSession } from './session.ts';
 
-type Connection = TestPostgres['connection'];
+type Connection = SharedPostgres['connection'];
 
-let server: TestPostgres;
+let server: SharedPostgres;
 let connection: Connection;
 const open: Array<{ close(): Promise<void> }> = [];
 
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
 });
 
 afterAll(async () => {
   await Promise.all(open.map((each) => each.close()));
-  await server.stop();
 });
 
 beforeEach(async () => {

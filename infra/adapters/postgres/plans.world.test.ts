@@ -1,9 +1,9 @@
 // Do the statements stay cheap however many keys and entries there are? Plans and touched blocks with ten thousand entries and with a million.
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { BUSY, fillWith, idOf, WINDOW } from '../../../test/ledger/many-entries.ts';
 import { hotStatements, type Touched, touchedBy } from '../../../test/ledger/touched-blocks.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase } from './database.ts';
 import { recount } from './recount.ts';
 import { createSession } from './session.ts';
@@ -11,13 +11,13 @@ import { createSession } from './session.ts';
 const FEW = 10_000;
 const MANY = 1_000_000;
 
-let server: TestPostgres;
-let connection: TestPostgres['connection'];
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
 let few: ReadonlyMap<string, Touched>;
 let many: ReadonlyMap<string, Touched>;
 
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
   const small = await server.createDatabase();
   await fillWith(FEW, small);
   few = await touchedBy(hotStatements(FEW), small, true);
@@ -25,8 +25,6 @@ beforeAll(async () => {
   await fillWith(MANY, connection);
   many = await touchedBy(hotStatements(MANY), connection, false);
 });
-
-afterAll(() => server?.stop());
 
 const of = (touched: ReadonlyMap<string, Touched>, name: string): Touched => {
   const found = touched.get(name);

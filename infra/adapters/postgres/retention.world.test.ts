@@ -1,30 +1,28 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryOf, idAt } from '#core/ports/entry.fixture.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const INSTANCE = 'instance-1';
 
-let server: TestPostgres;
-let connection: TestPostgres['connection'];
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
 let database: Database;
 let log: MemoryLog;
 
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
 });
-afterAll(() => server?.stop());
 
 beforeEach(async () => {
-  connection = await server.createDatabase();
+  connection = await server.migratedDatabase();
   log = createMemoryLog();
   database = createDatabase(connection, { log });
-  await database.migrate();
   await database.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
   return () => database.close();
 });

@@ -3,12 +3,13 @@ import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createSession, type Session } from './session.ts';
 
 /** Long enough for any machine: what is asked here is not how soon it answers. */
 const LIMIT = 30_000;
 const open: Session[] = [];
-let plain: TestPostgres;
+let plain: SharedPostgres;
 let tls: TestPostgres;
 /** Of the authority that signed the server's certificate, and of one that signed nothing. */
 let authority: string;
@@ -18,12 +19,12 @@ beforeAll(async () => {
   const [ours, other] = await Promise.all([newAuthority(), newAuthority()]);
   [authority, stranger] = [ours.cert, other.cert];
   const pair = await ours.sign('localhost');
-  [plain, tls] = await Promise.all([startPostgres(), startPostgres({ tls: pair })]);
+  [plain, tls] = await Promise.all([sharedPostgres(), startPostgres({ tls: pair })]);
 });
 
 afterAll(async () => {
   await Promise.all(open.map((session) => session.close()));
-  await Promise.all([plain.stop(), tls.stop()]);
+  await tls.stop();
 });
 
 function sessionAt(connection: TestPostgres['connection']): Session {

@@ -1,12 +1,12 @@
 // May a rolling update mix two versions? Yesterday's statements and today's book into one schema, at the same time.
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Entry } from '#core/ports/books.ts';
 import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
 import { migrate } from './migrate.ts';
 import { MIGRATIONS } from './migrations.ts';
@@ -22,21 +22,19 @@ const HOURS: Window = { start: NOON - 2 * HOUR - 17_000, end: NOON + 3 * HOUR + 
 const INSTANCE = 'instance-1';
 const LIMIT = 60_000;
 
-let server: TestPostgres;
-let connection: TestPostgres['connection'];
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
 let database: Database;
 let session: Session;
 
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
 });
-afterAll(() => server?.stop());
 
 beforeEach(async () => {
-  connection = await server.createDatabase();
+  connection = await server.migratedDatabase();
   database = createDatabase(connection, { log: createMemoryLog() });
   session = createSession(connection, { log: createMemoryLog() });
-  await database.migrate();
   // Its month is there, as it is for both.
   await database.book(INSTANCE, [entryOf({ charges: [] })]);
   return async () => {

@@ -4,7 +4,7 @@ import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { inTime } from '../../../test/in-time.ts';
-import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { MIGRATIONS } from './migrations.ts';
 
 const WORKER = `
@@ -37,11 +37,11 @@ export default {
   },
 };`;
 
-let server: TestPostgres;
+let server: SharedPostgres;
 let worker: Miniflare;
 
 beforeAll(async () => {
-  server = await startPostgres();
+  server = await sharedPostgres();
   const bundle = await build({
     stdin: { contents: WORKER, resolveDir: import.meta.dirname, loader: 'ts' },
     bundle: true,
@@ -64,10 +64,9 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await worker.dispose();
-  await server.stop();
 });
 
-async function ask(connection: TestPostgres['connection'], id: string) {
+async function ask(connection: SharedPostgres['connection'], id: string) {
   const body = JSON.stringify({ connection, id });
   const response = await worker.dispatchFetch('http://worker/', { method: 'POST', body });
   return { status: response.status, body: await response.json() };

@@ -1,0 +1,98 @@
+// One PostgreSQL and one kube-apiserver for a whole run, for test files that need a server and do nothing to it: each takes a database or a
+// namespace of its own. A file that kills, freezes or configures its server starts one of its own.
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { inject } from 'vitest';
+import type { TestProject } from 'vitest/node';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { caller, startControlPlane, type TestControlPlane } from './control-plane.ts';
+import { createMemoryLog } from './doubles/log.ts';
+import { query, startPostgres, type TestPostgres } from './postgres.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where test files ask for a server. */
+    readonly sharedServers: string;
+  }
+}
+
+export interface SharedPostgres extends Pick<TestPostgres, 'connection' | 'createDatabase' | 'query'> {
+  /** A new database with our schema in it, as `migrate` leaves it; copied, which takes a quarter of the time. */
+  migratedDatabase(): Promise<DatabaseConnection>;
+}
+
+export type SharedControlPlane = Omit<TestControlPlane, 'stop' | 'call'>;
+
+/** A database that is copied, never used. */
+const TEMPLATE = 'migrated';
+
+export async function sharedPostgres(): Promise<SharedPostgres> {
+  const connection = await ask<DatabaseConnection>('postgres');
+  const create = async (template: string) => {
+    const dbname = `test_${randomBytes(6).toString('hex')}`;
+    await query(connection, `create database ${dbname} template ${template} strategy file_copy`);
+    return { ...connection, dbname };
+  };
+  return {
+    connection,
+    createDatabase: () => create('template0'),
+    migratedDatabase: () => create(TEMPLATE),
+    query,
+  };
+}
+
+/** Without controllers. What is not in a namespace is everybody's: definitions of our kinds may be applied, webhooks may not. */
+export async function sharedControlPlane(): Promise<Omit<TestControlPlane, 'stop'>> {
+  const plane = await ask<SharedControlPlane>('control-plane');
+  return { ...plane, call: caller(plane.url, plane.token, plane.ca) };
+}
+
+async function ask<T>(server: string): Promise<T> {
+  const answer = await fetch(`${inject('sharedServers')}/${server}`);
+  if (!answer.ok) throw new Error(`no shared ${server}: ${await answer.text()}`);
+  return (await answer.json()) as T;
+}
+
+/** Vitest calls it once a run, in its own process. A server starts when the first file asks for it. */
+export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
+  const stops: Array<() => Promise<void>> = [];
+  const starts: Readonly<Record<string, () => Promise<unknown>>> = {
+    postgres: async () => {
+      const { connection, stop } = await startPostgres({ settings: ['max_connections=300'] });
+      stops.push(stop);
+      await makeTemplate(connection);
+      return connection;
+    },
+    'control-plane': async () => {
+      const { stop, call: _, ...plane } = await startControlPlane();
+      stops.push(stop);
+      return plane;
+    },
+  };
+  const started = new Map<string, Promise<unknown>>();
+  const broker = createServer(async ({ url = '' }, response) => {
+    const name = url.slice(1);
+    const server = started.get(name) ?? starts[name]?.() ?? Promise.reject(new Error('there is no such server'));
+    started.set(name, server);
+    await server.then(
+      (found) => response.end(JSON.stringify(found)),
+      (error: Error) => response.writeHead(500).end(error.stack),
+    );
+  });
+  await new Promise<void>((resolve) => broker.listen(0, '127.0.0.1', resolve));
+  provide('sharedServers', `http://127.0.0.1:${(broker.address() as AddressInfo).port}`);
+  return async () => {
+    broker.closeAllConnections();
+    broker.close();
+    for (const stop of stops) await stop();
+  };
+}
+
+async function makeTemplate(connection: DatabaseConnection): Promise<void> {
+  await query(connection, `create database ${TEMPLATE}`);
+  const database = createDatabase({ ...connection, dbname: TEMPLATE }, { log: createMemoryLog() });
+  await database.migrate();
+  await database.close();
+}
