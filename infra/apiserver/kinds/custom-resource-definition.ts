@@ -7,6 +7,8 @@ import type { Strategy } from '../resources/resource.ts';
 import type { Cause } from '../schema/cause.ts';
 import { isObject } from '../schema/json.ts';
 import { forbidden, invalid, notSupported, required } from '../schema/refusals.ts';
+import type { Schema } from '../schema/schema.ts';
+import { nodesOf } from '../schema/schema-nodes.ts';
 import { createStructural } from '../schema/structural.ts';
 import { eachObject, objectAt, withDefaults } from './member-of.ts';
 import { structuralCauses } from './structural-rules.ts';
@@ -105,7 +107,9 @@ function attempt(compile: () => unknown, path: string, value: unknown): Cause[] 
 
 /** What this cluster does not do is said when the CRD is applied, not when its objects misbehave. */
 function unsupported({ conversion, preserveUnknownFields, versions }: CrdSpec): Cause[] {
-  const causes: Cause[] = [];
+  const causes = versions.flatMap(({ schema }, i) =>
+    embedded(schema?.openAPIV3Schema, `spec.versions[${i}].schema.openAPIV3Schema`),
+  );
   if (conversion?.strategy === 'Webhook') {
     causes.push(
       forbidden(
@@ -129,6 +133,12 @@ function unsupported({ conversion, preserveUnknownFields, versions }: CrdSpec): 
     causes.push(forbidden(`spec.versions[${i}].subresources.scale`, why));
   }
   return causes;
+}
+
+function embedded(schema: Schema = {}, path: string): Cause[] {
+  const found = nodesOf(schema).filter(({ node }) => node['x-kubernetes-embedded-resource'] === true);
+  const why = 'this API server has no embedded resources; use x-kubernetes-preserve-unknown-fields, or a real cluster';
+  return found.map(({ path: below }) => forbidden([path, ...below, 'x-kubernetes-embedded-resource'].join('.'), why));
 }
 
 /** A CRD that is being deleted stays until its objects are gone. */

@@ -158,6 +158,10 @@ test.each([
   ],
   [crd({}, { selectableFields: [{ jsonPath: '.spec[' }] }), ['spec.versions[0].selectableFields[0].jsonPath']],
   [crd({}, { subresources: { scale: {} } }), ['spec.versions[0].subresources.scale']],
+  [
+    crd({}, { schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-embedded-resource': true } } }),
+    ['spec.versions[0].schema.openAPIV3Schema.x-kubernetes-embedded-resource'],
+  ],
 ])('CRD %# is judged before it is served', (object, fields) => {
   expect(customResourceDefinition.check?.(object)?.map(({ field }) => field)).toEqual(fields);
 });

@@ -108,7 +108,7 @@ function variablesOf(
   { usesOldSelf, rule }: Compiled,
   { value, schema, path, correlation }: Node,
 ): Record<string, unknown> {
-  const resource = path === '' || schema?.['x-kubernetes-embedded-resource'] === true;
+  const resource = path === '';
   const self = toCelBy(schema, value, resource);
   if (!usesOldSelf) return { self };
   const old = correlation && toCelBy(schema, correlation.old, resource);

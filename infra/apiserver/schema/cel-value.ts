@@ -1,9 +1,8 @@
-// How does CEL see a JSON value? By its schema: a `number` is a double even where it is whole.
+// JSON values as CEL sees them. The schema decides: a `number` is a double even where it is whole.
 import { Environment } from '@marcbachmann/cel-js';
-import { formatFits, goDuration } from './formats.ts';
+import { formatFits } from './formats.ts';
 import { isObject, type JsonObject, setMember } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
-import { wordedDuration } from './worded-duration.ts';
 
 const toDuration = new Environment({ unlistedVariablesAreDyn: true }).parse('duration(text)');
 
@@ -30,13 +29,9 @@ export function toCelBy(schema: Schema | undefined, value: unknown, resource = f
   for (const [key, child] of Object.entries(value)) {
     const declared = schema?.properties !== undefined && Object.hasOwn(schema.properties, key);
     const at = memberSchema(schema, key);
-    if (at !== undefined) setMember(object, declared ? celName(key) : key, toCelBy(at, child, isResource(at)));
+    if (at !== undefined) setMember(object, declared ? celName(key) : key, toCelBy(at, child));
   }
   return resource ? { ...object, ...identity(value) } : object;
-}
-
-function isResource(schema: Schema): boolean {
-  return schema['x-kubernetes-embedded-resource'] === true;
 }
 
 function identity({ apiVersion, kind, metadata }: JsonObject): JsonObject {
@@ -55,12 +50,7 @@ function toCelText(format: string | undefined, text: string): unknown {
   if (format === undefined || !formatFits(format, text)) return text;
   if (format === 'date-time' || format === 'date') return new Date(text);
   if (format === 'byte') return new Uint8Array(Buffer.from(text, 'base64'));
-  return format === 'duration' ? toDuration({ text: plainDuration(text) }) : text;
-}
-
-/** CEL reads only Go's form. */
-function plainDuration(text: string): string {
-  return goDuration.test(text) ? text : `${wordedDuration(text) ?? 0n}ns`;
+  return format === 'duration' ? toDuration({ text }) : text;
 }
 
 const reserved: ReadonlySet<string> = new Set(

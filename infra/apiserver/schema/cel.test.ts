@@ -30,23 +30,10 @@ const values: ReadonlyArray<[expression: string, value: unknown]> = [
   ['has(object.spec.constructor) || has(object.spec.__proto__)', false],
   ["'a-b-c'.split('-', 2)", ['a', 'b-c']],
   ["['a', 'b'].join('/')", 'a/b'],
-  ["'aXbX'.replace('X', '-', 1)", 'a-bX'],
   ["'Äa'.lowerAscii()", 'Äa'],
-  ["'🙂b'.charAt(1)", 'b'],
   ["'ab'.matches('^(?i)A') || 'ab'.matches('(?i)^A')", true],
   ["'a1'.matches('^[[:alpha:]][[:digit:]]\\\\z')", true],
-  ["'1.2.3'.findAll('[0-9]')", ['1', '2', '3']],
-  ["string(duration('90m'))", '5400s'],
   ["timestamp('2026-11-21T12:00:00Z') - timestamp('2026-11-21T11:00:00Z') == duration('1h')", true],
-  ["quantity('1.5Gi').compareTo(quantity('1536Mi'))", 0n],
-  ["quantity('500m').isLessThan(quantity('1')) && quantity('-1').sign() == -1", true],
-  ["isQuantity('1GiB')", false],
-  ["url('https://a.b:443/c?d=e&d=f').getHost()", 'a.b:443'],
-  ["url('https://a.b/c?d=e&d=f').getQuery()['d']", ['e', 'f']],
-  ["cidr('fd00::/8').containsIP('fd12::1') && !cidr('10.0.0.0/8').containsIP('11.0.0.1')", true],
-  ["cidr('10.0.0.0/8').containsCIDR('10.1.0.0/16') && !cidr('10.1.0.0/16').containsCIDR('10.0.0.0/8')", true],
-  ["semver('1.0.0-rc.1').isLessThan(semver('1.0.0')) && semver('1.10.0').compareTo(semver('1.9.9')) > 0", true],
-  ['sets.equivalent([1, 2, 2], [2, 1])', true],
 ];
 
 describe('compileCel', () => {
@@ -59,6 +46,13 @@ describe('compileCel', () => {
     ['frobnicate(self)', /frobnicate/],
     ['[1].transformList(i, v, v)', /transformList/],
     ["authorizer.group('').check('get')", /authorizer|group|check/],
+    ["quantity('1').isInteger()", /quantity/],
+    ["semver('1.0.0').major() == 1", /semver/],
+    ["ip('::1').family() == 6", /ip/],
+    ["cidr('10.0.0.0/8').prefixLength() == 8", /cidr/],
+    ["url('https://a').getHost()", /url/],
+    ["'a1'.find('[0-9]')", /find/],
+    ['[1].sum() == 1', /sum/],
     ['self ==', /./],
     ['1 +', /./],
   ])('%s does not compile, and the message says what', (expression, words) => {
@@ -79,6 +73,8 @@ describe('compileCel', () => {
 
   test('a variable that is not there does not compile either, where the variables are known', () => {
     expect(() => compileCel('selff == 1', ['self'])).toThrow(/selff/);
+    expect(() => compileCel("sets.contains(['a'], ['a'])", ['self'])).toThrow(/sets/);
+    expect(() => compileCel("format.dns1123Label().validate('a')", ['self'])).toThrow(/format/);
     expect(compileCel('self.all(x, x > 0) && cel.bind(y, 2, y == 2)', ['self'])({ self: [1] })).toBe(true);
   });
 

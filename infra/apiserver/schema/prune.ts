@@ -1,15 +1,13 @@
-// Which fields of an object does its schema not know?
-
+// Pruning: an object without the fields that its schema does not know.
 import { isObject, type JsonObject, setMember } from './json.ts';
 import { objectMeta } from './object-meta.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
-type Place = { readonly schema: Schema; readonly path: string; readonly resource: boolean };
-
-/** A copy without unknown fields, and their paths in order. The root and embedded resources keep apiVersion, kind and metadata. */
+/** A copy without unknown fields, and their paths in order. `apiVersion`, `kind` and `metadata` are known, whatever the schema says. */
 export function prune(schema: Schema, object: JsonObject): { object: JsonObject; unknown: string[] } {
   const unknown: string[] = [];
-  const pruned = pruneObject(object, { schema, path: '', resource: true }, unknown);
+  const root = { ...schema, properties: { ...schema.properties, apiVersion: {}, kind: {}, metadata: objectMeta } };
+  const pruned = pruneValue(object, root, '', unknown) as JsonObject; // an object stays one
   return { object: pruned, unknown: unknown.sort() };
 }
 
@@ -21,16 +19,10 @@ function pruneValue(value: unknown, schema: Schema | undefined, path: string, un
     return value.map((item, i) => pruneValue(item, items, `${path}[${i}]`, unknown));
   }
   if (!isObject(value)) return value;
-  return pruneObject(value, { schema, path, resource: schema['x-kubernetes-embedded-resource'] === true }, unknown);
-}
-
-function pruneObject(object: JsonObject, { schema, path, resource }: Place, unknown: string[]): JsonObject {
   const kept: JsonObject = {};
-  for (const [key, value] of Object.entries(object)) {
+  for (const [key, child] of Object.entries(value)) {
     const at = path === '' ? key : `${path}.${key}`;
-    if (resource && (key === 'apiVersion' || key === 'kind')) setMember(kept, key, value);
-    else if (resource && key === 'metadata') setMember(kept, key, pruneValue(value, objectMeta, at, unknown));
-    else if (known(schema, key)) setMember(kept, key, pruneValue(value, memberSchema(schema, key), at, unknown));
+    if (known(schema, key)) setMember(kept, key, pruneValue(child, memberSchema(schema, key), at, unknown));
     else unknown.push(at);
   }
   return kept;

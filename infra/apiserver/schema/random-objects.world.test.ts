@@ -58,7 +58,6 @@ const shaped = fc.oneof(
     map: fc.array(fc.record({ name: leaf, port: leaf, value: leaf }, { requiredKeys: [] }), { maxLength: 3 }),
   }),
   fc.record({ set: fc.array(leaf, { maxLength: 4 }) }),
-  fc.record({ embedded: fc.record({ apiVersion: leaf, kind: leaf, metadata: value, x: value }, { requiredKeys: [] }) }),
   fc.record({ mode: fc.record({ kind: leaf, depth: leaf, x: leaf }, { requiredKeys: [] }) }),
   fc.constant({}),
 );

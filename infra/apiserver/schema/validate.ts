@@ -2,7 +2,6 @@
 import type { Cause } from './cause.ts';
 import { createRules } from './cel-rules.ts';
 import type { Correlation } from './correlate.ts';
-import { embeddedResources } from './embedded-resources.ts';
 import type { JsonObject } from './json.ts';
 import { duplicatesInLists } from './list-types.ts';
 import { invalid } from './refusals.ts';
@@ -27,7 +26,6 @@ export function createJudge(schema: Schema): (object: JsonObject, old?: JsonObje
     const correlation: Correlation | undefined = old && { old, now: object, schema };
     const causes = [
       ...violations(object, schema, { path: '', correlation }), // types, bounds, patterns, required members
-      ...embeddedResources(object, schema), // metadata of embedded resources
       ...listDuplicates(object, old, schema), // list-type set and map
     ];
     if (causes.some(({ reason }) => blocking.has(reason))) {
