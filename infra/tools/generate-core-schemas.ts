@@ -1,7 +1,7 @@
-// Where do core-schemas.json and core-wire.json come from? From a real Kubernetes 1.34.4 (Apache-2.0): run this against one.
+// Schemas and protobuf messages of the core kinds that the API server serves, from a real Kubernetes 1.34.4 (Apache-2.0).
 //   node infra/tools/generate-core-schemas.ts KUBECONFIG GO_MODULE_CACHE
 // KUBECONFIG: a kube-apiserver v1.34.4, whose /openapi/v3 has the schemas. GO_MODULE_CACHE: where `go mod download`
-// put k8s.io/{api,apimachinery,apiextensions-apiserver}@v0.34.4, whose generated.proto files have the field numbers.
+// put k8s.io/{api,apimachinery}@v0.34.4, whose generated.proto files have the messages.
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,20 +9,17 @@ import protobuf from 'protobufjs';
 import { isObject, type JsonObject } from '../apiserver/schema/json.ts';
 
 const kinds: Readonly<Record<string, readonly string[]>> = {
-  'api/v1': words(`ConfigMap DeleteOptions Endpoints Event Namespace PersistentVolumeClaim Pod ResourceQuota Secret
-    Service ServiceAccount Status TokenRequest`),
+  'api/v1': words('ConfigMap DeleteOptions Event Namespace Pod Secret Service ServiceAccount Status'),
   'apis/admissionregistration.k8s.io/v1': words('MutatingWebhookConfiguration ValidatingWebhookConfiguration'),
   'apis/apiextensions.k8s.io/v1': words('CustomResourceDefinition'),
-  'apis/apps/v1': words('DaemonSet Deployment ReplicaSet StatefulSet Scale'),
-  'apis/authentication.k8s.io/v1': words('SelfSubjectReview TokenRequest TokenReview'),
+  'apis/apps/v1': words('Deployment'),
+  'apis/authentication.k8s.io/v1': words('SelfSubjectReview'),
   'apis/authorization.k8s.io/v1': words(
     'LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview',
   ),
   'apis/autoscaling/v2': words('HorizontalPodAutoscaler'),
   'apis/batch/v1': words('CronJob Job'),
   'apis/coordination.k8s.io/v1': words('Lease'),
-  'apis/events.k8s.io/v1': words('Event'),
-  'apis/networking.k8s.io/v1': words('Ingress NetworkPolicy'),
   'apis/policy/v1': words('PodDisruptionBudget'),
   'apis/rbac.authorization.k8s.io/v1': words('ClusterRole ClusterRoleBinding Role RoleBinding'),
 };
@@ -32,12 +29,8 @@ const gvkKey = 'x-kubernetes-group-version-kind';
 function main(kubeconfig: string, modules: string): void {
   const definitions = selectDefinitions(kubeconfig);
   writeLines('core-schemas.json', 'Kubernetes v1.34.4 /openapi/v3, Apache-2.0, trimmed', 'definitions', definitions);
-  writeLines(
-    'core-wire.json',
-    'Kubernetes v1.34.4 generated.proto field numbers, Apache-2.0',
-    'messages',
-    numbers(modules, definitions),
-  );
+  const messages = selectMessages(modules, definitions);
+  writeLines('core-messages.json', 'Kubernetes v1.34.4 generated.proto, Apache-2.0, trimmed', 'nested', messages);
 }
 
 function words(text: string): string[] {
@@ -55,7 +48,7 @@ function selectDefinitions(kubeconfig: string): Map<string, JsonObject> {
     const take = (name: string): void => {
       const definition = all[name];
       if (definition === undefined || selected.has(name)) return;
-      const trimmed = trim(definition, path);
+      const trimmed = trim(definition) as JsonObject;
       selected.set(name, trimmed);
       for (const reference of references(trimmed)) take(reference);
     };
@@ -67,16 +60,18 @@ function selectDefinitions(kubeconfig: string): Map<string, JsonObject> {
   return new Map([...selected].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Without the eighty groups that share DeleteOptions, and without the same three sentences on every kind (openapi.ts puts them back). */
-function trim(definition: JsonObject, path: string): JsonObject {
-  const trimmed = structuredClone(definition);
-  const own = trimmed[gvkKey];
-  if (Array.isArray(own) && own.length > 4) delete trimmed[gvkKey];
-  const properties = (trimmed.properties ?? {}) as Record<string, JsonObject>;
-  if (own !== undefined || path === '') {
-    for (const name of ['apiVersion', 'kind']) delete properties[name]?.description;
-  }
-  return trimmed;
+/** Without descriptions and the eighty groups that share DeleteOptions; a reference with a default beside it is the reference alone. */
+function trim(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(trim);
+  if (!isObject(node)) return node;
+  const { allOf } = node;
+  if (Array.isArray(allOf) && allOf.length === 1) return allOf[0];
+  const entries = Object.entries(node).filter(
+    ([key, value]) =>
+      !(key === 'description' && typeof value === 'string') &&
+      !(key === gvkKey && Array.isArray(value) && value.length > 4),
+  );
+  return Object.fromEntries(entries.map(([key, value]) => [key, trim(value)]));
 }
 
 function references(value: unknown): string[] {
@@ -87,62 +82,72 @@ function references(value: unknown): string[] {
 }
 
 /**
- * Field numbers of every definition. A number below zero is that of a field whose zero is not written in JSON, which Go
- * always writes in protobuf. A member that is not in the schema is a struct written inline: its own numbers, and `#` is its number.
+ * The messages of all kinds but CRDs and everything they refer to, as protobufjs reads them. Fields have the names of their
+ * JSON members; `inline` marks a struct whose members JSON writes into its parent, `omitzero` a field that JSON leaves out
+ * when it is zero, which Go always writes in protobuf.
  */
-function numbers(modules: string, definitions: ReadonlyMap<string, JsonObject>): Map<string, JsonObject> {
+function selectMessages(modules: string, definitions: ReadonlyMap<string, JsonObject>): Map<string, JsonObject> {
   const root = new protobuf.Root();
-  const omitted = new Set<string>();
-  const pattern = 'k8s.io/{api,apimachinery,apiextensions-apiserver}@v0.34.4/**/generated.proto';
-  for (const file of globSync(pattern, { cwd: modules })) {
+  const tags = new Map<string, Tag>();
+  for (const file of globSync('k8s.io/{api,apimachinery}@v0.34.4/**/generated.proto', { cwd: modules })) {
     const parsed = protobuf.parse(readFileSync(join(modules, file), 'utf8'), root, { keepCase: true });
-    for (const field of omittedZeros(join(modules, dirname(file)))) omitted.add(`${parsed.package}.${field}`);
+    for (const [member, tag] of goTags(join(modules, dirname(file)))) tags.set(`.${parsed.package}.${member}`, tag);
   }
+  root.resolveAll();
   const found = new Map<string, JsonObject>();
+  const take = (message: protobuf.Type): void => {
+    const name = flatName(message.fullName);
+    if (found.has(name)) return;
+    found.set(name, {});
+    const fields = Object.fromEntries(message.fieldsArray.map((field) => fieldOf(field, tags)));
+    found.set(name, { edition: 'proto2', fields });
+    for (const { resolvedType } of message.fieldsArray) if (resolvedType instanceof protobuf.Type) take(resolvedType);
+  };
+  take(root.lookupType('k8s.io.apimachinery.pkg.runtime.Unknown'));
   for (const [name, definition] of definitions) {
     const message = root.lookup(name.replace(/^io\.k8s\./, 'k8s.io.').replaceAll('-', '_'), [protobuf.Type]);
-    const properties = definition.properties;
-    if (message instanceof protobuf.Type && isObject(properties)) {
-      found.set(name, fieldNumbers(message, properties, omitted));
-    }
+    if (message instanceof protobuf.Type && definition[gvkKey] !== undefined) take(message);
   }
-  return found;
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function fieldNumbers(message: protobuf.Type, properties: JsonObject, omitted: ReadonlySet<string>): JsonObject {
-  const table: JsonObject = {};
-  for (const field of message.fieldsArray) {
-    const lower = field.name.charAt(0).toLowerCase() + field.name.slice(1);
-    const name = Object.hasOwn(properties, field.name) ? field.name : lower;
-    const zero = omitted.has(`${message.fullName.slice(1)}.${name}`);
-    if (Object.hasOwn(properties, name)) table[name] = zero ? -field.id : field.id;
-    else if (field.resolve().resolvedType instanceof protobuf.Type) {
-      const inline = fieldNumbers(field.resolvedType as protobuf.Type, properties, omitted);
-      table[field.name] = { '#': field.id, ...inline };
-    }
-  }
-  return table;
+/** `.k8s.io.api.core.v1.Secret` → `io_k8s_api_core_v1_Secret`. */
+function flatName(fullName: string): string {
+  return fullName.replace(/^\.k8s\.io\./, 'io.k8s.').replaceAll('.', '_');
 }
 
-/** `Struct.member` of every field in a Go package that is no pointer and is left out of JSON when it is zero. */
-function omittedZeros(folder: string): string[] {
+function fieldOf(field: protobuf.Field, tags: ReadonlyMap<string, Tag>): [string, JsonObject] {
+  const { name = field.name, options } = tags.get(`${field.parent?.fullName}.${field.name}`) ?? {};
+  const type = field.resolvedType === null ? field.type : flatName(field.resolvedType.fullName);
+  const rule = field.repeated ? { rule: 'repeated' } : {};
+  const keyType = field instanceof protobuf.MapField ? { keyType: field.keyType } : {};
+  return [name || field.name, { ...keyType, ...rule, type, id: field.id, ...(options && { options }) }];
+}
+
+type Tag = { readonly name: string; readonly options?: JsonObject };
+
+/** How JSON names and writes the fields of a Go package's structs, by `Struct.field`, the field as protobuf names it. */
+function goTags(folder: string): Array<[string, Tag]> {
   const sources = globSync('*.go', { cwd: folder }).filter((file) => !/generated|_test/.test(file));
-  const found: string[] = [];
-  for (const source of sources) {
-    const text = readFileSync(join(folder, source), 'utf8');
-    for (const [, struct, body = ''] of text.matchAll(/^type (\w+) struct \{\n([\s\S]*?)^\}/gm)) {
-      for (const [, type = '', member, options = ''] of body.matchAll(/^\s+\w+\s+(\S+)\s+`json:"(\w+)((?:,\w+)*)"/gm)) {
-        if (!type.startsWith('*') && /omitempty|omitzero/.test(options)) found.push(`${struct}.${member}`);
-      }
-    }
-  }
-  return found;
+  return sources.flatMap((source) => {
+    const structs = readFileSync(join(folder, source), 'utf8').matchAll(/^type (\w+) struct \{\n([\s\S]*?)^\}/gm);
+    return [...structs].flatMap(([, struct, body = '']) => {
+      const fields = body.matchAll(
+        /^\s+(?:\w+\s+)?(\S+)\s+`json:"(\w*)((?:,\w+)*)"[^`]* protobuf:"[^"]*\bname=(\w+)/gm,
+      );
+      return [...fields].map(([, type = '', name = '', json = '', field]): [string, Tag] => {
+        if (json.includes('inline')) return [`${struct}.${field}`, { name, options: { inline: true } }];
+        const omitted = !type.startsWith('*') && /omitempty|omitzero/.test(json);
+        return [`${struct}.${field}`, { name, ...(omitted && { options: { omitzero: true } }) }];
+      });
+    });
+  });
 }
 
 function writeLines(file: string, source: string, member: string, values: ReadonlyMap<string, JsonObject>): void {
   const lines = [...values].map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
   writeFileSync(
-    join(import.meta.dirname, file),
+    join(import.meta.dirname, '../apiserver/codec', file),
     `{"source":${JSON.stringify(source)},"${member}":{\n${lines.join(',\n')}\n}}\n`,
   );
 }

@@ -90,22 +90,8 @@ function customKind(groupVersion: string, { kind, schema }: OpenapiResource): Re
 function collect(name: string, schemas: Record<string, JsonObject>): void {
   const definition = definitions[name];
   if (definition === undefined || schemas[name]) return;
-  schemas[name] = described(definition);
+  schemas[name] = definition;
   for (const reference of references(definition)) collect(reference, schemas);
-}
-
-/** Puts back the two descriptions that core-schemas.json leaves out because every kind has them. */
-function described(definition: JsonObject): JsonObject {
-  const properties = definition.properties;
-  if (!isObject(properties) || definition['x-kubernetes-group-version-kind'] === undefined) return definition;
-  return {
-    ...definition,
-    properties: {
-      ...properties,
-      apiVersion: { type: 'string', description: versionDescription },
-      kind: { type: 'string', description: kindDescription },
-    },
-  };
 }
 
 function references(value: unknown): string[] {

@@ -20,9 +20,7 @@ describe('what kubectl sends as protobuf', () => {
     const text = (number: number, value: string) => [number * 8 + 2, value.length, ...Buffer.from(value)];
     const meta = [...text(1, 'example.dev/v1'), ...text(2, 'Thing')];
     const body = new Uint8Array([...Buffer.from('k8s\0'), 10, meta.length, ...meta]);
-    expect(() => decodeProtobuf(body)).toThrow(
-      'this cluster cannot read Thing (example.dev/v1) as protobuf; send JSON',
-    );
+    expect(() => decodeProtobuf(body)).toThrow('Thing (example.dev/v1) cannot be read as protobuf; send JSON');
   });
 
   test('JSON is not taken for protobuf', () => {

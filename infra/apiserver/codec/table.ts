@@ -84,9 +84,7 @@ export function crdColumns(declared: readonly PrinterColumn[] | undefined): Colu
 }
 
 /** The columns of a kind that declares none and is not custom: name and age. */
-export function columnsOf(_apiVersion: string, _kind: string): Column[] {
-  return [nameColumn, { ...ageColumn, type: 'string' }];
-}
+export const defaultColumns: readonly [name: Column, age: Column] = [nameColumn, { ...ageColumn, type: 'string' }];
 
 function toColumn({ name, type, jsonPath: path, format = '', description = '', priority = 0 }: PrinterColumn): Column {
   const find = jsonPath(path);

@@ -109,7 +109,7 @@ function aggregatedEntry(entry: Entry): JsonObject {
     ...(subresources.length > 0 && {
       subresources: subresources.map((subresource) => ({
         subresource,
-        responseKind: subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : responseKind,
+        responseKind,
         verbs: subresourceVerbs(subresource),
       })),
     }),
@@ -132,7 +132,7 @@ function legacyEntries(entry: Entry): JsonObject[] {
       name: `${plural}/${subresource}`,
       singularName: '',
       namespaced,
-      ...(subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : { kind }),
+      kind,
       verbs: subresourceVerbs(subresource),
     })),
   ];

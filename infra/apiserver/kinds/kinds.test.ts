@@ -2,11 +2,8 @@ import { expect, test } from 'vitest';
 import type { KubeObject } from '../object.ts';
 import { configMap } from './config-map.ts';
 import { customResourceDefinition } from './custom-resource-definition.ts';
-import { eventsView } from './event.ts';
 import { namespace } from './namespace.ts';
 import { secret } from './secret.ts';
-import { service } from './service.ts';
-import { cronJob, deployment } from './workloads.ts';
 
 const made = (kind: string, members: object, apiVersion = 'v1'): KubeObject => ({
   apiVersion,
@@ -43,66 +40,6 @@ test('a namespace is labelled with its name and keeps its finalizer', () => {
   });
   const leaving = { ...made('Namespace', {}), metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z' } };
   expect(namespace.observe?.(leaving, '')).toMatchObject({ status: { phase: 'Terminating' } });
-});
-
-test('an event read as events.k8s.io and written back is the same event', () => {
-  const stored = made('Event', {
-    involvedObject: { name: 'x' },
-    message: 'm',
-    reason: 'R',
-    source: { component: 'c' },
-    count: 2,
-  });
-  const shown = eventsView.view?.show(stored);
-  expect(shown).toMatchObject({
-    apiVersion: 'events.k8s.io/v1',
-    regarding: { name: 'x' },
-    note: 'm',
-    deprecatedCount: 2,
-  });
-  expect(shown && eventsView.view?.store(shown)).toEqual(stored);
-});
-
-test('workloads get the defaults of the real server, and getting them twice changes nothing', () => {
-  const template = {
-    metadata: { labels: { a: 'b' } },
-    spec: {
-      containers: [{ name: 'c', image: 'x', readinessProbe: { httpGet: { port: 1 } } }],
-      volumes: [{ name: 'v', secret: { secretName: 's' } }],
-    },
-  };
-  const once = deployment.prepare?.(
-    made('Deployment', { spec: { selector: { matchLabels: { a: 'b' } }, template } }, 'apps/v1'),
-  );
-  expect(once).toMatchObject({
-    spec: {
-      replicas: 1,
-      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' } },
-      template: {
-        spec: {
-          restartPolicy: 'Always',
-          containers: [
-            {
-              imagePullPolicy: 'Always',
-              readinessProbe: { httpGet: { path: '/', scheme: 'HTTP' }, periodSeconds: 10 },
-            },
-          ],
-          volumes: [{ secret: { defaultMode: 420 } }],
-        },
-      },
-    },
-  });
-  expect(once && deployment.prepare?.(once)).toEqual(once);
-});
-
-test.each([
-  ['* * * * *', true],
-  ['@hourly', true],
-  ['TZ=UTC 0 0 * * 1', true],
-  ['* * * *', false],
-  ['', false],
-])('the schedule %j is legal: %s', (schedule, legal) => {
-  expect(cronJob.check?.(made('CronJob', { spec: { schedule } }))?.length === 0).toBe(legal);
 });
 
 const crd = (change: object = {}, version: object = {}): KubeObject => ({
@@ -164,28 +101,4 @@ test.each([
   ],
 ])('CRD %# is judged before it is served', (object, fields) => {
   expect(customResourceDefinition.check?.(object)?.map(({ field }) => field)).toEqual(fields);
-});
-
-test('a Service keeps the address it was given', () => {
-  const born = service.prepare?.({
-    ...made('Service', { spec: { ports: [{ port: 80 }] } }),
-    metadata: { name: 'a', uid: 'u' },
-  });
-  expect(born).toMatchObject({
-    spec: {
-      clusterIP: expect.stringMatching(/^10\.96\.\d+\.\d+$/),
-      ports: [{ port: 80, targetPort: 80, protocol: 'TCP' }],
-    },
-  });
-  const address = (born?.spec as { clusterIP?: string } | undefined)?.clusterIP;
-  const put = service.prepare?.(
-    { ...made('Service', { spec: { ports: [{ port: 81 }] } }), metadata: { name: 'a', uid: 'other' } },
-    born,
-  );
-  expect(put).toMatchObject({
-    spec: { clusterIP: address, ports: [{ port: 81 }] },
-  });
-  expect(
-    service.prepare?.(made('Service', { spec: { type: 'ExternalName', externalName: 'x' } }))?.spec,
-  ).not.toHaveProperty('clusterIP');
 });

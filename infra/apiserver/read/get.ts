@@ -17,10 +17,5 @@ export function present(resource: Resource, object: KubeObject, form: Form, now:
   if (form.shape === 'metadata') return partialMetadata(object);
   if (form.shape === 'object') return object;
   const listMeta = { resourceVersion: object.metadata.resourceVersion };
-  return tableOf({ objects: [columnSource(resource, object)], columns: resource.columns, now, listMeta }, form);
-}
-
-/** Columns read an object as it is stored: events have the same columns whichever way they are read. */
-export function columnSource(resource: Resource, object: KubeObject): KubeObject {
-  return resource.strategy.view?.store(object) ?? object;
+  return tableOf({ objects: [object], columns: resource.columns, now, listMeta }, form);
 }

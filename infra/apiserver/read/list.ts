@@ -5,7 +5,6 @@ import { badRequest, expired, isRefusal, type Outcome, refuse } from '../refusal
 import { apiVersionOf, type Resource, shown } from '../resources/resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import type { ApiRequest } from '../serve/request.ts';
-import { columnSource } from './get.ts';
 import { type Form, partialMetadata, tableOf } from './represent.ts';
 import { type Selection, selectionOf } from './selection.ts';
 
@@ -94,8 +93,7 @@ function pathOf({ metadata }: KubeObject): string {
 /** A page as a List, a Table, or a list of metadata. */
 export function presentList(resource: Resource, { objects, metadata }: Page, form: Form, now: number): JsonObject {
   if (form.shape === 'table') {
-    const rows = { objects: objects.map((object) => columnSource(resource, object)), columns: resource.columns, now };
-    return tableOf({ ...rows, listMeta: metadata }, form);
+    return tableOf({ objects, columns: resource.columns, now, listMeta: metadata }, form);
   }
   if (form.shape === 'metadata') {
     return {

@@ -6,7 +6,6 @@ import { apiVersionOf, type Resource, shown } from '../resources/resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import type { ApiRequest } from '../serve/request.ts';
 import type { StoredEvent } from '../store/history.ts';
-import { columnSource } from './get.ts';
 import { type Form, partialMetadata, tableOf } from './represent.ts';
 import { type Selection, selectionOf } from './selection.ts';
 
@@ -111,7 +110,7 @@ function shower({ now }: Deps, { resource }: ApiRequest, form: Form): (object: K
     const object = shown(resource, stored);
     if (form.shape === 'object') return object;
     if (form.shape === 'metadata') return partialMetadata(object);
-    const objects = stored.metadata.uid === undefined ? [] : [columnSource(resource, object)];
+    const objects = stored.metadata.uid === undefined ? [] : [object];
     const listMeta = { resourceVersion: stored.metadata.resourceVersion };
     const table = tableOf({ objects, columns: resource.columns, now: now(), listMeta, definitions: first }, form);
     first = false;

@@ -1,6 +1,6 @@
 // Which kinds does the cluster serve before anybody applies a CRD?
 import { coreSchema } from '../codec/core-kinds.ts';
-import { columnsOf } from '../codec/table.ts';
+import { defaultColumns } from '../codec/table.ts';
 import { coreStrategies } from '../kinds/core-strategies.ts';
 import { prune } from '../schema/prune.ts';
 import { coreColumns } from './core-columns.ts';
@@ -21,7 +21,6 @@ type Row = {
   readonly verbs?: readonly string[];
   readonly generations?: true;
   readonly nameRule?: Resource['nameRule'];
-  readonly storedAs?: string;
 };
 
 const apiExtension = { scope: 'Cluster', categories: ['api-extensions'], generations: true } as const;
@@ -59,10 +58,9 @@ const rows: readonly Row[] = [
     plural: 'deployments',
     kind: 'Deployment',
     short: ['deploy'],
-    subresources: ['scale', 'status'],
+    subresources: ['status'],
     ...workload,
   },
-  { group: 'events.k8s.io', plural: 'events', kind: 'Event', short: ['ev'], storedAs: '/events' },
   {
     group: 'autoscaling',
     version: 'v2',
@@ -137,12 +135,12 @@ function toResource(row: Row): Resource {
     categories,
     verbs,
     subresources,
-    storedAs: row.storedAs ?? `${group}/${plural}`,
+    storedAs: `${group}/${plural}`,
     custom: false,
     generations: row.generations ?? false,
     unconditionalUpdate: kind !== 'CustomResourceDefinition' && kind !== 'Lease',
     nameRule: row.nameRule ?? 'subdomain',
-    columns: coreColumns[plural] ?? columnsOf('', ''),
+    columns: coreColumns[plural] ?? defaultColumns,
     strategy: coreStrategies[`${group}/${kind}`] ?? {},
     schema,
     prune: (object) => prune(schema, object),

@@ -6,7 +6,7 @@ import type { JsonObject } from '../schema/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import type { Structural } from '../schema/structural.ts';
 
-export type Subresource = 'status' | 'finalize' | 'scale';
+export type Subresource = 'status' | 'finalize';
 
 /** What is special about a kind beyond its schema. Every member is pure. */
 export type Strategy = {
@@ -20,8 +20,6 @@ export type Strategy = {
   leave?(object: KubeObject): KubeObject;
   /** Fields a list can be filtered by, beyond metadata.name and metadata.namespace. */
   readonly selectable?: Readonly<Record<string, (object: KubeObject) => string>>;
-  /** The object of this version from the stored one, and back (events have two faces). */
-  readonly view?: { show(stored: KubeObject): KubeObject; store(shown: KubeObject): KubeObject };
 };
 
 export type Resource = {
@@ -59,7 +57,6 @@ export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'versi
 
 /** A stored object as this version shows it. */
 export function shown(resource: Resource, stored: KubeObject): KubeObject {
-  if (resource.strategy.view !== undefined) return resource.strategy.view.show(stored);
   const apiVersion = apiVersionOf(resource);
   return stored.apiVersion === apiVersion ? stored : { ...stored, apiVersion };
 }

@@ -12,7 +12,6 @@ import { decodeObject } from '../write/decode.ts';
 import { readDeletion, remove } from '../write/delete.ts';
 import { removeAll } from '../write/delete-collection.ts';
 import { patch } from '../write/patch.ts';
-import { readScale, writeScale } from '../write/scale.ts';
 import { update } from '../write/update.ts';
 import { decodeBody, mediaType } from './body.ts';
 import { duplicateMembers } from './duplicate-members.ts';
@@ -27,7 +26,6 @@ export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<R
   const form = formOf(request.accept, request.query);
   if (isRefusal(form)) return form;
   const { resource, subresource } = request;
-  if (subresource === 'scale' && resource.subresources.includes('scale')) return scale(deps, request, form);
   if (subresource !== undefined && !resource.subresources.some((one) => one === subresource)) {
     return noSuchPath(
       `the embedded cluster has no ${resource.plural}/${subresource}; for that use a real cluster (--cluster envtest)`,
@@ -110,9 +108,4 @@ function success({ resource }: ApiRequest, { metadata }: KubeObject): Status {
     ...(metadata.uid && { uid: metadata.uid }),
   };
   return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
-}
-
-async function scale(deps: Deps, request: ApiRequest, form: Form): Promise<Outcome<Reply>> {
-  const scaled = request.verb === 'get' ? readScale(deps, request) : await writeScale(deps, request);
-  return map(scaled, (body) => ({ code: 200, form, body }));
 }

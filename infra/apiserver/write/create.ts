@@ -45,14 +45,13 @@ export async function create(
     if (isRefusal(judged)) return judged;
     const name = judged.metadata.name ?? '';
     const key = keyOf(resource, judged.metadata.namespace, name);
-    const stored = resource.strategy.view?.store(judged) ?? judged;
     const taken = deps.store.get(key);
     if (taken !== undefined) {
       if (placed.metadata.name === undefined && attempt < 7) continue;
       return alreadyExists(resource, name, taken.metadata.deletionTimestamp !== undefined);
     }
     if (request.dryRun) return judged;
-    const written = deps.store.write({ do: 'create', ...key, object: stored });
+    const written = deps.store.write({ do: 'create', ...key, object: judged });
     if (typeof written === 'object') return shown(resource, written.object);
   }
 }

@@ -42,10 +42,9 @@ export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promi
     if (isRefusal(judged)) return judged;
     if (sameButFor(judged, old)) return old;
     if (request.dryRun) return judged;
-    const object = resource.strategy.view?.store(judged) ?? judged;
-    const gone = isDone(object);
+    const gone = isDone(judged);
     const from = stored.metadata.resourceVersion ?? '';
-    const written = deps.store.write({ do: gone ? 'delete' : 'update', ...key, object, from });
+    const written = deps.store.write({ do: gone ? 'delete' : 'update', ...key, object: judged, from });
     if (typeof written === 'object') return shown(resource, written.object);
     if (written === 'missing') return notFound(resource, name);
     if (attempt === 5) return conflict(resource, name, objectModified);
