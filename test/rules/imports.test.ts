@@ -5,7 +5,11 @@ import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
 
-/** Folder → what its files may import; the first folder that matches a file decides. Test files may also import vitest, fast-check, node: and test/. */
+/** A package, or a part of one. */
+const LIBRARY = /^(?!(?:crds|functions|infra|test|node:)(?:\/|$))[@a-z]/;
+const NODE = /^node:/;
+
+/** Folder → what its files may import; the first folder that matches a file decides. */
 const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
   { folder: 'crds/', may: [/^crds\//, /^zod$/] },
   { folder: 'functions/core/', may: [/^functions\/core\//, /^crds\//, /^zod$/] },
@@ -13,13 +17,17 @@ const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
     folder: `functions/${name}/`,
     may: [new RegExp(`^functions/${name}/`), /^functions\/core\//, /^crds\//, /^zod$/],
   })),
+  { folder: 'infra/adapters/', may: [/^infra\/adapters\//, /^functions\/core\/ports\//, /^crds\//, NODE, LIBRARY] },
   {
-    folder: 'infra/adapters/',
-    may: [/^infra\/adapters\//, /^functions\/core\/ports\//, /^crds\//, /^node:/, /^[@a-z]/],
+    folder: 'infra/apiserver/',
+    may: [/^infra\/apiserver\//, NODE, LIBRARY, /^functions\/core\/(reason|ports\/clock)\.ts$/],
   },
-  { folder: 'infra/', may: [/./] },
+  { folder: 'infra/', may: [/^(?!test\/)/] },
   { folder: 'test/', may: [/./] },
 ];
+
+/** What tests may import beside what their folder may. */
+const OF_TESTS = /^(vitest|fast-check|node:.*|test\/.*|infra\/adapters\/memory\/.*)$/;
 
 const aliases: ReadonlyArray<[string, string]> = [
   ['#crds/', 'crds/'],
@@ -42,16 +50,11 @@ function resolve(file: string, specifier: string): string {
 }
 
 function allowed(file: string, target: string): boolean {
-  const isTest = /\.(test|promises|fixture)\.ts$/.test(file);
-  if (isTest && /^(vitest|fast-check|node:.*|test\/.*|infra\/adapters\/memory\/.*)$/.test(target)) return true;
+  const isTest = /\.(test|promises|fixture)\.ts$|\/cases\//.test(file);
+  if (isTest && (OF_TESTS.test(target) || /^infra\/(?!adapters\/)/.test(file))) return true;
   if (/^functions\/[^/]+\/app\.ts$/.test(file) && /^hono(\/|$)/.test(target)) return true;
   const rule = rules.find(({ folder }) => file.startsWith(folder));
-  if (rule === undefined) return true;
-  // An adapter may use a library, never a function's own room nor a platform.
-  if (file.startsWith('infra/adapters/') && /^(functions|infra|test)\//.test(target)) {
-    return /^functions\/core\/ports\//.test(target) || target.startsWith('infra/adapters/');
-  }
-  return rule.may.some((pattern) => pattern.test(target));
+  return rule?.may.some((pattern) => pattern.test(target)) === true;
 }
 
 /** Each circle once, at the import that closes it. */
@@ -94,13 +97,17 @@ test('no file imports itself by way of others, not even for a type', () => {
   ).toEqual(['c → d → c']);
 });
 
-test('the rule can fail: functions never import infra, node: or each other', () => {
+test('the rule can fail: functions never import infra, node: or each other, the API server nothing of ours, and source no test', () => {
   expect(allowed('functions/gateway/handle.ts', 'infra/adapters/memory/store.ts')).toBe(false);
   expect(allowed('functions/gateway/handle.ts', 'functions/reconcile/plan.ts')).toBe(false);
   expect(allowed('functions/core/money.ts', 'node:crypto')).toBe(false);
   expect(allowed('functions/gateway/handle.ts', 'hono')).toBe(false);
   expect(allowed('functions/gateway/app.ts', 'hono')).toBe(true);
   expect(allowed('infra/adapters/postgres/books.ts', 'functions/core/ledger/ledger.ts')).toBe(false);
+  expect(allowed('infra/adapters/postgres/books.ts', 'infra/local/stack.ts')).toBe(false);
+  expect(allowed('infra/adapters/postgres/books.ts', 'pg')).toBe(true);
+  expect(allowed('infra/apiserver/api-server.ts', 'functions/core/ports/cluster.ts')).toBe(false);
+  expect(allowed('infra/local/stack.ts', 'test/postgres.ts')).toBe(false);
 });
 
 test('zod is imported as a namespace, so a Worker carries 25 KB of it and not 93', () => {
@@ -110,7 +117,8 @@ test('zod is imported as a namespace, so a Worker carries 25 KB of it and not 93
   expect(wrong).toEqual([]);
 });
 
-test('a folder of functions/ is deployable exactly when it has an app.ts', () => {
-  const apps = globSync('functions/*/app.ts', { cwd: root }).map((file) => file.split('/')[1]);
-  expect(apps).not.toContain('core');
+test('every folder of functions/ but core is deployable: it has an app.ts', () => {
+  const folders = (pattern: string) => globSync(pattern, { cwd: root }).map((path) => path.split('/')[1]);
+  const deployable = folders('functions/*/app.ts').sort();
+  expect(deployable).toEqual([...new Set(folders('functions/*/*.ts'))].filter((folder) => folder !== 'core').sort());
 });

@@ -21,7 +21,7 @@ export interface BehindDependencies {
 
 /** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */
 const MOST_UNBOOKED = 100_000;
-const OLDEST_UNBOOKED: Millis = 30_000;
+export const OLDEST_UNBOOKED: Millis = 30_000;
 
 export function createBehind({ instanceUid, booking, ending, clock, metrics }: BehindDependencies): Behind {
   // One object: metrics know it again.
