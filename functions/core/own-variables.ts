@@ -2,6 +2,7 @@
 
 export const OWN_VARIABLES = [
   'PORT',
+  'METRICS_PORT',
   'HOST',
   'SNAPSHOT_FILE',
   'CREDENTIALS_DIR',

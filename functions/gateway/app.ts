@@ -41,7 +41,6 @@ export function createGateway(deps: GatewayDeps, { policies, health } = createMe
   }
   app.get('/healthz', (c) => c.text('ok'));
   app.get('/readyz', (c) => (deps.snapshots.current() ? c.text('ok') : c.text('no configuration yet', 503)));
-  app.get('/metrics', (c) => c.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
   // A route that would answer every method beside these costs each request of theirs a chain of handlers (Hono).
   app.notFound((c) => {
     const { path } = c.req;

@@ -132,6 +132,7 @@ export const TriggerEnvironment = {
 export const GatewayEnvironment = {
   variables: {
     ...server,
+    METRICS_PORT: withDefault(port, '9090', "Where `GET /metrics` stands: not on the clients' port."),
     SNAPSHOT_FILE: withDefault(text, '/etc/gateway/snapshot/snapshot.json', 'The compiled instance.'),
     CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials', 'One folder per Secret, one file per entry.'),
     DATABASE_DIR: withDefault(

@@ -12,6 +12,7 @@ import { reasonOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import { GatewayEnvironment } from '../config/environments.ts';
 import { readEnvironment } from '../config/read-environment.ts';
+import { serveMetrics } from '../node/metrics-server.ts';
 import { nodeDependencies } from '../node/platform.ts';
 import { main, processLog, runServer } from '../node/process.ts';
 import { openTraces } from '../node/traces.ts';
@@ -46,7 +47,9 @@ main(async () => {
     log,
     metrics,
   });
+  const metricsServer = await serveMetrics(metrics, { port: environment.METRICS_PORT, host: environment.HOST });
   const close = async () => {
+    await metricsServer.close(0);
     await ledger.close();
     await outbox.close();
     await closeStore();

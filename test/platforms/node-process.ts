@@ -20,7 +20,7 @@ type Environment = Readonly<Record<string, string>>;
 
 /** Waits until it says that it listens. Only this environment, and a PATH. */
 export async function startNode(bundle: string, environment: Environment): Promise<NodeProcess> {
-  const child = launch(bundle, [], { HOST: '127.0.0.1', PORT: '0', ...environment });
+  const child = launch(bundle, [], { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', ...environment });
   const url = await child.prints(/"message":"listening".*"url":"([^"]+)"/);
   const stop = async (signal?: NodeJS.Signals) => codeOf(await child.end(signal));
   return { url, pid: child.pid, stop, printed: child.printed };

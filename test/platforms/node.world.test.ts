@@ -182,6 +182,8 @@ describe('the Node bundles', () => {
 
     test('from mounted files alone, a completion is paid: plain, streamed, and over a broken entry', async () => {
       expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+      // Metrics are not a client's business: they have a port of their own.
+      expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
       await pay();
       await pay('sample-failover');
       const stream = await openai.chat.completions.create({ ...ask, stream: true });

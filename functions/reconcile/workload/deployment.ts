@@ -3,7 +3,7 @@ import { gatewayName } from '#core/names.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { PARTS, selectorOf, toPart } from './parts.ts';
-import { account, container, type Order, PORT, podMetadata, volumes } from './pod.ts';
+import { account, container, METRICS_PORT, type Order, PORT, podMetadata, volumes } from './pod.ts';
 
 /** Replicas: nothing wakes a Deployment that has none, so one is the least. */
 export function scaleOf({ spec }: GatewayInstance): { readonly min: number; readonly max: number } {
@@ -47,7 +47,10 @@ export function deployment(order: Order): KubeObject {
           containers: [
             {
               ...container(order),
-              ports: [{ name: 'http', containerPort: PORT }],
+              ports: [
+                { name: 'http', containerPort: PORT },
+                { name: 'metrics', containerPort: METRICS_PORT },
+              ],
               readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
               livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
               // The Service forgets a Pod a moment after it was told to stop.

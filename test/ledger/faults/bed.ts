@@ -163,7 +163,14 @@ function createGateway(mounts: Environment, outbox: string): Gateway {
     },
     isUp: () => child?.isRunning() === true,
     async start() {
-      const env = { PATH: process.env.PATH, HOST: '127.0.0.1', PORT: port, OUTBOX_DIR: outbox, ...mounts };
+      const env = {
+        PATH: process.env.PATH,
+        HOST: '127.0.0.1',
+        PORT: port,
+        METRICS_PORT: '0',
+        OUTBOX_DIR: outbox,
+        ...mounts,
+      };
       child = startChild(process.execPath, [PROGRAM], { env });
       url = await child.prints(/"message":"listening".*"url":"([^"]+)"/);
       // The same address again, as behind a Service.
