@@ -3,7 +3,7 @@ import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/model-entry.ts';
 import { parseDuration } from './duration.ts';
 import { modelOf } from './entry-model.ts';
-import { entryPrice } from './entry-price.ts';
+import { entryPrice } from './price-list.ts';
 import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 
 /** A snapshot above this many bytes is not published: a ConfigMap holds 1 MiB. */

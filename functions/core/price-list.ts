@@ -1,6 +1,51 @@
-// What does a provider list for a model? Looked up in a table that is generated from a package of price data.
-import { PRICE_TABLE, type PriceRow } from './price-table.ts';
-import { WrittenRates, type WrittenTier } from './snapshot.ts';
+// The price of a model entry: what its manifest says, and only where that says nothing, what its provider lists.
+import { modelOf, namesPrice, type PricedParams } from './entry-model.ts';
+import table from './price-table.json' with { type: 'json' };
+import { providerOf } from './providers.ts';
+import { type SnapshotEntry, WrittenRates, type WrittenTier } from './snapshot.ts';
+
+export interface PriceRow {
+  /** The names that it means; see `toMatcher`. */
+  readonly match: string;
+  /** Tokens of prompt and answer together; 0: unknown. */
+  readonly window: number;
+  /** Dollars per million tokens; empty where the model cannot be metered. */
+  readonly rates: string;
+}
+
+/** By provider; `also`: where else a model may be found. */
+type Lists = Readonly<Record<string, { readonly also: ReadonlyArray<string>; readonly rows: ReadonlyArray<PriceRow> }>>;
+
+const LISTS: Lists = table.lists;
+
+/** A manifest that names any price is taken at its word: nothing is filled in from elsewhere, and half a price is none. */
+export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
+  const listed = namesPrice(params) && params.maxInputTokens !== undefined ? undefined : listing(params);
+  const maxInputTokens = params.maxInputTokens ?? listed?.window;
+  const price = namesPrice(params) ? manifestPrice(params) : listed?.price;
+  return {
+    ...(price === undefined ? {} : { price }),
+    ...(maxInputTokens === undefined ? {} : { maxInputTokens }),
+  };
+}
+
+function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
+  const { inputCostPerMillionTokens: input, outputCostPerMillionTokens: output } = params;
+  const { cachedInputCostPerMillionTokens: cachedInput, cacheWriteCostPerMillionTokens: cacheWrite } = params;
+  if (input === undefined || output === undefined) return undefined;
+  return {
+    input,
+    output,
+    ...(cachedInput === undefined ? {} : { cachedInput }),
+    ...(cacheWrite === undefined ? {} : { cacheWrite }),
+  };
+}
+
+function listing(params: PricedParams): Listing | undefined {
+  const { provider, model } = modelOf(params);
+  const { prices } = providerOf(provider);
+  return prices === undefined ? undefined : listingOf(prices, model);
+}
 
 export interface Listing {
   readonly price: WrittenRates & { readonly tiers?: WrittenTier[] };
@@ -11,7 +56,7 @@ export interface Listing {
 /** What the list of a provider says of a model; undefined when it says nothing, or nothing that can be metered. */
 export function listingOf(list: string, model: string): Listing | undefined {
   const name = model.trim().toLowerCase();
-  const own = PRICE_TABLE.lists[list];
+  const own = LISTS[list];
   if (own === undefined) return undefined;
   for (const id of [list, ...own.also]) {
     const row = rowsOf(id).find(({ means }) => means(name))?.row;
@@ -26,16 +71,15 @@ interface Matcher {
 }
 
 /** The table is a constant: each of its lists is taken apart once. */
-const known = new Map<string, ReadonlyArray<Matcher>>();
+const matchers = new Map<string, ReadonlyArray<Matcher>>();
 
 function rowsOf(list: string): ReadonlyArray<Matcher> {
-  const rows =
-    known.get(list) ?? (PRICE_TABLE.lists[list]?.rows ?? []).map((row) => ({ row, means: toMatcher(row[0]) }));
-  known.set(list, rows);
+  const rows = matchers.get(list) ?? (LISTS[list]?.rows ?? []).map((row) => ({ row, means: toMatcher(row.match) }));
+  matchers.set(list, rows);
   return rows;
 }
 
-function toListing([, window, text]: PriceRow): Listing | undefined {
+function toListing({ window, rates: text }: PriceRow): Listing | undefined {
   const [base, ...tiers] = text.split(' above=');
   const rates = toRates(base ?? '');
   if (rates === undefined) return undefined;

@@ -1,9 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatMoney, parseMoney } from './money.ts';
-import { costOf, mostOf, outputWithin } from './price.ts';
+import { costOf, maxCostOf, maxOutputFor, toPrice } from './price.ts';
 import { MAGNITUDES, randomRequests } from './random-requests.fixture.ts';
-import { toPrice } from './rates.ts';
 
 const tokens = (input: number, output: number, cachedInput = 0, cacheWrite = 0) => ({
   input,
@@ -105,20 +104,20 @@ test('no usage costs more than the bound of its prompt and its output, whatever 
   fc.assert(
     fc.property(anyWritten, anyUsage, count, (written, usage, slack) => {
       const price = read(written);
-      const prompt = { most: BigInt(usage.input + slack), textOnly: false };
-      expect(costOf(usage, price)).toBeLessThanOrEqual(mostOf(prompt, BigInt(usage.output), price));
+      const prompt = { maxTokens: BigInt(usage.input + slack), textOnly: false };
+      expect(costOf(usage, price)).toBeLessThanOrEqual(maxCostOf(prompt, BigInt(usage.output), price));
     }),
   );
 });
 
 test('a prompt of text alone is bounded without the prices of sounds and pictures', () => {
   const price = read({ input: '1', output: '1', inputAudio: '100', inputImage: '200' });
-  expect(mostOf({ most: 10n, textOnly: true }, 0n, price)).toBe(10_000n);
-  expect(mostOf({ most: 10n, textOnly: false }, 0n, price)).toBe(2_000_000n);
+  expect(maxCostOf({ maxTokens: 10n, textOnly: true }, 0n, price)).toBe(10_000n);
+  expect(maxCostOf({ maxTokens: 10n, textOnly: false }, 0n, price)).toBe(2_000_000n);
   fc.assert(
     fc.property(anyWritten, anyUsage, (written, all) => {
       const { inputAudio: _, inputImage: __, cachedAudio: ___, cachedImage: ____, ...usage } = all;
-      const bound = mostOf({ most: BigInt(usage.input), textOnly: true }, BigInt(usage.output), read(written));
+      const bound = maxCostOf({ maxTokens: BigInt(usage.input), textOnly: true }, BigInt(usage.output), read(written));
       expect(costOf(usage, read(written))).toBeLessThanOrEqual(bound);
     }),
   );
@@ -128,11 +127,11 @@ test('what an amount pays for never costs more than the amount, and one token mo
   fc.assert(
     fc.property(anyWritten, count, fc.bigInt({ min: 0n, max: 10n ** 15n }), (written, input, amount) => {
       const price = read(written);
-      const prompt = { most: BigInt(input), textOnly: false };
-      const output = outputWithin(amount, prompt, price);
-      if (output === undefined) return expect(mostOf(prompt, 1n, price)).toBe(mostOf(prompt, 0n, price));
-      if (output > 0n) expect(mostOf(prompt, output, price)).toBeLessThanOrEqual(amount);
-      expect(mostOf(prompt, output + 1n, price)).toBeGreaterThan(amount);
+      const prompt = { maxTokens: BigInt(input), textOnly: false };
+      const output = maxOutputFor(amount, prompt, price);
+      if (output === undefined) return expect(maxCostOf(prompt, 1n, price)).toBe(maxCostOf(prompt, 0n, price));
+      if (output > 0n) expect(maxCostOf(prompt, output, price)).toBeLessThanOrEqual(amount);
+      expect(maxCostOf(prompt, output + 1n, price)).toBeGreaterThan(amount);
     }),
   );
 });
@@ -162,7 +161,7 @@ describe('a long prompt', () => {
   });
 
   test('is bounded by the dearest tier that it may reach', () => {
-    const bound = (most: bigint) => mostOf({ most, textOnly: true }, 1n, price);
+    const bound = (maxTokens: bigint) => maxCostOf({ maxTokens, textOnly: true }, 1n, price);
     expect(bound(200_000n)).toBe(200_010_000n);
     expect(bound(200_001n)).toBe(400_017_000n);
     expect(bound(600_000n)).toBe(2_400_020_000n);

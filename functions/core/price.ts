@@ -1,18 +1,32 @@
-// What does this usage cost, exactly? One function for holds and bills: nano-dollars, rounded up once (DESIGN 10, Money).
+// Prices, and what a usage costs by them, exactly: for holds and bills alike, in nano-dollars, rounded up once (DESIGN 10, Money).
 import type { Nano } from './ports/money.ts';
-import { PER_NANO, type Price, type Rates, type Tier } from './rates.ts';
+import { type SnapshotEntry, WrittenRates } from './snapshot.ts';
 import type { Usage } from './usage.ts';
+
+/** Dollars per million tokens (`request`: per million requests), each as an integer of 10^-18 dollars. */
+export type Rates = Readonly<Record<keyof WrittenRates, bigint>>;
+
+/** The rates of a prompt of more than so many tokens; they hold for all of its tokens, and for the answer. */
+export interface Tier {
+  readonly above: bigint;
+  readonly rates: Rates;
+}
+
+/** From the shortest prompts to the longest; the first tier is above nothing. */
+export interface Price {
+  readonly tiers: readonly [Tier, ...Tier[]];
+}
 
 /** A prompt before anybody has counted it. */
 export interface PromptBound {
-  /** It has no more tokens than this. */
-  readonly most: bigint;
+  /** The prompt has no more tokens than this. */
+  readonly maxTokens: bigint;
   /** No picture, sound or file is in it. */
   readonly textOnly: boolean;
 }
 
-/** What one request may hold or be charged at all: nine billion dollars, which every store and table can count. Absurd numbers end here. */
-export const MOST_COST: Nano = 9n * 10n ** 18n;
+/** The maximum that one request may hold or be charged: nine billion dollars, which every store and table can count. Absurd numbers end here. */
+export const MAX_COST: Nano = 9n * 10n ** 18n;
 
 /** What a reply with this usage costs. */
 export function costOf(usage: Usage, price: Price): Nano {
@@ -20,28 +34,87 @@ export function costOf(usage: Usage, price: Price): Nano {
   return roundUp(inputCost(usage, rates) + outputCost(usage, rates) + rates.request);
 }
 
-/** The most that such a prompt and so many tokens of output can cost: the dearest rates of every tier the prompt may reach. */
-export function mostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
-  let most = 0n;
+/** The maximum cost of such a prompt and so many tokens of output: by the highest rates of every tier the prompt may reach. */
+export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
+  let max = 0n;
   for (const tier of reachable(prompt, price)) {
     const { rates } = tier;
-    most = larger(most, inputMost(prompt, price, tier) + rates.request + output * dearestOf(rates).output);
+    max = larger(max, maxInputCost(prompt, price, tier) + rates.request + output * highestOf(rates).output);
   }
-  return roundUp(most);
+  return roundUp(max);
 }
 
-/** How many output tokens `amount` pays for after the prompt at its dearest; undefined when output is free. */
-export function outputWithin(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
-  let least: bigint | undefined;
+/** How many output tokens `amount` pays for after the prompt at its maximum cost; undefined when output is free. */
+export function maxOutputFor(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
+  let min: bigint | undefined;
   for (const tier of reachable(prompt, price)) {
     const { rates } = tier;
-    const dearest = dearestOf(rates).output;
-    if (dearest === 0n) continue;
-    const left = amount * PER_NANO - inputMost(prompt, price, tier) - rates.request;
-    const within = left <= 0n ? 0n : left / dearest;
-    if (least === undefined || within < least) least = within;
+    const rate = highestOf(rates).output;
+    if (rate === 0n) continue;
+    const left = amount * PER_NANO - maxInputCost(prompt, price, tier) - rates.request;
+    const tokens = left <= 0n ? 0n : left / rate;
+    if (min === undefined || tokens < min) min = tokens;
   }
-  return least;
+  return min;
+}
+
+const DECIMALS = 18;
+/** From 10^-18 dollars per million tokens to nano-dollars per token. */
+const PER_NANO = 10n ** BigInt(DECIMALS - 9 + 6);
+const PRICE_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/;
+const NAMES = WrittenRates.keyof().options;
+
+/** Written prices are constants of a snapshot: each is read once. */
+const prices = new WeakMap<object, { readonly price: Price | undefined }>();
+
+/** The price of an entry; undefined when it has none, or one that is not written as a price. `"0"` is a price. */
+export function toPrice(written: SnapshotEntry['price']): Price | undefined {
+  if (written === undefined) return undefined;
+  const read = prices.get(written) ?? { price: readPrice(written) };
+  prices.set(written, read);
+  return read.price;
+}
+
+function readPrice(written: NonNullable<SnapshotEntry['price']>): Price | undefined {
+  const base = readRates(written);
+  if (base === undefined) return undefined;
+  const tiers: Tier[] = [];
+  for (const tier of written.tiers ?? []) {
+    const rates = readRates(tier);
+    if (rates === undefined) return undefined;
+    tiers.push({ above: BigInt(tier.above), rates });
+  }
+  tiers.sort((a, b) => (a.above < b.above ? -1 : 1));
+  return { tiers: [{ above: 0n, rates: base }, ...tiers] };
+}
+
+function readRates(price: WrittenRates): Rates | undefined {
+  if (!NAMES.every((name) => price[name] === undefined || PRICE_PATTERN.test(price[name]))) return undefined;
+  const input = readDecimal(price.input);
+  const output = readDecimal(price.output);
+  const cachedInput = readDecimal(price.cachedInput, input);
+  const cacheWrite = readDecimal(price.cacheWrite, input);
+  return {
+    input,
+    output,
+    cachedInput,
+    cacheWrite,
+    cacheWriteLong: readDecimal(price.cacheWriteLong, cacheWrite),
+    reasoning: readDecimal(price.reasoning, output),
+    inputAudio: readDecimal(price.inputAudio, input),
+    cachedAudio: readDecimal(price.cachedAudio ?? price.inputAudio, cachedInput),
+    outputAudio: readDecimal(price.outputAudio, output),
+    inputImage: readDecimal(price.inputImage, input),
+    cachedImage: readDecimal(price.cachedImage ?? price.inputImage, cachedInput),
+    outputImage: readDecimal(price.outputImage, output),
+    request: readDecimal(price.request),
+  };
+}
+
+function readDecimal(text: string | undefined, otherwise = 0n): bigint {
+  if (text === undefined) return otherwise;
+  const [whole = '0', fraction = ''] = text.split('.');
+  return BigInt(whole + fraction.padEnd(DECIMALS, '0'));
 }
 
 function inputCost(usage: Usage, rates: Rates): bigint {
@@ -92,35 +165,35 @@ function tierOf({ tiers }: Price, input: bigint): Tier {
 }
 
 /** Every tier that the prompt may be in. */
-function reachable({ most }: PromptBound, { tiers }: Price): ReadonlyArray<Tier> {
-  return tiers.length === 1 ? tiers : tiers.filter(({ above }, index) => index === 0 || most > above);
+function reachable({ maxTokens }: PromptBound, { tiers }: Price): ReadonlyArray<Tier> {
+  return tiers.length === 1 ? tiers : tiers.filter(({ above }, index) => index === 0 || maxTokens > above);
 }
 
-/** The most that the prompt can cost in this tier. */
-function inputMost({ most, textOnly }: PromptBound, { tiers }: Price, tier: Tier): bigint {
+/** The maximum cost of the prompt in this tier. */
+function maxInputCost({ maxTokens, textOnly }: PromptBound, { tiers }: Price, tier: Tier): bigint {
   const end = tiers.length === 1 ? undefined : tiers[tiers.indexOf(tier) + 1]?.above;
-  const { text, input } = dearestOf(tier.rates);
-  return (end !== undefined && end < most ? end : most) * (textOnly ? text : input);
+  const { text, input } = highestOf(tier.rates);
+  return (end !== undefined && end < maxTokens ? end : maxTokens) * (textOnly ? text : input);
 }
 
-interface Dearest {
-  /** Of a token of text that is sent, of any token that is sent, of any that is said. */
+interface HighestRates {
+  /** Of a token of text in the prompt, of any token in the prompt, of any in the answer. */
   readonly text: bigint;
   readonly input: bigint;
   readonly output: bigint;
 }
 
-/** Rates are constants of a snapshot, and each hold asks for their dearest several times. */
-const dearest = new WeakMap<Rates, Dearest>();
+/** Rates are constants of a snapshot, and each hold asks for the highest of them several times. */
+const highest = new WeakMap<Rates, HighestRates>();
 
-function dearestOf(rates: Rates): Dearest {
-  const known = dearest.get(rates);
-  if (known !== undefined) return known;
+function highestOf(rates: Rates): HighestRates {
+  const before = highest.get(rates);
+  if (before !== undefined) return before;
   const text = [rates.input, rates.cachedInput, rates.cacheWrite, rates.cacheWriteLong].reduce(larger, 0n);
   const input = [rates.inputAudio, rates.inputImage, rates.cachedAudio, rates.cachedImage].reduce(larger, text);
   const output = [rates.output, rates.reasoning, rates.outputAudio, rates.outputImage].reduce(larger, 0n);
   const found = { text, input, output };
-  dearest.set(rates, found);
+  highest.set(rates, found);
   return found;
 }
 

@@ -1,7 +1,7 @@
 // What has this reply cost? Counted while it streams, decided when it ends (LEDGER 9 and 10).
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
-import { costOf, MOST_COST } from '#core/price.ts';
+import { costOf, MAX_COST } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
 import { estimateOutput } from './measure.ts';
 import type { Reservation } from './reserve.ts';
@@ -140,7 +140,7 @@ export function withLost({ hold }: Reservation, settlement: Settlement, lost: Se
   const [tokens, more] = [settlement.tokens, lost.tokens];
   return {
     ...settlement,
-    cost: atMost(settlement.cost + lost.cost, settlement.estimated ? hold.amount : MOST_COST),
+    cost: atMost(settlement.cost + lost.cost, settlement.estimated ? hold.amount : MAX_COST),
     tokens: {
       input: tokens.input + more.input,
       output: tokens.output + more.output,
@@ -174,7 +174,7 @@ function settlementOf(
   // Its words were longer than is usual, or the provider went beyond the limit: nobody is told of more tokens than were allowed.
   const told = counted ?? { ...usage, output: Math.min(usage.output, limit.most * grant.chat.n) };
   return {
-    cost: atMost(cost, counted === undefined ? hold.amount : MOST_COST),
+    cost: atMost(cost, counted === undefined ? hold.amount : MAX_COST),
     tokens: toTokens(told),
     model: grant.chat.model,
     identifier: entry.identifier,

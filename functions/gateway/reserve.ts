@@ -3,9 +3,8 @@ import type { Failure } from '#core/failure.ts';
 import type { Hold, HoldRefusal, Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { MOST_COST, mostOf, outputWithin, type PromptBound } from '#core/price.ts';
+import { MAX_COST, maxCostOf, maxOutputFor, type Price, type PromptBound } from '#core/price.ts';
 import { providerOf } from '#core/providers.ts';
-import type { Price } from '#core/rates.ts';
 import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
@@ -71,7 +70,7 @@ export function outputLimit({ grant, hold }: Reservation, { entry, price }: Cand
   const { chat } = grant;
   const most = outputMost(chat, { entry, price });
   if (!grant.budgeted || price === undefined) return { most, clamped: false };
-  const affordable = outputWithin(hold.amount - spent, inputMost(chat, { entry, price }), price);
+  const affordable = maxOutputFor(hold.amount - spent, inputMost(chat, { entry, price }), price);
   if (affordable === undefined) return { most, clamped: false };
   const perAnswer = Number(affordable / BigInt(chat.n));
   if (perAnswer < most) return { most: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
@@ -108,7 +107,7 @@ function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; r
     const { entry, price } = candidate;
     if (price === undefined) continue;
     const most = mostFor(grant.chat, { entry, price });
-    least = larger(least, smaller(mostOf(inputMost(grant.chat, candidate), BigInt(grant.chat.n), price), most));
+    least = larger(least, smaller(maxCostOf(inputMost(grant.chat, candidate), BigInt(grant.chat.n), price), most));
     if (most <= amount) continue;
     amount = most;
     identifier = entry.identifier;
@@ -118,7 +117,7 @@ function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; r
 
 function mostFor(chat: Chat, { entry, price }: Priced): Nano {
   const output = BigInt(outputMost(chat, { entry, price })) * BigInt(chat.n);
-  return smaller(mostOf(inputMost(chat, { entry, price }), output, price), MOST_COST);
+  return smaller(maxCostOf(inputMost(chat, { entry, price }), output, price), MAX_COST);
 }
 
 interface Priced extends Candidate {
@@ -139,7 +138,7 @@ function inputMost(chat: Chat, { entry }: Candidate): PromptBound {
   const { most, textOnly } = chat.input;
   const sent = isTranslated(entry) ? most + growthIn(chat) : most;
   const window = entry.maxInputTokens;
-  return { most: window !== undefined && BigInt(window) < sent ? BigInt(window) : sent, textOnly };
+  return { maxTokens: window !== undefined && BigInt(window) < sent ? BigInt(window) : sent, textOnly };
 }
 
 /** Its bytes do not reach the provider as they are. */

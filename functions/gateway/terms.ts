@@ -1,7 +1,7 @@
 // What is the same for every request of one key for one model? Worked out once for each policy that was read and each snapshot.
 import type { Failure } from '#core/failure.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { type Price, toPrice } from '#core/rates.ts';
+import { type Price, toPrice } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';

@@ -14,7 +14,7 @@ const MANIFESTS = 'crds/manifests';
 const ACCEPTED = 'crds/accepted.ts';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
 const ACCESS = 'infra/kubernetes/access.yaml';
-const PRICES = 'functions/core/price-table.ts';
+const PRICES = 'functions/core/price-table.json';
 
 const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, ${ACCEPTED}, docs/reference.md, ${WEBHOOKS}, ${ACCESS}, ${PRICES}.
 

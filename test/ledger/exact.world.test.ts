@@ -4,9 +4,8 @@ import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { formatMoney, parseMoney } from '#core/money.ts';
 import type { Entry } from '#core/ports/books.ts';
 import { entryOf, scopeNumber } from '#core/ports/entry.fixture.ts';
-import { costOf } from '#core/price.ts';
+import { costOf, toPrice } from '#core/price.ts';
 import { MAGNITUDES, randomRequests } from '#core/random-requests.fixture.ts';
-import { toPrice } from '#core/rates.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 

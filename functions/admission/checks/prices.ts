@@ -14,7 +14,7 @@ const isPriced = (params: PricedParams): boolean =>
 
 /** What providers list is a large table, loaded with the first entry that leaves its price to it. */
 async function judge(models: ReadonlyArray<ModelEntryView>): Promise<Finding[]> {
-  const { entryPrice } = await import('#core/entry-price.ts');
+  const { entryPrice } = await import('#core/price-list.ts');
   return models.flatMap((entry, index) => {
     if (entryPrice(entry.gatewayParams ?? {}).price !== undefined) return [];
     const path = `spec.models[${index}].gatewayParams`;

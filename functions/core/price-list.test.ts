@@ -1,8 +1,7 @@
 // Whose price counts: the manifest's or the list's?
 import { describe, expect, test } from 'vitest';
-import { entryPrice } from './entry-price.ts';
-import { listingOf } from './price-list.ts';
-import { toPrice } from './rates.ts';
+import { toPrice } from './price.ts';
+import { entryPrice, listingOf } from './price-list.ts';
 
 describe('a model entry', () => {
   test('without a price in its manifest costs what its provider lists', () => {
@@ -70,9 +69,9 @@ test('a model that writes to the cache is listed with what minutes and an hour c
 });
 
 test('every listed price can be read', async () => {
-  const { PRICE_TABLE } = await import('./price-table.ts');
-  for (const [id, { rows }] of Object.entries(PRICE_TABLE.lists)) {
-    for (const [match, , rates] of rows.filter(([, , rates]) => rates !== '')) {
+  const { default: table } = await import('./price-table.json', { with: { type: 'json' } });
+  for (const [id, { rows }] of Object.entries(table.lists)) {
+    for (const { match, rates } of rows.filter((row) => row.rates !== '')) {
       const [name = ''] = match.split(' ').filter((part) => /^[=^]/.test(part) && !part.includes('&'));
       if (name === '') continue;
       const price = listingOf(id, name.slice(1))?.price;
