@@ -8,6 +8,7 @@ import { benchArrivals, benchFaults, benchFaultsApart } from './faults.ts';
 import { benchGateway } from './gateway.ts';
 import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
+import { benchHouse } from './house.ts';
 import { benchLedger } from './ledger.ts';
 import { benchFifty } from './sweep/fifty.ts';
 import { benchRealSweep, benchSweep } from './sweep.ts';
@@ -35,6 +36,7 @@ npm run bench -- faults        a minute of kill -9 in random order, six seeds, a
                                (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
 npm run bench -- ten-million   blocks that each statement touches with ten million entries and a million keys; several minutes and 8 GB of disk;
                                only when asked for
+npm run bench -- house         lines of source, files and floors of each room; a second; only when asked for
 npm run bench -- --help        this text
 
 Rounds alternate between what is compared, and medians are told: on a machine that does other things too, look at the ratios.
@@ -45,6 +47,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['faults', [benchFaults, benchFaultsApart, benchArrivals]],
   ['gateway', [benchGateway]],
   ['hostile', [benchHostile]],
+  ['house', [benchHouse]],
   ['ledger', [benchLedger]],
   ['sweep', [benchSweep, benchRealSweep]],
   ['sweep-real', [benchRealSweep]],

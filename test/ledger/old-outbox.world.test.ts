@@ -2,12 +2,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
+import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { spendWindow } from '#core/window.ts';
-import { SURROUNDINGS } from '../bench/ledger/measured.ts';
+import { nodeDependencies } from '../../infra/node/platform.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 
@@ -51,10 +52,11 @@ test('it charges nothing twice and loses nothing: a person decides, and budgets 
     }),
   };
   const log = createMemoryLog();
-  const store = createMemoryStore(SURROUNDINGS);
+  const surroundings = { ...nodeDependencies(), metrics: createMetrics() };
+  const store = createMemoryStore(surroundings);
   const start = async () => {
     const outbox = createMemoryOutbox(folder);
-    const ledger = createLedger({ ...SURROUNDINGS, instanceUid: INSTANCE, books: database, store, outbox, log });
+    const ledger = createLedger({ ...surroundings, instanceUid: INSTANCE, books: database, store, outbox, log });
     await ledger.start();
     await ledger.tend();
     return ledger;

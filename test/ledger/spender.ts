@@ -1,13 +1,12 @@
 // What does a gateway process do with money? Holds, streams, settles as fast as it can, and says what its clients saw, until it is killed.
-import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import { createIds } from '#adapters/ids.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { nodeDependencies } from '../../infra/node/platform.ts';
 
 export interface Order {
   readonly connection: DatabaseConnection;
@@ -20,17 +19,12 @@ const log = { info: () => undefined, warn: console.error, error: console.error }
 
 /** A ledger over the real database and the real outbox, as the local stack makes it. */
 export function openLedger({ connection, folder, instanceUid }: Order) {
-  const clock = { now: () => Date.now() };
+  const { clock, ids, timer } = nodeDependencies();
   const database = createDatabase(connection, { log });
   const outbox = createOutbox({ folder, log });
   const ledger = createLedger({
-    ...{ instanceUid, books: database, outbox, store: createMemoryStore({ clock }), clock, log },
-    ids: createIds({ clock, random: (count) => randomBytes(count) }),
+    ...{ instanceUid, books: database, outbox, store: createMemoryStore({ clock }), clock, ids, timer, log },
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
-    timer: (millis, callback) => {
-      const timeout = setTimeout(callback, millis);
-      return () => clearTimeout(timeout);
-    },
   });
   const close = async (): Promise<void> => {
     await ledger.close();

@@ -1,9 +1,8 @@
 // May this file import that one? The table of DESIGN section 4, held against every import in the tree.
 import { globSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-
-const root = join(import.meta.dirname, '../..');
+import { importsOf, ROOT as root } from './imports.ts';
 
 /** A package, or a part of one. */
 const LIBRARY = /^(?!(?:crds|functions|infra|test|node:)(?:\/|$))[@a-z]/;
@@ -23,31 +22,12 @@ const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
     may: [/^infra\/apiserver\//, NODE, LIBRARY, /^functions\/core\/(reason|ports\/clock)\.ts$/],
   },
   { folder: 'infra/', may: [/^(?!test\/)/] },
-  { folder: 'test/', may: [/./] },
+  { folder: 'test/bench/', may: [/./] },
+  { folder: 'test/', may: [/^(?!test\/bench\/)/] },
 ];
 
 /** What tests may import beside what their folder may. */
-const OF_TESTS = /^(vitest|fast-check|node:.*|test\/.*|infra\/adapters\/memory\/.*)$/;
-
-const aliases: ReadonlyArray<[string, string]> = [
-  ['#crds/', 'crds/'],
-  ['#core/', 'functions/core/'],
-  ['#adapters/', 'infra/adapters/'],
-];
-
-function importsOf(file: string): string[] {
-  const text = readFileSync(join(root, file), 'utf8');
-  const found = text.matchAll(
-    /(?:^|\n)\s*(?:import|export)\b[^'";]*?from\s*'([^']+)'|\bimport\(\s*'([^']+)'\s*\)|(?:^|\n)import\s*'([^']+)'/g,
-  );
-  return [...found].map((match) => resolve(file, match[1] ?? match[2] ?? match[3] ?? ''));
-}
-
-function resolve(file: string, specifier: string): string {
-  if (specifier.startsWith('.')) return normalize(join(dirname(file), specifier));
-  const alias = aliases.find(([prefix]) => specifier.startsWith(prefix));
-  return alias ? alias[1] + specifier.slice(alias[0].length) : specifier;
-}
+const OF_TESTS = /^(vitest|fast-check|node:.*|test\/(?!bench\/).*|infra\/adapters\/memory\/.*)$/;
 
 function allowed(file: string, target: string): boolean {
   const isTest = /\.(test|promises|fixture)\.ts$|\/cases\//.test(file);

@@ -1,25 +1,20 @@
 // What is measured of a ledger: who pays, over which store, with a book and an outbox that cost nothing.
-import { randomBytes, randomUUID } from 'node:crypto';
-import { createIds } from '#adapters/ids.ts';
+import { randomUUID } from 'node:crypto';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';
 import type { Outbox } from '#core/ports/outbox.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { nodeDependencies } from '../../../infra/node/platform.ts';
 import { createMemoryBooks } from '../../doubles/books.ts';
 
 const HOUR = 3_600_000;
-const clock = { now: () => Date.now() };
 const log: Log = { info: () => undefined, warn: () => undefined, error: console.error };
 const metrics: Metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
 
 /** What every ledger of the bench stands on. */
 export const SURROUNDINGS = {
-  ...{ clock, log, metrics },
-  ids: createIds({ clock, random: (count) => randomBytes(count) }),
-  timer: (millis: number, callback: () => void) => {
-    const timeout = setTimeout(callback, millis);
-    return () => clearTimeout(timeout);
-  },
+  ...nodeDependencies(),
+  ...{ log, metrics },
 };
 
 /** Takes everything and keeps nothing: booking and the outbox's disk are measured elsewhere. */
