@@ -123,6 +123,24 @@ describe('a key policy', () => {
     expect(asked).toHaveLength(2);
   });
 
+  test('that is unknown is asked for a few at a time: a flood of made-up keys leaves the database to the others', async () => {
+    const pending: Array<() => void> = [];
+    const { findPolicy, asked, time } = open((hash) =>
+      hash === 'a' ? Promise.resolve(known) : new Promise((resolve) => pending.push(() => resolve(undefined))),
+    );
+    await findPolicy('a');
+    const flood = Array.from({ length: 1_500 }, (_, index) => findPolicy(`made up ${index}`));
+    await settleDown();
+    expect(asked.slice(1)).toEqual(['made up 0', 'made up 1', 'made up 2', 'made up 3']);
+    expect(await flood.at(-1)).toEqual({ ok: false, failure: 'too many unknown keys are asked for' });
+    await time.pass(5_000);
+    expect(await findPolicy('a')).toEqual({ ok: true, value: known });
+    for (const answer of pending.splice(0)) answer();
+    await settleDown();
+    // All the others have been told that nobody knows, so nobody asks for them any more.
+    expect(asked).toHaveLength(6);
+  });
+
   test('stays known through a flood of keys that nobody knows', async () => {
     const { findPolicy, asked } = open(async (hash) => (hash === 'a' ? known : undefined));
     await findPolicy('a');
