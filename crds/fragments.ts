@@ -11,7 +11,7 @@ const SECRET_ENTRY = /^[-._a-zA-Z0-9]+$/u;
 export const text = (max: number) =>
   z
     .string()
-    .refine((value) => isWithin(max, value), `is longer than ${max} characters; shorten it`)
+    .refine((value) => isWithin(max, value), { error: `is longer than ${max} characters; shorten it`, abort: true })
     .meta({ maxLength: max });
 
 /** The name of an object: what Kubernetes lets most objects be called. */

@@ -5,7 +5,7 @@ import type { Kind } from './kinds.ts';
 import type { Mistake } from './mistake.ts';
 import { type Plan, planOf } from './plan.ts';
 import { changes, type Rule } from './rule.ts';
-import { toMistake } from './schema-words.ts';
+import { toMistake, toPath } from './schema-words.ts';
 import { isMap } from './shapes.ts';
 
 /** As much of an object as is judged; with `generateName` there is no name yet. */
@@ -24,6 +24,8 @@ export function judge(kind: Kind, object: Judged, old?: Judged): readonly Mistak
 
 /** The same, with the spec as the schema reads it, defaults included; undefined where the schema refuses it. */
 export function read(kind: Kind, object: Judged, old?: Judged) {
+  const huge = hugeIn(object.spec, 'spec');
+  if (huge !== undefined) return { spec: undefined, mistakes: [huge] };
   const spec = withoutNulls(object.spec);
   const { data, error } = kind.spec.safeParse(spec);
   const mistakes = judgeName(kind, object);
@@ -31,6 +33,24 @@ export function read(kind: Kind, object: Judged, old?: Judged) {
   const plan = planOf(kind);
   if (plan !== undefined) judgeNode(plan, { value: spec, data, old: withoutNulls(old?.spec), path: 'spec' }, mistakes);
   return { spec: data, mistakes };
+}
+
+/** More entries than any list or map of ours takes. */
+const MAX_ENTRIES = 1024;
+
+/** The first list or map of so many entries that judging each would take more memory than there is. */
+function hugeIn(value: unknown, path: string): Mistake | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const names = Array.isArray(value) ? [...value.slice(0, MAX_ENTRIES + 1).keys()] : Object.keys(value);
+  if (names.length > MAX_ENTRIES) {
+    const message = `has more than ${MAX_ENTRIES} entries; leave some out`;
+    return { rule: 'TooLarge', path, value: undefined, message };
+  }
+  for (const name of names) {
+    const huge = hugeIn(Reflect.get(value, name), toPath([name], path));
+    if (huge !== undefined) return huge;
+  }
+  return undefined;
 }
 
 function judgeName(kind: Kind, object: Judged): Mistake[] {

@@ -66,13 +66,13 @@ function nameOfType(value: unknown): string {
   return article(typeof value);
 }
 
-function toPath(path: ReadonlyArray<PropertyKey>): string {
+export function toPath(path: ReadonlyArray<PropertyKey>, start = 'spec'): string {
   return path.reduce<string>((before, step) => {
     if (typeof step === 'number') return `${before}[${step}]`;
     return /^[A-Za-z][A-Za-z0-9]*$/.test(String(step))
       ? `${before}.${String(step)}`
       : `${before}[${JSON.stringify(String(step))}]`;
-  }, 'spec');
+  }, start);
 }
 
 function valueAt(spec: unknown, path: ReadonlyArray<PropertyKey>): unknown {

@@ -1,33 +1,112 @@
-// What is in the body of a request, if it is not too large?
+// Bodies of reviews: one large one at a time, a bound on the bytes of all others, and nothing parsed that is no review.
+import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 
 /** The API server sends the object twice, and takes requests of up to 3 MiB itself. */
-export const LARGEST_BODY = 7 * 1024 * 1024;
+export const MAX_BODY = 7 * 1024 * 1024;
+/** A larger body waits until no other one is read or judged. */
+const LARGE_BODY = 512 * 1024;
+/** Bytes of all smaller bodies that are read or judged at the same time. */
+const MAX_SMALL_BYTES = 8 * 1024 * 1024;
+/** The API server names the kind first. */
+const HEAD = 1024;
+const UTF_8 = new TextDecoder();
 
-/** Undefined: larger than `largest`. Reads no further than that, whatever the header promises. */
-export async function readBody(request: Request, largest = LARGEST_BODY): Promise<Uint8Array | undefined> {
-  const promised = request.headers.get('content-length');
-  if (Number(promised ?? 0) > largest) return undefined;
-  if (promised !== null) {
-    // HTTP delivers exactly as much as it promised, and reading it whole is several times as fast.
-    const whole = new Uint8Array(await request.arrayBuffer());
-    return whole.length > largest ? undefined : whole;
-  }
-  const reader = request.body?.getReader();
-  const parts: Uint8Array[] = [];
+export type Body =
+  | { readonly ok: true; readonly bytes: Uint8Array }
+  | { readonly ok: false; readonly status: 400 | 413; readonly problem: string };
+
+export interface BodyReader {
+  /**
+   * Hands the body to `use`. Another body that would need too much memory beside it waits until `use` has ended, and its sender with it.
+   * Rejects when the signal aborts before the whole body is there.
+   */
+  read<T>(request: Request, signal: AbortSignal, use: (body: Body) => Promise<T>): Promise<T>;
+}
+
+export function createBodyReader(): BodyReader {
+  const [large, small] = [createGate(1), createGate(MAX_SMALL_BYTES)];
+  return {
+    read: async (request, signal, use) => {
+      // HTTP delivers exactly as much as it promised; without a promise it may be anything.
+      const size = Number(request.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
+      if (size > MAX_BODY && size < Number.POSITIVE_INFINITY) return use(TOO_LARGE);
+      const leave = await (size > LARGE_BODY ? large.enter(1, signal) : small.enter(size, signal));
+      try {
+        return await use(await bodyOf(request, size, signal));
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+const TOO_LARGE: Body = { ok: false, status: 413, problem: `the body is larger than ${MAX_BODY} bytes` };
+const notAReview = (problem: string): Body => ({ ok: false, status: 400, problem });
+
+async function bodyOf(request: Request, size: number, signal: AbortSignal): Promise<Body> {
+  // Read whole, which is several times as fast as piece by piece.
+  const bytes =
+    size <= LARGE_BODY ? new Uint8Array(await request.arrayBuffer()) : await readPieces(request, size, signal);
+  if (bytes.length > MAX_BODY) return TOO_LARGE;
+  if (bytes.length === 0) return notAReview('the body is empty');
+  if (!isLikeReview(bytes)) return notAReview('the body is not an AdmissionReview');
+  if (hasTooManyValues(bytes)) return notAReview(`the review holds more than ${MAX_VALUES} values`);
+  return { ok: true, bytes };
+}
+
+/** Whether the beginning is that of a map which says that it is a review. */
+function isLikeReview(bytes: Uint8Array): boolean {
+  const head = UTF_8.decode(bytes.subarray(0, HEAD));
+  return /^\s*\{/.test(head) && head.includes('"AdmissionReview"');
+}
+
+/** The whole body, or as much of it as shows that the rest is not worth reading; one byte more than `MAX_BODY` where it is larger. */
+async function readPieces({ body }: Request, size: number, signal: AbortSignal): Promise<Uint8Array> {
+  const reader = body?.getReader();
+  const cancel = () => void reader?.cancel().catch(() => undefined);
+  signal.addEventListener('abort', cancel, { once: true });
+  const bytes = new Uint8Array(Math.min(size, MAX_BODY) + 1);
   let length = 0;
-  for (let part = await reader?.read(); part !== undefined && !part.done; part = await reader?.read()) {
-    length += part.value.length;
-    if (length > largest) {
-      await reader?.cancel();
-      return undefined;
+  for (let piece = await reader?.read(); piece?.done === false; piece = await reader?.read()) {
+    bytes.set(piece.value.subarray(0, bytes.length - length), length);
+    length = Math.min(bytes.length, length + piece.value.length);
+    if (length > MAX_BODY || (length >= HEAD && !isLikeReview(bytes))) break;
+  }
+  signal.removeEventListener('abort', cancel);
+  signal.throwIfAborted();
+  // What was not read stays with the server, which takes it off the connection: its sender still hears the answer.
+  reader?.releaseLock();
+  return bytes.subarray(0, length);
+}
+
+/** Lets in what fits beside those that are in, in the order of arrival; who is in says by the answered function that it has left. */
+function createGate(room: number) {
+  let free = room;
+  const queue: Array<{ readonly size: number; readonly enter: () => void }> = [];
+  const letIn = (): void => {
+    for (let next = queue[0]; next !== undefined && next.size <= free; next = queue[0]) {
+      queue.shift();
+      free -= next.size;
+      next.enter();
     }
-    parts.push(part.value);
-  }
-  const body = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    body.set(part, at);
-    at += part.length;
-  }
-  return body;
+  };
+  const enter = (size: number, signal: AbortSignal) =>
+    new Promise<() => void>((resolve, reject) => {
+      const leave = () => {
+        free += size;
+        letIn();
+      };
+      const place = { size, enter: () => resolve(leave) };
+      const giveUp = () => {
+        const at = queue.indexOf(place);
+        if (at === -1) return;
+        queue.splice(at, 1);
+        letIn();
+        reject(new Error('other reviews took all the time of this one; send it again'));
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      queue.push(place);
+      letIn();
+    });
+  return { enter };
 }

@@ -4,7 +4,7 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Timer } from '#core/ports/platform.ts';
 import type { Span } from '#core/ports/tracer.ts';
 import { reasonOf } from '#core/reason.ts';
-import { LARGEST_BODY, readBody } from './body.ts';
+import { type Body, createBodyReader } from './body.ts';
 import { createCountdown, toTimeout } from './deadline.ts';
 import { type Decision, decide, decideAlone, Undecided } from './decide.ts';
 import { withDefaults } from './defaults.ts';
@@ -57,6 +57,7 @@ export function createHandle(deps: HandleDeps) {
   const own = new Set(deps.own ?? []);
   const { clock, log, metrics } = deps;
   const labels = createLabels();
+  const bodies = createBodyReader();
 
   async function judge(verb: Verb, request: ReviewRequest, timeout: () => number, span?: Span): Promise<Judged> {
     const read = readSubject(request, own);
@@ -75,11 +76,24 @@ export function createHandle(deps: HandleDeps) {
     }
   }
 
-  return async (verb: Verb, request: Request, span?: Span): Promise<Handled> => {
+  return (verb: Verb, request: Request, span?: Span): Promise<Handled> => {
+    const signal = AbortSignal.timeout(timeoutOf(request));
+    return bodies
+      .read(request, signal, (body) => handle(verb, request, body, span))
+      .catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+        log.error('admission failed', { verb, error: reasonOf(error) });
+        return problem(500, reasonOf(error));
+      });
+  };
+
+  async function handle(verb: Verb, request: Request, body: Body, span?: Span): Promise<Handled> {
     const startedAt = clock.now();
-    const body = await readBody(request);
-    if (body === undefined) return problem(413, `the body is larger than ${LARGEST_BODY} bytes`);
-    const review = readReview(body);
+    if (!body.ok) {
+      metrics.add('gateway_operator_admission_reviews_total', labels(verb, '', 'malformed'));
+      return problem(body.status, body.problem);
+    }
+    const review = readReview(body.bytes);
     if (!review.ok) {
       metrics.add('gateway_operator_admission_reviews_total', labels(verb, '', 'malformed'));
       return problem(400, review.problem);
@@ -107,7 +121,7 @@ export function createHandle(deps: HandleDeps) {
       log.error('admission failed', { ...line, error: why, millis: clock.now() - startedAt });
       return problem(500, error instanceof Undecided ? why : 'admission failed: see its log');
     }
-  };
+  }
 }
 
 const VERBS = { mutate: { verb: 'mutate' }, validate: { verb: 'validate' } } as const;

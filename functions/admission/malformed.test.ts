@@ -36,11 +36,12 @@ describe('an envelope that is no review is answered with 400 and what is wrong',
   const cases: ReadonlyArray<[string, unknown, RegExp]> = [
     ['nothing', '', /empty/],
     ['truncated JSON', JSON.stringify(reviewOf(requestOf(good))).slice(0, -10), /not JSON/],
-    ['no UTF-8', new Uint8Array([0xff, 0xfe, 0x7b]), /not UTF-8/],
+    ['no UTF-8 at its start', new Uint8Array([0xff, 0xfe, 0x7b]), /not an AdmissionReview/],
+    ['no UTF-8', Buffer.from('{"kind":"AdmissionReview","a":"\xff"}', 'latin1'), /not UTF-8/],
     ['null', 'null', /not an AdmissionReview/],
     ['a list', [], /not an AdmissionReview/],
     ['an old version', { ...reviewOf(requestOf(good)), apiVersion: 'admission.k8s.io/v1beta1' }, /apiVersion/],
-    ['another kind', { ...reviewOf(requestOf(good)), kind: 'Pod' }, /kind/],
+    ['another kind', { ...reviewOf(requestOf(good)), kind: 'Pod' }, /not an AdmissionReview/],
     ['no request', { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' }, /request/],
     ['no uid', reviewOf(anonymous), /request\.uid/],
     ['an unknown operation', reviewOf({ ...requestOf(good), operation: 'PATCH' }), /request\.operation/],
@@ -63,8 +64,8 @@ describe('the size of a body', () => {
   });
 
   test('above is 413, announced or not', async () => {
-    expect((await post(deps, '/validate', 'x'.repeat(7 * 1024 * 1024 + 1))).status).toBe(413);
-    const chunk = new Uint8Array(1024 * 1024);
+    expect((await post(deps, '/validate', reviewOf({ uid: 'x'.repeat(7 * 1024 * 1024) }))).status).toBe(413);
+    const chunk = new TextEncoder().encode(`{"kind":"AdmissionReview","a":"${'x'.repeat(1024 * 1024)}`);
     let sent = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {

@@ -51,6 +51,7 @@ const isLarge = (value: unknown): boolean => typeof value === 'object' && value 
 
 function shorten(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
-  const characters = [...value];
+  // A character is two units at most: a text of megabytes is not taken apart.
+  const characters = [...value.slice(0, 2 * LONGEST_VALUE + 2)];
   return JSON.stringify(characters.length <= LONGEST_VALUE ? value : `${characters.slice(0, LONGEST_VALUE).join('')}…`);
 }

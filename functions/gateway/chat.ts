@@ -1,7 +1,8 @@
 // Is this a chat completion request, and what in it is ours to know? Everything else is the provider's business.
+
 import type { Failure } from '#core/failure.ts';
+import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { isCrowded, MOST_VALUES } from './crowding.ts';
 import { type Measure, measure } from './measure.ts';
 import { type Member, membersOf, type ObjectText } from './members.ts';
 import { otherModelIn, SURCHARGED, surchargeIn } from './surcharge.ts';
@@ -45,7 +46,7 @@ const MOST_ANSWERS = 1024;
 
 /** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
 export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
-  if (isCrowded(bytes)) return invalid(`The request body holds more than ${MOST_VALUES} values. Send fewer.`);
+  if (hasTooManyValues(bytes)) return invalid(`The request body holds more than ${MAX_VALUES} values. Send fewer.`);
   const body = parseObject(bytes);
   if (body === undefined) return invalid('The request body must be one JSON object in UTF-8.');
   const { model, messages, stream, stream_options: options, n } = body;

@@ -1,7 +1,7 @@
-// Does a body hold so many values that parsing it would keep everybody else waiting?
+// Limits of a JSON body, checked before it is parsed: a small text may hold values for gigabytes.
 
-/** Parsed in about a tenth of a second; ten times as many take seconds and gigabytes, whatever the body's bytes. */
-export const MOST_VALUES = 500_000;
+/** Parsing so many takes about a tenth of a second; ten times as many take seconds and gigabytes, whatever the body's bytes. */
+export const MAX_VALUES = 500_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -10,8 +10,8 @@ const OPEN_BRACKET = 0x5b;
 const COMMA = 0x2c;
 
 /** Counts what begins a value, outside of texts: a brace, a bracket, a comma. The bytes need not be JSON. */
-export function isCrowded(bytes: Uint8Array): boolean {
-  if (bytes.length <= MOST_VALUES) return false;
+export function hasTooManyValues(bytes: Uint8Array): boolean {
+  if (bytes.length <= MAX_VALUES) return false;
   let values = 0;
   let inText = false;
   for (let at = 0; at < bytes.length; at += 1) {
@@ -19,7 +19,7 @@ export function isCrowded(bytes: Uint8Array): boolean {
     if (byte === QUOTE) inText = !inText;
     else if (inText) at += byte === BACKSLASH ? 1 : 0;
     else if (byte === COMMA || byte === OPEN_BRACE || byte === OPEN_BRACKET) values += 1;
-    if (values > MOST_VALUES) return true;
+    if (values > MAX_VALUES) return true;
   }
   return false;
 }
