@@ -1,8 +1,8 @@
-// Why did something fail, in words?
+// The reason of a failure, in words.
 
 /**
- * The words of an error without what caused it: messages of drivers may hold addresses, never passwords. Who tried
- * several ways (a name with two addresses) has no words of its own but those of each way.
+ * The message of an error without its causes: messages of drivers may hold addresses, never passwords. An error of several
+ * attempts (a name with two addresses) has no message of its own but those of each attempt.
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');

@@ -2,7 +2,7 @@
 import 'reflect-metadata';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
-import type { Order, Pair } from '../../functions/core/ports/issuer.ts';
+import type { Order, Pair } from '#core/ports/issuer.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 

@@ -1,7 +1,7 @@
 // Who makes certificates, and says whether one is good? A library makes them, Node's own OpenSSL judges.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { Issuer, Pair, Validity } from '../../functions/core/ports/issuer.ts';
+import type { Issuer, Pair, Validity } from '#core/ports/issuer.ts';
 
 const PEM = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 

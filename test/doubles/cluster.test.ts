@@ -1,7 +1,7 @@
 // Does the cluster in memory keep the promises of its port, and of its own?
 import { beforeEach, expect, test } from 'vitest';
-import { describeCluster } from '../../functions/core/ports/cluster.promises.ts';
-import { type KubeObject, RESOURCES } from '../../functions/core/ports/cluster.ts';
+import { describeCluster } from '#core/ports/cluster.promises.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { createMemoryCluster, type MemoryCluster } from './cluster.ts';
 
 const ids = () => {

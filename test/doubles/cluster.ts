@@ -1,7 +1,6 @@
 // What would a Kubernetes API server do? The Cluster port in memory, with the rules that our functions rely on.
 
-import { kinds } from '../../crds/kinds.ts';
-import type { Clock, Ids } from '../../functions/core/ports/clock.ts';
+import type { Clock, Ids } from '#core/ports/clock.ts';
 import {
   type Cluster,
   ClusterError,
@@ -11,7 +10,8 @@ import {
   type Resource,
   type WriteRefusal,
   type Written,
-} from '../../functions/core/ports/cluster.ts';
+} from '#core/ports/cluster.ts';
+import { kinds } from '../../crds/kinds.ts';
 import { applyOver, isRecord, type Json, mergePatch } from './merge-patch.ts';
 import { createObjects, refuse, type Stored } from './objects.ts';
 import { toFieldPredicate, toLabelPredicate } from './selector.ts';

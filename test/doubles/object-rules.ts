@@ -1,5 +1,5 @@
 // What does the API server make of an object before it keeps it, and what does it refuse?
-import type { KubeObject, Resource } from '../../functions/core/ports/cluster.ts';
+import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { isRecord, sameJson } from './merge-patch.ts';
 
 type Metadata = KubeObject['metadata'];

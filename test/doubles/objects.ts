@@ -1,6 +1,6 @@
 // Which objects exist, and what does a write make of them? Versions, generations, finalizers, namespaces, garbage.
-import type { Clock, Ids } from '../../functions/core/ports/clock.ts';
-import type { KubeObject, Resource, WriteRefusal, Written } from '../../functions/core/ports/cluster.ts';
+import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { KubeObject, Resource, WriteRefusal, Written } from '#core/ports/cluster.ts';
 import { sameJson } from './merge-patch.ts';
 import { invalid, keepOwn, settle, withoutEmptyLists } from './object-rules.ts';
 

@@ -1,7 +1,7 @@
 // Does this object match a field or label selector?
 
+import { ClusterError, type KubeObject, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '../../crds/kinds.ts';
-import { ClusterError, type KubeObject, type Resource } from '../../functions/core/ports/cluster.ts';
 import { isRecord } from './merge-patch.ts';
 
 /** What the API server knows for core kinds; our own kinds declare theirs in crds/. An undeclared field is a 400. */

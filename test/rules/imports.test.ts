@@ -16,7 +16,10 @@ const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
     folder: `functions/${name}/`,
     may: [new RegExp(`^functions/${name}/`), /^functions\/core\//, /^crds\//, /^zod$/],
   })),
-  { folder: 'infra/adapters/', may: [/^infra\/adapters\//, /^functions\/core\/ports\//, /^crds\//, NODE, LIBRARY] },
+  {
+    folder: 'infra/adapters/',
+    may: [/^infra\/adapters\//, /^functions\/core\/(ports\/|reason\.ts$)/, /^crds\//, NODE, LIBRARY],
+  },
   {
     folder: 'infra/apiserver/',
     may: [/^infra\/apiserver\//, NODE, LIBRARY, /^functions\/core\/(reason|ports\/clock)\.ts$/],

@@ -1,6 +1,6 @@
 // How long do we insist on an answer? Ten seconds, obeying Retry-After on the way.
-import { ClusterError } from '../../../functions/core/ports/cluster.ts';
-import { reasonOf } from '../reason.ts';
+import { ClusterError } from '#core/ports/cluster.ts';
+import { reasonOf } from '#core/reason.ts';
 import { readStatus } from './status.ts';
 import type { KubeRequest, KubeTransport } from './transport.ts';
 

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ClusterError, type KubeObject, RESOURCES } from '../../../functions/core/ports/cluster.ts';
+import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { inTime } from '../../../test/in-time.ts';
 import { createCluster } from './cluster.ts';
 import { createFetchTransport } from './fetch.ts';

@@ -6,7 +6,7 @@ import {
   type Resource,
   type Selection,
   type Written,
-} from '../../../functions/core/ports/cluster.ts';
+} from '#core/ports/cluster.ts';
 import { readAllowed, readOffer, readPage } from './answers.ts';
 import { type Answer, createCall, toError } from './call.ts';
 import { AS_US, collectionPath, isNameable, listQuery, objectPath, versionPath } from './path.ts';

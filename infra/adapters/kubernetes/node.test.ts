@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { RESOURCES } from '../../../functions/core/ports/cluster.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import { createCluster } from './cluster.ts';
 import { createKubeconfigTransport, createServiceAccountTransport, type NodeTransport } from './node.ts';
 

@@ -1,6 +1,7 @@
 // Under which address does an API server keep an object?
+
+import type { Resource, Selection } from '#core/ports/cluster.ts';
 import { FIELD_MANAGER } from '../../../crds/group.ts';
-import type { Resource, Selection } from '../../../functions/core/ports/cluster.ts';
 
 /** Whether an object could have this name at all. `''` would turn a GET into a LIST, `..` into another address. */
 export const isNameable = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !/[/%]/.test(name);

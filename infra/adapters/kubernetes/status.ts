@@ -1,6 +1,7 @@
 // What does a refusal of the API server mean to us?
+
+import type { WriteRefusal } from '#core/ports/cluster.ts';
 import { isMap } from '#crds/shapes.ts';
-import type { WriteRefusal } from '../../../functions/core/ports/cluster.ts';
 
 /** The loose part of a `Status` that we read. */
 export interface Status {

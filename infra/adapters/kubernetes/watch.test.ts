@@ -2,7 +2,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { RESOURCES } from '../../../functions/core/ports/cluster.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import { createFetchTransport } from './fetch.ts';
 import { watch } from './watch.ts';
 

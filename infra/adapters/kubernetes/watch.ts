@@ -1,5 +1,5 @@
 // What changes from now on? A watch that goes on until it is told to stop, and says when it may have missed something.
-import { ClusterError, type KubeObject, type Resource } from '../../../functions/core/ports/cluster.ts';
+import { ClusterError, type KubeObject, type Resource } from '#core/ports/cluster.ts';
 import { createCall, toError } from './call.ts';
 import { createCluster } from './cluster.ts';
 import { collectionPath } from './path.ts';

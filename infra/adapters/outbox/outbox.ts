@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { reasonOf } from '../reason.ts';
+import { reasonOf } from '#core/reason.ts';
 import { lockFolder } from './lock.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
 import { createPage } from './page.ts';

@@ -1,7 +1,7 @@
 // Is this error the database's absence (503, try again) or a mistake of ours?
 import pg from 'pg';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
-import { reasonOf } from '../reason.ts';
+import { reasonOf } from '#core/reason.ts';
 
 /** Where a database is, in the words of its messages: never the password. */
 export interface Place {

@@ -1,6 +1,6 @@
 // Can this Upstash database be trusted with counters? It must answer, run scripts, and write.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import { reasonOf } from '../reason.ts';
+import { reasonOf } from '#core/reason.ts';
 import { openUpstash } from './upstash.ts';
 
 export const PATIENCE = 1800;

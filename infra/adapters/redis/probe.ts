@@ -1,6 +1,6 @@
 // Can this Redis be trusted with counters? It is asked for what the ledger needs: to answer, to run scripts, to write, to evict nothing.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import { reasonOf } from '../reason.ts';
+import { reasonOf } from '#core/reason.ts';
 import { PATIENCE, probeUpstash, WRITE, within } from './probe-upstash.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { reasonOf } from '../reason.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { Evaluate } from './store.ts';
 
 export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
