@@ -28,6 +28,7 @@ export const EXAMPLES: { readonly [Code in FailureCode]: Extract<Failure, { code
   },
   invalid_request: { code: 'invalid_request', message: '"messages" must be an array.', param: 'messages' },
   request_too_large: { code: 'request_too_large', limit: 33_554_432 },
+  overloaded: { code: 'overloaded' },
   upstream_refused: { code: 'upstream_refused', status: 422, message: 'Too hot.', param: 'temperature' },
   upstream_rate_limited: { code: 'upstream_rate_limited', retryAfter: 7 },
   upstream_error: { code: 'upstream_error' },

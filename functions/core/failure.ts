@@ -39,6 +39,7 @@ export type Failure =
     }
   | { readonly code: 'invalid_request'; readonly message: string; readonly param?: string }
   | { readonly code: 'request_too_large'; readonly limit: number }
+  | { readonly code: 'overloaded' }
   | {
       readonly code: 'upstream_refused';
       readonly status: 400 | 413 | 422;
@@ -136,6 +137,11 @@ export function toReply(failure: Failure): FailureReply {
       return reply(failure, 400, failure.message, { param: failure.param });
     case 'request_too_large':
       return reply(failure, 413, `The request body is larger than ${failure.limit} bytes. Send less.`);
+    case 'overloaded':
+      return reply(failure, 503, 'The gateway keeps as many large requests as it has room for. Try again in 1 s.', {
+        headers: { 'retry-after': '1' },
+        level: 'warn',
+      });
     case 'upstream_refused':
       return reply(failure, failure.status, failure.message, { param: failure.param });
     case 'upstream_rate_limited':

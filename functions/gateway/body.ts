@@ -1,47 +1,71 @@
-// What did the client send? Its body's bytes, up to 32 MiB.
+// Bodies of requests: up to 32 MiB each, and no more of them at once than the process can keep.
 import type { Failure } from '#core/failure.ts';
-import type { ReadBody } from '#core/ports/connection.ts';
+import type { Connection, ReadBody } from '#core/ports/connection.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Visit } from './deps.ts';
 import { concat } from './members.ts';
 
 export const LARGEST_BODY = 32 * 1024 * 1024;
+/** Bytes of all bodies that are kept at the same time: four of the largest. */
+const MAX_KEPT = 4 * LARGEST_BODY;
+/** A body up to this size is always read: only large ones share what there is. */
+const SMALL = 64 * 1024;
 
-const TOO_LARGE: Failure = { code: 'request_too_large', limit: LARGEST_BODY };
-const BROKEN: Failure = { code: 'invalid_request', message: 'The request body ended before it was complete.' };
+const FAILURES = {
+  'too large': { code: 'request_too_large', limit: LARGEST_BODY },
+  'no room': { code: 'overloaded' },
+  broken: { code: 'invalid_request', message: 'The request body ended before it was complete.' },
+} as const satisfies Record<string, Failure>;
 
-/** Reads the whole body; a body that is larger, or says that it will be, is read no further. */
-export async function readBody(
-  request: Request,
-  { connection }: Pick<Visit, 'connection'>,
-): Promise<Result<Uint8Array, Failure>> {
-  const declared = request.headers.get('content-length');
-  if (declared !== null && Number(declared) > LARGEST_BODY) return err(TOO_LARGE);
-  const body = await (connection?.readBody?.(LARGEST_BODY) ?? readRequest(request, LARGEST_BODY));
-  if (body === 'too large') return err(TOO_LARGE);
-  return body === 'broken' ? err(BROKEN) : ok(body);
+/** One request's. What it has read counts until it is closed. */
+export interface Body {
+  read(request: Request, visit: Pick<Visit, 'connection'>): Promise<Result<Uint8Array, Failure>>;
+  close(): void;
+}
+
+/** Of one process: all its bodies share the room. */
+export function createBodies(): { open(): Body } {
+  let kept = 0;
+  return { open };
+
+  function open(): Body {
+    let length = 0;
+    const refusal = (bytes: number) => {
+      if (bytes > LARGEST_BODY) return 'too large';
+      return bytes > SMALL && kept + bytes - length > MAX_KEPT ? 'no room' : undefined;
+    };
+    const accept = (bytes: number) => {
+      const refused = refusal(length + bytes);
+      length += bytes;
+      kept += bytes;
+      return refused;
+    };
+    return {
+      read: async (request, { connection }) => {
+        // What the client says it will send is not even begun when it is too much.
+        const refused = refusal(Number(request.headers.get('content-length') ?? 0));
+        const body = refused ?? (await (connection?.readBody?.(accept) ?? readRequest(request, accept)));
+        return typeof body === 'string' ? err(FAILURES[body]) : ok(body);
+      },
+      close: () => {
+        kept -= length;
+        length = 0;
+      },
+    };
+  }
 }
 
 /** Where no platform has a shorter way. */
-async function readRequest(request: Request, most: number): ReturnType<ReadBody> {
+async function readRequest(request: Request, accept: Parameters<Connection['readBody']>[0]): ReturnType<ReadBody> {
+  const pieces: Uint8Array[] = [];
   try {
-    // A server holds a client to its content-length, so this is bounded; a chunked body is not.
-    if (!request.headers.has('content-length')) return await readChunks(request, most);
-    const body = new Uint8Array(await request.arrayBuffer());
-    return body.length > most ? 'too large' : body;
+    for await (const piece of request.body ?? []) {
+      const refused = accept(piece.length);
+      if (refused !== undefined) return refused;
+      pieces.push(piece);
+    }
+    return concat(pieces);
   } catch {
     return 'broken';
   }
-}
-
-async function readChunks(request: Request, most: number): Promise<Uint8Array | 'too large'> {
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  if (request.body === null) return new Uint8Array(0);
-  for await (const piece of request.body) {
-    length += piece.length;
-    if (length > most) return 'too large';
-    pieces.push(piece);
-  }
-  return concat(pieces);
 }

@@ -6,7 +6,7 @@ import type { DialectName } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
 import type { Authenticate, Caller } from './authenticate.ts';
 import { authorize } from './authorize.ts';
-import { readBody } from './body.ts';
+import { type Body, createBodies } from './body.ts';
 import { toChat } from './chat.ts';
 import type { Client } from './deadline.ts';
 import type { GatewayDeps, Visit } from './deps.ts';
@@ -37,7 +37,18 @@ export function createHandle(
   const callUpstream = createCallUpstream(deps, health);
   const settle = createSettle(deps);
 
+  const bodies = createBodies();
+
   return async function handle(request, visit) {
+    const body = bodies.open();
+    try {
+      return await answer(request, visit, body);
+    } finally {
+      body.close();
+    }
+  };
+
+  async function answer(request: Request, visit: Visit, sent: Body): Promise<Response> {
     const line = openLine(namesOf(request, deps.ids), 'chat', request);
     const known = identify(request);
     const first = known instanceof Promise ? await known : known;
@@ -45,7 +56,7 @@ export function createHandle(
     line.caller(first.caller.value);
 
     const began = deps.clock.now();
-    const body = await readBody(request, visit);
+    const body = await sent.read(request, visit);
     if (!body.ok) return refuse(body.failure, line);
     // A client may take minutes to send it: what its key may do is what it may do now.
     const judged = deps.clock.now() === began ? first : identify(request, first.waited);
@@ -69,7 +80,7 @@ export function createHandle(
       await settle.abandon(reservation.value);
       throw error;
     }
-  };
+  }
 
   async function spend(reservation: Reservation, { request, visit, line }: Spending): Promise<Response> {
     const { rates } = reservation.hold;

@@ -51,3 +51,47 @@ describe('a client that takes minutes to send its body', () => {
     expect(ledger.asked.at(-1)?.scopes.map(({ kind }) => kind)).toEqual(['key', 'team']);
   });
 });
+
+describe('bodies that are sent at the same time', () => {
+  const MEBIBYTE = new Uint8Array(1024 * 1024).fill(0x20);
+  /** Sends so many MiB of a body, and no more until it is told to break it off. */
+  const sending = (app: ReturnType<typeof stage>['app'], mebibytes: number) => {
+    let stop = () => {};
+    let left = mebibytes;
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        left -= 1;
+        if (left >= 0) controller.enqueue(MEBIBYTE);
+        stop = () => controller.error(new Error('the client left'));
+      },
+    });
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+    const answer = app.request('/chat/completions', { method: 'POST', headers, body, duplex: 'half' } as RequestInit);
+    return { answer, stop: () => stop() };
+  };
+
+  test('are no more than the process can keep: a large one is refused, a small one is read', async () => {
+    const { app, chat } = stage();
+    const large = Array.from({ length: 4 }, () => sending(app, 32));
+    await settleDown();
+    const refused = await sending(app, 1).answer;
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(await refused.json()).toMatchObject({ error: { code: 'overloaded' } });
+    expect((await chat({ model: 'gpt', messages: MESSAGES })).status).toBe(200);
+    for (const { stop } of large) stop();
+    expect((await Promise.all(large.map(({ answer }) => answer))).map(({ status }) => status)).toEqual(
+      Array(4).fill(400),
+    );
+    const next = sending(app, 1);
+    await settleDown();
+    next.stop();
+    expect((await next.answer).status).toBe(400);
+  });
+
+  test('are not even read for a key that is not known', async () => {
+    const { app, fake } = stage({ keys: {} });
+    const all = Array.from({ length: 6 }, () => sending(app, 32).answer);
+    expect((await Promise.all(all)).map(({ status }) => status)).toEqual(Array(6).fill(401));
+    expect(fake.requests).toEqual([]);
+  });
+});

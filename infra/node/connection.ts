@@ -23,8 +23,8 @@ class Lent implements Connection {
     return openDirectReply(this.#outgoing, ...head);
   }
 
-  readBody(most: number): ReturnType<ReadBody> {
-    return readDirectBody(this.#incoming, most);
+  readBody(...[accept]: Parameters<ReadBody>): ReturnType<ReadBody> {
+    return readDirectBody(this.#incoming, accept);
   }
 
   hasLeft(): boolean {

@@ -16,7 +16,11 @@ async function reading(wait: () => Promise<void> = async () => {}) {
   server = await serve({
     fetch: async (_, connection) => {
       await wait();
-      const body = await connection.readBody(MOST);
+      let length = 0;
+      const body = await connection.readBody((bytes) => {
+        length += bytes;
+        return length > MOST ? 'too large' : undefined;
+      });
       read.push(typeof body === 'string' ? body : `${body.length} bytes`);
       return new Response(typeof body === 'string' ? body : new Uint8Array(body), {
         status: body === 'too large' ? 413 : 200,

@@ -5,12 +5,17 @@ import type { OpenReply } from './reply.ts';
 export type Connection = {
   openReply(...head: Parameters<OpenReply>): ReturnType<OpenReply>;
   /** In place of the request's own body; once. */
-  readBody(most: number): ReturnType<ReadBody>;
+  readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
   /** In place of the request's signal. */
   hasLeft(): boolean;
   /** Tells the listener when the client leaves before its reply has ended, at most once; not of a client that has left before. */
   onLeave(listener: () => void): void;
 };
 
-/** All that the client sends, unless that is more than so many bytes: then no more is read. `broken`: it left before the end. */
-export type ReadBody = (most: number) => Promise<Uint8Array | 'too large' | 'broken'>;
+/** Why a body is read no further. */
+export type BodyRefusal = 'too large' | 'no room';
+
+/** All that the client sends, unless `accept`, which is told of each piece's bytes, refuses: then no more is read. `broken`: it left before the end. */
+export type ReadBody = (
+  accept: (bytes: number) => BodyRefusal | undefined,
+) => Promise<Uint8Array | BodyRefusal | 'broken'>;
