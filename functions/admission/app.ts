@@ -1,4 +1,4 @@
-// Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health, readiness and metrics at the root.
+// Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health and readiness at the root.
 import { type Context, Hono } from 'hono';
 import type { Tracer } from '#core/ports/tracer.ts';
 import { createHandle, type HandleDeps } from './handle.ts';
@@ -43,10 +43,7 @@ export function createAdmission(deps: AdmissionDeps): Hono {
 
   const probes = new Hono()
     .get('/healthz', (context) => context.text('ok'))
-    .get('/readyz', (context) => context.text('ok'))
-    .get('/metrics', (context) =>
-      context.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }),
-    );
+    .get('/readyz', (context) => context.text('ok'));
   const app = new Hono();
   app.route('/', probes);
   // A request without the segment is answered before anything of it is read.

@@ -28,9 +28,6 @@ export function createReconcile(deps: ReconcileDeps): Hono {
   });
   app.get('/healthz', (context) => context.text('ok'));
   app.get('/readyz', (context) => context.text('ok'));
-  app.get('/metrics', (context) =>
-    context.text(deps.metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }),
-  );
   app.onError((error, context) => {
     deps.log.error('a run ended early: the API server did not say what there is', { why: error.message });
     return context.json({ error: `the cluster could not be read: ${error.message}` }, 503);

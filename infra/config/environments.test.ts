@@ -69,6 +69,7 @@ test('what is set is read, what is empty or absent is as written down', () => {
   expect(readEnvironment(AdmissionEnvironment, environment)).toEqual({
     PORT: 8080,
     HOST: '::',
+    METRICS_PORT: 9464,
     LOG_LEVEL: 'info',
     KUBERNETES_SERVICE_HOST: '10.0.0.1',
     KUBERNETES_SERVICE_PORT: 443,

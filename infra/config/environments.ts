@@ -19,6 +19,7 @@ import { type Agreement, oneOf, optional, required, text, type ValuesOf, withDef
 const server = {
   PORT: withDefault(port, '8080', 'Where the function listens.'),
   HOST: withDefault(text, '0.0.0.0', 'On which address.'),
+  METRICS_PORT: withDefault(port, '9464', 'Where `GET /metrics` stands: a port of its own, which no Service has.'),
   LOG_LEVEL: withDefault(oneOf('info', 'warn', 'error'), 'info'),
 };
 
@@ -132,7 +133,6 @@ export const TriggerEnvironment = {
 export const GatewayEnvironment = {
   variables: {
     ...server,
-    METRICS_PORT: withDefault(port, '9090', "Where `GET /metrics` stands: not on the clients' port."),
     SNAPSHOT_FILE: withDefault(text, '/etc/gateway/snapshot/snapshot.json', 'The compiled instance.'),
     CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials', 'One folder per Secret, one file per entry.'),
     DATABASE_DIR: withDefault(

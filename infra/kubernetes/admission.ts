@@ -20,11 +20,12 @@ main(async () => {
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
   const { cluster, close: closeApi } = await openApi(environment);
+  const metrics = createMetrics();
   const app = createAdmission({
     ...nodeDependencies(),
     cluster,
     log,
-    metrics: createMetrics(),
+    metrics,
     ...(own === undefined ? {} : { own }),
     pathSecrets,
     ...(reconcile === undefined ? {} : { hint: createHint({ address: reconcile, token, send: traces.sent(fetch) }) }),
@@ -34,6 +35,6 @@ main(async () => {
     await closeApi();
   };
   const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST, traces, ...tls };
-  const served = await runServer({ log, server, close });
+  const served = await runServer({ log, server, metrics: { ...metrics, port: environment.METRICS_PORT }, close });
   if (files !== undefined) followCertificate(files, served, log);
 });

@@ -12,7 +12,6 @@ import { reasonOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import { GatewayEnvironment } from '../config/environments.ts';
 import { readEnvironment } from '../config/read-environment.ts';
-import { serveMetrics } from '../node/metrics-server.ts';
 import { nodeDependencies } from '../node/platform.ts';
 import { main, processLog, runServer } from '../node/process.ts';
 import { openTraces } from '../node/traces.ts';
@@ -47,9 +46,7 @@ main(async () => {
     log,
     metrics,
   });
-  const metricsServer = await serveMetrics(metrics, { port: environment.METRICS_PORT, host: environment.HOST });
   const close = async () => {
-    await metricsServer.close(0);
     await ledger.close();
     await outbox.close();
     await closeStore();
@@ -58,7 +55,7 @@ main(async () => {
     await traces.close();
   };
   const server = { fetch: app.fetch, port: environment.PORT, host: environment.HOST, traces };
-  await runServer({ log, server, close });
+  await runServer({ log, server, metrics: { ...metrics, port: environment.METRICS_PORT }, close });
 });
 
 /** When every socket that has something has been read: what these requests ask of the store goes in one call. */

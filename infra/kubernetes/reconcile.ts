@@ -61,7 +61,7 @@ main(async () => {
     app.fetch(...call),
   );
   const server = { fetch, port: environment.PORT, host: environment.HOST, traces };
-  return runServer({ log, server, close });
+  return runServer({ log, server, metrics: { ...metrics, port: environment.METRICS_PORT }, close });
 });
 
 /** What nobody wants to keep goes in whole months. */

@@ -1,8 +1,9 @@
 // How does one function run as a Node process: start, serve, stop at SIGTERM?
 import { createLines } from '#adapters/lines.ts';
 import { createLog, type LogLevel } from '#adapters/log.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
+import { metricsOnly } from './metrics.ts';
 import { type Served, type ServeOptions, serve } from './serve.ts';
 
 /** Kubernetes kills 30 s after SIGTERM, of which the Pod waits 5 first: streams get most of the rest. */
@@ -21,20 +22,24 @@ export function processLog(name: string, level: LogLevel): Log {
 export interface Run {
   readonly log: Log;
   readonly server: ServeOptions;
+  /** Told on this port, which no Service has. */
+  readonly metrics: Pick<Metrics, 'render'> & { readonly port: number };
   /** After the last request ended. */
   readonly close: () => Promise<void>;
 }
 
 /** Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal ends it at once. */
-export async function runServer({ log, server, close }: Run): Promise<Served> {
+export async function runServer({ log, server, metrics, close }: Run): Promise<Served> {
+  const scraped = await serve({ fetch: metricsOnly(metrics), port: metrics.port, host: server.host });
   const served = await serve(server);
-  log.info('listening', { url: served.url });
+  log.info('listening', { metrics: scraped.url, url: served.url });
   let stopping = false;
   const stop = async () => {
     if (stopping) process.exit(1);
     stopping = true;
     await served.close(GRACE);
     await close();
+    await scraped.close(0);
     log.info('stopped');
     process.exit(0);
   };

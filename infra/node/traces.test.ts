@@ -56,7 +56,8 @@ test('each function reads the same variables, and what is wrong with one is said
     OTEL_TRACES_SAMPLER: 'often',
     OTEL_TRACES_SAMPLER_ARG: '2',
   };
-  const given = { KUBECONFIG: '/k', ...wrong };
+  const unguessable = 'an-unguessable-segment';
+  const given = { KUBECONFIG: '/k', PATH_SECRETS: unguessable, RECONCILE_TOKEN: unguessable, ...wrong };
   for (const read of [
     () => readEnvironment(AdmissionEnvironment, given),
     () => readEnvironment(ReconcileEnvironment, given),

@@ -81,6 +81,7 @@ async function start(program: string, environment: Readonly<Record<string, strin
   const child = spawnPinned(0, [program], {
     HOST: '127.0.0.1',
     PORT: '0',
+    METRICS_PORT: '0',
     KUBERNETES_SERVICE_HOST: '127.0.0.1',
     PATH_SECRETS: ADMISSION_PATH,
     ...environment,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { mountSample } from '../platforms/mounts.ts';
-import { runNode } from '../platforms/node-process.ts';
+import { sweepOnce } from '../platforms/node-process.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import type { Reported } from './fake-upstream.ts';
@@ -139,9 +139,7 @@ async function makeGateway(world: TestWorld, upstream: string) {
   );
   await world.apply(world.sample());
   const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
-  const environment = { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' };
-  const { code, stdout, stderr } = await runNode(bundle('reconcile'), ['--once'], environment);
-  if (code !== 0) throw new Error(`reconcile ended with ${code}: ${stdout}${stderr}`);
+  await sweepOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
   const alice = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'alice');
   const { keyValue } = (alice?.status ?? {}) as { keyValue?: string };
   if (keyValue === undefined) throw new Error('alice has no key');
@@ -149,7 +147,7 @@ async function makeGateway(world: TestWorld, upstream: string) {
   writeFileSync(join(mounts.CREDENTIALS_DIR, 'sample-model-small/apiBase'), `${upstream}/v1`);
   const start = async (redis?: TestRedis): Promise<Server> => {
     const store = redis === undefined ? {} : { STORE_DIR: mountStore(join(world.folder, 'redis'), redis) };
-    const environment = { HOST: '127.0.0.1', PORT: '0', ...mounts, ...store };
+    const environment = { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', ...mounts, ...store };
     const profile = BENCH_PROFILE === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${BENCH_PROFILE}`];
     const process = spawnPinned(0, [...profile, bundle('gateway')], environment);
     const url = await printed(process, /"message":"listening".*"url":"([^"]+)"/);

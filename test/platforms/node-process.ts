@@ -4,6 +4,8 @@ import { type Child, startChild } from '../child.ts';
 export interface NodeProcess {
   /** Where it listens, on the loopback. */
   readonly url: string;
+  /** Where its metrics stand. */
+  readonly metrics: string;
   readonly pid: number;
   printed(): string;
   /** Answers the exit code; null when the signal ended it. */
@@ -22,8 +24,9 @@ type Environment = Readonly<Record<string, string>>;
 export async function startNode(bundle: string, environment: Environment): Promise<NodeProcess> {
   const child = launch(bundle, [], { HOST: '127.0.0.1', PORT: '0', METRICS_PORT: '0', ...environment });
   const url = await child.prints(/"message":"listening".*"url":"([^"]+)"/);
+  const [, metrics] = /"message":"listening","function":"[^"]+","metrics":"([^"]+)"/.exec(child.printed()) ?? [];
   const stop = async (signal?: NodeJS.Signals) => codeOf(await child.end(signal));
-  return { url, pid: child.pid, stop, printed: child.printed };
+  return { url, metrics: `${metrics}/metrics`, pid: child.pid, stop, printed: child.printed };
 }
 
 /** What stands before /mutate and /validate in tests. */

@@ -14,6 +14,7 @@ import { testUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { type Mounts, mountSample } from './mounts.ts';
 import {
+  ADMISSION_PATH,
   type AdmissionProcess,
   type NodeProcess,
   RECONCILE_TOKEN,
@@ -286,6 +287,16 @@ describe('the Node bundles', () => {
       expect(ran).toBe(10);
       await Promise.all(both.map((process) => process.stop()));
     });
+  });
+
+  test.each(['reconcile', 'admission'])('the metrics of %s have a port of their own', async (name) => {
+    const environment = { KUBECONFIG: world.kubeconfig, RECONCILE_TOKEN, PATH_SECRETS: ADMISSION_PATH };
+    const started = await startNode(bundle(name), environment);
+    const answer = await fetch(started.metrics);
+    expect(`${answer.status} ${answer.headers.get('content-type')}`).toBe('200 text/plain; version=0.0.4');
+    expect((await fetch(`${started.url}/metrics`)).status).toBe(404);
+    expect((await fetch(new URL('/healthz', started.metrics))).status).toBe(404);
+    expect(await started.stop()).toBe(0);
   });
 
   describe('an environment that is not right is listed whole, with exit code 1:', () => {

@@ -27,8 +27,8 @@ const MOUNTS = {
 type Mount = keyof typeof MOUNTS;
 
 export const PORT = 8080;
-/** Not on the Service: metrics are not a client's business. */
-export const METRICS_PORT = 9090;
+/** Of metrics, which are not a client's business: no Service has it. */
+export const METRICS_PORT = 9464;
 const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
 
 /** Labels and annotations of its Pods; `own`, by which they are selected, stay as they are. */

@@ -6,7 +6,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Connection } from '#core/ports/connection.ts';
 import { createAdmission } from '../../../functions/admission/app.ts';
@@ -14,6 +14,7 @@ import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { TracesEnvironment } from '../../config/environments.ts';
 import { readEnvironment } from '../../config/read-environment.ts';
 import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
+import { withMetrics } from '../../node/metrics.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { type Served, type ServeOptions, serve } from '../../node/serve.ts';
 import { createTending } from '../../node/store-maintenance.ts';
@@ -79,28 +80,38 @@ export async function startFunctions(deps: FunctionDependencies): Promise<Functi
     manyProcesses: false,
     inCluster: false,
   };
+  const sweeps = createMetrics();
   const reconcile = await listen(
-    createReconcile({
-      ...node,
-      cluster: accounts.reconcile,
-      backends,
-      platform,
-      log: logs.reconcile,
-      metrics: createMetrics(),
-    }),
+    atRoot(
+      sweeps,
+      createReconcile({
+        ...node,
+        cluster: accounts.reconcile,
+        backends,
+        platform,
+        log: logs.reconcile,
+        metrics: sweeps,
+      }),
+    ),
     { port: await portOf(state, 'reconcile'), traces: traces.reconcile },
   );
 
   const segment = Buffer.from(node.random(24)).toString('base64url');
+  const reviews = createMetrics();
   const admission = await listen(
-    createAdmission({
-      ...node,
-      cluster: accounts.admission,
-      own,
-      pathSecrets: [segment],
-      log: logs.admission,
-      metrics: createMetrics(),
-    }),
+    atRoot(
+      reviews,
+      createAdmission({
+        ...node,
+        cluster: accounts.admission,
+        own,
+        pathSecrets: [segment],
+        log: logs.admission,
+        metrics: reviews,
+      }),
+      // Its address has the segment in it: metrics are looked for below that, too.
+      ['/metrics', `/${segment}/metrics`],
+    ),
     {
       port: await portOf(state, 'admission'),
       tls: { cert: certificates.cert, key: certificates.key },
@@ -131,6 +142,10 @@ async function openOwnTraces(log: Log) {
 interface App {
   fetch(request: Request, connection: Connection): Response | Promise<Response>;
 }
+
+const atRoot = (metrics: Metrics, app: App, paths?: ReadonlyArray<string>): App => ({
+  fetch: withMetrics(metrics, (...call: Parameters<App['fetch']>) => app.fetch(...call), paths),
+});
 
 const listen = (app: App, options: Omit<ServeOptions, 'fetch' | 'host'>) =>
   serve({ fetch: (...call) => app.fetch(...call), host: '127.0.0.1', ...options });

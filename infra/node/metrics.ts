@@ -1,0 +1,22 @@
+// The page of a process's metrics: on a port of its own in Pods, at the root in the local stack, nowhere on Workers (DESIGN 7).
+import type { Metrics } from '#core/ports/clock.ts';
+
+type Rendered = Pick<Metrics, 'render'>;
+type Fetch<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest) => Response | Promise<Response>;
+
+/** The same function with `GET /metrics` at its root, or at these paths. */
+export function withMetrics<Rest extends readonly unknown[]>(
+  metrics: Rendered,
+  fetch: Fetch<Rest>,
+  paths: ReadonlyArray<string> = ['/metrics'],
+): Fetch<Rest> {
+  return (request, ...rest) => {
+    const isAsked = request.method === 'GET' && paths.includes(new URL(request.url).pathname);
+    if (!isAsked) return fetch(request, ...rest);
+    return new Response(metrics.render(), { headers: { 'content-type': 'text/plain; version=0.0.4' } });
+  };
+}
+
+/** What a port of their own serves. */
+export const metricsOnly = (metrics: Rendered): Fetch<[]> =>
+  withMetrics(metrics, () => new Response('GET /metrics is all there is here\n', { status: 404 }));
