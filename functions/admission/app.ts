@@ -1,11 +1,9 @@
 // Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health and readiness at the root.
 import { type Context, Hono } from 'hono';
-import type { Tracer } from '#core/ports/tracer.ts';
 import { createHandle, type HandleDeps } from './handle.ts';
 import { createPathGuard } from './path-guard.ts';
 import type { Verb } from './review.ts';
 import type { Hint } from './subject.ts';
-import { traceReview } from './traced.ts';
 
 export type { Hint } from './subject.ts';
 
@@ -13,28 +11,21 @@ export interface AdmissionDeps extends HandleDeps {
   /** Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other. */
   readonly pathSecrets: ReadonlyArray<string>;
   /** Tells reconcile where to look; called after the answer, never on dry run. Losing it costs nothing but time. */
-  readonly hint?: (hint: Hint, traceparent?: string) => Promise<void>;
-  /** Absent: nobody follows. */
-  readonly tracer?: Tracer;
+  readonly hint?: (hint: Hint) => Promise<void>;
 }
 
 export function createAdmission(deps: AdmissionDeps): Hono {
   const handle = createHandle(deps);
   const isSecret = createPathGuard(deps.pathSecrets);
-  const { hint: tell, log, tracer } = deps;
-  const follow =
-    tracer === undefined
-      ? async (verb: Verb, request: Request) => ({ handled: await handle(verb, request), place: undefined })
-      : (verb: Verb, request: Request) => traceReview(tracer, verb, request, (span) => handle(verb, request, span));
+  const { hint: tell, log } = deps;
 
   const review = async (context: Context, verb: Verb) => {
-    const { handled, place } = await follow(verb, context.req.raw);
-    const { response, hint } = handled;
+    const { response, hint } = await handle(verb, context.req.raw);
     if (hint !== undefined && tell !== undefined) {
       afterAnswer(
         context,
         new Promise<void>((resolve) => deps.timer(0, resolve))
-          .then(() => tell(hint, place))
+          .then(() => tell(hint))
           .catch((error: unknown) => log.warn('hint lost', { error: String(error) })),
       );
     }

@@ -2,7 +2,6 @@
 import type { Clock, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Timer } from '#core/ports/platform.ts';
-import type { Span } from '#core/ports/tracer.ts';
 import { reasonOf } from '#core/reason.ts';
 import { type Body, createBodyReader } from './body.ts';
 import { createCountdown, toTimeout } from './deadline.ts';
@@ -12,7 +11,6 @@ import { toPatch } from './json-patch.ts';
 import { createLookup } from './lookup.ts';
 import { type Answer, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
 import { type Hint, readSubject, type Subject, withObject } from './subject.ts';
-import { aboutAnswer, aboutReview, traceLookups } from './traced.ts';
 import { toMessage, toWarnings } from './words.ts';
 
 export interface HandleDeps {
@@ -59,7 +57,7 @@ export function createHandle(deps: HandleDeps) {
   const labels = createLabels();
   const bodies = createBodyReader();
 
-  async function judge(verb: Verb, request: ReviewRequest, timeout: () => number, span?: Span): Promise<Judged> {
+  async function judge(verb: Verb, request: ReviewRequest, timeout: () => number): Promise<Judged> {
     const read = readSubject(request, own);
     if (read.outcome === 'pass')
       return { answer: LET_IN, ...(read.deleted === undefined ? {} : { hint: read.deleted }) };
@@ -67,8 +65,7 @@ export function createHandle(deps: HandleDeps) {
     if (verb === 'mutate') return mutate(read.subject);
     const countdown = createCountdown(deps.timer, timeout);
     try {
-      const cluster = span === undefined ? deps.cluster : traceLookups(deps.cluster, span);
-      const lookup = createLookup({ cluster, hash: deps.hash }, read.subject.user);
+      const lookup = createLookup(deps, read.subject.user);
       const decision = await decide(read.subject, lookup, countdown);
       return { decision, ...toHint(read.subject, decision), answer: toAnswer(read.subject, decision, []) };
     } finally {
@@ -76,10 +73,10 @@ export function createHandle(deps: HandleDeps) {
     }
   }
 
-  return (verb: Verb, request: Request, span?: Span): Promise<Handled> => {
+  return (verb: Verb, request: Request): Promise<Handled> => {
     const signal = AbortSignal.timeout(timeoutOf(request));
     return bodies
-      .read(request, signal, (body) => handle(verb, request, body, span))
+      .read(request, signal, (body) => handle(verb, request, body))
       .catch((error: unknown) => {
         if (!signal.aborted) throw error;
         log.error('admission failed', { verb, error: reasonOf(error) });
@@ -87,7 +84,7 @@ export function createHandle(deps: HandleDeps) {
       });
   };
 
-  async function handle(verb: Verb, request: Request, body: Body, span?: Span): Promise<Handled> {
+  async function handle(verb: Verb, request: Request, body: Body): Promise<Handled> {
     const startedAt = clock.now();
     if (!body.ok) {
       metrics.add('gateway_operator_admission_reviews_total', labels(verb, '', 'malformed'));
@@ -99,7 +96,6 @@ export function createHandle(deps: HandleDeps) {
       return problem(400, review.problem);
     }
     const { uid, kind, namespace, name, operation, dryRun, userInfo } = review.request;
-    span?.add(aboutReview(review.request));
     const user = userInfo?.username;
     const line = { verb, uid, kind: kind.kind, namespace, name, operation, user, dryRun: dryRun === true };
     const ended = (result: string, ofOurs: string) => {
@@ -107,10 +103,9 @@ export function createHandle(deps: HandleDeps) {
       metrics.observe('gateway_operator_admission_seconds', (clock.now() - startedAt) / 1000, VERBS[verb]);
     };
     try {
-      const { answer, decision, hint } = await judge(verb, review.request, () => timeoutOf(request), span);
+      const { answer, decision, hint } = await judge(verb, review.request, () => timeoutOf(request));
       const rules = [...new Set((decision?.refused ?? []).map(({ rule }) => rule))];
       for (const rule of rules) metrics.add('gateway_operator_admission_refusals_total', { rule });
-      span?.add(aboutAnswer(answer, rules));
       ended(answer.allowed ? 'allowed' : 'refused', decision === undefined ? 'other' : kind.kind);
       log.info('admission', { ...line, allowed: answer.allowed, rules, millis: clock.now() - startedAt });
       const response = json(200, toReview(uid, answer));
