@@ -1,4 +1,4 @@
-// With which rights do functions run in tests on a real API server? Those of their service accounts, as access.yaml gives them.
+// Kubeconfigs of the functions' service accounts, with the rights that access.yaml gives them.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';

@@ -1,3 +1,4 @@
+// Programs that tests start.
 import { expect, test } from 'vitest';
 import { run, startChild } from './child.ts';
 

@@ -1,4 +1,4 @@
-// What does an OpenTelemetry collector get? A real HTTP server that takes OTLP in JSON, and keeps it.
+// A stand-in for an OpenTelemetry collector: an HTTP server that takes OTLP in JSON, and keeps it.
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

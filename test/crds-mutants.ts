@@ -1,4 +1,4 @@
-// Which objects does nobody think of? Good ones with one place replaced by something hostile, or removed.
+// Objects that nobody thinks of: good ones with one place replaced by something hostile, or removed.
 import fc from 'fast-check';
 import { cases } from '#crds/cases/all.ts';
 import { edited, type Manifest, objectsOf } from '#crds/cases/case.ts';

@@ -1,4 +1,4 @@
-// What becomes of stored objects when an upgrade of the CRDs tightens a rule? On the embedded cluster and on a real API server.
+// Stored objects under an upgrade of the CRDs that tightens a rule, on both clusters.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { edited, good, type Manifest } from '#crds/cases/case.ts';
 import { type Kind, type KindName, kindOf, kinds } from '#crds/kinds.ts';

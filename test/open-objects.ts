@@ -1,4 +1,4 @@
-// What does a cluster show to whoever may read everything but Secrets?
+// All objects of a cluster that a person who may not read Secrets can read.
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../functions/reconcile/workload/parts.ts';

@@ -1,4 +1,4 @@
-// What is chance in a test? Numbers that are the same for the same seed, so that a failure can be had again.
+// Chance in tests: numbers that are the same for the same seed, so that a failure can be had again.
 
 /** Numbers from 0 to below 1 (mulberry32). */
 export function random(seed: number): () => number {

@@ -1,4 +1,4 @@
-// Where do tests get a real Redis of their own, which they may kill, freeze and start again?
+// A Redis of a test's own, which it may kill, freeze and start again.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createConnection } from 'node:net';

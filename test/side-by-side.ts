@@ -1,4 +1,4 @@
-// How do tests that mostly wait run at several places without taking as long for each?
+// The same tests at several places at once, for tests that mostly wait.
 import { describe } from 'vitest';
 import { named } from './skip-unless.ts';
 

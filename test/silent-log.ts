@@ -1,4 +1,4 @@
-// What does a test give to what logs, when nobody reads it?
+// A log that nobody reads.
 import type { Log } from '#core/ports/clock.ts';
 
 export const silentLog: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -1,11 +1,11 @@
-// How does a test get the whole stack, as a person gets it: a process, a state folder, `kubectl`?
+// The whole local stack in a test, as a person has it: a process, a state folder, `kubectl`.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI, { APIError } from 'openai';
 import type { Endpoints } from '../infra/local/stack.ts';
 import { type Child, type Finished, run, startChild } from './child.ts';
+import { openLeakDetector } from './secret-leak-detector.ts';
 import { temporaryFolder } from './temporary-folder.ts';
-import { openWitness } from './witness.ts';
 
 export interface TestStack {
   readonly folder: string;
@@ -51,21 +51,21 @@ export async function startTestStack(
     if (code !== 0 || complaint !== '') throw new Error(`kubectl ${words.join(' ')}: ${code} ${stderr}`);
     return stdout;
   };
-  const witness = await openWitness(endpoints.kubeconfig);
+  const detector = await openLeakDetector(endpoints.kubeconfig);
   // Made with its first line.
   const log = () => (existsSync(join(folder, 'stack.log')) ? readFileSync(join(folder, 'stack.log'), 'utf8') : '');
   const abbreviated = (found: ReadonlyArray<string>) => found.map((value) => `${value.slice(0, 6)}…`);
   const shown = async () => {
     const said = [child.printed(), log(), ...(await askedOf(endpoints))];
-    return abbreviated(await witness.search(said).catch(() => witness.searchTexts(said)));
+    return abbreviated(await detector.search(said).catch(() => detector.searchTexts(said)));
   };
   const mustBeSilent = (found: ReadonlyArray<string>) => {
     if (found.length > 0) throw new Error(`keys or passwords of Secrets are shown: ${found.join(', ')}`);
   };
   const end = async () => {
     const { code } = await child.ended;
-    await witness.stop();
-    mustBeSilent(abbreviated(witness.searchTexts([child.printed(), log()])));
+    await detector.stop();
+    mustBeSilent(abbreviated(detector.searchTexts([child.printed(), log()])));
     return code;
   };
   return {
@@ -81,7 +81,7 @@ export async function startTestStack(
         baseURL: `${endpoints.gateway}/default/sample`,
         maxRetries: 0,
       }),
-    secretValues: witness.values,
+    secretValues: detector.values,
     shown,
     stop: async () => {
       if (child.isRunning()) mustBeSilent(await shown());

@@ -1,4 +1,4 @@
-// What stands in for Upstash in tests? Its REST interface before a real Redis.
+// A stand-in for Upstash: its REST interface in front of a real Redis.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';

@@ -1,4 +1,4 @@
-// How long does a cold admission function take until it has answered its first review?
+// Cold start of the admission function, until its first review is answered.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';

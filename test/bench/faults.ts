@@ -1,11 +1,12 @@
-// `npm run bench -- faults`: many seeds of what test/ledger/faults.world.test.ts does with three, for longer.
-import { judge } from '../ledger/faults/aftermath.ts';
-import { APART, liveThrough } from '../ledger/faults/apart.ts';
-import { type Arrivals, measureArrivals } from '../ledger/faults/arrival.ts';
-import { type Gateway, makeBed, type StoreOfBed } from '../ledger/faults/bed.ts';
-import { recovered, type Seen, startLoad } from '../ledger/faults/load.ts';
-import { type Storm, weather } from '../ledger/faults/storm.ts';
-import { startWorker } from '../ledger/faults/worker.ts';
+// `npm run bench -- faults`: many seeds of what test/ledger/chaos.world.test.ts does with three, for longer.
+
+import { type Arrivals, measureArrivals } from '../ledger/chaos/arrival.ts';
+import { type Chaos, causeChaos } from '../ledger/chaos/chaos.ts';
+import { type Gateway, type StoreKind, startHarness } from '../ledger/chaos/harness.ts';
+import { recovered, type Seen, startLoad } from '../ledger/chaos/load.ts';
+import { observeFault, SINGLE_FAULTS } from '../ledger/chaos/single-faults.ts';
+import { verify } from '../ledger/chaos/verify.ts';
+import { startWorker } from '../ledger/chaos/worker.ts';
 import { table } from './table.ts';
 
 /** FAULT_SEEDS=1-20 (default 1-6), FAULT_SECONDS=60 (default 60) of faults each; odd seeds with one gateway, even ones with two. */
@@ -15,12 +16,12 @@ export async function benchFaults(): Promise<string> {
   const rows: string[][] = [];
   const wrong: string[] = [];
   for (let seed = first; seed <= last; seed += 1) {
-    const storm: Storm = { seed, millis, gateways: 2 - (seed % 2) };
-    const { faults, statuses, completed, slowest, late, wrong: told } = await weather(storm);
+    const chaos: Chaos = { seed, millis, gateways: 2 - (seed % 2) };
+    const { faults, statuses, completed, slowest, late, wrong: told } = await causeChaos(chaos);
     const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
     rows.push([
       `${seed}`,
-      `${storm.gateways}`,
+      `${chaos.gateways}`,
       `${faults.length}`,
       `${completed}`,
       `${slowest} ms`,
@@ -36,29 +37,29 @@ export async function benchFaults(): Promise<string> {
 }
 
 /** Each fault alone: how long it took to say 503. */
-export async function benchFaultsApart(): Promise<string> {
+export async function benchSingleFaults(): Promise<string> {
   const rows = [
-    ...(await liveThroughAll('memory', 1)),
-    ...(await liveThroughAll('redis', 2)),
-    ...(await liveThroughAll('upstash', 1)),
-    ...(await liveThroughAll('upstash', 1, 'a Worker')),
+    ...(await observeAll('memory', 1)),
+    ...(await observeAll('redis', 2)),
+    ...(await observeAll('upstash', 1)),
+    ...(await observeAll('upstash', 1, 'a Worker')),
   ];
   return table(['one fault alone', 'store', 'gateways', 'asked meanwhile', '503', 'p50', 'slowest', '401'], rows);
 }
 
-async function liveThroughAll(store: StoreOfBed, gateways: number, by?: 'a Worker'): Promise<string[][]> {
-  const faults = APART.filter(({ stores }) => stores.includes(store));
+async function observeAll(store: StoreKind, gateways: number, by?: 'a Worker'): Promise<string[][]> {
+  const faults = SINGLE_FAULTS.filter(({ stores }) => stores.includes(store));
   const limit = 10n ** 15n;
-  const made = await makeBed(gateways, [limit, ...faults.map(() => limit)], store);
+  const made = await startHarness(gateways, [limit, ...faults.map(() => limit)], store);
   const worker = by === undefined ? undefined : await startWorker(made);
-  const bed = worker === undefined ? made : { ...made, gateways: [asGateway(worker)] };
+  const harness = worker === undefined ? made : { ...made, gateways: [asGateway(worker)] };
   try {
     const rows: string[][] = [];
     const all: Seen[] = [];
     for (const [at, fault] of faults.entries()) {
-      const fresh = bed.keys[at + 1];
+      const fresh = harness.keys[at + 1];
       if (fresh === undefined) throw new Error('there is no key for it');
-      const { seen, meanwhile } = await liveThrough(bed, fault, fresh);
+      const { seen, meanwhile } = await observeFault(harness, fault, fresh);
       all.push(...seen);
       const refused = meanwhile.filter(({ status }) => status === 503).map(({ took }) => took);
       refused.sort((one, other) => one - other);
@@ -75,8 +76,8 @@ async function liveThroughAll(store: StoreOfBed, gateways: number, by?: 'a Worke
         `${unknown}`,
       ]);
     }
-    all.push(...(await recovered(bed, bed.keys)));
-    const { wrong } = await judge(bed, all);
+    all.push(...(await recovered(harness, harness.keys)));
+    const { wrong } = await verify(harness, all);
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
     return rows;
   } finally {
@@ -93,13 +94,13 @@ const asGateway = ({ url, stop }: Awaited<ReturnType<typeof startWorker>>): Gate
 /** From a reply's last byte until the store has its settlement or release, alone and beside twelve other clients. */
 export async function benchArrivals(): Promise<string> {
   const limit = 10n ** 15n;
-  const bed = await makeBed(2, [limit, limit, limit]);
+  const harness = await startHarness(2, [limit, limit, limit]);
   try {
-    const measured = bed.keys[1];
+    const measured = harness.keys[1];
     if (measured === undefined) throw new Error('there is no key');
-    const alone = await measureArrivals(bed, measured, 100);
-    const load = startLoad(bed, 12);
-    const beside = await measureArrivals(bed, measured, 100);
+    const alone = await measureArrivals(harness, measured, 100);
+    const load = startLoad(harness, 12);
+    const beside = await measureArrivals(harness, measured, 100);
     await load.end();
     const rowsOf = (name: string, { settled, released }: Arrivals): string[][] => [
       [name, 'settled', ...timesOf(settled)],
@@ -108,7 +109,7 @@ export async function benchArrivals(): Promise<string> {
     const rows = [...rowsOf('alone', alone), ...rowsOf('beside 12 clients', beside)];
     return table(['two gateways, Redis', 'ending', 'count', 'p50, ms', 'p99, ms', 'slowest, ms'], rows);
   } finally {
-    await bed.stop();
+    await harness.stop();
   }
 }
 

@@ -1,4 +1,4 @@
-// What does the gateway cost, with key, budgets of key, user and team, outbox and PostgreSQL, against passing bytes on?
+// Cost of the gateway, with key, budgets of key, user and team, outbox and PostgreSQL, against passing bytes on.
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

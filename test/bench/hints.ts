@@ -1,4 +1,4 @@
-// How long from an apply until a key works, by what tells reconcile of it? Each of the triggers that are to take less than a second.
+// Milliseconds from an apply until a key works, for each trigger that is to take less than a second.
 import { whyNoControlPlane } from '../control-plane.ts';
 import { hintsOnEmbedded, hintsOnReal, hintsOnWorkers } from './hints/admission.ts';
 import { quantile } from './hints/keys.ts';

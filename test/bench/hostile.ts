@@ -1,4 +1,4 @@
-// Does the admission function withstand ten thousand hostile bodies, and how fast does it see through them?
+// Ten thousand hostile bodies to the admission function, and how fast it refuses them.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 

@@ -1,4 +1,4 @@
-// How large the house is: lines, files and floors of each room. Source is what is neither test nor promise, fixture nor case.
+// Size of the house: lines, files and floors of each room. Source is what is neither test nor promise, fixture nor case.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

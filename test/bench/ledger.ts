@@ -1,4 +1,4 @@
-// What does the money cost? Hold and settle on every store, a store that is wiped, and booking.
+// Cost of money: hold and settle on every store, a store that is wiped, and booking.
 
 import { benchBatches } from './ledger/batches.ts';
 import { benchBooking } from './ledger/booking.ts';

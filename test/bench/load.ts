@@ -1,4 +1,4 @@
-// Asks the same thing again and again over so many kept-alive connections, each as soon as it has its answer.
+// A load of one request, again and again over so many kept-alive connections, each as soon as it has its answer.
 import { connect } from 'node:net';
 import { createSplitter } from './messages.ts';
 import type { Kind } from './replies.ts';

@@ -1,10 +1,10 @@
-// `npm run bench`: how fast is it, against the least that could do the same? Every number comes with the one beside it.
+// `npm run bench`: each number with that of the least program that does the same.
 import { cpus } from 'node:os';
 import { benchApply } from './admission/apply.ts';
 import { benchLookups } from './admission/lookups.ts';
 import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
-import { benchArrivals, benchFaults, benchFaultsApart } from './faults.ts';
+import { benchArrivals, benchFaults, benchSingleFaults } from './faults.ts';
 import { benchGateway } from './gateway.ts';
 import { benchHints } from './hints.ts';
 import { benchHostile } from './hostile.ts';
@@ -44,7 +44,7 @@ Rounds alternate between what is compared, and medians are told: on a machine th
 
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
-  ['faults', [benchFaults, benchFaultsApart, benchArrivals]],
+  ['faults', [benchFaults, benchSingleFaults, benchArrivals]],
   ['gateway', [benchGateway]],
   ['hostile', [benchHostile]],
   ['house', [benchHouse]],

@@ -1,4 +1,4 @@
-// Where does one HTTP message end and the next begin? Enough of HTTP/1.1 for a load generator and an upstream that cost next to nothing.
+// Ends of HTTP/1.1 messages, for a load generator and an upstream that cost next to nothing.
 
 /** Takes bytes as they come; calls back with each whole message, head and body. Answers what is left over. */
 export function createSplitter(onMessage: (head: string, body: Buffer) => void): (chunk: Buffer) => void {

@@ -1,4 +1,4 @@
-// How does a bench start a program of its own on a core of its own, and see what CPU it took?
+// Programs of a bench on a core of their own, and the CPU that they took.
 import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// What CPU does a Redis take, on the core where it disturbs least?
+// CPU of a Redis, on the core where it disturbs least.
 import { spawnSync } from 'node:child_process';
 import { Redis } from 'ioredis';
 import type { TestRedis } from '../redis.ts';

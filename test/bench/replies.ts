@@ -1,4 +1,4 @@
-// What does the provider of the bench answer? The same bytes every time: whole, as a stream of a few packets, or an event a packet.
+// Replies of the bench's provider: the same bytes every time, whole, as a stream of a few packets, or an event a packet.
 
 export type Kind = 'plain' | 'streamed' | 'paced';
 

@@ -1,4 +1,4 @@
-// What did the rounds of a workload come to, on the bare program and on the gateway?
+// Rounds of a workload, on the bare program and on the gateway.
 import type { Load } from './load.ts';
 import { median, spread } from './table.ts';
 

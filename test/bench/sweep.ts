@@ -1,4 +1,4 @@
-// What does a sweep over a hundred thousand keys cost: when nothing changed, when some have spent, when a thousand are new? And ten thousand on a real API server?
+// Cost of a sweep over a hundred thousand keys when nothing changed, some have spent, a thousand are new; and over ten thousand on a real API server.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

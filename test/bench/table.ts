@@ -1,4 +1,4 @@
-// How are measurements told? Medians and ratios, as a table that reads well in a terminal and in Markdown.
+// Medians and ratios as a table that reads well in a terminal and in Markdown.
 
 export function median(values: ReadonlyArray<number>): number {
   const sorted = [...values].sort((a, b) => a - b);

@@ -1,4 +1,4 @@
-// Do the statements stay constant-time at ten million entries? Blocks and milliseconds of each, beside ten thousand and a million.
+// Blocks and milliseconds of each statement at ten million entries, beside ten thousand and a million.
 import { fillWith } from '../ledger/many-entries.ts';
 import { hotStatements, type Touched, touchedBy } from '../ledger/touched-blocks.ts';
 import { startPostgres } from '../postgres.ts';

@@ -1,4 +1,4 @@
-// How do tests teach an API server our four kinds?
+// Our four kinds on an API server, for tests.
 import { kinds } from '#crds/kinds.ts';
 import { customResourceDefinitions } from '../../infra/local/cluster/manifests.ts';
 import type { TestControlPlane } from '../control-plane.ts';

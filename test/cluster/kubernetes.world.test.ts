@@ -1,4 +1,4 @@
-// Does a real API server keep the promises of the Cluster port, over each of our transports?
+// The promises of the Cluster port on a real API server, over each of our transports.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Does deletion never stick and never leak silently, with the stock `kubectl`, whatever is deleted first?
+// Deletion with the stock `kubectl`: it never sticks and never leaks silently, whatever is deleted first.
 import { expect, test } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { answerTo, type TestStack } from '../stack.ts';

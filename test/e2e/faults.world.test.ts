@@ -1,4 +1,4 @@
-// What happens to people, keys and money when things go wrong?
+// Faults of the whole stack: users, keys and money when a process is killed or something is missing.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';

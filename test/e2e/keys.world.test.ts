@@ -1,9 +1,10 @@
-// Do keys rotate and go as promised, with the stock `kubectl`?
+// Rotation and deletion of keys with the stock `kubectl`, on both clusters.
+
+import { describeOnBothClusters } from './both-clusters.ts';
 import { describeDeletion } from './deletion.ts';
-import { describeOnBoth } from './on-both.ts';
 import { describeRotation } from './rotation.ts';
 
-describeOnBoth('keys', ['--schedule', '1'], (stack) => {
+describeOnBothClusters('keys', ['--schedule', '1'], (stack) => {
   describeRotation(stack);
   // Last, for they take the instance away; a real garbage collector does not know our kinds in its first half a minute.
   describeDeletion(stack);

@@ -1,4 +1,4 @@
-// Do limits hold for people and their clients: set with kubectl, met by the OpenAI client, told in words?
+// Limits set with kubectl, met by the OpenAI client, told in words.
 import { type OpenAI, RateLimitError } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SampleUpstream } from '../../infra/local/upstream/server.ts';

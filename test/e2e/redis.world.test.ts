@@ -1,4 +1,4 @@
-// Does the whole stack keep its counters in a Redis, and what do clients see when that goes away?
+// The whole stack with its counters in a Redis, also while that is away.
 import { APIError, type OpenAI } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../eventually.ts';

@@ -1,4 +1,4 @@
-// Does an application that reads its Secret as it is told to notice anything of a rotation?
+// Rotation as an application sees it that reads its Secret before each call.
 import { expect, test } from 'vitest';
 import { parseMoney } from '#core/money.ts';
 import { eventually } from '../eventually.ts';

@@ -1,15 +1,15 @@
-// Does every operation of SPEC.md 4.2, and the call of 4.1, work with the stock `kubectl` and an unmodified client?
+// The walk of the README: every operation of SPEC.md 4.2 with the stock `kubectl`, and the call of 4.1 with an unmodified client.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { ASK, answerTo } from '../stack.ts';
-import { describeOnBoth } from './on-both.ts';
+import { describeOnBothClusters } from './both-clusters.ts';
 
 const KEY = ['get', 'virtualkey', 'example-service', '-o'] as const;
 
 /** The walk of the README. */
-describeOnBoth('the walk', [], (stack) => {
+describeOnBothClusters('the walk', [], (stack) => {
   const ok = (...words: string[]) => stack().ok(...words);
   const status = async () => JSON.parse(await ok(...KEY, 'json')).status;
   const keyValue = async () => {

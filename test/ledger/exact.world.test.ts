@@ -1,4 +1,4 @@
-// Is the spend of a key the sum of its entries to the last nano-dollar, in a real PostgreSQL?
+// The spend of a key in a real PostgreSQL: the sum of its entries to the last nano-dollar.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { formatMoney, parseMoney } from '#core/money.ts';

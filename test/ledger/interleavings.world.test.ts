@@ -1,3 +1,4 @@
+// Every order of two processes, one store and PostgreSQL in a small model; and a real Redis led along the same ways.
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,7 +9,7 @@ import { createManualTime } from '../doubles/time.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import { next } from './model/next.ts';
 import { type Adversity, type Edge, initial, keyOf, type State } from './model/state.ts';
-import { isQuiet, judge } from './model/verdict.ts';
+import { isQuiet, verify } from './model/verdict.ts';
 import { type StoreOfWalk, seenIn, walk } from './model/walk.ts';
 import { createForgetfulStore } from './schedules/parts.ts';
 
@@ -30,7 +31,7 @@ function explore(left: Adversity): Map<string, Place> {
       const known = places.has(to);
       if (places.size > 2_000_000) throw new Error('there are more states than can be tried');
       if (!known) places.set(to, { state: edge.to, from: key, edge });
-      const wrong = edge.wrong ?? (known ? undefined : judge(edge.to));
+      const wrong = edge.wrong ?? (known ? undefined : verify(edge.to));
       if (wrong !== undefined) throw new Error(`${wrong}:\n${storyOf(places, key)}\n${edge.name}`);
     }
   }

@@ -1,3 +1,4 @@
+// `kill -9` of gateway processes and of PostgreSQL while money is spent.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

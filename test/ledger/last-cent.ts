@@ -1,4 +1,4 @@
-// What does one gateway process do when everybody wants the last cent? Holds as told, all at once, and says what came of it.
+// A gateway process that wants the last cent: it holds as told, all at once, and prints what came of it.
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { createIds } from '#adapters/ids.ts';

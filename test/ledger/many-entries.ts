@@ -1,4 +1,4 @@
-// How does a PostgreSQL come by very many entries in a few seconds? By statements that make them where they lie.
+// Very many entries in a PostgreSQL within seconds, made by statements where they lie.
 import pg from 'pg';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';

@@ -1,4 +1,4 @@
-// What becomes of an outbox that lay on its disk for longer than entries are kept? (decision: entries, charges and hours)
+// An outbox that lay on its disk for longer than entries are kept (decision: entries, charges and hours).
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';

@@ -1,3 +1,4 @@
+// Processes that share a Redis and want the last cent.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,3 +1,4 @@
+// Schedules of the ledger by chance, and mutants of it that the search must find.
 import { describe, expect, test } from 'vitest';
 import type { Fault } from './schedules/course.ts';
 import { MUTANTS, searchIn } from './schedules/mutants.ts';

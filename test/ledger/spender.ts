@@ -1,4 +1,4 @@
-// What does a gateway process do with money? Holds, streams, settles as fast as it can, and says what its clients saw, until it is killed.
+// A gateway process that spends until it is killed: it holds, streams and settles as fast as it can, and prints what its clients saw.
 import { writeSync } from 'node:fs';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';

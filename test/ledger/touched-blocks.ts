@@ -1,4 +1,4 @@
-// How many blocks does each statement touch that requests, bookings and sweeps wait for?
+// Blocks that each statement touches which requests, bookings and sweeps wait for.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { BOOK, toColumns } from '#adapters/postgres/book.ts';

@@ -1,3 +1,4 @@
+// A Worker and a process that share a store.
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
@@ -8,9 +9,9 @@ import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
 import { describeUnless } from '../skip-unless.ts';
-import { type Bed, type Key, makeBed, PRICE } from './faults/bed.ts';
-import { ask, type Seen } from './faults/load.ts';
-import { startWorker } from './faults/worker.ts';
+import { type Harness, type Key, PRICE, startHarness } from './chaos/harness.ts';
+import { ask, type Seen } from './chaos/load.ts';
+import { startWorker } from './chaos/worker.ts';
 
 const missing = whyNoRedis();
 const MINUTE = 60_000;
@@ -18,17 +19,17 @@ const MINUTE = 60_000;
 const REPLY = 40n * PRICE.output;
 
 describeUnless(missing, 'a Worker and a process that share a store', () => {
-  let bed: Bed;
+  let harness: Harness;
   beforeAll(async () => {
-    bed = await makeBed(1, [10n ** 15n, 3_000_000n], 'upstash');
+    harness = await startHarness(1, [10n ** 15n, 3_000_000n], 'upstash');
   });
-  afterAll(() => bed?.stop());
+  afterAll(() => harness?.stop());
 
-  const keyAt = (at: number): Key => bed.keys[at] ?? expect.fail('there is no key');
+  const keyAt = (at: number): Key => harness.keys[at] ?? expect.fail('there is no key');
   const entriesOf = async ({ scopeId }: Key) =>
     (
-      await bed.postgres.query<{ kind: string; cost: string }>(
-        bed.connection,
+      await harness.postgres.query<{ kind: string; cost: string }>(
+        harness.connection,
         `select kind, cost::text as cost from gateway_operator.entry where '${scopeId}' = any(scope_ids)`,
       )
     ).map(({ kind, cost }) => ({ kind, cost: BigInt(cost) }));
@@ -39,18 +40,18 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
 
   test('a Worker that is killed between its reply and the settlement has charged the size of its hold a minute later, once', async () => {
     const key = keyAt(0);
-    const worker = await startWorker(bed);
+    const worker = await startWorker(harness);
     let again = (): void => undefined;
     const text = await streamFrom(worker.url, key, () => {
-      again = bed.upstash.lose();
+      again = harness.upstash.lose();
     });
     expect(text).toContain('data: [DONE]');
     await worker.stop();
     again();
     expect(await entriesOf(key)).toEqual([]);
 
-    await sweepIn(bed, MINUTE + 1000);
-    await sweepIn(bed, MINUTE + 1000);
+    await sweepIn(harness, MINUTE + 1000);
+    await sweepIn(harness, MINUTE + 1000);
     const [entry, ...more] = await entriesOf(key);
     expect(more).toEqual([]);
     expect(entry?.kind).toBe('expired');
@@ -58,14 +59,14 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     const cost = entry?.cost ?? 0n;
     expect(cost).toBeGreaterThan(REPLY);
     expect(cost).toBeLessThan(REPLY + 200n * PRICE.input);
-    expect(await spendBy(bed.gateways[0]?.url ?? '', key)).toBe(cost);
+    expect(await spendBy(harness.gateways[0]?.url ?? '', key)).toBe(cost);
   });
 
   test('a Worker that has just begun tells that database or store are silent, and works by itself when they are not', async () => {
     const key = keyAt(0);
-    const worker = await startWorker(bed);
+    const worker = await startWorker(harness);
     onTestFinished(() => worker.stop());
-    for (const part of [bed.postgres, bed.redis]) {
+    for (const part of [harness.postgres, harness.redis]) {
       const thaw = part.freeze();
       const told = await ask(worker.url, key, false).finally(thaw);
       expect([told.status, told.code]).toEqual([503, 'ledger_unavailable']);
@@ -78,14 +79,14 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
 
   test('on the last cent they admit no more than the budget has, and refuse nobody for nothing', async () => {
     const key = keyAt(1);
-    const worker = await startWorker(bed);
+    const worker = await startWorker(harness);
     onTestFinished(() => worker.stop());
     // A crowd that meets a Worker on its first request may be told 503 on a busy machine.
     await eventually(
       () => ask(worker.url, keyAt(0), false),
       ({ completed }) => completed !== undefined,
     );
-    const urls = [worker.url, bed.gateways[0]?.url ?? ''];
+    const urls = [worker.url, harness.gateways[0]?.url ?? ''];
     const rush = (requests: number): Promise<Seen[]> =>
       Promise.all(Array.from({ length: requests }, (_, at) => ask(urls[at % 2] ?? '', key, at % 4 < 2)));
     const seen: Seen[] = [];
@@ -100,7 +101,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     expect(told.slice(-40)).toEqual(Array.from({ length: 40 }, () => '429 budget_exceeded'));
 
     const paid = seen.filter(({ completed }) => completed !== undefined);
-    const owed = paid.reduce((all, { completed }) => all + costOf(bed, completed), 0n);
+    const owed = paid.reduce((all, { completed }) => all + costOf(harness, completed), 0n);
     const entries = await eventually(
       () => entriesOf(key),
       (all) => all.length === paid.length,
@@ -114,7 +115,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
   });
 });
 
-function costOf({ upstream }: Bed, id = ''): bigint {
+function costOf({ upstream }: Harness, id = ''): bigint {
   const { input = 0, output = 0 } = upstream.reported.get(id) ?? {};
   return BigInt(input) * PRICE.input + BigInt(output) * PRICE.output;
 }
@@ -141,7 +142,7 @@ function streamFrom(url: string, { value }: Key, onFirst: () => void): Promise<s
 }
 
 /** What the next sweep does, so much later on the store's clock. */
-async function sweepIn({ redis, instanceUid, database }: Bed, millis: number): Promise<void> {
+async function sweepIn({ redis, instanceUid, database }: Harness, millis: number): Promise<void> {
   const log = createMemoryLog();
   const client = openRedis(redis.connection, { log });
   const later = `(function() local t = redis.call('TIME') return { t[1] + ${millis / 1000}, t[2] } end)()`;

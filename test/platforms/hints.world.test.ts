@@ -17,10 +17,10 @@ import { openAccounts } from '../accounts.ts';
 import { run } from '../child.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
+import { type LeakDetector, openLeakDetector } from '../secret-leak-detector.ts';
 import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { openWitness, type Witness } from '../witness.ts';
 import {
   type AdmissionProcess,
   allPrinted,
@@ -48,15 +48,15 @@ describeUnless(why, 'hints on Knative', () => {
   let postgres: SharedPostgres;
   let reconcile: ReconcileProcess;
   let admission: AdmissionProcess;
-  let witness: Witness;
+  let detector: LeakDetector;
   const closing: Array<() => Promise<unknown>> = [];
 
   beforeAll(async () => {
     [kubeconfig, postgres] = await Promise.all([script('start.sh', state), sharedPostgres()]);
     await script('start-nodes.sh', state);
     await script('start-knative.sh', state);
-    witness = await openWitness(kubeconfig);
-    closing.push(witness.stop);
+    detector = await openLeakDetector(kubeconfig);
+    closing.push(detector.stop);
     const transport = await createKubeconfigTransport(kubeconfig);
     closing.push(transport.close);
     cluster = createCluster({ request: transport.request });
@@ -209,8 +209,8 @@ describeUnless(why, 'hints on Knative', () => {
     // With nobody there a deletion is not held up, and nothing else gets in.
     expect(await admission.stop()).toBe(0);
     await kubectl('-n', 'default', 'delete', 'vk', 'example-service', '--wait=false');
-    expect(witness.values.size).toBeGreaterThanOrEqual(3);
+    expect(detector.values.size).toBeGreaterThanOrEqual(3);
     const said = [...allPrinted(), await (await reconcile.ask({}, '?dry-run=true')).text()];
-    expect(await witness.search(said), 'keys and passwords that are shown').toEqual([]);
+    expect(await detector.search(said), 'keys and passwords that are shown').toEqual([]);
   });
 });

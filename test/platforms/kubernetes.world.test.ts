@@ -14,10 +14,10 @@ import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
+import { type LeakDetector, openLeakDetector } from '../secret-leak-detector.ts';
 import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { openWitness, type Witness } from '../witness.ts';
 import { deskIn, documented, type } from './documented.ts';
 import {
   allPrinted,
@@ -41,14 +41,14 @@ describeUnless(why, 'plain Kubernetes', () => {
   let cluster: Cluster;
   let folder: string;
   let sample: ReadonlyArray<KubeObject>;
-  let witness: Witness;
+  let detector: LeakDetector;
   const closing: Array<() => Promise<unknown>> = [];
 
   beforeAll(async () => {
     folder = temporaryFolder();
     [server, postgres] = await Promise.all([startControlPlane(), sharedPostgres()]);
-    witness = await openWitness(server.kubeconfig);
-    closing.push(witness.stop);
+    detector = await openLeakDetector(server.kubeconfig);
+    closing.push(detector.stop);
     const transport = await createKubeconfigTransport(server.kubeconfig);
     closing.push(transport.close);
     cluster = createCluster({ request: transport.request });
@@ -229,8 +229,8 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect((await sweep()).failed).toEqual({});
       expect(await statusOf('VirtualKey', 'example-service')).toMatchObject({ isActive: true });
       expect(await statusOf('VirtualKey', 'alice')).toMatchObject({ isActive: true });
-      expect(witness.values.size).toBeGreaterThanOrEqual(4);
-      expect(await witness.search(allPrinted()), 'keys and passwords that are shown').toEqual([]);
+      expect(detector.values.size).toBeGreaterThanOrEqual(4);
+      expect(await detector.search(allPrinted()), 'keys and passwords that are shown').toEqual([]);
       const instance = await statusOf('GatewayInstance', 'sample');
       const map = await cluster.get(RESOURCES.configMaps, 'default', `sample-${instance?.snapshotHash}`);
       expect(map).toMatchObject({ immutable: true });
@@ -299,7 +299,7 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect(await kubectl(['get', 'gateway', '-A', '-o', 'name'])).toBe('');
       const left = await kubectl(['get', 'secrets', '-l', 'gateway-operator.dev/managed=true', '-o', 'name']);
       expect(left).toBe('');
-      expect(await witness.search(allPrinted()), 'keys and passwords that are shown').toEqual([]);
+      expect(await detector.search(allPrinted()), 'keys and passwords that are shown').toEqual([]);
     });
   });
 });

@@ -118,7 +118,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
   const shown = new Map<string, { pair: Pair; last: number }>();
   const complaints: string[] = [];
   let looked = '';
-  const witness = () => {
+  const detector = () => {
     const versions = [secret(), ...hooks()].map((object) => object?.metadata.resourceVersion);
     const look = `${now} ${versions.join()}`;
     if (look === looked) return;
@@ -175,7 +175,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
       await cluster.delete(RESOURCES.secrets, NAMESPACE, SECRET, secret()?.metadata.uid ?? '');
     },
     complaints: () => {
-      witness();
+      detector();
       return complaints;
     },
     forgive: () => {
@@ -184,7 +184,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     onCall: () => undefined,
   };
   cluster.inject((call) => {
-    witness();
+    detector();
     return bed.onCall(call);
   });
   return bed;

@@ -1,4 +1,4 @@
-// Do alert rules and docs speak of metrics that are really counted?
+// Metrics that alert rules and docs name: each is counted.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

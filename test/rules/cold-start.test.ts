@@ -1,4 +1,4 @@
-// What does a cold admission function load before its first answer? Nothing that only words, proxies or prices need.
+// Modules that a cold function loads before its first answer: nothing that only messages, proxies or prices need.
 import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
 import { beforeAll, expect, test } from 'vitest';

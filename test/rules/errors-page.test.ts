@@ -1,4 +1,4 @@
-// Does docs/errors.md say what the gateway really answers, code by code?
+// docs/errors.md: what the gateway answers, code by code.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

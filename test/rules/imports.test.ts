@@ -1,4 +1,4 @@
-// May this file import that one? The table of DESIGN section 4, held against every import in the tree.
+// Imports: the table of DESIGN section 4, held against every import in the tree.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

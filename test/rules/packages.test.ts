@@ -1,4 +1,4 @@
-// Is nothing kept that `npm ci` brings? A link of that name, once checked out, takes the place of the packages.
+// Packages are not in git: a link of the name `node_modules`, once checked out, would take their place.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Does what the pages point to exist, and is each page whole?
+// Pages: every link leads somewhere, every file that is named is there.
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';

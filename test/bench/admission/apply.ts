@@ -1,4 +1,4 @@
-// What does admission add to an apply on a real API server, and does that grow with the number of keys?
+// Cost of admission for an apply on a real API server, by the number of keys.
 import { setTimeout as pause } from 'node:timers/promises';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
 import { type Bed, openBed } from '../../admission/bed.ts';

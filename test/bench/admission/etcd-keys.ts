@@ -1,4 +1,4 @@
-// How do a hundred thousand keys get into a bench's API server within a minute? As copies of one that it stored itself, put straight into its etcd.
+// A hundred thousand keys in a bench's API server within a minute: copies of one that it stored itself, put straight into its etcd.
 import type { KubeObject } from '#core/ports/cluster.ts';
 
 const PER_TRANSACTION = 100;

@@ -1,4 +1,4 @@
-// How many requests a second does a server answer, and how long does each take? Bare sockets, so that the server is what is measured.
+// Requests a second that a server answers, and how long each takes. Bare sockets, so that the server is what is measured.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';

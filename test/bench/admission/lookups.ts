@@ -1,4 +1,4 @@
-// What do the references of a review cost, and does that grow with the number of keys?
+// Cost of a review's references, by the number of keys.
 import { SEGMENT } from '../../admission/fixtures.ts';
 import { table } from '../table.ts';
 import { startStandIn } from './api-server.ts';

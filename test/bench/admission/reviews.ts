@@ -1,4 +1,4 @@
-// What is a review of eight kilobytes? What the API server sends when somebody applies an object of ours.
+// Reviews of eight kilobytes, as the API server sends them when a person applies an object of ours.
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { GOOD, modelEntry, objectOf, requestOf } from '../../admission/fixtures.ts';
 

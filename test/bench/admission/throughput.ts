@@ -1,4 +1,4 @@
-// How many reviews a second, measured against a handler that only parses and echoes the same JSON?
+// Reviews a second, against a handler that only parses and echoes the same JSON.
 
 import { SEGMENT } from '../../admission/fixtures.ts';
 import { cpuOf } from '../pinned.ts';

@@ -1,4 +1,4 @@
-// How fast is the hint from admission? Nothing sweeps and nothing watches: what makes a key usable is the hint alone.
+// The hint from admission alone: nothing sweeps and nothing watches.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';

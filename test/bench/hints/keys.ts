@@ -1,4 +1,4 @@
-// How long from an apply until a key works? Applied one after the other, and watched as people would.
+// Keys applied one after the other, and watched until each works.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';

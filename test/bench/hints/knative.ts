@@ -1,4 +1,4 @@
-// How fast is Knative's ApiServerSource? Its own adapter on a real API server; the key is one that a User gets, because it cannot watch VirtualKeys.
+// Knative's own ApiServerSource adapter on a real API server; the key is one that a User gets, because it cannot watch VirtualKeys.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// What does the script cost a Redis by the size of the batch, for one key and for as many keys as requests?
+// Cost of the script for a Redis by the size of the batch, for one key and for as many keys as requests.
 import { randomUUID } from 'node:crypto';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';

@@ -1,4 +1,4 @@
-// How many entries a second does PostgreSQL take from the ledger, and what holds it back?
+// Entries a second that PostgreSQL takes from the ledger, and what holds it back.
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { Entry } from '#core/ports/books.ts';

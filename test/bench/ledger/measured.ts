@@ -1,4 +1,4 @@
-// What is measured of a ledger: who pays, over which store, with a book and an outbox that cost nothing.
+// The measured ledger: scopes that pay, over a given store, with a book and an outbox that cost nothing.
 import { randomUUID } from 'node:crypto';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';

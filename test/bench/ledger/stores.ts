@@ -1,4 +1,4 @@
-// What do hold and settle cost on each store, beside going there and back as often and doing nothing?
+// Cost of hold and settle on each store, beside going there and back as often and doing nothing.
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { startRedis, whyNoRedis } from '../../redis.ts';
 import { TOKEN } from '../../upstash.ts';

@@ -1,4 +1,4 @@
-// How long does a ledger refuse when its store has forgotten everything, and a thousand keys want to go on?
+// Time that a ledger refuses when its store has forgotten everything, and a thousand keys want to go on.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';

@@ -1,4 +1,4 @@
-// How long do forty-eight instances wait because the database of one hangs and that of another refuses?
+// Time that forty-eight instances wait because the database of one hangs and that of another refuses.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';

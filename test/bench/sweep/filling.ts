@@ -1,4 +1,4 @@
-// What does a sweep of the bench find? An instance with very many keys, in a cluster and a real PostgreSQL.
+// An instance with very many keys, in a cluster and a real PostgreSQL, for a sweep of the bench.
 import pg from 'pg';
 import { createIds } from '#adapters/ids.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';

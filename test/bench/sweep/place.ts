@@ -1,4 +1,4 @@
-// Where do the objects of a sweep bench stand: in a stand-in for an API server, or in a real one?
+// The cluster of a sweep bench: a stand-in for an API server, or a real one.
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';

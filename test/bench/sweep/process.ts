@@ -1,4 +1,4 @@
-// How does a bench run the reconcile function as a container would: in a process of its own, within its limits?
+// The reconcile function as a container runs it: in a process of its own, within its limits.
 import { fork } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

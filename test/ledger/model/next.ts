@@ -1,4 +1,4 @@
-// Which orders can things happen in? All that may follow on a state of the model.
+// Steps of the model: all that may follow on a state.
 
 import { ofProcess } from './process.ts';
 import { ofRequest } from './request.ts';

@@ -1,4 +1,4 @@
-// What may a process of the model do next?
+// Steps of a process of the model.
 
 import { rejoin } from './rejoin.ts';
 import { type Go, REQUESTS, type State } from './state.ts';

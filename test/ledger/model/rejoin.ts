@@ -1,4 +1,4 @@
-// How does a process of the model get into an epoch?
+// The way of a process of the model into an epoch.
 import { emptyStore, type Go, REQUESTS, type State } from './state.ts';
 import { fresh } from './store.ts';
 import { amountOf, answered, at, costOf, isBehind, loseOfDead, scopesOf } from './sums.ts';

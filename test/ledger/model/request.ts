@@ -1,4 +1,4 @@
-// What may a request of the model do next?
+// Steps of a request of the model.
 import { type Entry, type Go, LIMITS, REQUESTS, type State, type StoreStep } from './state.ts';
 import { charge, fresh, holdIn, releaseIn, settleIn, vacate } from './store.ts';
 import { amountOf, answered, at, costOf, isHeardBy, most, scopesOf } from './sums.ts';

@@ -1,4 +1,4 @@
-// What does the store of the model do with a call? What the script does.
+// The store of the model, which does with a call what the script does.
 import { LIMITS, type Record_, type State } from './state.ts';
 import { amountOf, at, costOf, scopesOf } from './sums.ts';
 

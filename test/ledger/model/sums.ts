@@ -1,4 +1,4 @@
-// What do counters, sums and records of the model come to?
+// Sums of the model's counters and records.
 import { type Kind, LIMITS, REQUESTS, type Record_, type State } from './state.ts';
 
 export const scopesOf = (of: number): readonly number[] => REQUESTS[of]?.scopes ?? [];

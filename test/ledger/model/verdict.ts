@@ -1,9 +1,9 @@
-// What is wrong with a state of the model, if anything?
+// Laws of the model: what is wrong with a state, if anything.
 import { LIMITS, REQUESTS, type State } from './state.ts';
 import { amountOf, at, costOf, heldIn, isBehind, partsOf, scopesOf, sumsOf } from './sums.ts';
 
 /** What is wrong with this state, if anything. */
-export function judge(state: State): string | undefined {
+export function verify(state: State): string | undefined {
   const { store, books, processes } = state;
   const isFree = state.excused || state.stale !== null || processes.some(({ slept }) => slept);
   if (store.loaded && !isFree)
@@ -20,7 +20,7 @@ export function judge(state: State): string | undefined {
       if (!told && !kept) return `${of} was corrected, and never charged`;
     }
   }
-  return isQuiet(state) ? judgeEnd(state) : undefined;
+  return isQuiet(state) ? verifyEnd(state) : undefined;
 }
 
 /**
@@ -77,7 +77,7 @@ export function isQuiet(state: State): boolean {
   );
 }
 
-function judgeEnd(state: State): string | undefined {
+function verifyEnd(state: State): string | undefined {
   const { store, books, requests } = state;
   for (const [of, { stage, lost }] of requests.entries()) {
     const charged = Object.values(at(books.entries, of)).reduce((all, cost) => all + cost, 0);

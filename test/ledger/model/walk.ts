@@ -1,4 +1,4 @@
-// Does a real store say what the model says, when it is led along the same way?
+// A real store led along a way of the model, and held against it.
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Store, StoreCall } from '#core/ports/store.ts';
 import { type Edge, LIMITS, REQUESTS, type State, type StoreStep } from './state.ts';

@@ -1,4 +1,4 @@
-// What may befall the model: wipes, snapshots, deaths?
+// Faults of the model: wipes, snapshots, deaths.
 import { copyStore, emptyStore, type Go, REQUESTS, type State } from './state.ts';
 import { at, isSettledInBooks, loseOfDead } from './sums.ts';
 

@@ -1,4 +1,4 @@
-// Which of the things that may happen happens? The first one, unless chance or a tape says otherwise; what was chosen is on the tape.
+// Choice of the next step: the first one, unless chance or a tape says otherwise. What was chosen is on the tape.
 
 export interface Option {
   readonly label: string;

@@ -1,4 +1,4 @@
-// What may clients do next? Ask, and end what they hold; each once.
+// Steps of clients: each asks once, and ends what it holds once.
 import type { Option } from './choice.ts';
 import type { Course, Request } from './course.ts';
 

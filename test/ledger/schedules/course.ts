@@ -1,4 +1,4 @@
-// What is wished for, what may go wrong, and what must be known of both to judge what is left at the end?
+// Course of a schedule: what is asked for, what may go wrong, and what is known of both for the verification at the end.
 import type { Hold } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';

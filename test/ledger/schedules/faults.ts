@@ -1,4 +1,4 @@
-// What may go wrong next? Each fault as often as the scene allows, at whatever it may strike.
+// Faults of a schedule: each as often as the scene allows, at whatever it may strike.
 import type { Option } from './choice.ts';
 import type { Course, Fault } from './course.ts';
 import { type Gateway, startGateway } from './gateway.ts';

@@ -1,4 +1,4 @@
-// What is a gateway process on this stage? The real ledger, whose every word to store, database and disk goes through the stage.
+// A gateway process on the stage: the real ledger, whose every call to store, database and disk goes through the stage.
 
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';

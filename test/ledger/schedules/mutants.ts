@@ -1,4 +1,4 @@
-// Would the check notice? The same search over code that was broken on purpose, in a bundle of its own.
+// Mutants of the ledger, each broken on purpose in a bundle of its own, which the search must find.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';

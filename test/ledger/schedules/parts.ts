@@ -1,4 +1,4 @@
-// What do processes share? A store that can be wiped and set back to any of its earlier steps, and a database that remembers more than it.
+// Parts that processes share: a store that can be wiped and set back to any earlier step, and a database that remembers more.
 
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import type { Books } from '#core/ports/books.ts';

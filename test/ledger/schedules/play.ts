@@ -1,4 +1,4 @@
-// What comes of requests when calls, answers, timers and faults happen in this order? The real ledger is led through it, and judged when all is quiet.
+// Play of one schedule: the real ledger led through calls, answers, timers and faults in this order, and verified when all is quiet.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Chooser, Option } from './choice.ts';
@@ -8,7 +8,7 @@ import { faultsIn } from './faults.ts';
 import { startGateway } from './gateway.ts';
 import { createForgetfulStore, createSharedDatabase } from './parts.ts';
 import { createStage, type Stage } from './stage.ts';
-import { judge } from './verdict.ts';
+import { verify } from './verdict.ts';
 
 export interface Played {
   /** Sentences; empty: all is right. */
@@ -47,7 +47,7 @@ export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
   await calm(LASTING.some((fault) => course.struck.has(fault)) ? 70_000 : 5000);
   course.isLast = true;
   await calm(5000);
-  return { wrong: await judge(course, calm), story };
+  return { wrong: await verify(course, calm), story };
 }
 
 function begin(scene: Scene): Course {

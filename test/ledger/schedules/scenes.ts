@@ -1,4 +1,4 @@
-// Which requests and which faults are tried? One small scene for every single deviation, and endless larger ones by chance.
+// Scenes: which requests and which faults are tried. One small scene for every single deviation, and endless larger ones by chance.
 import { random } from '../../random.ts';
 import type { Fault, Scene, Wish } from './course.ts';
 

@@ -1,4 +1,4 @@
-// Is there a schedule that goes wrong? By chance and by seed, or every one that differs from the usual in so many places.
+// Search for a schedule that goes wrong: by chance and by seed, or every one that differs from the usual in so many places.
 import { random } from '../../random.ts';
 import { byChance, byTape, shrink } from './choice.ts';
 import type { Scene } from './course.ts';

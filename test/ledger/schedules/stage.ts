@@ -1,4 +1,4 @@
-// What may happen next? Calls on their way, answers on their way back, and timers of processes that live: each when it is chosen.
+// The stage: calls on their way, answers on their way back, and timers of live processes, each happening when it is chosen.
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 

@@ -1,4 +1,4 @@
-// Is the money right when all is quiet again? Each request by what its client saw, each scope by its entries, and headroom by asking for it.
+// The money when all is quiet again: each request by what its client saw, each scope by its entries, headroom by asking for it.
 import type { Entry } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
@@ -8,17 +8,17 @@ import type { Course, Request } from './course.ts';
 const WHOLE_KINDS = /^(settled|expired|correction expired)$/;
 
 /** Sentences; empty: all is right. `calm`: so much time passes in which everything goes as it should. */
-export async function judge(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+export async function verify(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
   const { requests } = course;
   const waiting = requests.filter(
     ({ stage, gateway }) => /^(new|asked|ending)$/.test(stage) && gateway?.isDead === false,
   );
   return [
     ...waiting.map(({ name, stage }) => `${name} is still ${stage}`),
-    ...requests.flatMap((request) => judgeRequest(course, request)),
-    ...judgeKinds(course),
-    ...(await judgeScopes(course)),
-    ...(await judgeHeadroom(course, calm)),
+    ...requests.flatMap((request) => verifyRequest(course, request)),
+    ...verifyKinds(course),
+    ...(await verifyScopes(course)),
+    ...(await verifyHeadroom(course, calm)),
   ];
 }
 
@@ -48,14 +48,14 @@ function boundsOf(course: Course, request: Request): readonly [bigint, bigint] {
   return [0n, hasDied ? amount : 0n];
 }
 
-function judgeRequest(course: Course, request: Request): string[] {
+function verifyRequest(course: Course, request: Request): string[] {
   const charged = sum(entriesOf(course, request));
   const [least, most] = boundsOf(course, request);
   if (least <= charged && charged <= most) return [];
   return [`${request.name} was ${request.stage} and charged ${charged}, which is not between ${least} and ${most}`];
 }
 
-function judgeKinds({ shared }: Course): string[] {
+function verifyKinds({ shared }: Course): string[] {
   const byId = Map.groupBy(shared.database.entries(), ({ id }) => id);
   return [...byId].flatMap(([, entries]) => {
     const kinds = entries
@@ -74,7 +74,7 @@ const windowOf = ({ shared }: Course, scope: ScopePolicy) => ({
   window: spendWindow(scope, shared.stage.now()),
 });
 
-async function judgeScopes(course: Course): Promise<string[]> {
+async function verifyScopes(course: Course): Promise<string[]> {
   const { shared, scopes, scene } = course;
   const counters = scopes.map((scope) => windowOf(course, scope));
   const sums = await shared.database.books.sums(counters);
@@ -108,7 +108,7 @@ function allowanceOf(course: Course, scope: number): bigint {
 }
 
 /** All that is not spent can be had, and no more. */
-async function judgeHeadroom(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
   const { scopes, shared, scene } = course;
   const gateway = course.gateways.find(({ isDead }) => !isDead);
   if (gateway === undefined) return ['no process lives'];

@@ -1,4 +1,4 @@
-// Is any key or password that was ever in a Secret of a cluster shown by what runs on it: in its objects, or in what processes said?
+// Search for keys and passwords of a cluster's Secrets, past ones too, in its objects and in what processes print.
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
@@ -6,7 +6,7 @@ import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { openObjects } from './open-objects.ts';
 import { findShown, toOpenText, valuesIn } from './reconcile/silence.ts';
 
-export interface Witness {
+export interface LeakDetector {
   /** Every key and password that was in a Secret since it began. */
   readonly values: ReadonlySet<string>;
   /** Those that stand in these texts, or in an object as the API server has it; the status of its own key may show one. */
@@ -17,7 +17,7 @@ export interface Witness {
 }
 
 /** As an administrator. From now on it sees every version of every Secret. */
-export async function openWitness(kubeconfig: string): Promise<Witness> {
+export async function openLeakDetector(kubeconfig: string): Promise<LeakDetector> {
   const { request, close } = await createKubeconfigTransport(kubeconfig);
   const cluster = createCluster({ request });
   const values = new Set<string>();

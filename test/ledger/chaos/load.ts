@@ -1,8 +1,8 @@
-// What do clients see while everything around them is killed? Each request's end, and whether its last byte came.
+// Clients under chaos: the end of each request, and whether its last byte came.
 import { request as send } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../eventually.ts';
-import type { Bed, Key } from './bed.ts';
+import type { Harness, Key } from './harness.ts';
 
 export interface Seen {
   readonly key: Key;
@@ -18,7 +18,7 @@ export interface Seen {
 }
 
 /** So many clients ask again and again until they are told to end; answers everything they saw. */
-export function startLoad({ gateways, keys }: Bed, clients: number): { end(): Promise<ReadonlyArray<Seen>> } {
+export function startLoad({ gateways, keys }: Harness, clients: number): { end(): Promise<ReadonlyArray<Seen>> } {
   const seen: Seen[] = [];
   let isOver = false;
   const live = async (client: number): Promise<void> => {
@@ -42,7 +42,7 @@ export function startLoad({ gateways, keys }: Bed, clients: number): { end(): Pr
 }
 
 /** Nobody helps: every gateway lets a request of each key through again. Answers all that was asked until then. */
-export async function recovered({ gateways }: Bed, keys: ReadonlyArray<Key>): Promise<Seen[]> {
+export async function recovered({ gateways }: Harness, keys: ReadonlyArray<Key>): Promise<Seen[]> {
   const seen: Seen[] = [];
   for (const { url } of gateways) {
     for (const key of keys) {

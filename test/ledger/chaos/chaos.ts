@@ -1,12 +1,12 @@
-// Does money stay right whatever is killed, in whatever order? A storm by seed, and what is wrong after it.
+// Chaos by seed: everything around the money is killed in random order, and the money is verified.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { random } from '../../random.ts';
-import { type Aftermath, judge } from './aftermath.ts';
-import { type Bed, makeBed } from './bed.ts';
+import { type Harness, startHarness } from './harness.ts';
 import { recovered, startLoad } from './load.ts';
+import { type Verified, verify } from './verify.ts';
 
-export interface Storm {
+export interface Chaos {
   readonly seed: number;
   readonly gateways: number;
   readonly millis: number;
@@ -14,25 +14,25 @@ export interface Storm {
 
 const LIMITS = [10n ** 15n, 4_000_000n];
 
-export interface Weathered extends Aftermath {
+export interface ChaosResult extends Verified {
   readonly faults: ReadonlyArray<string>;
 }
 
-export async function weather({ seed, gateways, millis }: Storm): Promise<Weathered> {
-  const bed = await makeBed(gateways, LIMITS);
+export async function causeChaos({ seed, gateways, millis }: Chaos): Promise<ChaosResult> {
+  const harness = await startHarness(gateways, LIMITS);
   try {
-    const load = startLoad(bed, 12);
+    const load = startLoad(harness, 12);
     await pause(500);
-    const faults = await strike(bed, random(seed), millis);
-    const after = await recovered(bed, bed.keys.slice(0, 1));
+    const faults = await strike(harness, random(seed), millis);
+    const after = await recovered(harness, harness.keys.slice(0, 1));
     const seen = [...(await load.end()), ...after];
-    return { faults, ...(await judge(bed, seen)) };
+    return { faults, ...(await verify(harness, seen)) };
   } finally {
-    await bed.stop();
+    await harness.stop();
   }
 }
 
-type Fault = readonly [name: string, happen: (bed: Bed, next: () => number) => Promise<void>];
+type Fault = readonly [name: string, happen: (harness: Harness, next: () => number) => Promise<void>];
 
 const FAULTS: ReadonlyArray<Fault> = [
   [
@@ -55,12 +55,12 @@ const FAULTS: ReadonlyArray<Fault> = [
   ],
   [
     'the store comes back with an old snapshot',
-    async (bed, next) => {
-      await command(bed, 'SAVE');
+    async (harness, next) => {
+      await command(harness, 'SAVE');
       await pause(200 + next() * 600);
-      await bed.redis.kill();
+      await harness.redis.kill();
       await pause(next() * 300);
-      await bed.redis.start();
+      await harness.redis.start();
     },
   ],
   [
@@ -100,20 +100,20 @@ const FAULTS: ReadonlyArray<Fault> = [
 ];
 
 /** One after the other; a quarter of them while the one before has only just ended. */
-async function strike(bed: Bed, next: () => number, millis: number): Promise<string[]> {
+async function strike(harness: Harness, next: () => number, millis: number): Promise<string[]> {
   const struck: string[] = [];
   for (const until = Date.now() + millis; Date.now() < until; ) {
     const [name, happen] = FAULTS[Math.floor(next() * FAULTS.length)] ?? FAULTS[0] ?? [];
     if (name === undefined || happen === undefined) break;
     struck.push(name);
-    await happen(bed, next);
+    await happen(harness, next);
     await pause(next() < 0.25 ? 0 : 300 + next() * 1200);
   }
   return struck;
 }
 
 /** Said to the Redis itself. */
-export async function command({ redis }: Bed, ...words: [string, ...string[]]): Promise<unknown> {
+export async function command({ redis }: Harness, ...words: [string, ...string[]]): Promise<unknown> {
   const { host, port } = redis.connection;
   const client = new Redis({ host, port, protocol: 2 });
   client.on('error', () => undefined);

@@ -1,10 +1,10 @@
-// Is a key or password that is shown found, wherever a real cluster or a process on it shows it?
+// The leak detector on a real cluster: it finds a key or password that is shown.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { run } from './child.ts';
 import { startCluster } from './clusters.ts';
 import { whyNoControlPlane } from './control-plane.ts';
 import { eventually } from './eventually.ts';
-import { openWitness, type Witness } from './witness.ts';
+import { type LeakDetector, openLeakDetector } from './secret-leak-detector.ts';
 
 const MINTED = 'sk-'.padEnd(52, 'a');
 const NEXT = 'sk-'.padEnd(52, 'b');
@@ -12,7 +12,7 @@ const PASSWORD = 'the-password-of-nobody';
 const encode = (text: string) => Buffer.from(text).toString('base64');
 
 let plane: Awaited<ReturnType<typeof startCluster>>;
-let witness: Witness;
+let detector: LeakDetector;
 beforeAll(async () => {
   plane = await startCluster(whyNoControlPlane() === undefined ? 'real' : 'embedded');
   // The embedded one runs in this very process, which must not stand still meanwhile.
@@ -20,10 +20,10 @@ beforeAll(async () => {
   expect(applied).toMatchObject({ code: 0 });
   const paths = () => plane.call('GET', '/apis/auth.gateway-operator.dev/v1alpha1/virtualkeys');
   await eventually(paths, ({ code }) => code === 200);
-  witness = await openWitness(plane.kubeconfig);
+  detector = await openLeakDetector(plane.kubeconfig);
 });
 afterAll(async () => {
-  await witness?.stop();
+  await detector?.stop();
   await plane?.stop();
 });
 
@@ -37,10 +37,10 @@ test('a key that a rotation has replaced long ago is found in a ConfigMap, a pas
   const merge = { 'content-type': 'application/merge-patch+json' };
   expect((await plane.call('PATCH', `${secrets}/chat-key`, { data }, merge)).code).toBe(200);
   await eventually(
-    async () => witness.values,
+    async () => detector.values,
     (values) => [MINTED, NEXT, PASSWORD].every((value) => values.has(value)),
   );
-  expect(await witness.search(['nothing of it'])).toEqual([]);
+  expect(await detector.search(['nothing of it'])).toEqual([]);
 
   await create('/api/v1/namespaces/default/configmaps', {
     apiVersion: 'v1',
@@ -48,8 +48,8 @@ test('a key that a rotation has replaced long ago is found in a ConfigMap, a pas
     metadata: { name: 'leak' },
     data: { note: `it was ${MINTED}` },
   });
-  expect(await witness.search(['nothing of it'])).toEqual([MINTED]);
-  expect([...(await witness.search([`connecting as gateway:${PASSWORD}@db`]))].sort()).toEqual(
+  expect(await detector.search(['nothing of it'])).toEqual([MINTED]);
+  expect([...(await detector.search([`connecting as gateway:${PASSWORD}@db`]))].sort()).toEqual(
     [MINTED, PASSWORD].sort(),
   );
 });
@@ -67,8 +67,8 @@ test("only the status of a key may show a value: not its spec, and no other kind
   const merge = { 'content-type': 'application/merge-patch+json' };
   const status = { status: { keyValue: NEXT } };
   expect((await plane.call('PATCH', `${keys}/virtualkeys/chat/status`, status, merge)).code).toBe(200);
-  expect(await witness.search([])).toEqual([MINTED]);
+  expect(await detector.search([])).toEqual([MINTED]);
   const said = { metadata: { annotations: { note: NEXT } } };
   expect((await plane.call('PATCH', `${keys}/virtualkeys/chat`, said, merge)).code).toBe(200);
-  expect([...(await witness.search([]))].sort()).toEqual([MINTED, NEXT].sort());
+  expect([...(await detector.search([]))].sort()).toEqual([MINTED, NEXT].sort());
 });

@@ -1,4 +1,4 @@
-// May the people who have our roles do what the roles are for, and no more? Asked of a real API server, as those people.
+// User roles on a real API server: their users may do what the roles are for, and no more.
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';

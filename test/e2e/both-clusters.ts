@@ -1,4 +1,4 @@
-// Where does a person's use of the whole stack have to go well? On the embedded cluster, and on a real API server.
+// Tests of the whole stack, on the embedded cluster and on a real API server.
 import { afterAll, beforeAll, expect } from 'vitest';
 import { CLUSTERS } from '../clusters.ts';
 import { describeSideBySide } from '../side-by-side.ts';
@@ -7,7 +7,7 @@ import { startTestStack, type TestStack } from '../stack.ts';
 const OPTIONS = { embedded: [], real: ['--cluster', 'envtest'] } as const;
 
 /** One stack each, started with these options too; it must stop cleanly. */
-export function describeOnBoth(
+export function describeOnBothClusters(
   name: string,
   options: ReadonlyArray<string>,
   tests: (stack: () => TestStack) => void,

@@ -1,8 +1,8 @@
-// How long after a reply's last byte does the store know what it cost, or that it cost nothing? Asked of the store itself, again and again.
+// Milliseconds from a reply's last byte until the store knows what it cost, or that it cost nothing.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import type { Bed, Key } from './bed.ts';
+import type { Harness, Key } from './harness.ts';
 import { ask, recovered } from './load.ts';
 import { FAILING } from './upstream.ts';
 
@@ -13,23 +13,23 @@ export interface Arrivals {
 }
 
 const LOOK_AGAIN = 2;
-const PATIENCE = 10_000;
+const TIMEOUT = 10_000;
 
 /** One request at a time, through each gateway in turn. The key must be nobody else's. */
-export async function measureArrivals(bed: Bed, key: Key, requests: number): Promise<Arrivals> {
+export async function measureArrivals(harness: Harness, key: Key, requests: number): Promise<Arrivals> {
   const [settled, released]: [number[], number[]] = [[], []];
   // So that its counter is there.
-  await recovered(bed, [key]);
+  await recovered(harness, [key]);
   for (let at = 0; at < requests; at += 1) {
-    const url = bed.gateways[at % bed.gateways.length]?.url ?? '';
-    const counter = await counterOf(bed, key);
-    const before = await spentOf(bed, counter);
+    const url = harness.gateways[at % harness.gateways.length]?.url ?? '';
+    const counter = await counterOf(harness, key);
+    const before = await spentOf(harness, counter);
     const { completed } = await ask(url, key, at % 2 === 0);
     if (completed === undefined) throw new Error('a reply did not come to its end');
-    settled.push(await until(async () => (await spentOf(bed, counter)) !== before));
+    settled.push(await until(async () => (await spentOf(harness, counter)) !== before));
     const { status } = await ask(url, key, false, FAILING);
     if (status === 200) throw new Error('the upstream did not fail');
-    released.push(await until(() => isFree(bed, counter, key.limit)));
+    released.push(await until(() => isFree(harness, counter, key.limit)));
   }
   return { settled, released };
 }
@@ -37,26 +37,26 @@ export async function measureArrivals(bed: Bed, key: Key, requests: number): Pro
 async function until(isThere: () => Promise<boolean>): Promise<number> {
   const began = performance.now();
   while (!(await isThere())) {
-    if (performance.now() - began > PATIENCE) throw new Error(`the store did not hear of it in ${PATIENCE} ms`);
+    if (performance.now() - began > TIMEOUT) throw new Error(`the store did not hear of it in ${TIMEOUT} ms`);
     await pause(LOOK_AGAIN);
   }
   return performance.now() - began;
 }
 
-async function counterOf({ store }: Bed, { scopeId }: Key): Promise<ScopeWindow> {
+async function counterOf({ store }: Harness, { scopeId }: Key): Promise<ScopeWindow> {
   const { counters } = await store.loaded(0, 100);
   const counter = counters.find((each) => each.scopeId === scopeId);
   if (counter === undefined) throw new Error('its counter is not loaded');
   return counter;
 }
 
-async function spentOf({ store }: Bed, counter: ScopeWindow): Promise<bigint | undefined> {
+async function spentOf({ store }: Harness, counter: ScopeWindow): Promise<bigint | undefined> {
   const [spent] = await store.read([counter]);
   return spent;
 }
 
 /** Whether nothing is held: then all that is not spent can be. */
-async function isFree({ store }: Bed, counter: ScopeWindow, limit: bigint): Promise<boolean> {
+async function isFree({ store }: Harness, counter: ScopeWindow, limit: bigint): Promise<boolean> {
   const [spent = 0n] = await store.read([counter]);
   const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };
   const note = { charges: [counter], model: 'probe', identifier: 'probe' };

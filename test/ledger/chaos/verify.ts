@@ -1,11 +1,11 @@
-// Is the money right after faults? What clients saw complete, against entries, sums and counters, to the nano-dollar.
+// The money after faults: what clients saw complete, against entries, sums and counters, to the nano-dollar.
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseMoney } from '#core/money.ts';
 import { eventually } from '../../eventually.ts';
-import { type Bed, PRICE } from './bed.ts';
+import { type Harness, PRICE } from './harness.ts';
 import type { Seen } from './load.ts';
 
-export interface Aftermath {
+export interface Verified {
   readonly statuses: Readonly<Record<string, number>>;
   readonly completed: number;
   /** Milliseconds until the slowest refusal. */
@@ -19,13 +19,13 @@ export interface Aftermath {
 /** More than any request of ours can hold: a token a byte of its text, and 40 tokens of output. */
 const MOST_HELD = 200n * PRICE.input + 40n * PRICE.output;
 /** Sentences on all that is wrong with the money when nothing is on its way any more; empty: all is right. */
-export async function judge(bed: Bed, seen: ReadonlyArray<Seen>): Promise<Aftermath> {
+export async function verify(harness: Harness, seen: ReadonlyArray<Seen>): Promise<Verified> {
   const wrong: string[] = [];
-  const { charged, charges } = await settled(bed);
-  const { spent, problems } = await (bed.kind === 'memory' ? askForCounters(bed) : compareCounters(bed));
+  const { charged, charges } = await settled(harness);
+  const { spent, problems } = await (harness.kind === 'memory' ? askForCounters(harness) : compareCounters(harness));
   wrong.push(...problems);
-  const billed = costOf(bed);
-  for (const key of bed.keys) {
+  const billed = costOf(harness);
+  for (const key of harness.keys) {
     const own = seen.filter((one) => one.key === key);
     const whole = own.reduce((all, { completed }) => all + (completed === undefined ? 0n : billed(completed)), 0n);
     const doubtful = BigInt(own.filter(({ isDoubtful }) => isDoubtful).length) * MOST_HELD;
@@ -38,7 +38,7 @@ export async function judge(bed: Bed, seen: ReadonlyArray<Seen>): Promise<Afterm
     if (spent.get(key.scopeId) !== paid)
       wrong.push(`entries are ${paid}, their sum or counter is ${spent.get(key.scopeId)}`);
   }
-  wrong.push(...(await twice(bed)));
+  wrong.push(...(await twice(harness)));
   const statuses: Record<string, number> = {};
   for (const { status, code } of seen) {
     const name = `${status ?? 'no answer'} ${code ?? ''}`.trim();
@@ -53,7 +53,7 @@ export async function judge(bed: Bed, seen: ReadonlyArray<Seen>): Promise<Afterm
 }
 
 const costOf =
-  ({ upstream }: Bed) =>
+  ({ upstream }: Harness) =>
   (id: string): bigint => {
     const size = upstream.reported.get(id);
     return size === undefined ? 0n : BigInt(size.input) * PRICE.input + BigInt(size.output) * PRICE.output;
@@ -64,7 +64,7 @@ const BY_ENTRY = `select scope_id, sum(cost)::text as cost from gateway_operator
 const BY_CHARGE = `select scope_id, sum(cost)::text as cost from gateway_operator.charge group by scope_id order by scope_id`;
 
 /** What each scope was charged, by its entries and by its charges, when nothing is on its way any more. */
-async function settled({ postgres, connection }: Bed) {
+async function settled({ postgres, connection }: Harness) {
   const read = async (text: string): Promise<ReadonlyMap<string, bigint>> => {
     const rows = await postgres.query<{ scope_id: string; cost: string }>(connection, text);
     return new Map(rows.map(({ scope_id, cost }) => [scope_id, BigInt(cost)]));
@@ -86,7 +86,7 @@ async function settled({ postgres, connection }: Bed) {
 }
 
 /** Nobody sees the counters of a store in memory but by asking for what a key has spent. */
-async function askForCounters({ gateways, keys }: Bed) {
+async function askForCounters({ gateways, keys }: Harness) {
   const spends = keys.map(async ({ value, scopeId }) => {
     const answer = await fetch(`${gateways[0]?.url}/key`, { headers: { authorization: `Bearer ${value}` } });
     const { currentSpend } = (await answer.json()) as { currentSpend: string };
@@ -96,7 +96,7 @@ async function askForCounters({ gateways, keys }: Bed) {
 }
 
 /** Entries by PostgreSQL's sums; counters of the store that show something else are told. */
-async function compareCounters({ store, database, keys }: Bed) {
+async function compareCounters({ store, database, keys }: Harness) {
   const { counters } = await store.loaded(0, 100);
   const sums = await database.sums(counters);
   const survey = await store.survey(counters);
@@ -113,7 +113,7 @@ async function compareCounters({ store, database, keys }: Bed) {
 }
 
 /** A request has one settlement, or the end of a lease and what corrects it. */
-async function twice({ postgres, connection }: Bed): Promise<string[]> {
+async function twice({ postgres, connection }: Harness): Promise<string[]> {
   const rows = await postgres.query<{ id: string; kinds: string }>(
     connection,
     `select id, string_agg(kind, ' ' order by kind) as kinds from gateway_operator.entry group by id

@@ -1,19 +1,19 @@
-// What do clients see of one fault alone? Before, while it lasts, and until it works again by itself.
+// Single faults as clients see them: before, meanwhile, and until requests are answered again.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Bed, Key, StoreOfBed } from './bed.ts';
+import { command } from './chaos.ts';
+import type { Harness, Key, StoreKind } from './harness.ts';
 import { ask, recovered, type Seen } from './load.ts';
-import { command } from './storm.ts';
 
-export interface FaultApart {
+export interface SingleFault {
   readonly name: string;
   /** With which store it can happen. */
-  readonly stores: ReadonlyArray<StoreOfBed>;
+  readonly stores: ReadonlyArray<StoreKind>;
   /** Milliseconds. */
   readonly lasts: number;
   /** Where nobody can know what is left of a budget, a request that needs to must be told so. */
   readonly refuses: boolean;
   /** Answers how it ends, and what was asked for on the way. */
-  begin(bed: Bed): Promise<{ end(): unknown; readonly seen?: ReadonlyArray<Seen> }>;
+  begin(harness: Harness): Promise<{ end(): unknown; readonly seen?: ReadonlyArray<Seen> }>;
 }
 
 const BOTH = ['memory', 'redis'] as const;
@@ -21,7 +21,7 @@ const ALL = ['memory', 'redis', 'upstash'] as const;
 /** A policy is trusted for five seconds: with PostgreSQL away for longer nobody knows any key. */
 const LONGER_THAN_POLICIES = 6500;
 
-export const APART: ReadonlyArray<FaultApart> = [
+export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
   {
     ...{ name: 'kill -9 of the gateway', stores: BOTH, lasts: 500, refuses: false },
     async begin({ gateways }) {
@@ -50,8 +50,8 @@ export const APART: ReadonlyArray<FaultApart> = [
   },
   {
     ...{ name: 'a Redis that was wiped', stores: ['redis'], lasts: 500, refuses: false },
-    async begin(bed) {
-      await command(bed, 'FLUSHALL');
+    async begin(harness) {
+      await command(harness, 'FLUSHALL');
       return { end: () => undefined };
     },
   },
@@ -62,14 +62,14 @@ export const APART: ReadonlyArray<FaultApart> = [
       lasts: 500,
       refuses: false,
     },
-    async begin(bed) {
-      await command(bed, 'SAVE');
-      const [gateway] = bed.gateways;
-      const [key] = bed.keys;
+    async begin(harness) {
+      await command(harness, 'SAVE');
+      const [gateway] = harness.gateways;
+      const [key] = harness.keys;
       // What the snapshot does not have.
       const forgotten = gateway === undefined || key === undefined ? [] : [await ask(gateway.url, key, true)];
-      await bed.redis.kill();
-      return { end: bed.redis.start, seen: forgotten };
+      await harness.redis.kill();
+      return { end: harness.redis.start, seen: forgotten };
     },
   },
   {
@@ -85,25 +85,25 @@ export const APART: ReadonlyArray<FaultApart> = [
 
 const BETWEEN = 150;
 
-export interface Lived {
-  /** All of it, for the judge. */
+export interface Observed {
+  /** All of it, for the verify. */
   readonly seen: ReadonlyArray<Seen>;
   /** What was answered while it lasted. */
   readonly meanwhile: ReadonlyArray<Seen>;
 }
 
 /** `fresh` was never asked for before: no process knows anything of it. */
-export async function liveThrough(bed: Bed, fault: FaultApart, fresh: Key): Promise<Lived> {
-  const [known = fresh] = bed.keys;
-  const before = await recovered(bed, [known]);
-  const { end, seen: onTheWay = [] } = await fault.begin(bed);
+export async function observeFault(harness: Harness, fault: SingleFault, fresh: Key): Promise<Observed> {
+  const [known = fresh] = harness.keys;
+  const before = await recovered(harness, [known]);
+  const { end, seen: onTheWay = [] } = await fault.begin(harness);
   const asked: Promise<Seen>[] = [];
   for (const until = Date.now() + fault.lasts; Date.now() < until; await pause(BETWEEN)) {
     const isStream = asked.length % 4 < 2;
-    for (const { url } of bed.gateways) asked.push(ask(url, known, isStream), ask(url, fresh, isStream));
+    for (const { url } of harness.gateways) asked.push(ask(url, known, isStream), ask(url, fresh, isStream));
   }
   await end();
   const meanwhile = await Promise.all(asked);
-  const after = await recovered(bed, [known, fresh]);
+  const after = await recovered(harness, [known, fresh]);
   return { meanwhile, seen: [...before, ...onTheWay, ...meanwhile, ...after] };
 }

@@ -1,4 +1,4 @@
-// Where are gateways killed? Real Node processes, a real Redis, a real PostgreSQL, and a provider that says what it delivered.
+// The place where gateways are killed: real Node processes, a real Redis, a real PostgreSQL, and a provider that tells what it delivered.
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ import { createMemoryLog } from '../../doubles/log.ts';
 import { startPostgres, type TestPostgres } from '../../postgres.ts';
 import { startRedis, type TestRedis } from '../../redis.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../upstash.ts';
-import { type FaultUpstream, startUpstream } from './upstream.ts';
+import { type BillingUpstream, startUpstream } from './upstream.ts';
 
 /** Nano-dollars a token: a dollar and two dollars a million. */
 export const PRICE = { input: 1000n, output: 2000n };
@@ -34,34 +34,34 @@ export interface Key {
   readonly limit: bigint;
 }
 
-export interface Bed {
+export interface Harness {
   readonly postgres: TestPostgres;
   readonly connection: DatabaseConnection;
   readonly database: ReturnType<typeof createDatabase>;
   readonly redis: TestRedis;
   readonly upstash: TestUpstash;
-  readonly upstream: FaultUpstream;
+  readonly upstream: BillingUpstream;
   readonly folder: string;
   /** The compiled instance, as its gateways have it. */
   readonly snapshot: string;
   readonly gateways: ReadonlyArray<Gateway>;
   readonly keys: ReadonlyArray<Key>;
   readonly instanceUid: string;
-  readonly kind: StoreOfBed;
+  readonly kind: StoreKind;
   /** The store as somebody sees it who is no gateway. */
   readonly store: Store;
   stop(): Promise<void>;
 }
 
 /** `memory`: of one gateway, and the Redis that is there as well is nobody's. `upstash`: a REST interface before the Redis. */
-export type StoreOfBed = 'redis' | 'memory' | 'upstash';
+export type StoreKind = 'redis' | 'memory' | 'upstash';
 
 /** One instance, keys with these limits, so many gateways that share the store. */
-export async function makeBed(
+export async function startHarness(
   gateways: number,
   limits: ReadonlyArray<bigint>,
-  kind: StoreOfBed = 'redis',
-): Promise<Bed> {
+  kind: StoreKind = 'redis',
+): Promise<Harness> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-faults-'));
   const [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startUpstream()]);
   const connection = await postgres.createDatabase();
@@ -95,7 +95,7 @@ export async function makeBed(
   };
 }
 
-async function makeKey(database: Bed['database'], uid: string, at: number, limit: bigint): Promise<Key> {
+async function makeKey(database: Harness['database'], uid: string, at: number, limit: bigint): Promise<Key> {
   const value = `sk-faults-${at}-${randomUUID()}`;
   const holder = { uid: randomUUID(), namespace: 'default', name: `key-${at}` };
   const outcome = await database.claim(uid, 'key', `key-${at}`, holder);

@@ -1,7 +1,8 @@
+// Money under chaos: `kill -9` of everything in random order, under load. `npm run bench -- faults` goes on for longer.
 import { expect, test } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
 import { describeUnless } from '../skip-unless.ts';
-import { weather } from './faults/storm.ts';
+import { causeChaos } from './chaos/chaos.ts';
 
 const missing = whyNoRedis();
 
@@ -14,7 +15,7 @@ describeUnless(missing, 'kill -9 in random order, under load with open streams',
   ])(
     '$gateways gateways, seed $seed: completed replies are charged, once, no more than what was in flight besides, counters equal sums, and it works again by itself',
     async ({ seed, gateways }) => {
-      const { wrong, completed, faults, statuses } = await weather({ seed, gateways, millis: 9000 });
+      const { wrong, completed, faults, statuses } = await causeChaos({ seed, gateways, millis: 9000 });
       expect({ wrong, faults, statuses }).toEqual({ wrong: [], faults, statuses });
       expect(completed).toBeGreaterThan(20);
     },

@@ -1,4 +1,4 @@
-// What does a provider report? A completion of its own size each time, word by word, and a record of what it would bill for each.
+// A provider that keeps a record of what it would bill for each completion, of its own size each time, word by word.
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -12,7 +12,7 @@ export interface Delivered {
   readonly output: number;
 }
 
-export interface FaultUpstream {
+export interface BillingUpstream {
   readonly url: string;
   /** By the name that stands in the reply. */
   readonly reported: ReadonlyMap<string, Delivered>;
@@ -21,7 +21,7 @@ export interface FaultUpstream {
 
 const FRAME = { created: 0, model: 'fault' };
 
-export async function startUpstream(): Promise<FaultUpstream> {
+export async function startUpstream(): Promise<BillingUpstream> {
   const reported = new Map<string, Delivered>();
   let made = 0;
   const server = createServer(async (request, response) => {

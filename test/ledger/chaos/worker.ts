@@ -1,16 +1,16 @@
-// How does a gateway of the bed run as a Worker, beside those that are processes? On its Upstash, its database, its snapshot.
+// A gateway of the harness that runs as a Worker, on its Upstash, its database and its snapshot.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openCertificates } from '../../../infra/local/cluster/certificates.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { type RunningWorkers, startWorkers } from '../../platforms/miniflare.ts';
 import { TOKEN } from '../../upstash.ts';
-import type { Bed } from './bed.ts';
+import type { Harness } from './harness.ts';
 
 const OUTPUT = 'cloudflare/gateway.mjs';
 
 /** Stopped as a machine is that goes away: nobody waits for what it still does. */
-export async function startWorker({ folder, upstash, connection, snapshot }: Bed): Promise<RunningWorkers> {
+export async function startWorker({ folder, upstash, connection, snapshot }: Harness): Promise<RunningWorkers> {
   await writeBundles(
     folder,
     DEPLOYABLES.filter(({ output }) => output === OUTPUT),
