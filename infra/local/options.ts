@@ -26,7 +26,8 @@ export const HELP = `npm start -- [options]: the whole gateway operator on this 
   --cluster WHICH    embedded (default): a small API server of ours, for trying and testing only
                      envtest: a real kube-apiserver and etcd from the folder KUBEBUILDER_ASSETS names
                      PATH: the cluster of that kubeconfig file (our CRDs and webhooks are applied to it)
-  --database WHICH   embedded (default): a PostgreSQL of our own, or postgres://user:password@host:port/dbname
+  --database WHICH   embedded (default): a PostgreSQL of our own, or postgres://user:password@host:port/dbname,
+                     where the sample's instance keeps policies and the ledger; nothing of the cluster is in it
   --schedule SECONDS how often the cron sweeps (default 60); changes of our kinds are looked at at once
   --help             this text
 `;
