@@ -1,14 +1,15 @@
 // `npm start`: the whole gateway operator on this machine, in the foreground, until Ctrl-C.
 import { rmSync } from 'node:fs';
 import { reasonAndCausesOf, reasonOf } from '#core/reason.ts';
-import { judgeCluster } from './cluster/cluster.ts';
+import { validateCluster } from './cluster/cluster.ts';
 import { put, readDocuments, renderSample } from './cluster/manifests.ts';
 import { HELP, type Options, readOptions, UsageError } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { describeFirstCall, describeReady } from './ready.ts';
 import { type FirstCall, makeFirstCall, waitForKey } from './sample/first-call.ts';
 import { withLastApplied } from './sample/last-applied.ts';
-import { type Stack, startStack, unless } from './stack.ts';
+import { type Stack, startStack } from './stack.ts';
+import { unless } from './start.ts';
 import { openState, type State, writeWhole } from './state/state.ts';
 
 /** Answers the exit code. */
@@ -19,7 +20,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const { options } = asked;
-  judgeCluster(options);
+  validateCluster(options);
   const progress = createProgress((text) => process.stdout.write(text), Date.now);
   const interrupted = onInterrupt(() => progress.say('\nstopping …'));
   const state = await openState(options.state, options.reset);

@@ -4,9 +4,9 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds.ts';
+import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { applyKinds, put } from '../../infra/local/cluster/manifests.ts';
 import { ADMISSION, type Grant, toRule } from '../../infra/manifests/rbac.ts';
-import { openAccounts } from '../accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { describeUnless } from '../skip-unless.ts';
@@ -45,7 +45,7 @@ describeUnless(skip, 'the service account of admission', () => {
     };
     const admin = await open(plane.kubeconfig);
     await applyKinds(admin);
-    cluster = await open((await openAccounts(plane.kubeconfig, temporaryFolder())).admission);
+    cluster = await open((await makeAccounts(plane.kubeconfig, temporaryFolder())).admission);
     for (const name of ['platform', 'team-a'])
       await put(admin, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }, true);
     const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'team-a' } };

@@ -7,10 +7,10 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';
+import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
 import { applyKinds, resourceOf } from '../../infra/local/cluster/manifests.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
-import { openAccounts } from '../accounts.ts';
 import { type Finished, run } from '../child.ts';
 import { type ClusterName, startCluster } from '../clusters.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
@@ -87,7 +87,7 @@ async function start(name: ClusterName): Promise<Started> {
 
 /** With the rights of its service account, and no more. */
 async function asAdmission({ kubeconfig, api }: Started, folder: string) {
-  const { admission } = await openAccounts(kubeconfig, folder);
+  const { admission } = await makeAccounts(kubeconfig, folder);
   const { request, close } = await createKubeconfigTransport(admission);
   const { users } = parse(readFileSync(admission, 'utf8')) as { users: Array<{ user: { token: string } }> };
   return { ...api, token: users[0]?.user.token ?? '', cluster: createCluster({ request }), close };

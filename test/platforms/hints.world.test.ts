@@ -9,11 +9,11 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
+import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
 import { applyKinds, put } from '../../infra/local/cluster/manifests.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
-import { openAccounts } from '../accounts.ts';
 import { run } from '../child.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
@@ -61,7 +61,7 @@ describeUnless(why, 'hints on Knative', () => {
     closing.push(transport.close);
     cluster = createCluster({ request: transport.request });
     await applyKinds(cluster);
-    const accounts = await openAccounts(kubeconfig, folder);
+    const accounts = await makeAccounts(kubeconfig, folder);
     const node = DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output));
     const [certificates] = await Promise.all([openCertificates(folder, new Date()), writeBundles(folder, node)]);
     reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {

@@ -5,7 +5,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { openAccounts } from '../accounts.ts';
+import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { openObjects } from '../open-objects.ts';
 import { describeUnless } from '../skip-unless.ts';
@@ -34,7 +34,7 @@ describeUnless(skip, 'a settled sample', () => {
     kubectl('apply', '-f', 'crds/manifests');
     await plane.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', KNATIVE_SERVICES);
     kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
-    const accounts = await openAccounts(plane.kubeconfig, temporaryFolder());
+    const accounts = await makeAccounts(plane.kubeconfig, temporaryFolder());
     const [asAdmin, asReconcile] = [
       await createKubeconfigTransport(plane.kubeconfig),
       await createKubeconfigTransport(accounts.reconcile),

@@ -9,8 +9,8 @@ import { createKubeconfigTransport, type NodeTransport } from '#adapters/kuberne
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
+import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { applyKinds } from '../../infra/local/cluster/manifests.ts';
-import { openAccounts } from '../accounts.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
@@ -206,7 +206,7 @@ describeUnless(whyNot, 'on Kubernetes', () => {
     };
     cluster = await open(kubeconfig);
     await applyKinds(cluster);
-    reconciles = await open((await openAccounts(kubeconfig, state)).reconcile);
+    reconciles = await open((await makeAccounts(kubeconfig, state)).reconcile);
   }, 60_000);
   afterAll(async () => {
     for (const { close } of transports) await close();

@@ -1,56 +1,84 @@
-// As whom do the functions of the stack speak to the API server?
+// Accounts of the stack's functions at the API server: as whom admission and reconcile speak to it.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { KubeConfig } from '@kubernetes/client-node';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type Impersonated } from '#adapters/kubernetes/node.ts';
-import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
-import { accessManifests, accountUser } from '../../manifests/rbac.ts';
-import type { Options } from '../options.ts';
+import { accessManifests, accountUser, NAMESPACE } from '../../manifests/rbac.ts';
+import type { StartContext } from '../start.ts';
+import { writeKubeconfig } from './kubeconfig.ts';
 import { put } from './manifests.ts';
 
 export interface Accounts {
   readonly admission: Cluster;
   readonly reconcile: Cluster;
-  /** The same way as reconcile's, for its watches. */
-  readonly request: KubeTransport;
-  /** Whose writes are not judged; undefined: everybody's are. */
+  /** The user whose writes are not reviewed; undefined: everybody's are. */
   readonly ownUser?: string;
-  close(): Promise<void>;
 }
 
-interface Everybody {
+interface AccountOptions {
   readonly kubeconfig: string;
-  readonly options: Options;
-  /** As whoever the kubeconfig says. */
+  /** As the user of the kubeconfig. */
   readonly cluster: Cluster;
-  readonly request: KubeTransport;
 }
+
+type Context = Pick<StartContext, 'options' | 'state' | 'onStop'>;
 
 /**
  * A real API server of the stack's own: with the rights of their service accounts and no more, from the manifests that
- * every cluster gets. The embedded one judges no rights, but reconcile is the user that it is everywhere. In somebody's own
- * cluster: whoever the kubeconfig says, who may not be allowed to act as others.
+ * every cluster gets. The embedded one knows no rights, but reconcile is the user that it is everywhere. In the cluster of a
+ * kubeconfig: as its user, who may not be allowed to act as others.
  */
-export async function openAccounts(everybody: Everybody): Promise<Accounts> {
-  const { kubeconfig, options, cluster, request } = everybody;
-  const { type } = options.cluster;
-  if (type === 'kubeconfig') return { admission: cluster, reconcile: cluster, request, close: async () => undefined };
-  const ownUser = accountUser('reconcile');
-  const act = (as: Impersonated) => createKubeconfigTransport(kubeconfig, as);
-  if (type === 'embedded') {
-    const own = await act({ user: ownUser, group: 'system:masters' });
-    const reconcile = createCluster({ request: own.request });
-    return { admission: cluster, reconcile, request: own.request, ownUser, close: own.close };
-  }
-  for (const { object } of accessManifests()) await put(cluster, object as KubeObject, true);
-  const [admission, reconcile] = [await act({ user: accountUser('admission') }), await act({ user: ownUser })];
-  return {
-    admission: createCluster({ request: admission.request }),
-    reconcile: createCluster({ request: reconcile.request }),
-    request: reconcile.request,
-    ownUser,
-    close: async () => {
-      await admission.close();
-      await reconcile.close();
-    },
+export async function openAccounts(context: Context, { kubeconfig, cluster }: AccountOptions): Promise<Accounts> {
+  const { options, state, onStop } = context;
+  const open = async (file: string, as?: Impersonated) => {
+    const { request, close } = await createKubeconfigTransport(file, as);
+    onStop(close);
+    return createCluster({ request });
   };
+  const ownUser = accountUser('reconcile');
+  if (options.cluster.type === 'kubeconfig') return { admission: cluster, reconcile: cluster };
+  if (options.cluster.type === 'embedded') {
+    return {
+      admission: cluster,
+      reconcile: await open(kubeconfig, { user: ownUser, group: 'system:masters' }),
+      ownUser,
+    };
+  }
+  const files = await makeAccounts(kubeconfig, state.path('accounts'));
+  return { admission: await open(files.admission), reconcile: await open(files.reconcile), ownUser };
 }
+
+/** Applies the accounts and their roles as an administrator; answers kubeconfig files in `folder`, which hold a token each and nothing of the administrator. */
+export async function makeAccounts(
+  kubeconfig: string,
+  folder: string,
+): Promise<Readonly<Record<'admission' | 'reconcile', string>>> {
+  const config = new KubeConfig();
+  config.loadFromFile(kubeconfig);
+  const { server: url = '', caData = '' } = config.getCurrentCluster() ?? {};
+  const { request, close } = await createKubeconfigTransport(kubeconfig);
+  const cluster = createCluster({ request });
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const make = async (name: string) => {
+    const kind = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' };
+    const body = JSON.stringify({ ...kind, spec: { expirationSeconds: LIFETIME } });
+    const path = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${name}/token`;
+    const signal = AbortSignal.timeout(10_000);
+    const answer = await request({ method: 'POST', path, body, contentType: 'application/json', signal });
+    const { status } = JSON.parse(await answer.text()) as { readonly status: { readonly token: string } };
+    const file = join(folder, `${name}.kubeconfig`);
+    writeKubeconfig(file, { url, ca: Buffer.from(caData, 'base64').toString(), token: status.token });
+    return file;
+  };
+  try {
+    for (const { object } of accessManifests()) await put(cluster, object as KubeObject, true);
+    return { admission: await make('admission'), reconcile: await make('reconcile') };
+  } finally {
+    await close();
+  }
+}
+
+/** Seconds: a year, longer than a local stack runs. Each start makes new ones. */
+const LIFETIME = 365 * 86_400;

@@ -1,11 +1,10 @@
-// Which cluster does the stack use, and how is it reached?
+// The cluster of the stack: the embedded one, a real API server of the stack's own, or the one of a kubeconfig file.
 import { existsSync } from 'node:fs';
 import { KubeConfig } from '@kubernetes/client-node';
-import type { Log } from '#core/ports/clock.ts';
 import { createApiServer } from '../../apiserver/api-server.ts';
 import { type Options, UsageError } from '../options.ts';
+import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';
-import type { State } from '../state/state.ts';
 import type { Certificates } from './certificates.ts';
 import { envtestAssets, startControlPlane } from './envtest.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
@@ -16,34 +15,26 @@ export interface OpenCluster {
   readonly url: string;
   /** Said when it is up. */
   readonly description: string;
-  stop(): Promise<void>;
-}
-
-export interface OpenClusterOptions {
-  readonly options: Options;
-  readonly state: State;
-  readonly certificates: Certificates;
-  readonly log: Log;
 }
 
 /** Before anything is made: whether what `--cluster` names can be used. Throws UsageError. */
-export function judgeCluster({ cluster }: Options): void {
+export function validateCluster({ cluster }: Options): void {
   if (cluster.type === 'envtest') envtestAssets();
   if (cluster.type === 'kubeconfig') readKubeconfig(cluster.path);
 }
 
 /** Starts the embedded cluster or envtest's, or reads the given kubeconfig. Throws UsageError where the person can mend it. */
-export async function openCluster(context: OpenClusterOptions): Promise<OpenCluster> {
+export async function openCluster(context: StartContext, certificates: Certificates): Promise<OpenCluster> {
   const { options, state } = context;
   if (options.cluster.type === 'kubeconfig') return readKubeconfig(options.cluster.path);
-  const started = options.cluster.type === 'embedded' ? await embedded(context) : await envtest(context);
+  const open = options.cluster.type === 'embedded' ? embedded : envtest;
+  const { url, description } = await open(context, certificates);
   const kubeconfig = state.path('kubeconfig');
-  writeKubeconfig(kubeconfig, { url: started.url, ca: context.certificates.ca, token: state.remembered.clusterToken });
-  return { ...started, kubeconfig };
+  writeKubeconfig(kubeconfig, { url, ca: certificates.ca, token: state.remembered.clusterToken });
+  return { url, description, kubeconfig };
 }
 
-async function embedded({ state, certificates, log }: OpenClusterOptions) {
-  const { cert, key } = certificates;
+async function embedded({ state, log, onStop }: StartContext, { cert, key }: Certificates) {
   const server = createApiServer({
     file: state.path('cluster.db'),
     port: await portOf(state, 'cluster'),
@@ -51,16 +42,22 @@ async function embedded({ state, certificates, log }: OpenClusterOptions) {
     token: state.remembered.clusterToken,
     log,
   });
+  onStop(server.stop);
   await server.start();
-  return { url: server.url, stop: server.stop, description: 'embedded, for trying and testing only' };
+  return { url: server.url, description: 'embedded, for trying and testing only' };
 }
 
-async function envtest({ state, certificates: tls }: OpenClusterOptions) {
-  const token = state.remembered.clusterToken;
-  const folder = state.path('envtest');
-  const [port, etcdPort] = [await portOf(state, 'cluster'), await portOf(state, 'etcd')];
-  const plane = await startControlPlane({ children: state.children, folder, port, etcdPort, token, tls });
-  return { url: plane.url, stop: plane.stop, description: 'a real kube-apiserver and etcd' };
+async function envtest({ state, onStop }: StartContext, tls: Certificates) {
+  const { url, stop } = await startControlPlane({
+    children: state.children,
+    folder: state.path('envtest'),
+    port: await portOf(state, 'cluster'),
+    etcdPort: await portOf(state, 'etcd'),
+    token: state.remembered.clusterToken,
+    tls,
+  });
+  onStop(stop);
+  return { url, description: 'a real kube-apiserver and etcd' };
 }
 
 /** The person's own cluster: nothing to start, nothing to stop. */
@@ -74,5 +71,5 @@ function readKubeconfig(path: string): OpenCluster {
   }
   const url = config.getCurrentCluster()?.server;
   if (url === undefined) throw new UsageError(`--cluster: ${path} names no cluster in its current context.`);
-  return { kubeconfig: path, url, description: `context ${config.getCurrentContext()}`, stop: async () => undefined };
+  return { kubeconfig: path, url, description: `context ${config.getCurrentContext()}` };
 }

@@ -2,23 +2,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
-import { type Options, UsageError } from '../options.ts';
+import { UsageError } from '../options.ts';
+import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';
-import type { State } from '../state/state.ts';
 import { type PostgresServer, startPostgres } from './postgres.ts';
 
 export interface OpenDatabase {
   readonly connection: DatabaseConnection;
   readonly description: string;
-  stop(): Promise<void>;
 }
 
 const NAME = 'gateway';
 
 /** Starts the embedded PostgreSQL, or reaches the one that was named. Throws UsageError when that one does not answer. */
-export async function openDatabase(options: Options, state: State, log: Log): Promise<OpenDatabase> {
+export async function openDatabase({ options, state, log, onStop }: StartContext): Promise<OpenDatabase> {
   if (options.database !== undefined) return reach(options.database);
   const server = await startPostgres({
     children: state.children,
@@ -31,10 +29,11 @@ export async function openDatabase(options: Options, state: State, log: Log): Pr
     onRestart: () => log.warn('PostgreSQL ended by itself and was started again'),
     onFailure: (why) => log.error('PostgreSQL ended by itself and does not start: it is tried again', { why }),
   });
+  onStop(stop);
   const { host, port, username, password } = server;
   const connection = { host, port, username, password, dbname: NAME };
   await createIfAbsent(connection);
-  return { connection, description: `PostgreSQL on 127.0.0.1:${port}`, stop };
+  return { connection, description: `PostgreSQL on 127.0.0.1:${port}` };
 }
 
 export interface Restarts {
@@ -105,7 +104,7 @@ async function reach(url: URL): Promise<OpenDatabase> {
     throw new UsageError(`--database: PostgreSQL at ${where} cannot be used: ${reasonOf(cause)}.`, { cause });
   }
   await client.end();
-  return { connection, description: `PostgreSQL on ${where}`, stop: async () => undefined };
+  return { connection, description: `PostgreSQL on ${where}` };
 }
 
 function clientOf({ host, port, username, password, dbname }: DatabaseConnection): pg.Client {

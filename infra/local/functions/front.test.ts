@@ -5,14 +5,13 @@ import { afterEach, expect, test } from 'vitest';
 import { stage } from '../../../functions/gateway/gateway.fixture.ts';
 import { KEY, keyRecord } from '../../../functions/gateway/instance.fixture.ts';
 import { silentLog } from '../../../test/silent-log.ts';
-import { createMetrics } from '../../adapters/metrics.ts';
 import { type Served, serve } from '../../node/serve.ts';
 import { type FrontDependencies, gatewayServer } from './front.ts';
 
 let server: Served | undefined;
 afterEach(() => server?.close(0));
 
-const UNREAD = { ids: { next: randomUUID }, log: silentLog, metrics: createMetrics() };
+const UNREAD = { ids: { next: randomUUID }, log: silentLog };
 
 async function open(
   find: FrontDependencies['gateways']['find'],

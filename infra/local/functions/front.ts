@@ -1,7 +1,7 @@
-// Where do the stack's functions listen, and what do they answer at their roots?
+// The address of all gateways of the stack: `/{namespace}/{name}/…` is the instance's own.
 import { type Context, Hono } from 'hono';
 import type { Failure } from '#core/failure.ts';
-import type { Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Ids, Log } from '#core/ports/clock.ts';
 import type { Connection } from '#core/ports/connection.ts';
 import { namesOf, toRefusal } from '../../../functions/gateway/respond.ts';
 import type { GatewayRuntime } from './gateway-runtime.ts';
@@ -14,15 +14,13 @@ export interface FrontDependencies {
   };
   readonly ids: Ids;
   readonly log: Log;
-  readonly metrics: Metrics;
 }
 
-/** One server for all instances: `/{namespace}/{name}/…` is the instance's own gateway; health and metrics stand at the root. What it refuses itself reads as a gateway's own refusals do. */
-export function gatewayServer({ gateways, ids, log, metrics }: FrontDependencies): Hono<{ Bindings: Connection }> {
+/** One server for all instances: `/{namespace}/{name}/…` is the instance's own gateway; health stands at the root. What it refuses itself reads as a gateway's own refusals do. */
+export function gatewayServer({ gateways, ids, log }: FrontDependencies): Hono<{ Bindings: Connection }> {
   const app = new Hono<{ Bindings: Connection }>();
   app.get('/healthz', (c) => c.text('ok'));
   app.get('/readyz', (c) => c.text('ok'));
-  app.get('/metrics', (c) => c.text(metrics.render(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
   app.all('/:namespace/:name/*', async (c) => {
     const { namespace, name } = c.req.param();
     if (namesNone(c.req.path)) return refuse(c, nothingAt(c));
@@ -55,7 +53,10 @@ const nothingAt = (c: Context): Failure => ({ code: 'not_found', path: c.req.pat
 const namesNone = (path: string): boolean =>
   path.split('/').slice(3).join('') === '' || path === '/v1/chat/completions';
 
-/** The same request at another address. A new `Request` made of it would begin to read the body, which is the instance's to read from the connection. */
+/**
+ * The same request at another address. Hono's `mount` makes a new `Request`, which begins to read the body, but the body is the
+ * instance's to read from the connection; Hono's `route` leaves the 404s and 405s of the instance's gateway behind.
+ */
 function at(url: string, request: Request): Request {
   const get = (of: Request, name: string | symbol): unknown => {
     if (name === 'url') return url;

@@ -1,14 +1,14 @@
-// How do the three functions run in the stack's one process, with which adapters?
+// The three functions in the stack's one process, with their adapters.
 import { createBackends } from '#adapters/backends.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { openStore } from '#adapters/open-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { Backends, DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Connection } from '#core/ports/connection.ts';
+import type { Platform } from '#core/ports/platform.ts';
 import { createAdmission } from '../../../functions/admission/app.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { TracesEnvironment } from '../../config/environments.ts';
@@ -19,133 +19,158 @@ import { nodeDependencies } from '../../node/platform.ts';
 import { type Served, type ServeOptions, serve } from '../../node/serve.ts';
 import { createTending } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
+import { createHint } from '../../triggers/hint.ts';
 import type { Accounts } from '../cluster/accounts.ts';
 import type { Certificates } from '../cluster/certificates.ts';
+import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';
-import type { State } from '../state/state.ts';
 import { gatewayServer } from './front.ts';
+import type { RuntimeDependencies } from './gateway-runtime.ts';
 import { createGateways, type Gateways } from './gateways.ts';
 
-export interface FunctionDependencies {
-  readonly state: State;
+export interface FunctionsOptions {
   readonly cluster: Cluster;
   /** As whom admission and reconcile speak to it; the gateways are what kubelets would start. */
-  readonly accounts: Pick<Accounts, 'admission' | 'reconcile' | 'ownUser'>;
+  readonly accounts: Accounts;
   readonly certificates: Certificates;
-  readonly log: Log;
-  /** Already known to be free. */
+  /** A port that is free. */
   readonly gatewayPort: number;
 }
 
+/** Their addresses; admission's with the path segment that its callers must know. */
 export interface Functions {
-  readonly gateway: Served;
-  readonly reconcile: Served;
-  /** What stands before /mutate and /validate: its address, and the segment that only the API server is told. */
+  readonly gateway: string;
+  readonly reconcile: string;
   readonly admission: string;
-  readonly gateways: Gateways;
-  /** Takes no new requests, lets open streams end for at most `grace` milliseconds, books what they cost. */
-  close(grace: number): Promise<void>;
 }
 
-export async function startFunctions(deps: FunctionDependencies): Promise<Functions> {
-  const { state, cluster, accounts, certificates, log } = deps;
-  const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
+type Serving = Pick<StartContext, 'state' | 'log' | 'onStop'>;
+
+/** Milliseconds that open streams get to end: with PostgreSQL and the rest a stop stays below 15 s. */
+const GRACE = 6_000;
+
+/** Starts them. A stop takes no new requests, lets open streams end, and books what they cost. */
+export async function startFunctions(context: Serving, options: FunctionsOptions): Promise<Functions> {
+  const { state } = context;
+  const { accounts, certificates, cluster, gatewayPort } = options;
+  const parts = await openParts(context);
+  const listen = createListen(context);
+
+  const { gateways, openDatabase } = openGateways(parts.gateway, cluster);
+  const gateway = await listen(parts.gateway, gatewayServer({ ...parts.gateway, gateways }), { port: gatewayPort });
+
+  const { metrics } = parts.gateway;
+  const backends = openBackends(parts.reconcile, { openDatabase, flush: gateways.flush, metrics });
+  const reconciling = reconcileOf(parts.reconcile, { cluster: accounts.reconcile, backends, gateway: gateway.url });
+  const followed = followedBy(gateways.refresh, reconciling);
+  const reconcile = await listen(parts.reconcile, followed, { port: await portOf(state, 'reconcile') });
+
+  const segment = Buffer.from(parts.admission.random(24)).toString('base64url');
+  const admitting = admissionOf(parts.admission, { accounts, segment, reconcile: reconcile.url });
+  const admission = await listen(parts.admission, admitting, {
+    port: await portOf(state, 'admission'),
+    tls: certificates,
+    // The address has the segment in it: metrics are looked for below that too.
+    metricsAt: ['/metrics', `/${segment}/metrics`],
+  });
+
+  // What their outboxes hold is booked first.
+  gateways.refresh();
+  return { gateway: gateway.url, reconcile: reconcile.url, admission: `${admission.url}/${segment}` };
+}
+
+/** What each function gets: metrics of its own, traces and log under its own name, as everywhere. */
+async function openParts({ state, log, onStop }: Serving) {
+  const environment = readEnvironment(TracesEnvironment, process.env);
   const node = nodeDependencies();
-  const traces = await openOwnTraces(log);
-  const logs = {
-    admission: traces.admission.logged(log),
-    reconcile: traces.reconcile.logged(log),
-    gateway: traces.gateway.logged(log),
+  const open = async (name: 'admission' | 'reconcile' | 'gateway') => {
+    const traces = await openTraces(environment, name, log);
+    onStop(traces.close);
+    return { ...node, state, onStop, traces, log: traces.logged(log), metrics: createMetrics() };
   };
+  return { admission: await open('admission'), reconcile: await open('reconcile'), gateway: await open('gateway') };
+}
+
+type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
+
+function openGateways(parts: Parts, cluster: Cluster) {
+  const { state, onStop, log } = parts;
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
-
-  const metrics = createMetrics();
-  const folder = state.path('outbox');
   const upstream = createUpstream();
-  const gateways = createGateways({
-    ...{ ...node, cluster, openDatabase, folder, upstream, log: logs.gateway, metrics },
-  });
-  const gateway = await listen(gatewayServer({ gateways, ids: node.ids, log: logs.gateway, metrics }), {
-    port: deps.gatewayPort,
-    traces: traces.gateway,
-  });
+  onStop(upstream.close);
+  const gateways = createGateways({ ...parts, cluster, openDatabase, folder: state.path('outbox'), upstream });
+  onStop(gateways.close);
+  return { gateways, openDatabase };
+}
 
-  const { clear } = createTending({ open: openStore, ...node, log, metrics });
-  const backends = createBackends({ openDatabase, flush: gateways.flush, clear, probeShared });
-  const platform = {
-    servedAt: ({ metadata }: { metadata: { namespace?: string; name: string } }) =>
-      `${gateway.url}/${metadata.namespace}/${metadata.name}`,
+type Opening = Pick<RuntimeDependencies, 'openDatabase' | 'metrics'> & Pick<Gateways, 'flush'>;
+
+function openBackends(parts: Parts, { openDatabase, flush, metrics }: Opening) {
+  const { clear } = createTending({ ...parts, open: openStore, metrics });
+  const backends = createBackends({ openDatabase, flush, clear, probeShared });
+  parts.onStop(backends.close);
+  return backends;
+}
+
+interface Reconciling {
+  readonly cluster: Cluster;
+  readonly backends: Backends;
+  /** The gateways' address. */
+  readonly gateway: string;
+}
+
+function reconcileOf(parts: Parts, { cluster, backends, gateway }: Reconciling): App {
+  const platform: Platform = {
+    servedAt: ({ metadata: { namespace, name } }) => `${gateway}/${namespace}/${name}`,
     gatewayImage: RELEASE_IMAGE,
     version: RELEASE_VERSION,
     manyProcesses: false,
     inCluster: false,
   };
-  const sweeps = createMetrics();
-  const reconcile = await listen(
-    atRoot(
-      sweeps,
-      createReconcile({
-        ...node,
-        cluster: accounts.reconcile,
-        backends,
-        platform,
-        log: logs.reconcile,
-        metrics: sweeps,
-      }),
-    ),
-    { port: await portOf(state, 'reconcile'), traces: traces.reconcile },
-  );
-
-  const segment = Buffer.from(node.random(24)).toString('base64url');
-  const reviews = createMetrics();
-  const admission = await listen(
-    atRoot(
-      reviews,
-      createAdmission({
-        ...node,
-        cluster: accounts.admission,
-        own,
-        pathSecrets: [segment],
-        log: logs.admission,
-        metrics: reviews,
-      }),
-      // Its address has the segment in it: metrics are looked for below that, too.
-      ['/metrics', `/${segment}/metrics`],
-    ),
-    {
-      port: await portOf(state, 'admission'),
-      tls: { cert: certificates.cert, key: certificates.key },
-      traces: traces.admission,
-    },
-  );
-
-  const close = async (grace: number) => {
-    await Promise.allSettled([admission, reconcile, gateway].map((server) => server.close(grace)));
-    await gateways.close();
-    await backends.close();
-    await upstream.close();
-    await Promise.all(Object.values(traces).map((each) => each.close()));
-  };
-  return { gateway, reconcile, admission: `${admission.url}/${segment}`, gateways, close };
+  return createReconcile({ ...parts, cluster, backends, platform });
 }
 
-/** Each function under its own name, as everywhere. */
-async function openOwnTraces(log: Log) {
-  const environment = readEnvironment(TracesEnvironment, process.env);
+/** Whatever a run has published, the gateways follow, as a kubelet has them do elsewhere. */
+function followedBy(refresh: () => void, app: App): App {
   return {
-    admission: await openTraces(environment, 'admission', log),
-    reconcile: await openTraces(environment, 'reconcile', log),
-    gateway: await openTraces(environment, 'gateway', log),
+    fetch: async (request, connection) => {
+      const response = await app.fetch(request, connection);
+      if (request.method === 'POST') refresh();
+      return response;
+    },
   };
+}
+
+interface Admitting {
+  readonly accounts: Accounts;
+  readonly segment: string;
+  readonly reconcile: string;
+}
+
+function admissionOf(parts: Parts, { accounts, segment, reconcile }: Admitting): App {
+  return createAdmission({
+    ...parts,
+    cluster: accounts.admission,
+    own: accounts.ownUser === undefined ? [] : [accounts.ownUser],
+    pathSecrets: [segment],
+    hint: createHint({ address: reconcile, send: parts.traces.sent(fetch) }),
+  });
 }
 
 interface App {
   fetch(request: Request, connection: Connection): Response | Promise<Response>;
 }
 
-const atRoot = (metrics: Metrics, app: App, paths?: ReadonlyArray<string>): App => ({
-  fetch: withMetrics(metrics, (...call: Parameters<App['fetch']>) => app.fetch(...call), paths),
-});
+type Listening = Pick<ServeOptions, 'port' | 'tls'> & { readonly metricsAt?: ReadonlyArray<string> };
 
-const listen = (app: App, options: Omit<ServeOptions, 'fetch' | 'host'>) =>
-  serve({ fetch: (...call) => app.fetch(...call), host: '127.0.0.1', ...options });
+/** Servers that end together: each has open requests to wait for. */
+function createListen({ onStop }: Serving) {
+  const servers: Served[] = [];
+  onStop(() => Promise.allSettled(servers.map((server) => server.close(GRACE))));
+  return async ({ traces, metrics }: Parts, app: App, { metricsAt, ...listening }: Listening): Promise<Served> => {
+    const fetch = withMetrics(metrics, (...call: Parameters<App['fetch']>) => app.fetch(...call), metricsAt);
+    const server = await serve({ ...listening, fetch, host: '127.0.0.1', traces });
+    servers.push(server);
+    return server;
+  };
+}

@@ -1,4 +1,4 @@
-// Which gateway serves /{namespace}/{name}? What the kubelet does with a Deployment elsewhere: a snapshot and Secrets become a running gateway.
+// Gateways of the stack's instances: a snapshot and its Secrets become a running gateway, as a kubelet has them do elsewhere.
 import { isDeepStrictEqual } from 'node:util';
 import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import { snapshotName } from '#core/names.ts';
@@ -12,10 +12,8 @@ import { type Configuration, type GatewayRuntime, type RuntimeDependencies, star
 export interface Gateways {
   /** The gateway of this instance; `absent`: there is no such instance, `unavailable`: it cannot run (yet), or nobody knows. */
   find(namespace: string, name: string): Promise<GatewayRuntime | 'absent' | 'unavailable'>;
-  /** Something about this instance or its Secrets changed. */
-  refresh(namespace: string, name: string): Promise<void>;
-  /** Secrets of this namespace changed: every gateway there reads them again. */
-  refreshNamespace(namespace: string): Promise<void>;
+  /** Reads what every instance and its Secrets say now, and has its gateway follow; in the background. */
+  refresh(): void;
   /** Books what the instance's gateway has settled; nothing when no gateway runs. */
   flush(instanceUid: string): Promise<void>;
   close(): Promise<void>;
@@ -23,30 +21,27 @@ export interface Gateways {
 
 interface Running {
   readonly uid: string;
-  readonly namespace: string;
-  readonly name: string;
   readonly runtime: GatewayRuntime;
 }
 
 /** Gateways of one process. Changes of one instance are made one after another. */
 export function createGateways(deps: RuntimeDependencies & { readonly cluster: Cluster }): Gateways {
+  const { cluster, log } = deps;
   const running = new Map<string, Running>();
   const absent = new Set<string>();
-  const turns = new Map<string, Promise<void>>();
+  const last = new Map<string, Promise<void>>();
 
-  const refresh = (namespace: string, name: string): Promise<void> => {
-    const path = `${namespace}/${name}`;
-    const turn = (turns.get(path) ?? Promise.resolve()).then(() => bringUpToDate(path, namespace, name));
-    const settled = turn.catch((error: unknown) =>
-      deps.log.warn('gateway not started', { instance: path, why: reasonAndCausesOf(error) }),
-    );
-    turns.set(path, settled);
-    return settled;
+  const refreshOne = (path: string): Promise<void> => {
+    const done = (last.get(path) ?? Promise.resolve())
+      .then(() => bringUpToDate(path))
+      .catch((error: unknown) => log.warn('gateway not started', { instance: path, why: reasonAndCausesOf(error) }));
+    last.set(path, done);
+    return done;
   };
 
-  const bringUpToDate = async (path: string, namespace: string, name: string): Promise<void> => {
+  const bringUpToDate = async (path: string): Promise<void> => {
     absent.delete(path);
-    const wanted = await readConfiguration(deps.cluster, namespace, name);
+    const wanted = await readConfiguration(cluster, path);
     const have = running.get(path);
     if (wanted === 'absent') absent.add(path);
     if (wanted === 'unchanged') return;
@@ -58,24 +53,40 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
     }
     if (wanted === 'absent') return;
     const runtime = await startRuntime(deps, wanted);
-    running.set(path, { uid: wanted.snapshot.instance.uid, namespace, name, runtime });
+    running.set(path, { uid: wanted.snapshot.instance.uid, runtime });
+  };
+
+  const refreshAll = async () => {
+    const instances = await cluster.list(resourceOf('GatewayInstance'));
+    const listed = instances.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
+    await Promise.all([...new Set([...listed, ...running.keys()])].map(refreshOne));
+  };
+  let isDue = false;
+  let round: Promise<void> | undefined;
+  const rounds = async () => {
+    while (isDue) {
+      isDue = false;
+      await refreshAll().catch((error: unknown) => log.warn('instances not read', { why: reasonAndCausesOf(error) }));
+    }
+    round = undefined;
   };
 
   return {
     find: async (namespace, name) => {
       const path = `${namespace}/${name}`;
-      if (!running.has(path)) await refresh(namespace, name);
+      if (!running.has(path)) await refreshOne(path);
       return running.get(path)?.runtime ?? (absent.has(path) ? 'absent' : 'unavailable');
     },
-    refresh,
-    refreshNamespace: async (namespace) => {
-      const there = [...running.values()].filter((one) => one.namespace === namespace);
-      await Promise.all(there.map((one) => refresh(one.namespace, one.name)));
+    refresh: () => {
+      isDue = true;
+      round ??= rounds();
     },
     flush: async (instanceUid) => {
       await [...running.values()].find(({ uid }) => uid === instanceUid)?.runtime.flush();
     },
     close: async () => {
+      isDue = false;
+      await round;
       await Promise.allSettled([...running.values()].map(({ runtime }) => runtime.close()));
       running.clear();
     },
@@ -89,11 +100,8 @@ const runsWith = (runtime: GatewayRuntime, { connection, store }: Configuration)
  * What the cluster says the gateway should be. `absent`: no such instance. `unchanged`: nothing is published yet, or it
  * cannot be read now (a Secret is missing): a configuration that works is never emptied.
  */
-async function readConfiguration(
-  cluster: Cluster,
-  namespace: string,
-  name: string,
-): Promise<Configuration | 'absent' | 'unchanged'> {
+async function readConfiguration(cluster: Cluster, path: string): Promise<Configuration | 'absent' | 'unchanged'> {
+  const [namespace = '', name = ''] = path.split('/');
   const found = await cluster.get(resourceOf('GatewayInstance'), namespace, name);
   if (found === undefined) return 'absent';
   const instance = found as unknown as GatewayInstance;

@@ -1,15 +1,39 @@
-// When does the cron run? What PingSource is on Knative and a CronJob on Kubernetes.
+// The local schedule: a sweep every few seconds, as PingSource does on Knative and a CronJob on Kubernetes.
+import type { StartContext } from '../start.ts';
 
-/** Calls `run` every `seconds`; a run that takes longer is not overtaken. Answers how to stop, which waits for the run under way. */
-export function startSchedule(seconds: number, run: () => Promise<void>): () => Promise<void> {
+export interface Schedule {
+  /** One full sweep; throws when reconcile does not answer well. */
+  sweep(): Promise<void>;
+  /** Ends the sweep under way too. */
+  stop(): Promise<void>;
+}
+
+/** Milliseconds that a sweep may take. */
+const MAX_SWEEP = 60_000;
+
+/** A sweep that takes longer than the interval is not overtaken by the next. */
+export function startSchedule({ options, log }: Pick<StartContext, 'options' | 'log'>, reconcile: string): Schedule {
+  const stopping = new AbortController();
+  const sweep = async () => {
+    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_SWEEP)]);
+    const answer = await fetch(reconcile, { method: 'POST', signal });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
+  };
   let running: Promise<void> | undefined;
   const timer = setInterval(() => {
-    running ??= run().finally(() => {
-      running = undefined;
-    });
-  }, seconds * 1000);
-  return async () => {
-    clearInterval(timer);
-    await running;
+    running ??= sweep()
+      .catch((error: unknown) => log.warn('sweep failed', { error: String(error) }))
+      .finally(() => {
+        running = undefined;
+      });
+  }, options.schedule * 1000);
+  return {
+    sweep,
+    stop: async () => {
+      clearInterval(timer);
+      stopping.abort();
+      await running;
+    },
   };
 }

@@ -1,0 +1,25 @@
+// What the steps of a start share, and how an interrupt ends one.
+import type { Log } from '#core/ports/clock.ts';
+import type { Options } from './options.ts';
+import type { State } from './state/state.ts';
+
+export interface StartContext {
+  readonly options: Options;
+  readonly state: State;
+  readonly log: Log;
+  /** Registers what undoes a step: called when the stack stops, or a later step fails; the last one first. */
+  readonly onStop: (stop: () => Promise<unknown>) => void;
+}
+
+/** The result, or a throw as soon as there is an interrupt: a step under way is left alone, its programs end with this process. */
+export async function unless<T>(interrupted: AbortSignal, result: Promise<T>): Promise<T> {
+  interrupted.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(interrupted.reason);
+  interrupted.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([result, promise]);
+  } finally {
+    interrupted.removeEventListener('abort', onAbort);
+  }
+}
