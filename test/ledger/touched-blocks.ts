@@ -1,8 +1,9 @@
 // Blocks that each statement touches which requests, bookings and sweeps wait for.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { BOOK, toColumns } from '#adapters/postgres/book.ts';
-import { BOOKED, MARK, SUMS } from '#adapters/postgres/books.ts';
+import { BOOKED, SUMS } from '#adapters/postgres/books.ts';
+import { MARK } from '#adapters/postgres/epochs.ts';
+import { BOOK, toColumns } from '#adapters/postgres/insert-entries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';

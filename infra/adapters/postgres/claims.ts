@@ -10,10 +10,8 @@ import {
   type Wish,
 } from '#core/ports/registry.ts';
 import { createSharing } from '#core/ports/sharing.ts';
-import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
-import { inPortions } from './portions.ts';
 import { retire } from './retire.ts';
-import type { Query, Session } from './session.ts';
+import { inPortions, BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 import { addValues, millis, retireValues, toValue, type ValueRow, valuesOf } from './values.ts';
 
 type Claims = Pick<Registry, 'claims' | 'claim' | 'claimAll' | 'addValue' | 'addValues' | 'retireValues' | 'retire'>;

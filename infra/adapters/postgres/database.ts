@@ -8,12 +8,12 @@ import { createBooks } from './books.ts';
 import { createClaims } from './claims.ts';
 import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
-import { migrate } from './migrate.ts';
 import { createMonths } from './months.ts';
 import { createPolicies } from './policies.ts';
 import { createPolicyWrites } from './policy-writes.ts';
-import { dropMonths } from './retention.ts';
-import { createSession, type SessionDependencies } from './session.ts';
+import type { PoolDependencies } from './pool.ts';
+import { ensureSchema } from './schema.ts';
+import { createSession } from './session.ts';
 
 export interface Database extends Registry, Books {
   /** The gateway's view of one instance's keys. */
@@ -29,12 +29,12 @@ export interface Database extends Registry, Books {
  * until something is asked. A database that refuses throws DatabaseUnreachable at once, one that keeps silent after
  * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
  */
-export function createDatabase(connection: DatabaseConnection, deps: SessionDependencies): Database {
+export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies): Database {
   const session = createSession(connection, deps);
   const months = createMonths(session);
   return {
     migrate: async () => {
-      const versions = await migrate(session);
+      const versions = await ensureSchema(session);
       await months.ahead();
       return versions;
     },
@@ -44,11 +44,7 @@ export function createDatabase(connection: DatabaseConnection, deps: SessionDepe
     ...createBooks({ session, months, log: deps.log }),
     policies: (instanceUid) => createPolicies(session, instanceUid),
     epochs: (instanceUid) => createEpochs(session, instanceUid),
-    dropMonths: async (kept) => {
-      const dropped = await dropMonths(session, kept);
-      if (dropped.length > 0) months.forget();
-      return dropped;
-    },
+    dropMonths: months.drop,
     close: session.close,
   };
 }

@@ -3,7 +3,7 @@ import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
-import { leastId } from './months.ts';
+import { lowestId } from './months.ts';
 
 let server: SharedPostgres;
 let connection: SharedPostgres['connection'];
@@ -99,7 +99,7 @@ test('what a scope paid in one second is one row a batch, and the second is that
     connection,
     'select scope_id, id, cost from gateway_operator.charge order by scope_id, id, cost',
   );
-  const [at, next] = [leastId(second), leastId(second + 1000)];
+  const [at, next] = [lowestId(second), lowestId(second + 1000)];
   expect(paid).toEqual([
     { scope_id: two.scopeId, id: at, cost: '5' },
     { scope_id: three.scopeId, id: at, cost: '7' },
@@ -132,8 +132,8 @@ test('an entry lies in the month of its id, not of its settling: a month begins 
   );
   expect(await partitionOf(last?.id ?? '')).toBe('gateway_operator.entry_2031_01');
   expect(await partitionOf(first?.id ?? '')).toBe('gateway_operator.entry_2031_02');
-  expect(leastId(Date.UTC(2031, 1, 1)) <= (first?.id ?? '')).toBe(true);
-  expect(leastId(Date.UTC(2031, 1, 1)) > (last?.id ?? '')).toBe(true);
+  expect(lowestId(Date.UTC(2031, 1, 1)) <= (first?.id ?? '')).toBe(true);
+  expect(lowestId(Date.UTC(2031, 1, 1)) > (last?.id ?? '')).toBe(true);
 });
 const first_of_march = Date.UTC(2031, 2, 1);
 

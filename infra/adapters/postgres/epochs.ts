@@ -1,7 +1,7 @@
-// Which epoch does an instance's store live under, which processes have joined it, and what had they counted? (LEDGER 5)
+// The epoch of an instance's store, the processes that have joined it, and how many calls of theirs are booked (LEDGER 6).
+import type { Marks } from '#core/ports/books.ts';
 import type { EpochState, Epochs } from '#core/ports/epochs.ts';
-import { GATEWAY_LIMIT as LIMIT } from './limits.ts';
-import type { Query, Session } from './session.ts';
+import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 interface StateRow {
   readonly epoch: string;
@@ -87,3 +87,16 @@ async function readState(query: Query, instanceUid: string): Promise<EpochState>
     marks: new Map(Object.entries(row.marks ?? {})),
   };
 }
+
+/** Only of processes that have joined this epoch. Answers the one that holds now. */
+export async function mark(query: Query, instanceUid: string, { epoch, calls }: Marks): Promise<number> {
+  const values = [instanceUid, [...calls.keys()], [...calls.values()], epoch];
+  const [row] = await query<{ epoch: string }>(MARK, values);
+  return Number(row?.epoch ?? 0);
+}
+
+export const MARK = `
+with marked as (update gateway_operator.gateway_process p set calls = greatest(p.calls, m.calls)
+  from unnest($2::text[], $3::bigint[]) as m (process, calls)
+  where p.instance_uid = $1 and p.process = m.process and p.epoch = $4 and p.calls < m.calls)
+select epoch from gateway_operator.store_epoch where instance_uid = $1`;

@@ -1,8 +1,7 @@
 // Which instances keep their keys in this database, which are over, and whose ledger goes on with whom?
 import type { Adoption, InstanceRow, InstanceState, Ledger, Registry } from '#core/ports/registry.ts';
-import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
 import { retire } from './retire.ts';
-import type { Query, Session } from './session.ts';
+import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 import { millis } from './values.ts';
 
 type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 'openInstances' | 'release'>;

@@ -1,9 +1,8 @@
-// Which monthly partitions must exist before an entry can be written? (LEDGER 2)
+// Monthly partitions of entries: made before an entry needs one, dropped whole when nobody wants to keep them (LEDGER 2).
 import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../ids.ts';
-import { hasTable } from './catalog.ts';
-import { BACKGROUND_LIMIT as LIMIT } from './limits.ts';
-import type { Query, Session } from './session.ts';
+import { hasTable } from './schema.ts';
+import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 const LOCK = 7_203_418_866;
 
@@ -13,8 +12,8 @@ type Month = number;
 /** Ids are ours: a time outside 1970 to 2199 is no time, and PostgreSQL refuses the entry. */
 const LAST_MONTH: Month = 230 * 12 - 1;
 
-/** The least UUID of that millisecond: every id made then or later is not below it. */
-export function leastId(time: Millis): string {
+/** The lowest UUID of that millisecond: no id made then or later is below it. */
+export function lowestId(time: Millis): string {
   const hex = Math.min(Math.max(Math.ceil(time), 0), 2 ** 48 - 1)
     .toString(16)
     .padStart(12, '0');
@@ -32,25 +31,30 @@ export interface Months {
   isDropped(id: string): boolean;
   /** What was there may be gone: a database restored from a backup, a month that somebody dropped. */
   forget(): void;
+  /**
+   * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into (an
+   * edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
+   */
+  drop(kept: number): Promise<ReadonlyArray<string>>;
 }
 
-/** Months are made and dropped one after the other, whoever does it. */
-export async function lockMonths(query: Query): Promise<void> {
+/** Processes make and drop months one after the other. */
+async function lockMonths(query: Query): Promise<void> {
   await query(`select pg_advisory_xact_lock(${LOCK})`);
 }
 
-/** One that somebody drops with SQL of his own is not remembered, and is made again. */
+/** A month that a person drops with SQL is not among them, and is made again. */
 export async function readDropped(query: Query): Promise<ReadonlySet<Month>> {
   const rows = await query<{ month: string }>('select month from gateway_operator.dropped_month');
   return new Set(rows.map(({ month }) => monthOf(Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`))));
 }
 
 export function createMonths(session: Session): Months {
-  const known = new Set<Month>();
+  const made = new Set<Month>();
   let dropped: ReadonlySet<Month> = new Set();
 
   const missingOf = (months: ReadonlyArray<Month>) =>
-    months.filter((month) => month >= 0 && month <= LAST_MONTH && !known.has(month));
+    months.filter((month) => month >= 0 && month <= LAST_MONTH && !made.has(month));
 
   const make = async (months: ReadonlyArray<Month>) => {
     const missing = missingOf(months);
@@ -60,7 +64,7 @@ export function createMonths(session: Session): Months {
       dropped = await readDropped(query);
       for (const month of missing) if (!dropped.has(month)) await makeMonth(query, month);
     });
-    for (const month of missing) known.add(month);
+    for (const month of missing) made.add(month);
   };
 
   return {
@@ -77,7 +81,16 @@ export function createMonths(session: Session): Months {
       const time = timeOf(id);
       return time !== undefined && dropped.has(monthOf(time));
     },
-    forget: () => known.clear(),
+    forget: () => made.clear(),
+    drop: async (kept) => {
+      const old = await session.run(LIMIT, (query) => query<{ month: string }>(OLD, [kept]));
+      if (old.length === 0) return [];
+      const [needed] = await session.run(LIMIT, (query) => query<{ month: string }>(NEEDED));
+      const months = old.flatMap(({ month }) => (needed === undefined || month < needed.month ? [month] : []));
+      for (const month of months) await session.transaction(LIMIT, (query) => dropMonth(query, month));
+      made.clear();
+      return months;
+    },
   };
 }
 
@@ -99,11 +112,44 @@ export function monthOf(time: Millis): Month {
 async function makeMonth(query: Query, month: Month): Promise<void> {
   const start = new Date(Date.UTC(1970, month, 1));
   const suffix = start.toISOString().slice(0, 7).replace('-', '_');
-  const range = `from ('${leastId(start.getTime())}') to ('${leastId(Date.UTC(1970, month + 1, 1))}')`;
+  const range = `from ('${lowestId(start.getTime())}') to ('${lowestId(Date.UTC(1970, month + 1, 1))}')`;
   for (const table of ['entry', 'charge']) {
     if (await hasTable(query, `${table}_${suffix}`)) continue;
     const name = `gateway_operator.${table}_${suffix}`;
     await query(`create table ${name} (like gateway_operator.${table} including all);
       alter table gateway_operator.${table} attach partition ${name} for values ${range}`);
   }
+}
+
+/** Months before the current one and so many before it. */
+const OLD = `
+select distinct right(c.relname, 7) as month
+from pg_catalog.pg_inherits i
+  join pg_catalog.pg_class c on c.oid = i.inhrelid
+  join pg_catalog.pg_class p on p.oid = i.inhparent
+  join pg_catalog.pg_namespace n on n.oid = p.relnamespace
+where n.nspname = 'gateway_operator' and p.relname in ('entry', 'charge') and c.relname ~ '^(entry|charge)_[0-9]{4}_[0-9]{2}$'
+  and right(c.relname, 7) < to_char(now() at time zone 'UTC' - make_interval(months => $1), 'YYYY_MM')
+order by 1`;
+
+/** Where the longest window in force may have begun; a calendar month is up to a thirtieth longer than 30 days. */
+const NEEDED = `
+with duration as (
+  select policy -> 'budget' ->> 'duration' as text from gateway_operator.claim where retired_at is null
+  union
+  select model -> 'budget' ->> 'duration'
+  from gateway_operator.claim cross join lateral jsonb_array_elements(coalesce(policy -> 'modelScopes', '[]')) as model
+  where retired_at is null),
+longest as (
+  select max(substring(text from '^[0-9]+')::bigint * case substring(text from '[a-z]+$')
+    when 's' then 1 when 'm' then 60 when 'h' then 3600 when 'd' then 86400 when 'w' then 604800 when 'mo' then 2592000 end) as seconds
+  from duration where text is not null)
+select to_char(now() at time zone 'UTC' - make_interval(secs => coalesce(seconds, 0) * 31 / 30.0), 'YYYY_MM') as month from longest`;
+
+/** Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next sweep. */
+async function dropMonth(query: Query, month: string): Promise<void> {
+  await query('set local lock_timeout = 2000');
+  await lockMonths(query);
+  await query('insert into gateway_operator.dropped_month (month) values ($1) on conflict do nothing', [month]);
+  for (const table of ['charge', 'entry']) await query(`drop table if exists gateway_operator.${table}_${month}`);
 }

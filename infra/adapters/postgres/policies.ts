@@ -1,7 +1,6 @@
 // Whose key is this hash, and who pays? One prepared statement by index, whatever the number of keys.
 import type { KeyPolicy, KeyRecord, Policies, ScopePolicy } from '#core/ports/policy.ts';
-import { GATEWAY_LIMIT } from './limits.ts';
-import type { Session } from './session.ts';
+import { GATEWAY_LIMIT, type Session } from './session.ts';
 
 /**
  * A value that lives, of a claim that lives, in an open instance. A charged scope that was retired still counts, by its

@@ -1,10 +1,8 @@
 // How does reconcile tell the gateways what holds now? Policies, each in one transaction with its recounted window.
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { PolicyWrite, Registry } from '#core/ports/registry.ts';
-import { BACKGROUND_LIMIT } from './limits.ts';
-import { inPortions } from './portions.ts';
 import { lockForRecount, recount } from './recount.ts';
-import type { Query, Session } from './session.ts';
+import { BACKGROUND_LIMIT, inPortions, type Query, type Session } from './session.ts';
 
 /** Small enough for the limit, however many keys were edited at once; bookings wait for a portion of recounts. */
 const PORTION = 10_000;

@@ -1,7 +1,7 @@
 // What has a scope spent between two instants, whatever windows its entries named? (LEDGER 4)
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { leastId, monthOf, readDropped } from './months.ts';
+import { lowestId, monthOf, readDropped } from './months.ts';
 import type { Query } from './session.ts';
 
 const HOUR: Millis = 3_600_000;
@@ -51,10 +51,10 @@ export async function recount(
 export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArray<unknown> {
   const first = isRounded ? Math.floor(start / HOUR) : Math.ceil(start / HOUR);
   const last = Math.floor(end / HOUR);
-  const [from, until] = [leastId(start), leastId(end)];
+  const [from, until] = [lowestId(start), lowestId(end)];
   // Inside one hour: all of it is edge.
   if (first >= last) return [first, first, from, until, until, until];
-  return [first, last, from, isRounded ? from : leastId(first * HOUR), leastId(last * HOUR), until];
+  return [first, last, from, isRounded ? from : lowestId(first * HOUR), lowestId(last * HOUR), until];
 }
 
 export const RECOUNT = {

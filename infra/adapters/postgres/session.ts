@@ -1,9 +1,14 @@
-// How is one database spoken to, and how long may it keep silent?
+// Sessions with one database: statements and transactions, and how long the database may keep silent.
 import pg from 'pg';
-import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { ConnectionBroke, isBroken, NO_TLS, onConnection, toRefusal, toSilence } from './refusal.ts';
+import { openPool, type PoolDependencies } from './pool.ts';
+import { ConnectionBroke, isBroken, onConnection, toRefusal, toSilence } from './refusal.ts';
+
+/** The database may keep silent for so long where a request asks: for a policy, sums, an epoch. */
+export const GATEWAY_LIMIT: Millis = 1800;
+/** The same of reconcile and bookings: 5 s (DESIGN 10, Time). */
+export const BACKGROUND_LIMIT: Millis = 4500;
 
 interface Statement {
   /** Prepares it once per connection. */
@@ -42,70 +47,23 @@ export interface Session {
   close(): Promise<void>;
 }
 
-const CONNECTIONS = 8;
-const CONNECT_LIMIT: Millis = 5000;
-const NOT_VERIFIABLE =
-  'this platform verifies by its own authorities only: sslrootcert must be `system`, sslmode verify-full';
-
-export interface SessionDependencies {
-  readonly log: Log;
-  /** The platform lets nobody say which authorities to trust (Workers): a connection that names some is refused. */
-  readonly trustsSystemOnly?: boolean;
-}
-
-/**
- * A pool that dials when first asked, with TLS as the connection says (libpq's `sslmode`), never with less. The PG* variables
- * of the environment and ~/.pgpass are not read.
- */
-export function createSession(connection: DatabaseConnection, deps: SessionDependencies): Session {
-  const mode = modeOf(connection);
-  let pool = createPool(connection, tlsOf(mode, connection.sslrootcert), deps.log);
-  const seen = new WeakSet<pg.PoolClient>();
-  const isVerifiable = deps.trustsSystemOnly !== true || [undefined, 'system'].includes(connection.sslrootcert);
-
-  const connect = async (): Promise<pg.PoolClient> => {
-    const used = pool;
-    if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
-    try {
-      return await used.connect();
-    } catch (error) {
-      if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
-      // Many calls learn it at once, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
-      if (used === pool) pool = createPool(connection, false, deps.log);
-      return pool.connect();
-    }
-  };
+export function createSession(connection: DatabaseConnection, deps: PoolDependencies): Session {
+  const pool = openPool(connection, deps);
+  const used = new WeakSet<pg.PoolClient>();
 
   const run = async <T>(limit: Millis, work: (query: Query, stream: Stream) => Promise<T>): Promise<T> => {
+    const silence = createSilence(limit);
     let client: pg.PoolClient | undefined;
-    let late = false;
-    let timer: NodeJS.Timeout | undefined;
-    let heard = Date.now();
-    const silence = new Promise<never>((_, reject) => {
-      const look = () => {
-        const left = heard + limit - Date.now();
-        if (left > 0) {
-          timer = setTimeout(look, left);
-          return;
-        }
-        late = true;
-        reject(toSilence(connection, limit));
-      };
-      timer = setTimeout(look, limit);
-    });
-    const hear = () => {
-      heard = Date.now();
-    };
     const attempt = async (): Promise<T> => {
-      const connected = await onConnection(connect());
-      if (late) return connected.release() as never;
+      const connected = await onConnection(pool.connect());
+      if (silence.isOver()) return connected.release() as never;
       client = connected;
-      const isOld = seen.has(connected);
-      seen.add(connected);
+      const wasUsed = used.has(connected);
+      used.add(connected);
       try {
-        return await work(toQuery(connected, hear), toStream(connected, hear));
+        return await work(toQuery(connected, silence.hear), toStream(connected, silence.hear));
       } catch (error) {
-        if (late || !isOld || !isBroken(error)) throw error;
+        if (silence.isOver() || !wasUsed || !isBroken(error)) throw error;
         // The server ended it while it lay in the pool (a restart, a failover): dial anew.
         client = undefined;
         connected.release(true);
@@ -116,14 +74,17 @@ export function createSession(connection: DatabaseConnection, deps: SessionDepen
     // After the limit nobody listens to how it ended.
     working.catch(() => undefined);
     try {
-      const value = await Promise.race([working, silence]);
+      const value = await Promise.race([
+        working,
+        silence.over.then(() => Promise.reject(toSilence(connection, limit))),
+      ]);
       client?.release();
       return value;
     } catch (error) {
-      client?.release(late || isOfConnection(error));
+      client?.release(silence.isOver() || isOfConnection(error));
       throw toRefusal(error, connection);
     } finally {
-      clearTimeout(timer);
+      silence.stop();
     }
   };
 
@@ -132,13 +93,33 @@ export function createSession(connection: DatabaseConnection, deps: SessionDepen
     transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
     close: async () => {
       // A frozen server does not say goodbye.
-      let timer: NodeJS.Timeout | undefined;
-      const patience = new Promise((resolve) => {
-        timer = setTimeout(resolve, 1000);
-      });
-      await Promise.race([pool.end().catch(() => undefined), patience]);
-      clearTimeout(timer);
+      const goodbye = createSilence(1000);
+      await Promise.race([pool.end().catch(() => undefined), goodbye.over]);
+      goodbye.stop();
     },
+  };
+}
+
+/** Is over when nothing was heard for `limit`. */
+function createSilence(limit: Millis) {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  let heard = Date.now();
+  let isOver = false;
+  let timer: NodeJS.Timeout;
+  const look = (): void => {
+    const left = heard + limit - Date.now();
+    isOver = left <= 0;
+    if (isOver) resolve();
+    else timer = setTimeout(look, left);
+  };
+  timer = setTimeout(look, limit);
+  return {
+    over,
+    isOver: () => isOver,
+    hear: (): void => {
+      heard = Date.now();
+    },
+    stop: () => clearTimeout(timer),
   };
 }
 
@@ -159,48 +140,12 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   return value;
 }
 
-/** Hyperdrive is inside the isolate: what leaves it is encrypted. */
-function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
-  if (host.startsWith('/') || host.endsWith('.hyperdrive.local')) return 'disable';
-  const isLoopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
-  return sslmode ?? (isLoopback ? 'disable' : 'prefer');
-}
-
-/** `require` verifies where authorities are named, as libpq's does. */
-function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
-  if (mode === 'disable') return false;
-  if (mode === 'prefer' || sslrootcert === undefined) return { rejectUnauthorized: false };
-  const authorities = sslrootcert === 'system' ? {} : { ca: sslrootcert };
-  return mode === 'verify-full' ? authorities : { ...authorities, checkServerIdentity: () => undefined };
-}
-
-function createPool(connection: DatabaseConnection, ssl: pg.ConnectionConfig['ssl'], log: Log): pg.Pool {
-  const { host, port, username, password, dbname } = connection;
-  const pool = new pg.Pool({
-    host,
-    port,
-    user: username,
-    database: dbname,
-    // A function, so that an empty password is not looked up in the environment.
-    password: () => password,
-    ssl,
-    application_name: 'gateway-operator',
-    max: CONNECTIONS,
-    connectionTimeoutMillis: CONNECT_LIMIT,
-    idleTimeoutMillis: 30_000,
-    keepAlive: true,
-    allowExitOnIdle: true,
-  });
-  pool.on('error', (error) => log.warn('an idle database connection broke', { host, port, error: error.message }));
-  // A checked-out client that breaks between two statements emits to nobody else; the next statement tells.
-  pool.on('connect', (client) => client.on('error', () => undefined));
-  return pool;
-}
-
 function toQuery(client: pg.PoolClient, hear: () => void): Query {
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
-    const said = typeof statement === 'string' ? { text: statement } : statement;
-    const result = await onConnection(client.query<R>(values === undefined ? said : { ...said, values: [...values] }));
+    const asked = typeof statement === 'string' ? { text: statement } : statement;
+    const result = await onConnection(
+      client.query<R>(values === undefined ? asked : { ...asked, values: [...values] }),
+    );
     hear();
     return result.rows;
   };
@@ -234,4 +179,11 @@ function readingJson(read: (value: unknown) => unknown): pg.CustomTypesConfig {
 /** Not only a statement failed, or what was done beside it: the connection did. */
 function isOfConnection(error: unknown): boolean {
   return error instanceof ConnectionBroke || (error instanceof pg.DatabaseError && error.severity !== 'ERROR');
+}
+
+/** Consecutive slices of at most `size`, so that a call of any size becomes statements that keep their limits. */
+export function inPortions<T>(all: ReadonlyArray<T>, size: number): ReadonlyArray<ReadonlyArray<T>> {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, place) =>
+    all.slice(place * size, (place + 1) * size),
+  );
 }

@@ -1,13 +1,13 @@
-// How does a batch of entries become rows and sums in one statement?
+// The statement that writes a batch of entries with its charges, sums and hours.
 import type { Entry } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../ids.ts';
-import { leastId } from './months.ts';
+import { lowestId } from './months.ts';
 import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
-/** Writes what is not there yet and adds it to the sums. To be called inside a transaction that has the lock for bookings. */
-export async function book(query: Query, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<void> {
+/** Writes what is not there yet and adds it to the sums. */
+export async function insertEntries(query: Query, instanceUid: string, entries: ReadonlyArray<Entry>): Promise<void> {
   await query(BOOK, [instanceUid, ...toColumns(distinct(entries))]);
 }
 
@@ -71,13 +71,12 @@ on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount`;
 /** One array per column: of the entries, then of their charges, which name their entry by its place and lie in its order. */
 export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown> {
   const times = entries.map(({ id }) => timeOf(id) ?? 0);
-  const charges = entries.flatMap((entry) => (entry.charges.length === 0 ? [] : [textsOf(entry.charges)]));
-  const places: number[] = [];
-  const [firsts, lasts]: [number[], number[]] = [[], []];
-  entries.forEach((entry, place) => {
-    firsts.push(places.length + 1);
-    for (const _ of entry.charges) places.push(place + 1);
-    lasts.push(places.length);
+  const charges = entries.flatMap((entry) => entry.charges);
+  const places = entries.flatMap((entry, place) => entry.charges.map(() => place + 1));
+  let last = 0;
+  const lasts = entries.map((entry) => {
+    last += entry.charges.length;
+    return last;
   });
   return [
     literal(entries, ({ id }) => id),
@@ -91,54 +90,26 @@ export function toColumns(entries: ReadonlyArray<Entry>): ReadonlyArray<unknown>
     entries.map(({ identifier }) => identifier),
     literal(entries, ({ estimated }) => estimated),
     literal(entries, ({ settledAt }) => settledAt),
-    literal(secondsOf(times), (id) => id),
+    literal(times, (time) => lowestId(time - (time % SECOND))),
     literal(times, hourOf),
-    `{${firsts}}`,
+    literal(entries, (entry, place) => (lasts[place] ?? 0) - entry.charges.length + 1),
     `{${lasts}}`,
     `{${places}}`,
-    literal(charges, ({ scopeIds }) => scopeIds),
-    literal(charges, ({ starts }) => starts),
-    literal(charges, ({ ends }) => ends),
+    literal(charges, ({ scopeId }) => scopeId),
+    literal(charges, ({ window }) => window.start),
+    literal(charges, ({ window }) => window.end),
   ];
 }
 
-interface ChargeTexts {
-  readonly scopeIds: string;
-  readonly starts: string;
-  readonly ends: string;
-}
-
-/** The ledger charges the same scopes in the same windows by the same list (core/ledger/charges.ts). */
-const texts = new WeakMap<Entry['charges'], ChargeTexts>();
-
-function textsOf(charges: Entry['charges']): ChargeTexts {
-  const known = texts.get(charges);
-  if (known !== undefined) return known;
-  const text = {
-    scopeIds: charges.map(({ scopeId }) => scopeId).join(','),
-    starts: charges.map(({ window }) => window.start).join(','),
-    ends: charges.map(({ window }) => window.end).join(','),
-  };
-  texts.set(charges, text);
-  return text;
-}
-
 const SECOND: Millis = 1000;
-
-/** The least id of each instant's second; most follow one of the same second. */
-function secondsOf(times: ReadonlyArray<Millis>): ReadonlyArray<string> {
-  let [second, id] = [-1, ''];
-  return times.map((time) => {
-    const begun = time - (time % SECOND);
-    if (begun !== second) [second, id] = [begun, leastId(begun)];
-    return id;
-  });
-}
 
 /**
  * PostgreSQL's array text, exact for numbers of any size and a third of the client library's time. Not for free text: a comma
  * would be one element more, and columns of unequal length are refused (the missing ones are null).
  */
-function literal<T>(rows: ReadonlyArray<T>, column: (row: T) => string | number | bigint | boolean): string {
+function literal<T>(
+  rows: ReadonlyArray<T>,
+  column: (row: T, place: number) => string | number | bigint | boolean,
+): string {
   return `{${rows.map(column).join(',')}}`;
 }

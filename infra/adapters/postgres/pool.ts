@@ -1,0 +1,84 @@
+// The pool of connections to one database, with TLS as its `sslmode` asks for it.
+import pg from 'pg';
+import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
+import type { Log } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
+import { NO_TLS } from './refusal.ts';
+
+const CONNECTIONS = 8;
+const CONNECT_TIMEOUT: Millis = 5000;
+const NOT_VERIFIABLE =
+  'this platform verifies by its own authorities only: sslrootcert must be `system`, sslmode verify-full';
+
+export interface PoolDependencies {
+  readonly log: Log;
+  /** The platform lets nobody say which authorities to trust (Workers): a connection that names some is refused. */
+  readonly trustsSystemOnly?: boolean;
+}
+
+/**
+ * Dials when first asked, with TLS as the connection says (libpq's `sslmode`), never with less. The PG* variables of the
+ * environment and ~/.pgpass are not read.
+ */
+export function openPool(connection: DatabaseConnection, deps: PoolDependencies): Pick<pg.Pool, 'connect' | 'end'> {
+  const mode = modeOf(connection);
+  const isVerifiable = deps.trustsSystemOnly !== true || [undefined, 'system'].includes(connection.sslrootcert);
+  let pool = createPool(connection, tlsOf(mode, connection.sslrootcert), deps);
+  return {
+    connect: async () => {
+      const asked = pool;
+      if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
+      try {
+        return await asked.connect();
+      } catch (error) {
+        if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
+        // Many calls learn it at once, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
+        if (asked === pool) pool = createPool(connection, false, deps);
+        return pool.connect();
+      }
+    },
+    end: () => pool.end(),
+  };
+}
+
+/** Hyperdrive is inside the isolate: what leaves it is encrypted. */
+function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
+  if (host.startsWith('/') || host.endsWith('.hyperdrive.local')) return 'disable';
+  const isLoopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
+  return sslmode ?? (isLoopback ? 'disable' : 'prefer');
+}
+
+/** `require` verifies where authorities are named, as libpq's does. */
+function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
+  if (mode === 'disable') return false;
+  if (mode === 'prefer' || sslrootcert === undefined) return { rejectUnauthorized: false };
+  const authorities = sslrootcert === 'system' ? {} : { ca: sslrootcert };
+  return mode === 'verify-full' ? authorities : { ...authorities, checkServerIdentity: () => undefined };
+}
+
+function createPool(
+  connection: DatabaseConnection,
+  ssl: pg.ConnectionConfig['ssl'],
+  { log }: PoolDependencies,
+): pg.Pool {
+  const { host, port, username, password, dbname } = connection;
+  const pool = new pg.Pool({
+    host,
+    port,
+    user: username,
+    database: dbname,
+    // A function, so that an empty password is not looked up in the environment.
+    password: () => password,
+    ssl,
+    application_name: 'gateway-operator',
+    max: CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  });
+  pool.on('error', (error) => log.warn('an idle database connection broke', { host, port, error: error.message }));
+  // A checked-out client that breaks between two statements emits to nobody else; the next statement tells.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
