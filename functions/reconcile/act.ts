@@ -1,6 +1,5 @@
 // How is a plan done? Objects at once, the actions of one object in order; each is caught once, and what it changed is learned.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import { aboutObject, noTracer } from '#core/ports/tracer.ts';
 import { reasonOf } from '#core/reason.ts';
 import { done, failed, type Hands, type Outcome } from './act/hands.ts';
 import { objectPerformers } from './act/objects.ts';
@@ -72,7 +71,7 @@ const isForMany = (action: Action): boolean =>
 async function doInOrder(turn: ReadonlyArray<Action>, hands: Actor): Promise<Deed[]> {
   const deeds: Deed[] = [];
   for (const action of turn) {
-    const deed = conclude(action, await traced(action, hands), hands);
+    const deed = conclude(action, await attempt(() => perform(action, hands), action), hands);
     deeds.push(deed);
     if (deed.ended !== 'done') break;
   }
@@ -100,15 +99,6 @@ async function doGroup(group: ReadonlyArray<ForMany>, written: ReadonlySet<strin
     return done();
   }, first);
   return group.map((action, index) => conclude(action, outcomes[index] ?? whole, hands));
-}
-
-function traced(action: Action, hands: Actor): Promise<Outcome> {
-  return (hands.span ?? noTracer).span(`reconcile ${action.action}`, aboutObject(action), async (span) => {
-    const outcome = await attempt(() => perform(action, hands), action);
-    span.add({ 'gateway_operator.outcome': outcome.ended });
-    if (outcome.ended === 'failed') span.fail(outcome.why);
-    return outcome;
-  });
 }
 
 /** The one catch of an action. */

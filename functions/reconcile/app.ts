@@ -21,7 +21,7 @@ export function createReconcile(deps: ReconcileDeps): Hono {
     if (dry !== undefined && dry !== 'true' && dry !== 'false') {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
-    if (dry !== 'true') return context.json(await run(deps, memory, scope.value, req.header('traceparent')));
+    if (dry !== 'true') return context.json(await run(deps, memory, scope.value));
     const plan = await dryRun(deps, memory, scope.value);
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));
     return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });

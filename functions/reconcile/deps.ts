@@ -3,7 +3,6 @@ import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
-import type { Tracer } from '#core/ports/tracer.ts';
 import type { CertificateDeps } from './certificates/view.ts';
 
 export interface ReconcileDeps {
@@ -19,8 +18,6 @@ export interface ReconcileDeps {
   readonly metrics: Metrics;
   /** Whether a run that has nothing left to do plans for all keys once more, and ends early if it should have done more. For tests. */
   readonly audits?: boolean;
-  /** Absent: nobody follows. */
-  readonly tracer?: Tracer;
   /** Absent: the certificate of admission is somebody else's. */
   readonly certificates?: CertificateDeps;
 }

@@ -1,7 +1,6 @@
 // How does one run go? In parts that never wait for each other: observe once, then plan and act until nothing is left to do.
 import { toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { aboutObject, noTracer, type Span } from '#core/ports/tracer.ts';
 import { act, type Deed } from './act.ts';
 import type { Action } from './action.ts';
 import { keepCertificate } from './certificates/keep.ts';
@@ -29,43 +28,14 @@ export const MOST_PASSES = 24;
 /** After so long no other turn is begun: a run ends within two and a half minutes (DESIGN 6). */
 export const TURNS: Millis = 45_000;
 
-/** Rejects only when the API server cannot say what there is. `parent`: the trace of whoever asked. */
-export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope, parent?: string): Promise<Report> {
-  const object = 'kind' in scope ? aboutObject(scope) : {};
-  return (deps.tracer ?? noTracer).span(
-    'reconcile',
-    { 'gateway_operator.look': scope.look, ...object },
-    async (span) => {
-      const report = await runTraced(deps, memory, scope, span);
-      const { observed, actions, failed } = report;
-      span.add({
-        'gateway_operator.observed': total(observed),
-        'gateway_operator.actions': total(actions),
-        'gateway_operator.failed': total(failed),
-      });
-      if (total(failed) > 0) span.fail(Object.keys(failed).join(', '));
-      return report;
-    },
-    { parent },
-  );
-}
-
-const total = (counts: Readonly<Partial<Record<string, number>>>): number =>
-  Object.values(counts).reduce((sum: number, count) => sum + (count ?? 0), 0);
-
-async function runTraced(deps: ReconcileDeps, memory: Memory, scope: Scope, span: Span): Promise<Report> {
+/** Rejects only when the API server cannot say what there is. */
+export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<Report> {
   const look = lookAt(scope, { deps, memory, acts: true });
   // First: without it nothing new gets in, and nothing else has to be read for it.
   const certificate = look.sweeps && deps.certificates ? await keepCertificate(deps, deps.certificates) : undefined;
   const all = await loadObjects(deps.cluster, scope);
   const observed = countObserved(all);
-  const outcomes = await eachPart(all, (part) => {
-    const attributes = {
-      'gateway_operator.instances': [...part.instances.keys()].join(' '),
-      'gateway_operator.keys': part.keys.size,
-    };
-    return span.span('reconcile part', attributes, (within) => runPart(look, part, all, within));
-  });
+  const outcomes = await eachPart(all, (part) => runPart(look, part, all));
   const report = toReport({ observed, parts: outcomes, certificate, awaited: isAwaited(scope, all) ? 1 : 0 });
   if (look.sweeps) measureBehind(deps, outcomes);
   logRun(deps, report, deps.clock.now() - look.now);
@@ -73,10 +43,10 @@ async function runTraced(deps: ReconcileDeps, memory: Memory, scope: Scope, span
 }
 
 /** Turn after turn, the oldest keys first, while there is time: what does not fit goes on with the next run. */
-async function runPart(look: Look, part: Objects, all: Objects, span: Span): Promise<PartOutcome> {
+async function runPart(look: Look, part: Objects, all: Objects): Promise<PartOutcome> {
   const { deps, memory, now } = look;
   const { world, links } = await observe(look, part, all);
-  const effort: Effort = { look, world, links, span, tries: createTries() };
+  const effort: Effort = { look, world, links, tries: createTries() };
   const deeds: Deed[] = [];
   let { held, due } = await converge(effort, EVERYTHING, deeds);
   while (deps.clock.now() - now < TURNS) {
@@ -95,12 +65,11 @@ interface Effort {
   readonly look: Look;
   readonly world: Draft;
   readonly links: Links;
-  readonly span: Span;
   readonly tries: Tries;
 }
 
 /** Until nothing is left to do for the keys that are due. Adds to `deeds`. */
-async function converge({ look, world, links, span, tries }: Effort, first: Due, deeds: Deed[]) {
+async function converge({ look, world, links, tries }: Effort, first: Due, deeds: Deed[]) {
   const { deps, memory, now } = look;
   let [held, due]: [ReadonlyArray<Held>, Due] = [[], first];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
@@ -112,7 +81,7 @@ async function converge({ look, world, links, span, tries }: Effort, first: Due,
     }
     tries.count(planned.actions);
     const before = seenByKeys(world, judgeInstance);
-    const done = await act(planned.actions, { deps, memory, now, world, links, span });
+    const done = await act(planned.actions, { deps, memory, now, world, links });
     due = dueAfter(due, done, before, seenByKeys(world, judgeInstance));
     // What succeeded may be due once more (a status after another step); what failed waits for the next run.
     for (const { action, ended } of done) if (ended === 'failed') tries.end(action);

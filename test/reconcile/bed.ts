@@ -6,7 +6,6 @@ import type { Backends, StoreHealth } from '#core/ports/backends.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import type { Tracer } from '#core/ports/tracer.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import type { Report } from '../../functions/reconcile/report.ts';
@@ -24,8 +23,6 @@ export const URL = 'http://gateway.test/default/main';
 export interface BedOptions {
   /** Real databases in place of those in memory. */
   readonly openDatabase?: (dbname: string) => Database;
-  /** In place of none. */
-  readonly tracer?: Tracer;
   /** In place of real time. */
   readonly timer?: Timer;
   /** When the clock begins. */
@@ -100,7 +97,7 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed({ openDatabase, start = START, clusters, timer, tracer, through }: BedOptions = {}): Bed {
+export function createBed({ openDatabase, start = START, clusters, timer, through }: BedOptions = {}): Bed {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
@@ -152,7 +149,6 @@ export function createBed({ openDatabase, start = START, clusters, timer, tracer
       timer: timer ?? realTimer,
       log,
       metrics,
-      ...(tracer === undefined ? {} : { tracer }),
     });
   let app = makeApp();
 

@@ -1,6 +1,5 @@
 // What does doing an action need, and how did it end?
 import type { Millis } from '#core/ports/money.ts';
-import type { Tracer } from '#core/ports/tracer.ts';
 import type { ActionName, ActionOf } from '../action.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Fact } from '../fact.ts';
@@ -14,8 +13,6 @@ export interface Hands {
   /** As it is after the actions before this one. */
   readonly world: World;
   readonly links: Links;
-  /** Of the part of the run that this is done for. */
-  readonly span?: Tracer;
 }
 
 export type Outcome =
