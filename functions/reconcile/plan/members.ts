@@ -6,7 +6,6 @@ import { aliasOf, hashesOf, idOf, instancePathOf, type KeyView, type Member, pat
 import { about } from './about.ts';
 import { planClaim } from './claims.ts';
 import { hasFinalizer, isDeleted, planKeyDeletion, planScopeDeletion } from './deletion.ts';
-import { planFarewell } from './farewell.ts';
 import { planKeyValue } from './key-value.ts';
 import type { Outlook } from './outlook.ts';
 import { planOwnedKey, planOwnedKeyDeletion } from './owned-key.ts';
@@ -18,18 +17,14 @@ export function planKey(view: KeyView, outlook: Outlook): Action[] {
 
 export function planUser(user: User, outlook: Outlook): Action[] {
   if (isDeleted(user)) {
-    return withFarewell(user, outlook, planScopeDeletion(user, outlook, planOwnedKeyDeletion(user, outlook)));
+    return planScopeDeletion(user, outlook, planOwnedKeyDeletion(user, outlook));
   }
   return [...planMember(user, outlook), ...planOwnedKey(user, outlook)];
 }
 
 export function planTeam(team: Team, outlook: Outlook): Action[] {
-  return isDeleted(team) ? withFarewell(team, outlook, planScopeDeletion(team, outlook)) : planMember(team, outlook);
+  return isDeleted(team) ? planScopeDeletion(team, outlook) : planMember(team, outlook);
 }
-
-/** Only along with a step: while it waits for its database, or for somebody else's finalizer, statuses are written. */
-const withFarewell = (member: User | Team, outlook: Outlook, steps: ReadonlyArray<Action>): Action[] =>
-  steps.length === 0 ? [] : [...planFarewell(member, outlook), ...steps];
 
 /** The steps that can be taken now, in order; those that wait for an outcome come with the next pass. */
 function planMember(member: Member, outlook: Outlook, view?: KeyView): Action[] {
