@@ -4,8 +4,6 @@ import {
   APPLIED_ANNOTATION,
   CONNECTIONS_ANNOTATION,
   DELETION_SHARE_ANNOTATION,
-  IMPORT_ANNOTATION,
-  RELEASE_DELETIONS_ANNOTATION,
   REQUESTED_BY_ANNOTATION,
   ROTATE_ANNOTATION,
   SHARED_CREDENTIALS_ALLOWED,
@@ -36,12 +34,6 @@ export const ASKED_BY_ANNOTATION: Readonly<Record<KindName, ReadonlyArray<Asking
       meaning: 'How much of the instance a run may remove by itself. Without it: `25%`, and at least ten keys.',
     },
     {
-      annotation: RELEASE_DELETIONS_ANNOTATION,
-      value: 'ten digits, or several of them',
-      meaning:
-        'The held plans that may go ahead, as the condition `DeletionsHeld` and the event `DeletionHeld` name them.',
-    },
-    {
       annotation: ADOPT_LEDGER_ANNOTATION,
       value: 'a uid, with ` lost` after it where its whole cluster is gone',
       meaning: 'The closed instance whose keys and spend this one goes on with. It happens once.',
@@ -52,13 +44,6 @@ export const ASKED_BY_ANNOTATION: Readonly<Record<KindName, ReadonlyArray<Asking
       annotation: ROTATE_ANNOTATION,
       value: '1 to 256 visible characters',
       meaning: 'Each new text asks for a new value at once; the old one works during `rotation.overlap`.',
-    },
-    {
-      annotation: IMPORT_ANNOTATION,
-      on: 'a Secret',
-      value: 'the name of the VirtualKey',
-      meaning:
-        'The key begins with the value in that Secret, which has the label `gateway-operator.dev/managed: "true"` too.',
     },
   ],
   User: [],

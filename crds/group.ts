@@ -39,18 +39,12 @@ export const CONNECTIONS_ANNOTATION = 'gateway-operator.dev/connections';
 /** On a VirtualKey: the user who asked for it. Admission writes it on create and keeps it ever after. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
 
-/** On a Secret: the name of the VirtualKey of the same namespace that is to begin with the value in it. */
-export const IMPORT_ANNOTATION = 'auth.gateway-operator.dev/import';
-
 /** On a VirtualKey: each new text asks for a new value at once. */
 export const ROTATE_ANNOTATION = 'auth.gateway-operator.dev/rotate';
 
 /** On a GatewayInstance: `allowed` lets two model entries share one credential secret. */
 export const SHARED_CREDENTIALS_ANNOTATION = 'instance.gateway-operator.dev/shared-credentials';
 export const SHARED_CREDENTIALS_ALLOWED = 'allowed';
-
-/** On a GatewayInstance: the names of held plans that may go ahead. */
-export const RELEASE_DELETIONS_ANNOTATION = 'instance.gateway-operator.dev/release-deletions';
 
 /** On a GatewayInstance: how much of it a run may remove by itself, e.g. `50%`. */
 export const DELETION_SHARE_ANNOTATION = 'instance.gateway-operator.dev/deletion-share';

@@ -9,8 +9,3 @@ export function parseShare(text: string): number | undefined {
   const share = digits === undefined ? undefined : Number(digits);
   return share === undefined || share > 100 ? undefined : share;
 }
-
-/** Names of plans, as `DeletionHeld` tells them, one or several. */
-export function parseReleases(text: string | undefined): ReadonlySet<string> {
-  return new Set((text ?? '').split(/[\s,]+/).filter((name) => /^[0-9a-f]{10}$/.test(name)));
-}

@@ -56,9 +56,6 @@ export type Action =
       readonly object: string;
       readonly uid: string;
     })
-  /** A person let a held plan go ahead: what it removes is remembered until it is done. */
-  | (OnInstance & { readonly action: 'RecordRelease'; readonly plan: string; readonly ids: ReadonlyArray<string> })
-  | (OnInstance & { readonly action: 'ForgetRelease'; readonly plan: string })
   | (OnInstance & {
       readonly action: 'ClaimAlias';
       readonly scope: ClaimKind;
@@ -170,8 +167,6 @@ export const SIGNS: Readonly<Record<ActionName, Sign>> = {
   DeleteSnapshot: '-',
   ApplyWorkload: '~',
   DeleteWorkload: '-',
-  RecordRelease: '+',
-  ForgetRelease: '-',
   ClaimAlias: '+',
   RetireClaim: '-',
   WritePolicy: '~',

@@ -9,10 +9,10 @@ import { type Look, lookAt } from './observe/look.ts';
 import { loadObjects, type Objects } from './observe/objects.ts';
 import { eachPart } from './observe/parts.ts';
 import { observe } from './observe.ts';
-import type { Held } from './plan/hold.ts';
+import type { Guarded } from './plan/guard.ts';
 import { isPaused } from './plan/paused.ts';
 import { plan } from './plan.ts';
-import { type PlannedLine, toCertificateLine, toHeldLine, toLine, toPausedLine } from './report.ts';
+import { type PlannedLine, toCertificateLine, toGuardedLine, toLine, toPausedLine } from './report.ts';
 import { MOST_PASSES, TURNS } from './run.ts';
 import type { Scope } from './scope.ts';
 import { createTries, type Tries } from './tries.ts';
@@ -32,14 +32,14 @@ async function foreseePart(look: Look, part: Objects, all: Objects): Promise<Rea
   const { deps, now } = look;
   const { world } = await observe(look, part, all);
   const effort = { look, world, tries: createTries(), lines: [] as PlannedLine[] };
-  let held = converge(effort);
+  let guarded = converge(effort);
   while (deps.clock.now() - now < TURNS) {
     const turn = await takeTurn(deps, world.keys);
     if (turn.size === 0) break;
-    held = converge(effort);
+    guarded = converge(effort);
   }
   const paused = [...part.instances.values()].filter(isPaused);
-  return [...effort.lines, ...held.map(toHeldLine), ...paused.map(toPausedLine)];
+  return [...effort.lines, ...guarded.map(toGuardedLine), ...paused.map(toPausedLine)];
 }
 
 interface Effort {
@@ -49,16 +49,16 @@ interface Effort {
   readonly lines: PlannedLine[];
 }
 
-/** Until nothing is left to do. Adds to `lines`, and answers what is held. */
-function converge({ look: { deps, now }, world, tries, lines }: Effort): ReadonlyArray<Held> {
-  let held: ReadonlyArray<Held> = [];
+/** Until nothing is left to do. Adds to `lines`, and answers what is guarded. */
+function converge({ look: { deps, now }, world, tries, lines }: Effort): ReadonlyArray<Guarded> {
+  let guarded: ReadonlyArray<Guarded> = [];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
     const planned = plan(world, now, deps.hash, tries.isWorthTrying);
-    held = planned.held;
+    guarded = planned.guarded;
     if (planned.actions.length === 0) break;
     tries.count(planned.actions);
     for (const action of planned.actions) lines.push(toLine(action));
     for (const action of planned.actions) learn(world, foresee(action, world, now));
   }
-  return held;
+  return guarded;
 }

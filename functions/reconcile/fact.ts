@@ -2,7 +2,7 @@
 import type { Nano } from '#core/money.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Claim, Holder, InstanceState, LiveValue, Releases } from '#core/ports/registry.ts';
+import type { Claim, Holder, InstanceState, LiveValue } from '#core/ports/registry.ts';
 import type { KindName } from '#crds/kinds.ts';
 import type { Problem } from './problem.ts';
 import type { PartName } from './workload/parts.ts';
@@ -25,18 +25,10 @@ export type Fact =
       readonly instance: Path;
       readonly time: Millis;
       readonly adopted?: InstanceState['adopted'];
-      readonly released: Releases;
       readonly claims: ReadonlyMap<string, Claim>;
       readonly sums: ReadonlyMap<string, Nano>;
     }
   | { readonly fact: 'closed'; readonly instance: Path }
-  /** No ids: it is done. */
-  | {
-      readonly fact: 'released';
-      readonly instance: Path;
-      readonly plan: string;
-      readonly ids: ReadonlyArray<string>;
-    }
   | { readonly fact: 'strayClosed'; readonly instance: Path; readonly uid: string }
   | { readonly fact: 'unreachable'; readonly instance: Path; readonly reason: string; readonly message: string }
   | { readonly fact: 'claim'; readonly instance: Path; readonly key: string; readonly claim: Claim }

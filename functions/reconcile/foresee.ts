@@ -24,15 +24,11 @@ export function foresee(action: Action, world: World, now: number): ReadonlyArra
       const { instance } = action;
       const view = world.instances.get(instance);
       if (view === undefined) return [];
-      const { time, released, claims, sums } = view;
-      return [{ fact: 'opened', instance, time, released, claims, sums }];
+      const { time, claims, sums } = view;
+      return [{ fact: 'opened', instance, time, claims, sums }];
     }
     case 'CloseInstance':
       return [{ fact: 'closed', instance: action.instance }];
-    case 'RecordRelease':
-      return [{ fact: 'released', instance: action.instance, plan: action.plan, ids: action.ids }];
-    case 'ForgetRelease':
-      return [{ fact: 'released', instance: action.instance, plan: action.plan, ids: [] }];
     case 'CloseStray':
       return [{ fact: 'strayClosed', instance: action.instance, uid: action.uid }];
     case 'PublishSnapshot':

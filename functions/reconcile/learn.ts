@@ -1,5 +1,4 @@
 import type { KubeObject } from '#core/ports/cluster.ts';
-import type { Releases } from '#core/ports/registry.ts';
 import type { KindName } from '#crds/kinds.ts';
 import type { Fact } from './fact.ts';
 import { type Collection, keep } from './observe/own.ts';
@@ -77,14 +76,11 @@ function changesOf(
         database: { ok: true, message: database.message, opened: true },
         time: fact.time,
         ...(fact.adopted === undefined ? {} : { adopted: fact.adopted }),
-        released: fact.released,
         claims: new Map(fact.claims),
         sums: new Map(fact.sums),
       };
     case 'closed':
       return { claims: new Map() };
-    case 'released':
-      return { released: releasesAfter(view.released, fact) };
     case 'strayClosed':
       return { strays: view.strays.filter(({ uid }) => uid !== fact.uid) };
     case 'unreachable':
@@ -100,11 +96,6 @@ function changesOf(
     case 'workloadRefused':
       return { workload: { ...workload, refused: fact.problem } };
   }
-}
-
-function releasesAfter(before: Releases, { plan, ids }: Extract<Fact, { readonly fact: 'released' }>): Releases {
-  const others = [...before].filter(([name]) => name !== plan);
-  return new Map(ids.length === 0 ? others : [...others, [plan, new Set(ids)]]);
 }
 
 /** In place: there may be a hundred thousand of them. */

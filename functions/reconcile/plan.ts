@@ -6,13 +6,13 @@ import type { Action } from './action.ts';
 import { type Due, EVERYTHING, type Keys } from './due.ts';
 import { about } from './plan/about.ts';
 import { planLeftovers } from './plan/claims.ts';
-import { type Held, holdDeletes, toHeldMessage } from './plan/hold.ts';
+import { type Guarded, guardDeletions, toGuardedMessage } from './plan/guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { whyNotKey } from './plan/judge-member.ts';
 import { planKeyStatus } from './plan/key-status.ts';
 import { planKey, planTeam, planUser } from './plan/members.ts';
 import { createOutlook, type Outlook } from './plan/outlook.ts';
-import { planInstanceStatus, planMalformedStatus, planScopeStatus } from './plan/status.ts';
+import { planInstanceStatus, planMalformedStatus, planScopeStatus, TOO_MANY_DELETIONS } from './plan/status.ts';
 import { tell } from './plan/tell.ts';
 import type { KeyView, Path, World } from './world.ts';
 
@@ -20,7 +20,7 @@ export interface Plan {
   /** Of one object in their order; of different objects at once. */
   readonly actions: ReadonlyArray<Action>;
   /** What it would remove and does not, because it is too much. */
-  readonly held: ReadonlyArray<Held>;
+  readonly guarded: ReadonlyArray<Guarded>;
   /** What a plan of the same world would have to look at: all other keys had nothing to do. */
   readonly due: Due;
 }
@@ -38,13 +38,13 @@ export function plan(
 ): Plan {
   const outlook = createOutlook(world, now, hash);
   const planned = planSteps(outlook, due);
-  const { actions, held } = holdDeletes(planned.actions, world);
+  const { actions, guarded } = guardDeletions(planned.actions, world);
   const steps = actions.filter(isWorthTrying);
-  if (steps.length > 0) return { actions: steps, held, due: { ...due, steps: planned.busy } };
-  const told = planStatuses(outlook, held, due);
-  const events = held.flatMap((one) => tellHeld(one, world));
+  if (steps.length > 0) return { actions: steps, guarded, due: { ...due, steps: planned.busy } };
+  const told = planStatuses(outlook, guarded, due);
+  const events = guarded.flatMap((one) => tellGuarded(one, world));
   const left = { steps: planned.busy, statuses: told.busy, inactive: told.inactive };
-  return { actions: [...told.actions, ...events].filter(isWorthTrying), held, due: left };
+  return { actions: [...told.actions, ...events].filter(isWorthTrying), guarded, due: left };
 }
 
 interface Planned {
@@ -77,7 +77,7 @@ function planSteps(outlook: Outlook, due: Due): Planned {
 
 function planStatuses(
   outlook: Outlook,
-  held: ReadonlyArray<Held>,
+  guarded: ReadonlyArray<Guarded>,
   due: Due,
 ): Planned & { readonly inactive: ReadonlySet<Path> } {
   const { world } = outlook;
@@ -89,7 +89,7 @@ function planStatuses(
     return view.later === true ? [] : planKeyStatus(view, outlook, problem);
   });
   const actions = [
-    ...[...world.instances.values()].flatMap((view) => planInstanceStatus(view, outlook, { held, inactive })),
+    ...[...world.instances.values()].flatMap((view) => planInstanceStatus(view, outlook, { guarded, inactive })),
     ...[...world.teams.values()].flatMap((team) => planScopeStatus(team, outlook)),
     ...[...world.users.values()].flatMap((user) => planScopeStatus(user, outlook)),
     ...keys.actions,
@@ -119,10 +119,10 @@ function waits({ object }: KeyView, outlook: Outlook): boolean {
 }
 
 /** An event of the instance; the same plan is told once. */
-function tellHeld(held: Held, world: World): Action[] {
-  const { instance, release } = held;
+function tellGuarded(guarded: Guarded, world: World): Action[] {
+  const { instance, action, count, of } = guarded;
   const object = world.instances.get(instance)?.object;
   if (object === undefined) return [];
-  const once = `DeletionHeld/${release}`;
-  return [tell(object, { type: 'Warning', reason: 'DeletionHeld', message: toHeldMessage(held), once })];
+  const once = `${TOO_MANY_DELETIONS}/${action}/${count}/${of}`;
+  return [tell(object, { type: 'Warning', reason: TOO_MANY_DELETIONS, message: toGuardedMessage(guarded), once })];
 }

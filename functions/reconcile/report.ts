@@ -6,7 +6,7 @@ import { type Action, type ActionName, type Sign, signOf } from './action.ts';
 import type { CertificateReport } from './certificates/keep.ts';
 import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.ts';
 import type { Objects } from './observe/objects.ts';
-import { type Held, toHeldMessage } from './plan/hold.ts';
+import { type Guarded, toGuardedMessage } from './plan/guard.ts';
 import type { Unconverged } from './unconverged.ts';
 
 export interface Report {
@@ -16,7 +16,7 @@ export interface Report {
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
   /** Removals that were too many to be plausible. Absent: none. */
-  readonly held?: ReadonlyArray<Held>;
+  readonly guarded?: ReadonlyArray<Guarded>;
   /** Databases that did not answer, how often in a row, and until when only sweeps ask them. Absent: none. */
   readonly away?: ReadonlyArray<AwayRow>;
   /** Keys that changed and whose turn comes with one of the next runs: too many changed at once. Absent: none. */
@@ -28,8 +28,8 @@ export interface Report {
 }
 
 export interface PlannedRow {
-  /** `Held`: nothing is done, for it would remove too much. `Paused`: nothing is done, for somebody wants it so. */
-  readonly action: ActionName | CertificateAction['action'] | 'Held' | 'Paused';
+  /** `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for somebody wants it so. */
+  readonly action: ActionName | CertificateAction['action'] | 'Guarded' | 'Paused';
   /** One of ours, or what holds a certificate. */
   readonly kind: string;
   /** Empty: of the whole cluster. */
@@ -38,7 +38,7 @@ export interface PlannedRow {
   readonly why: string;
 }
 
-/** A row as people read it: something comes, changes, goes, is held, or stays as it is. */
+/** A row as people read it: something comes, changes, goes, is guarded, or stays as it is. */
 export interface PlannedLine extends PlannedRow {
   readonly sign: Sign | '!' | ' ';
 }
@@ -46,7 +46,7 @@ export interface PlannedLine extends PlannedRow {
 /** What came of one part of a run. */
 export interface PartOutcome {
   readonly deeds: ReadonlyArray<Deed>;
-  readonly held: ReadonlyArray<Held>;
+  readonly guarded: ReadonlyArray<Guarded>;
   /** Instances that could not be looked at. A spec that is none is told in its status: that is no failure of the run. */
   readonly unobserved: number;
   readonly away: ReadonlyArray<AwayRow>;
@@ -72,7 +72,7 @@ export interface Outcome {
 
 export function toReport({ observed, parts, certificate, awaited }: Outcome): Report {
   const deeds = parts.flatMap((part) => part.deeds);
-  const held = parts.flatMap((part) => part.held);
+  const guarded = parts.flatMap((part) => part.guarded);
   const failed = count(deeds.filter(({ ended }) => ended === 'failed').map(({ action }) => action.action));
   const away = parts.flatMap((part) => part.away);
   const later = parts.reduce((sum, part) => sum + part.later, 0);
@@ -82,7 +82,7 @@ export function toReport({ observed, parts, certificate, awaited }: Outcome): Re
     observed,
     actions: count(deeds.filter(({ ended }) => ended === 'done').map(({ action }) => action.action)),
     failed: { ...failed, ...(unobserved === 0 ? {} : { Observe: unobserved }) },
-    ...(held.length === 0 ? {} : { held }),
+    ...(guarded.length === 0 ? {} : { guarded }),
     ...(away.length === 0 ? {} : { away }),
     ...(later === 0 ? {} : { later }),
     ...(underWay === 0 ? {} : { underWay }),
@@ -118,16 +118,16 @@ export function toCertificateLine(row: PlannedRow & Pick<CertificateAction, 'act
   return { sign: CERTIFICATE_SIGNS[row.action], ...row };
 }
 
-export function toHeldLine(held: Held): PlannedLine {
-  const [namespace = '', name = ''] = held.instance.split('/');
-  return { sign: '!', action: 'Held', kind: 'GatewayInstance', namespace, name, why: toHeldMessage(held) };
+export function toGuardedLine(guarded: Guarded): PlannedLine {
+  const [namespace = '', name = ''] = guarded.instance.split('/');
+  return { sign: '!', action: 'Guarded', kind: 'GatewayInstance', namespace, name, why: toGuardedMessage(guarded) };
 }
 
 export function toPausedLine({ metadata: { namespace, name } }: GatewayInstance): PlannedLine {
   return { sign: ' ', action: 'Paused', kind: 'GatewayInstance', namespace, name, why: 'nothing but deletions' };
 }
 
-/** One line per action: `+` something comes, `~` changes, `-` goes, `!` is held; indented: a paused instance. */
+/** One line per action: `+` something comes, `~` changes, `-` goes, `!` is guarded; indented: a paused instance. */
 export function toText(rows: ReadonlyArray<PlannedLine>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
   return rows

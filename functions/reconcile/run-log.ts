@@ -9,9 +9,9 @@ export function logRun({ log, metrics }: ReconcileDeps, report: Report, millis: 
   metrics.observe('gateway_operator_reconcile_duration_seconds', millis / 1000);
   for (const [kind, count] of Object.entries(report.observed))
     metrics.set('gateway_operator_reconcile_observed', count, { kind });
-  for (const held of report.held ?? []) {
-    log.warn('deletions are held: a run would remove more than is plausible', { ...held });
-    metrics.add('gateway_operator_reconcile_held_total', { action: held.action });
+  for (const guarded of report.guarded ?? []) {
+    log.warn('deletions are guarded: a run would remove more than is plausible', { ...guarded });
+    metrics.add('gateway_operator_reconcile_guarded_deletions_total', { action: guarded.action });
   }
   const quiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
   if (!quiet) log.info('reconciled', { ...report, millis });

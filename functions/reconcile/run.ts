@@ -12,7 +12,7 @@ import { type Look, lookAt } from './observe/look.ts';
 import { loadObjects, type Objects } from './observe/objects.ts';
 import { eachPart } from './observe/parts.ts';
 import { observe } from './observe.ts';
-import type { Held } from './plan/hold.ts';
+import type { Guarded } from './plan/guard.ts';
 import { judgeInstance } from './plan/judge-instance.ts';
 import { plan } from './plan.ts';
 import { countObserved, type PartOutcome, type Report, toReport } from './report.ts';
@@ -48,17 +48,17 @@ async function runPart(look: Look, part: Objects, all: Objects): Promise<PartOut
   const { world, links } = await observe(look, part, all);
   const effort: Effort = { look, world, links, tries: createTries() };
   const deeds: Deed[] = [];
-  let { held, due } = await converge(effort, EVERYTHING, deeds);
+  let { guarded, due } = await converge(effort, EVERYTHING, deeds);
   while (deps.clock.now() - now < TURNS) {
     const turn = await takeTurn(deps, world.keys);
     if (turn.size === 0) break;
-    ({ held, due } = await converge(effort, { ...due, steps: turn, statuses: turn }, deeds));
+    ({ guarded, due } = await converge(effort, { ...due, steps: turn, statuses: turn }, deeds));
   }
   const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path));
   const unconverged = oldestUnconverged(world, now);
   const later = world.keys.values().reduce((sum, key) => sum + (key.later === true ? 1 : 0), 0);
   const underWay = countUnderWay(world);
-  return { deeds, held, unobserved: unobserved.length, away: awayIn(world, memory), later, unconverged, underWay };
+  return { deeds, guarded, unobserved: unobserved.length, away: awayIn(world, memory), later, unconverged, underWay };
 }
 
 interface Effort {
@@ -71,10 +71,10 @@ interface Effort {
 /** Until nothing is left to do for the keys that are due. Adds to `deeds`. */
 async function converge({ look, world, links, tries }: Effort, first: Due, deeds: Deed[]) {
   const { deps, memory, now } = look;
-  let [held, due]: [ReadonlyArray<Held>, Due] = [[], first];
+  let [guarded, due]: [ReadonlyArray<Guarded>, Due] = [[], first];
   for (let pass = 0; pass < MOST_PASSES; pass += 1) {
     const planned = plan(world, now, deps.hash, tries.isWorthTrying, due);
-    ({ held, due } = planned);
+    ({ guarded, due } = planned);
     if (planned.actions.length === 0) {
       if (deps.audits === true) audit(plan(world, now, deps.hash, tries.isWorthTrying).actions);
       break;
@@ -87,7 +87,7 @@ async function converge({ look, world, links, tries }: Effort, first: Due, deeds
     for (const { action, ended } of done) if (ended === 'failed') tries.end(action);
     for (const deed of done) deeds.push(deed);
   }
-  return { held, due };
+  return { guarded, due };
 }
 
 function audit(left: ReadonlyArray<Action>): void {

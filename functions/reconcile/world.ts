@@ -2,7 +2,7 @@
 import type { Nano } from '#core/money.ts';
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
-import type { Claim, Holder, InstanceRow, InstanceState, Releases } from '#core/ports/registry.ts';
+import type { Claim, Holder, InstanceRow, InstanceState } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { KindName } from '#crds/kinds.ts';
 import type { Mistake } from '#crds/mistake.ts';
@@ -48,8 +48,6 @@ export interface InstanceView {
   readonly time: Millis;
   /** Whose ledger it went on with. */
   readonly adopted?: InstanceState['adopted'];
-  /** Removals that a person let go ahead and that are not done yet. */
-  readonly released: Releases;
   /** Instances that are gone and still count as open in its database. Looked for by sweeps only. */
   readonly strays: ReadonlyArray<InstanceRow>;
   readonly store: Reached;

@@ -76,7 +76,7 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   [entry({ gatewayParams: { model: 'openai/gpt-4o', apiBase: `${apiBase}/chat/completions`, ...price } })],
   [key({ blocked: true }, owned), { oldObject: key({}, owned) }],
   [key({}, { annotations: { 'auth.gateway-operator.dev/rotate': ' ' } })],
-  ...(['adopt-ledger', 'deletion-share', 'release-deletions'] as const).map((name): readonly [KubeObject] => [
+  ...(['adopt-ledger', 'deletion-share'] as const).map((name): readonly [KubeObject] => [
     objectOf('GatewayInstance', GOOD.GatewayInstance, {
       annotations: { [`instance.gateway-operator.dev/${name}`]: ' ' },
     }),

@@ -1,6 +1,6 @@
 // Which files do people apply, good ones and bad ones, and what must a bad one be told?
 import type { KubeObject } from '#core/ports/cluster.ts';
-import { IMPORT_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { KindName } from '#crds/kinds.ts';
 import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
 
@@ -154,10 +154,6 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
     "that is not this key's",
   ],
   [of('VirtualKey', {}, { name: 'taken' }), 'metadata.name: "taken": a Secret "taken-key"'],
-  [
-    of('VirtualKey', {}, { name: 'offered' }),
-    'metadata.name: "offered": Secret "offered-key" is to be imported and lacks the label',
-  ],
   [of('VirtualKey', { rpmLimit: 0 }), 'spec.rpmLimit: 0: '],
   [of('VirtualKey', { blocked: 'yes' }), 'spec.blocked: "yes": ', 'without quotes'],
   [of('VirtualKey', { deletionPolicy: 'Keep' }), 'spec.deletionPolicy: "Keep": '],
@@ -258,9 +254,4 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
 export const IN_THE_WAY: ReadonlyArray<KubeObject> = [
   secretOf('theirs', {}, 'team-a'),
   secretOf('taken-key', {}, 'team-a'),
-  offeredFor('offered', secretOf('offered-key', {}, 'team-a')),
 ];
-
-function offeredFor(key: string, secret: KubeObject): KubeObject {
-  return { ...secret, metadata: { ...secret.metadata, annotations: { [IMPORT_ANNOTATION]: key } } };
-}

@@ -12,7 +12,6 @@ import {
   type LiveValue,
   type PolicyWrite,
   type Registry,
-  type Releases,
   SAME_PLACE,
 } from '#core/ports/registry.ts';
 
@@ -42,7 +41,6 @@ interface Instance extends InstanceRow {
   open: boolean;
   adopted?: { readonly from: string; readonly at: number };
   adoptedBy?: string;
-  released?: Releases;
   /** What lived when it was closed. */
   closedWith: ReadonlyArray<{ readonly row: Row; readonly values: ReadonlyArray<LiveValue> }>;
 }
@@ -109,18 +107,8 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
       return { won: true, claim: toClaim(row) };
     },
     instance: async (uid) => {
-      const { adopted, released } = instances.get(uid) ?? {};
-      return {
-        now: clock.now(),
-        ...(adopted === undefined ? {} : { adopted }),
-        ...(released === undefined || released.size === 0 ? {} : { released }),
-      };
-    },
-    release: async (uid, plan, ids) => {
-      const instance = instances.get(uid);
-      if (instance === undefined) return;
-      const others = [...(instance.released ?? [])].filter(([name]) => name !== plan);
-      instance.released = new Map(ids.length === 0 ? others : [...others, [plan, new Set(ids)]]);
+      const { adopted } = instances.get(uid) ?? {};
+      return { now: clock.now(), ...(adopted === undefined ? {} : { adopted }) };
     },
     openInstances: async (cluster) =>
       [...instances.values()]
@@ -175,7 +163,6 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
     const closing = live(uid);
     if (instance?.open === true) {
       instance.open = false;
-      instance.released = new Map();
       instance.closedWith = closing.map((row) => ({ row, values: [...row.values.values()] }));
     }
     closing.forEach(retire);

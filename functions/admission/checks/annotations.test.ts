@@ -21,9 +21,7 @@ test('an annotation of ours on a kind where it does nothing is let in with a war
     `metadata.annotations["${name}"]: does nothing on a ${kind}; remove it here, and write it on ${place}`,
   ];
   const rotate = 'auth.gateway-operator.dev/rotate';
-  const imported = 'auth.gateway-operator.dev/import';
   expect(await warned('VirtualKey', rotate)).toEqual([]);
-  expect(await warned('VirtualKey', imported)).toEqual(on(imported, 'VirtualKey', 'a Secret'));
   expect(await warned('User', rotate)).toEqual(on(rotate, 'User', 'a VirtualKey'));
   expect(await warned('Team', rotate)).toEqual(on(rotate, 'Team', 'a VirtualKey'));
 });
@@ -37,14 +35,12 @@ describe('an instance', () => {
     for (const [name, text] of [
       ['adopt-ledger', '7d2c1c5e-5c5b-4b4e-8a53-0f1f5a7e7b11'],
       ['deletion-share', '50%'],
-      ['release-deletions', '0123456789 abcdef0123'],
     ] as const)
       expect(await asked(name, text)).toEqual([]);
     expect(await asked('adopt-ledger', 'the old one')).toEqual([
       expect.stringContaining('is not the uid of an instance'),
     ]);
     expect(await asked('deletion-share', '101%')).toEqual([expect.stringContaining('is no share')]);
-    expect(await asked('release-deletions', 'yes')).toEqual([expect.stringContaining('names no held plan')]);
   });
 
   test('with an annotation of ours that nothing reads is let in with a warning that names the one that was meant', async () => {

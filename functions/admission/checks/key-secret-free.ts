@@ -1,9 +1,7 @@
 // Would the key's Secret be somebody else's? It is never written then, so better say so now.
-import type { Finding } from '#core/finding.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { secretConflict } from '#core/rules/key-conflicts.ts';
-import { keyImport } from '#core/rules/key-import.ts';
-import { IMPORT_ANNOTATION, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { OWNED, OWNED_LABEL } from '#crds/group.ts';
 import type { Check } from '../check.ts';
 import { KeyView, toView } from '../spec-views.ts';
 
@@ -15,14 +13,8 @@ export const keySecretFree: Check = async ({ object }, lookup) => {
   // Read only for who may read it: to everybody else it stays untold, and reconcile says SecretConflict.
   const secret = await lookup.secret(namespace, wanted);
   if (secret === undefined || isOf(secret, name)) return [];
-  return [mistakeOfImport(secret, name, template) ?? secretConflict(name, template, wanted)];
+  return [secretConflict(name, template, wanted)];
 };
-
-/** One that a person made for this key, without our label: the value is judged by reconcile. */
-function mistakeOfImport({ metadata }: KubeObject, key: string, template: string | undefined): Finding | undefined {
-  if (metadata.annotations?.[IMPORT_ANNOTATION] !== key || metadata.labels?.[OWNED_LABEL] === OWNED) return undefined;
-  return keyImport({ secret: metadata.name, labelled: false, value: undefined }, key, template);
-}
 
 /** Ours by its label, and no other key's. One without an owner was retained: its value decides, at reconcile. */
 function isOf({ metadata }: KubeObject, key: string): boolean {

@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { describeClaims } from './registry.claims.promises.ts';
 import { describeInstances } from './registry.instances.promises.ts';
 import { describePolicies } from './registry.policies.promises.ts';
-import { describeReleases } from './registry.releases.promises.ts';
 import type { RegistryUnderTest } from './registry.scene.promises.ts';
 import { describeKeyValues } from './registry.values.promises.ts';
 
@@ -14,7 +13,6 @@ export function describeRegistry(name: string, make: () => Promise<RegistryUnder
     describeKeyValues(make);
     describePolicies(make);
     describeInstances(make);
-    describeReleases(make);
 
     test('the schema may be migrated again and again', async () => {
       const { registry } = await make();

@@ -90,12 +90,7 @@ export interface InstanceState {
   readonly now: Millis;
   /** Whose ledger it went on with, and since when. */
   readonly adopted?: { readonly from: string; readonly at: Millis };
-  /** What was released and is not done yet. Absent: nothing. */
-  readonly released?: Releases;
 }
-
-/** By the name of the plan that a person let go ahead: the scopes and keys that it removes. */
-export type Releases = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
  * One database as reconcile uses it. Every call may be repeated: same arguments, same end state. All methods are about
@@ -145,11 +140,6 @@ export interface Registry {
   retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<ReadonlyArray<LiveValue>>;
   /** Writes what the gateway acts on; recounts where told to. A slow run never undoes what a faster one wrote: see `generation`. */
   writePolicies(instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void>;
-  /**
-   * Remembers what the plan of this name removes, so that a run that dies half-way needs no second leave; in place of what was
-   * remembered under the name. Nothing: it is done, and forgotten. Forgotten too when the instance is closed.
-   */
-  release(instanceUid: string, plan: string, ids: ReadonlyArray<string>): Promise<void>;
   /** The alias is free again and its values are dead; entries and sums stay. */
   retire(scopeIds: ReadonlyArray<ScopeId>): Promise<void>;
 }

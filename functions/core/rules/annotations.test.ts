@@ -36,7 +36,7 @@ test('the pages on keys, deployment and admission name no annotation of ours tha
 
 test('an annotation that asks for something unclear is refused in words; one that only allows something is not', () => {
   // `shared-credentials` allows with one word and means nothing with others; `import` stands on a Secret.
-  const unjudged: readonly string[] = [group.SHARED_CREDENTIALS_ANNOTATION, group.IMPORT_ANNOTATION];
+  const unjudged: readonly string[] = [group.SHARED_CREDENTIALS_ANNOTATION];
   for (const { kind } of kinds) {
     for (const { annotation } of ASKED_BY_ANNOTATION[kind].filter((one) => !unjudged.includes(one.annotation))) {
       const [finding] = judgeAnnotations(kind, (name) => (name === annotation ? ' ' : undefined));

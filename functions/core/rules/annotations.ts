@@ -1,13 +1,8 @@
 // Does an annotation that asks us for something ask for it in a way that is understood?
-import {
-  ADOPT_LEDGER_ANNOTATION,
-  DELETION_SHARE_ANNOTATION,
-  RELEASE_DELETIONS_ANNOTATION,
-  ROTATE_ANNOTATION,
-} from '#crds/group.ts';
+import { ADOPT_LEDGER_ANNOTATION, DELETION_SHARE_ANNOTATION, ROTATE_ANNOTATION } from '#crds/group.ts';
 import type { KindName } from '#crds/kinds.ts';
 import { isFreeText } from '#crds/within.ts';
-import { parseReleases, parseShare } from '../deletion-share.ts';
+import { parseShare } from '../deletion-share.ts';
 import type { Finding } from '../finding.ts';
 
 interface Asking {
@@ -37,14 +32,8 @@ const deletionShare: Asking = {
     'is no share; write whole per cent from "0%" to "100%", or remove it: then a run removes at most "25%" by itself',
 };
 
-const releaseDeletions: Asking = {
-  annotation: RELEASE_DELETIONS_ANNOTATION,
-  isUnderstood: (text) => parseReleases(text).size > 0,
-  message: 'names no held plan; write the ten digits that the condition DeletionsHeld or the event DeletionHeld gives',
-};
-
 const ASKINGS: Readonly<Record<KindName, ReadonlyArray<Asking>>> = {
-  GatewayInstance: [adoptLedger, deletionShare, releaseDeletions],
+  GatewayInstance: [adoptLedger, deletionShare],
   VirtualKey: [rotate],
   User: [],
   Team: [],

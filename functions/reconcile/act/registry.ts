@@ -41,7 +41,7 @@ const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
       const problem = refusalOf(adoption, ledger?.uid ?? '');
       return { ended: 'failed', why: problem.message, facts: [{ fact: 'unreachable', instance, ...problem }] };
     }
-    const { now: time, adopted, released = new Map() } = await registry.instance(uid);
+    const { now: time, adopted } = await registry.instance(uid);
     const view = hands.world.instances.get(instance);
     // What could be read a moment ago, in a schema that was right, is not read twice: there may be a hundred thousand of them.
     const isRead = from === to && ledger === undefined && view !== undefined && view.claims.size > 0;
@@ -49,7 +49,7 @@ const openDatabase: Performer<'OpenDatabase'> = (action, hands) =>
     const window = { now: hands.now, hash: hands.deps.hash };
     const sums = isRead ? view.sums : await readSums(registry, membersOn(instance, hands), claims, window);
     hands.memory.opened.add(openedKey(uid, hands.world.instances.get(instance)?.database.message ?? '', ledger));
-    const known = { time, ...(adopted === undefined ? {} : { adopted }), released, claims, sums };
+    const known = { time, ...(adopted === undefined ? {} : { adopted }), claims, sums };
     return done({ fact: 'opened', instance, ...known });
   });
 
@@ -85,16 +85,6 @@ const closeStray: Performer<'CloseStray'> = (action, hands) =>
     await registry.closeInstance(action.uid);
     return done({ fact: 'strayClosed', instance: action.instance, uid: action.uid });
   });
-
-const recordRelease: Performer<'RecordRelease'> = (action, hands) =>
-  on(action, hands, async ({ uid, registry }) => {
-    const { instance, plan, ids } = action;
-    await registry.release(uid, plan, ids);
-    return done({ fact: 'released', instance, plan, ids });
-  });
-
-const forgetRelease: Performer<'ForgetRelease'> = (action, hands) =>
-  recordRelease({ ...action, action: 'RecordRelease', ids: [] }, hands);
 
 /** With a proof; all others are claimed together. */
 const claimAlias: Performer<'ClaimAlias'> = (action, hands) =>
@@ -181,8 +171,6 @@ export const registryPerformers = {
   OpenDatabase: openDatabase,
   CloseInstance: closeInstance,
   CloseStray: closeStray,
-  RecordRelease: recordRelease,
-  ForgetRelease: forgetRelease,
   ClaimAlias: claimAlias,
   RetireClaim: retireClaim,
   AddValue: addValue,

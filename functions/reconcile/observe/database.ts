@@ -19,14 +19,13 @@ import type { Look } from './look.ts';
 import { readSums } from './sums.ts';
 import { createWelding } from './welding.ts';
 
-type ReachedDatabase = Pick<InstanceDraft, 'database' | 'time' | 'adopted' | 'released' | 'claims' | 'sums'> & {
+type ReachedDatabase = Pick<InstanceDraft, 'database' | 'time' | 'adopted' | 'claims' | 'sums'> & {
   readonly link: Link | undefined;
 };
 
 const unreached = (problem: Problem, time: Millis): ReachedDatabase => ({
   database: { ok: false, ...problem },
   time,
-  released: new Map(),
   claims: new Map(),
   sums: new Map(),
   link: undefined,
@@ -49,7 +48,7 @@ export async function reachDatabase(
     return unreached({ reason: 'DatabaseUnreachable', message: away.message }, now);
   try {
     const claims = await readClaims(registry, metadata.uid, members);
-    const { now: time, adopted, released = new Map() } = await registry.instance(metadata.uid);
+    const { now: time, adopted } = await registry.instance(metadata.uid);
     // What is settled is booked before it is summed up; a database that is away was found so already.
     const isFlushable = !('reason' in connection) && !('reason' in store);
     if (acts && isFlushable && claims.size > 0) await flush(look, metadata.uid, { store, connection });
@@ -58,7 +57,7 @@ export async function reachDatabase(
     if (!('reason' in store)) memory.stores.set(metadata.uid, store);
     memory.away.delete(metadata.uid);
     const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
-    return { database, time, ...(adopted === undefined ? {} : { adopted }), released, claims, sums, link };
+    return { database, time, ...(adopted === undefined ? {} : { adopted }), claims, sums, link };
   } catch (error) {
     memory.opened.delete(key);
     const isAway = error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing);
@@ -69,7 +68,7 @@ export async function reachDatabase(
     // It answers, but not in our schema: a new database, or one that a later version migrates.
     deps.log.info('a database is to be migrated', { instance: pathOf(metadata), why: reasonOf(error) });
     const database = { ok: true, message: where, opened: false, unread: true } as const;
-    return { database, time: now, released: new Map(), claims: new Map(), sums: new Map(), link };
+    return { database, time: now, claims: new Map(), sums: new Map(), link };
   }
 }
 

@@ -1,8 +1,6 @@
 // What should a key's Secret look like, is the one that is there ours, and does it look like that?
 import * as z from 'zod';
-import type { Finding } from '#core/finding.ts';
-import { keyImport } from '#core/rules/key-import.ts';
-import { IMPORT_ANNOTATION, MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/group.ts';
+import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/group.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { SecretShape } from '../action.ts';
@@ -87,31 +85,16 @@ export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, s
 
 /**
  * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the hashes
- * of values that live in the key's claim, or with our label and made by a person for the key to begin with. Anything else is
- * never written and never deleted.
+ * of values that live in the key's claim. Anything else is never written and never deleted.
  */
 export function isOurs(secret: PresentSecret, key: VirtualKey, proven: ReadonlyArray<string>): boolean {
   if (isMadeFor(secret, key)) return true;
   if (!isLabelled(secret) || secret.hash === undefined) return false;
-  return proven.includes(secret.hash) || isImport(secret, key);
+  return proven.includes(secret.hash);
 }
 
 export const isMadeFor = ({ owners, annotations }: PresentSecret, { metadata: { uid } }: VirtualKey): boolean =>
   owners.some((owner) => owner.uid === uid) || annotations[KEY_UID_ANNOTATION] === uid;
-
-const isImport = (secret: PresentSecret, key: VirtualKey): boolean =>
-  isOffered(secret, key) && importMistake(secret, key) === undefined;
-
-/** Before the key ever had a value. */
-const isOffered = ({ annotations }: PresentSecret, { metadata, status }: VirtualKey): boolean =>
-  annotations[IMPORT_ANNOTATION] === metadata.name && status?.keyID === undefined;
-
-/** Why a Secret that is offered to the key is not taken; undefined also where none is offered. */
-export function importMistake(secret: PresentSecret, key: VirtualKey): Finding | undefined {
-  if (!isOffered(secret, key)) return undefined;
-  const offer = { secret: secret.name, labelled: isLabelled(secret), value: secret.data.get('key') };
-  return keyImport(offer, key.metadata.name, key.spec.secretTemplate?.name);
-}
 
 /** What is ours is deleted only while it has our label too (DESIGN 6, law 4). */
 export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;

@@ -7,7 +7,7 @@ import { askedFor, overlapOf } from '#core/rotation.ts';
 import type { Action, SecretShape } from '../action.ts';
 import { aliasOf, currentHashesOf, hashesOf, instancePathOf, type KeyView, type PresentSecret } from '../world.ts';
 import { about } from './about.ts';
-import { driftOf, isLabelled, isMadeFor, isOurs, leftoverOf, present, shapeOf } from './key-secret.ts';
+import { driftOf, isLabelled, isOurs, leftoverOf, present, shapeOf } from './key-secret.ts';
 import { endedOf, isOverlapping, othersOf, whyRotate } from './rotation.ts';
 
 export interface KeyValuePlan {
@@ -91,8 +91,6 @@ function planPresentSecret(
   // It was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
   if (isOld)
     return rotate(view, claim, shape, `the value in Secret "${secret.name}" was replaced and works no longer soon`);
-  // A person made it, with a value that another key has.
-  if (!isMadeFor(secret, view.object)) return [];
   const why = `the key in Secret "${secret.name}" was edited and the true one is lost: a new key takes its place`;
   const unless = { claim: aliasOf(view.object).key, live };
   return [{ action: 'DeleteSecret', ...on(view, why), secret: secret.name, uid: secret.uid, unless }];

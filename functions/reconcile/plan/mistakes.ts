@@ -7,7 +7,7 @@ import { referenceFound } from '#core/rules/reference-found.ts';
 import type { User } from '#crds/user.ts';
 import type { Problem } from '../problem.ts';
 import { aliasOf, hashesOf, type KeyView, type Member, pathOf } from '../world.ts';
-import { importMistake, isOurs, present } from './key-secret.ts';
+import { isOurs, present } from './key-secret.ts';
 import { type Outlook, toReferred } from './outlook.ts';
 import { ownedKeyOf } from './owned-key.ts';
 import { payersOf } from './policies.ts';
@@ -71,7 +71,7 @@ export function secretMistakes(view: KeyView, outlook: Outlook): ReadonlyArray<F
   const state = outlook.claim(key, standing.instance);
   const live = state.state === 'ours' ? hashesOf(state.claim) : [];
   if (isOurs(secret, key, live)) return [];
-  return [importMistake(secret, key) ?? secretConflict(key.metadata.name, key.spec.secretTemplate?.name, secretName)];
+  return [secretConflict(key.metadata.name, key.spec.secretTemplate?.name, secretName)];
 }
 
 /** Teams that a user names and that are not there: the user's keys do not work, for nobody keeps that team's budget. */

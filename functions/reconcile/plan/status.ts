@@ -16,7 +16,7 @@ import {
   SNAPSHOTS_LEFT,
 } from '../world.ts';
 import { heldUpBy, isDeleted, toWaiting } from './deletion.ts';
-import { type Held, toHeldMessage } from './hold.ts';
+import { type Guarded, toGuardedMessage } from './guard.ts';
 import { superfluous } from './instance.ts';
 import { whyNotScope } from './judge-member.ts';
 import { judgeModels } from './judge-models.ts';
@@ -32,19 +32,19 @@ import { observed, optional, toReady, writeStatus } from './write-status.ts';
 export function planInstanceStatus(
   view: InstanceView,
   outlook: Outlook,
-  { held, inactive }: { readonly held: ReadonlyArray<Held>; readonly inactive: ReadonlySet<Path> },
+  { guarded, inactive }: { readonly guarded: ReadonlyArray<Guarded>; readonly inactive: ReadonlySet<Path> },
 ): Action[] {
   const { object, snapshot, complete } = view;
   if (isPaused(object)) return planPausedStatus(object, outlook);
   const judged = outlook.judge(view);
   const conditions = isDeleted(object)
     ? [toDeleting(view, outlook)]
-    : [...judged.conditions, ...judgeLedger(view), ...judgeLeft(view, outlook), ...judgeHeld(view, held)];
+    : [...judged.conditions, ...judgeLedger(view), ...judgeLeft(view, outlook), ...judgeGuarded(view, guarded)];
   const before = object.status;
   // What is served, not what is published: while a rollout is under way that is the one before.
   const hash = snapshot.published && judged.workload.isCurrent ? snapshot.hash : before?.snapshotHash;
   const after: GatewayInstanceStatus = {
-    ...observed(object, conditions, outlook, complete ? [...PASSING, HELD] : PASSING),
+    ...observed(object, conditions, outlook, complete ? [...PASSING, GUARDED] : PASSING),
     ...optional('url', judged.workload.url),
     models: judged.models,
     ...optional('keys', complete ? countKeys(view, outlook, inactive) : before?.keys),
@@ -54,9 +54,11 @@ export function planInstanceStatus(
   return [...writeStatus(object, after, outlook), ...planResumed(object)];
 }
 
-/** Conditions that are there only while there is something to say. Only a run that sees all members sees what is held. */
+/** Conditions that are there only while there is something to say. Only a run that sees all members sees what is guarded. */
 const PASSING = ['LedgerAdopted', SNAPSHOTS_LEFT, PAUSED];
-const HELD = 'DeletionsHeld';
+const GUARDED = 'DeletionsGuarded';
+/** The reason of that condition, and of its event. */
+export const TOO_MANY_DELETIONS = 'TooManyDeletions';
 
 /** What the run wanted to delete and still sees. While it is told, the next run looks for them again. */
 function judgeLeft(view: InstanceView, outlook: Outlook): ReadonlyArray<Judgement> {
@@ -67,10 +69,11 @@ function judgeLeft(view: InstanceView, outlook: Outlook): ReadonlyArray<Judgemen
   return [{ type: SNAPSHOTS_LEFT, status: 'True', reason: 'SnapshotNotDeleted', message }];
 }
 
-function judgeHeld({ object, complete }: InstanceView, all: ReadonlyArray<Held>): ReadonlyArray<Judgement> {
-  const held = all.filter(({ instance }) => complete && instance === pathOf(object.metadata));
-  if (held.length === 0) return [];
-  return [{ type: HELD, status: 'True', reason: 'DeletionHeld', message: held.map(toHeldMessage).join('; ') }];
+function judgeGuarded({ object, complete }: InstanceView, all: ReadonlyArray<Guarded>): ReadonlyArray<Judgement> {
+  const guarded = all.filter(({ instance }) => complete && instance === pathOf(object.metadata));
+  if (guarded.length === 0) return [];
+  const message = guarded.map(toGuardedMessage).join('; ');
+  return [{ type: GUARDED, status: 'True', reason: TOO_MANY_DELETIONS, message }];
 }
 
 const toDeleting = (view: InstanceView, { world }: Outlook): Judgement => {

@@ -4,7 +4,7 @@ import { retire } from './retire.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 import { millis } from './values.ts';
 
-type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 'openInstances' | 'release'>;
+type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 'openInstances'>;
 
 const PORTION = 5000;
 
@@ -27,16 +27,6 @@ export function createInstances(session: Session): Instances {
         query('update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null', [uid]),
       );
       while ((await session.transaction(LIMIT, (query) => retireSome(query, uid))) === PORTION);
-      await session.run(LIMIT, (query) => query('delete from gateway_operator.release where instance_uid = $1', [uid]));
-    },
-
-    release: async (uid, plan, ids) => {
-      const remember = `insert into gateway_operator.release (instance_uid, plan, ids) values ($1, $2, $3)
-        on conflict (instance_uid, plan) do update set ids = excluded.ids`;
-      const forget = 'delete from gateway_operator.release where instance_uid = $1 and plan = $2';
-      await session.run(LIMIT, (query) =>
-        ids.length === 0 ? query(forget, [uid, plan]) : query(remember, [uid, plan, ids]),
-      );
     },
 
     instance: (uid) => session.run(LIMIT, (query) => stateOf(query, uid)),
@@ -53,30 +43,18 @@ export function createInstances(session: Session): Instances {
 
 async function stateOf(query: Query, uid: string): Promise<InstanceState> {
   const [row] = await query<StateRow>(
-    `select ${millis('clock_timestamp()')} as now, i.adopted_from, ${millis('i.adopted_at')} as adopted_at,
-       (select json_object_agg(r.plan, r.ids) from gateway_operator.release r where r.instance_uid = $1) as released
+    `select ${millis('clock_timestamp()')} as now, i.adopted_from, ${millis('i.adopted_at')} as adopted_at
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
   );
-  const {
-    adopted_from: from,
-    adopted_at: at,
-    released,
-  } = row ?? { adopted_from: null, adopted_at: null, released: null };
-  return {
-    now: Number(row?.now),
-    ...(from === null ? {} : { adopted: { from, at: Number(at) } }),
-    ...(released === null
-      ? {}
-      : { released: new Map(Object.entries(released).map(([plan, ids]) => [plan, new Set(ids)])) }),
-  };
+  const { adopted_from: from, adopted_at: at } = row ?? { adopted_from: null, adopted_at: null };
+  return { now: Number(row?.now), ...(from === null ? {} : { adopted: { from, at: Number(at) } }) };
 }
 
 interface StateRow {
   readonly now: string;
   readonly adopted_from: string | null;
   readonly adopted_at: string | null;
-  readonly released: Readonly<Record<string, ReadonlyArray<string>>> | null;
 }
 
 interface OpenRow {

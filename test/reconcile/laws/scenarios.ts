@@ -214,8 +214,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
     prepare: then(
       async (bed) => {
         for (let index = 0; index < 11; index += 1) await lose(bed, `k${index}`);
-        const release = (await bed.sweep()).held?.[0]?.release ?? '';
-        const annotations = { [`${INSTANCE}/release-deletions`]: release };
+        await bed.sweep();
+        const annotations = { [`${INSTANCE}/deletion-share`]: '100%' };
         await bed.edit(gatewayInstances, 'main', { metadata: { annotations } });
       },
       () => [...file(), ...Array.from({ length: 11 }, (_, index) => makeKey({}, `k${index}`))],
