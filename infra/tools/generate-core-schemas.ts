@@ -106,7 +106,8 @@ function selectMessages(modules: string, definitions: ReadonlyMap<string, JsonOb
   take(root.lookupType('k8s.io.apimachinery.pkg.runtime.Unknown'));
   for (const [name, definition] of definitions) {
     const message = root.lookup(name.replace(/^io\.k8s\./, 'k8s.io.').replaceAll('-', '_'), [protobuf.Type]);
-    if (message instanceof protobuf.Type && definition[gvkKey] !== undefined) take(message);
+    if (message instanceof protobuf.Type && (definition[gvkKey] !== undefined || name.endsWith('.DeleteOptions')))
+      take(message);
   }
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -1,4 +1,4 @@
-// Which schema has a core kind, and what is it called there?
+// Schemas of the core kinds, from Kubernetes' own OpenAPI.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isObject, type JsonObject } from '../schema/json.ts';
@@ -14,7 +14,6 @@ export const definitions: Readonly<Record<string, Definition>> = file.definition
 
 const names = namesByKind();
 const resolved = new Map<string, Schema>();
-const origins = new WeakMap<Schema, string>();
 
 /** The schema of a core kind, references resolved; undefined for a kind that is not built in. */
 export function coreSchema(apiVersion: string, kind: string): Schema | undefined {
@@ -24,12 +23,8 @@ export function coreSchema(apiVersion: string, kind: string): Schema | undefined
 
 /** The name of a core kind's definition. */
 export function definitionName(apiVersion: string, kind: string): string | undefined {
+  if (kind === 'DeleteOptions') return 'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions'; // of any group
   return names.get(`${apiVersion}/${kind}`);
-}
-
-/** The name of the definition that a schema of `coreSchema` was made from, so a Go type's name can be told. */
-export function nameOf(schema: Schema | undefined): string | undefined {
-  return schema && origins.get(schema);
 }
 
 function namesByKind(): Map<string, string> {
@@ -38,7 +33,6 @@ function namesByKind(): Map<string, string> {
     const kinds = (definition['x-kubernetes-group-version-kind'] ?? []) as ReadonlyArray<Record<string, string>>;
     for (const { group, version, kind } of kinds) found.set(`${group ? `${group}/` : ''}${version}/${kind}`, name);
   }
-  found.set('v1/DeleteOptions', 'io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions');
   return found;
 }
 
@@ -47,51 +41,25 @@ function schemaOf(name: string): Schema {
   if (known) return known;
   const schema: JsonObject = {};
   resolved.set(name, schema); // before its members: JSONSchemaProps refers to itself
-  origins.set(schema, name);
-  Object.assign(schema, resolveMembers(definitions[name] ?? {}));
-  if (schema.type === 'object' && schema.properties === undefined && schema.additionalProperties === undefined) {
+  Object.assign(schema, resolve(definitions[name] ?? {}));
+  const isOpen = schema.properties === undefined && schema.additionalProperties === undefined;
+  if (isOpen && (schema.type === 'object' || schema.type === undefined)) {
     schema['x-kubernetes-preserve-unknown-fields'] = true; // RawExtension, FieldsV1: any object
   }
-  if (schema.type === undefined && schema.properties === undefined)
-    schema['x-kubernetes-preserve-unknown-fields'] = true;
   if (schema.format === 'int-or-string') schema['x-kubernetes-int-or-string'] = true;
   return schema;
 }
 
-function resolveNode(node: unknown): Schema {
+function resolve(node: unknown): Schema {
   if (!isObject(node)) return {};
   if (typeof node.$ref === 'string') return schemaOf(node.$ref.slice(node.$ref.lastIndexOf('/') + 1));
-  const only = Array.isArray(node.allOf) && node.allOf.length === 1 ? node.allOf[0] : undefined;
-  if (!isObject(only)) return resolveMembers(node);
-  const target = resolveNode(only);
-  const schema = overlay(target, node);
-  const name = nameOf(target);
-  if (name !== undefined) origins.set(schema, name);
-  return schema;
-}
-
-/** A reference with a description or default of its own: reads through to the definition, which may not be filled in yet. */
-function overlay(target: Schema, { allOf: _, ...own }: JsonObject): Schema {
-  const schema: Schema = new Proxy(own, {
-    get: (mine, key) => Reflect.get(Object.hasOwn(mine, key) ? mine : target, key),
-    has: (mine, key) => Reflect.has(mine, key) || Reflect.has(target, key),
-    ownKeys: (mine) => [...new Set([...Reflect.ownKeys(mine), ...Reflect.ownKeys(target)])],
-    getOwnPropertyDescriptor: (mine, key) => {
-      const found = Reflect.getOwnPropertyDescriptor(mine, key) ?? Reflect.getOwnPropertyDescriptor(target, key);
-      return found && { ...found, configurable: true };
-    },
-  });
-  return schema;
-}
-
-function resolveMembers(node: Definition): Schema {
   const { properties, items, additionalProperties, ...rest } = node;
   return {
     ...rest,
-    ...(isObject(properties)
-      ? { properties: Object.fromEntries(Object.entries(properties).map(([key, child]) => [key, resolveNode(child)])) }
-      : {}),
-    ...(items === undefined ? {} : { items: resolveNode(items) }),
-    ...(isObject(additionalProperties) ? { additionalProperties: resolveNode(additionalProperties) } : {}),
+    ...(isObject(properties) && {
+      properties: Object.fromEntries(Object.entries(properties).map(([key, child]) => [key, resolve(child)])),
+    }),
+    ...(items !== undefined && { items: resolve(items) }),
+    ...(isObject(additionalProperties) && { additionalProperties: resolve(additionalProperties) }),
   };
 }

@@ -1,106 +1,190 @@
-// What does a server-side apply make of the live object, and who owns which field after it?
-import { isObject, type JsonObject, sameJson } from '../schema/json.ts';
-import type { Schema } from '../schema/schema.ts';
-import { type Conflict, toConflicts } from './apply-conflicts.ts';
-import { compareFields, fieldsOf } from './field-diff.ts';
-import { bare, exclude, ignoredBy, overwritten, ownEntry, release, type Write } from './field-owners.ts';
-import { difference, emptySet, type FieldSet, intersection, union, withDeclaredParents, without } from './field-set.ts';
-import { objectSchema } from './field-shape.ts';
-import { fieldsLastApplied, kubectl, withLastApplied } from './last-applied.ts';
-import { identityOf, type Managers, managersOf, withManagers } from './managed-fields.ts';
-import { typeErrors } from './typed-errors.ts';
-import { mergeTyped, removeFields } from './typed-merge.ts';
+// Server-side apply: what a manager applies now, merged by what it applied last. The applied value always wins.
+import { copyJson, isObject, type JsonObject, member, sameJson, setMember } from '../schema/json.ts';
+import { elementKey } from '../schema/list-types.ts';
+import { objectMeta } from '../schema/object-meta.ts';
+import { memberSchema, type Schema } from '../schema/schema.ts';
 
-export type { Conflict } from './apply-conflicts.ts';
-export { conflictMessage } from './apply-conflicts.ts';
-export { trackUpdate } from './track-update.ts';
-
-export type Apply = Write & {
+export type Apply = {
   readonly live: JsonObject | undefined;
   readonly applied: JsonObject;
-  readonly force: boolean;
+  readonly manager: string;
+  /** The kind's schema: how its lists and maps are merged. */
+  readonly schema: Schema;
+  /** Now, RFC 3339, to the second. */
+  readonly time: string;
+  readonly subresource: string | undefined;
 };
 
-/** An outcome of `applyServerSide`: the new object, or what stands against it. `invalid` is the message of a 400-like refusal. */
-export type Applied =
-  | { readonly object: JsonObject; readonly conflicts?: undefined; readonly invalid?: undefined }
-  | { readonly conflicts: readonly Conflict[]; readonly object?: undefined; readonly invalid?: undefined }
-  | { readonly invalid: string; readonly object?: undefined; readonly conflicts?: undefined };
+/**
+ * Fields as `fieldsV1` writes them: `f:name` a member, `k:{"name":"a"}` an element of a list by its keys, `v:"x"` a value of a
+ * set; nothing below where a value is applied as a whole.
+ */
+type Fields = { readonly [element: string]: Fields };
+type Entry = {
+  readonly manager: string;
+  readonly operation: string;
+  readonly subresource?: string;
+  readonly fieldsV1: Fields;
+};
 
 /**
- * Applies a configuration for a manager: its fields are merged in and owned, fields that it applied before and left out now
- * go unless somebody else owns them, and fields that others own with other values are conflicts unless forced. The rules are
- * structured-merge-diff's. The new object still has to be defaulted, judged and given generation and resourceVersion; when
- * nothing changed it is the live object, managedFields and all.
+ * The live object with the configuration merged in. What the manager applied last and leaves out now goes, unless another
+ * manager applies it too. `metadata.managedFields` remembers what each manager applied and no apply has changed since; other
+ * writes are not tracked.
  */
-export function applyServerSide(apply: Apply): Applied {
-  const schema = objectSchema(apply.schema);
-  const wrong = typeErrors(apply.applied, schema);
-  if (wrong !== undefined) return { invalid: wrong };
-  const { live, applied, manager, subresource } = apply;
-  if (manager !== kubectl || subresource !== undefined || live === undefined)
-    return applyFields(apply, schema, emptySet);
-  const outcome = applyFields(apply, schema, fieldsLastApplied(bare(live), schema));
-  return outcome.object ? { object: withLastApplied(outcome.object, applied) } : outcome;
+export function serverSideApply({ live, applied, manager, schema, time, subresource }: Apply): JsonObject {
+  const { managedFields = [], ...base } = isObject(live?.metadata) ? live.metadata : {};
+  const entries = managedFields as readonly Entry[]; // only this file writes them
+  const own = entries.find((entry) => entry.manager === manager && entry.subresource === subresource);
+  const others = entries.filter((entry) => entry !== own);
+  const whole = { ...schema, type: 'object', properties: { ...schema.properties, metadata: objectMeta } };
+  const merged = merge({
+    live: { ...live, metadata: base },
+    applied,
+    last: own?.fieldsV1 ?? lastNotedByKubectl(base, manager, whole),
+    others: others.map(({ fieldsV1 }) => fieldsV1),
+    schema: whole,
+  }) as JsonObject; // two objects make an object
+  const entry = {
+    manager,
+    operation: 'Apply',
+    apiVersion: applied.apiVersion,
+    time,
+    fieldsType: 'FieldsV1',
+    fieldsV1: ownedFields(applied, whole),
+    ...(subresource && { subresource }),
+  };
+  const left = others.flatMap(({ fieldsV1, ...other }) => {
+    const unchanged = unchangedFields(fieldsV1, { before: live, after: merged, schema: whole });
+    return unchanged === undefined ? [] : [{ ...other, fieldsV1: unchanged }];
+  });
+  return { ...merged, metadata: { ...(merged.metadata as JsonObject), managedFields: [...left, entry] } };
 }
 
-/** `tolerated`: fields that may be taken from others without force. */
-function applyFields({ live, applied, force, ...write }: Apply, schema: Schema, tolerated: FieldSet): Applied {
-  const base = live ?? { apiVersion: applied.apiVersion, kind: applied.kind, metadata: {} };
-  const before = liveManagers(base, schema, write);
-  const self = ownEntry(write, String(applied.apiVersion), 'Apply');
-  const id = identityOf(self);
-  const ignored = ignoredBy(write);
-  const owned = new Map(before).set(id, { ...self, fields: without(fieldsOf(applied, schema), ignored) });
-  const merged = mergeTyped(bare(base), bare(applied), schema) as JsonObject; // two objects make an object
-  const pruned = prune(merged, { last: before.get(id)?.fields, managers: owned, schema });
-  const change = exclude(compareFields(bare(base), pruned, schema), ignored);
-  const disputed = overwritten(owned, id, change);
-  const conflicts = force ? [] : toConflicts(disputed, owned, tolerated);
-  if (conflicts.length > 0) return { conflicts };
-  return { object: settle({ live, pruned, managers: release(owned, id, disputed, change), before, id }) };
+/** Every field but those that name the object. */
+function ownedFields({ apiVersion: _, kind: __, metadata, ...rest }: JsonObject, schema: Schema): Fields {
+  const { name: ___, namespace: ____, ...owned } = isObject(metadata) ? metadata : {};
+  return fieldsOf({ ...rest, metadata: owned }, schema);
 }
 
-/** The outcome with managedFields. An apply that changes nothing of the object has no time of its own: it keeps the last one, or none. */
-function settle(step: {
-  live: JsonObject | undefined;
-  pruned: JsonObject;
-  managers: Managers;
-  before: Managers;
-  id: string;
-}): JsonObject {
-  const { live, pruned, managers, before, id } = step;
-  const own = managers.get(id);
-  if (live === undefined || own === undefined || !sameJson(bare(live), pruned)) return withManagers(pruned, managers);
-  const { time: _, ...timeless } = own;
-  const last = before.get(id)?.time;
-  const kept = withManagers(
-    pruned,
-    new Map(managers).set(id, last === undefined ? timeless : { ...timeless, time: last }),
-  );
-  return sameJson(kept, live) ? live : kept;
+/** `kubectl apply --server-side` goes on where `kubectl apply` began: with the configuration noted in its annotation. */
+function lastNotedByKubectl(metadata: JsonObject, manager: string, schema: Schema): Fields | undefined {
+  const text = member(metadata.annotations, 'kubectl.kubernetes.io/last-applied-configuration');
+  if (manager !== 'kubectl' || typeof text !== 'string') return undefined;
+  try {
+    const noted: unknown = JSON.parse(text);
+    return isObject(noted) ? ownedFields(noted, schema) : undefined;
+  } catch {
+    return undefined; // not an annotation of kubectl's
+  }
 }
 
-/** Managers of the live object; one that was never tracked is owned by `before-first-apply`. */
-function liveManagers(live: JsonObject, schema: Schema, write: Write): Managers {
-  const managers = managersOf(live);
-  const isNew = !isObject(live.metadata) || live.metadata.uid === undefined;
-  if (managers.size > 0 || isNew) return managers;
-  const empty = { apiVersion: live.apiVersion, kind: live.kind, metadata: {} };
-  const { added, modified } = compareFields(empty, bare(live), schema);
-  const first = ownEntry({ ...write, manager: 'before-first-apply' }, String(live.apiVersion), 'Update');
-  return new Map([[identityOf(first), { ...first, fields: union(added, modified) }]]);
+type Node = {
+  readonly live: unknown;
+  readonly applied: unknown;
+  readonly last: Fields | undefined;
+  /** What other managers applied at this place. */
+  readonly others: readonly Fields[];
+  readonly schema: Schema | undefined;
+};
+
+/** The value of a node; undefined where there is none any more. */
+function merge(node: Node): unknown {
+  const { live, applied, last, others, schema } = node;
+  const isLeft = applied === undefined;
+  if (isLeft && last === undefined) return live;
+  const shape = shapeOf(schema, isLeft ? live : applied);
+  if (isLeft && (shape === 'leaf' || Object.keys(last ?? {}).length === 0)) return others.length > 0 ? live : undefined;
+  const merged = shape === 'map' ? mergeMembers(node) : shape === 'list' ? mergeElements(node) : copyJson(applied);
+  return isLeft && others.length === 0 && isEmpty(merged) ? undefined : merged;
 }
 
-/** Takes out what the manager applied last time and nobody owns now. */
-function prune(merged: JsonObject, by: { last: FieldSet | undefined; managers: Managers; schema: Schema }): JsonObject {
-  const { last, managers, schema } = by;
-  if (last === undefined || last.size === 0) return merged;
-  const named = (set: FieldSet) => withDeclaredParents(set, schema);
-  const all = named(fieldsOf(merged, schema));
-  const left = named(fieldsOf(removeFields(merged, named(last), schema), schema));
-  const managed = named([...managers.values()].map(({ fields }) => fields).reduce(union, emptySet));
-  const owned = removeFields(merged, difference(all, union(left, managed)), schema);
-  const gone = difference(all, named(fieldsOf(owned, schema)));
-  return removeFields(merged, intersection(gone, named(last)), schema) as JsonObject;
+function child({ last, others, schema }: Node, element: string, values: Pick<Node, 'live' | 'applied'>): unknown {
+  const below = others.flatMap((fields) => fields[element] ?? []);
+  return merge({ ...values, last: last?.[element], others: below, schema: schemaAt(schema, element) });
+}
+
+function mergeMembers(node: Node): JsonObject {
+  const live = isObject(node.live) ? node.live : {};
+  const applied = isObject(node.applied) ? node.applied : {};
+  const merged: JsonObject = {};
+  for (const key of new Set([...Object.keys(live), ...Object.keys(applied)])) {
+    const value = child(node, `f:${key}`, { live: member(live, key), applied: member(applied, key) });
+    if (value !== undefined) setMember(merged, key, value);
+  }
+  return merged;
+}
+
+function mergeElements(node: Node): unknown[] {
+  const [live, applied] = [node.live, node.applied].map((list) => {
+    const items = Array.isArray(list) ? list : [];
+    return new Map<string, unknown>(items.map((item) => [elementKey(item, node.schema), item]));
+  }) as [Map<string, unknown>, Map<string, unknown>];
+  return inAppliedOrder([...live.keys()], [...applied.keys()]).flatMap((element) => {
+    // An element that nobody applies any more goes whole, defaults and all.
+    const isShared = node.others.some((fields) => fields[element] !== undefined);
+    if (!applied.has(element) && node.last?.[element] !== undefined && !isShared) return [];
+    return [child(node, element, { live: live.get(element), applied: applied.get(element) })];
+  });
+}
+
+/** The applied order holds among its elements; the others keep their place among their neighbours, as structured-merge-diff does it. */
+function inAppliedOrder(live: readonly string[], applied: readonly string[]): string[] {
+  const next = applied.filter((element) => live.includes(element));
+  const order: string[] = [];
+  let taken = 0;
+  for (const element of live) {
+    if (!applied.includes(element)) order.push(element);
+    if (element !== next[0]) continue;
+    next.shift();
+    const end = applied.indexOf(element) + 1;
+    order.push(...applied.slice(taken, end));
+    taken = end;
+  }
+  return [...order, ...applied.slice(taken)];
+}
+
+function fieldsOf(value: unknown, schema: Schema | undefined): Fields {
+  const shape = shapeOf(schema, value);
+  const elements: Array<[string, unknown]> =
+    shape === 'map' && isObject(value)
+      ? Object.entries(value).map(([key, below]) => [`f:${key}`, below])
+      : shape === 'list' && Array.isArray(value)
+        ? value.map((item) => [elementKey(item, schema), item])
+        : [];
+  return Object.fromEntries(elements.map(([element, below]) => [element, fieldsOf(below, schemaAt(schema, element))]));
+}
+
+type Change = { readonly before: unknown; readonly after: unknown; readonly schema: Schema | undefined };
+
+/** Another manager's fields without those that this apply gave another value; undefined where none is left. */
+function unchangedFields(fields: Fields, { before, after, schema }: Change): Fields | undefined {
+  const below = Object.entries(fields);
+  if (below.length === 0) return sameJson(before, after) ? fields : undefined;
+  const kept = below.flatMap(([element, child]): Array<[string, Fields]> => {
+    const at = (value: unknown) => valueAt(value, element, schema);
+    const left = unchangedFields(child, { before: at(before), after: at(after), schema: schemaAt(schema, element) });
+    return left === undefined ? [] : [[element, left]];
+  });
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+function valueAt(value: unknown, element: string, schema: Schema | undefined): unknown {
+  if (!Array.isArray(value)) return member(value, element.slice(2));
+  return value.find((item) => elementKey(item, schema) === element);
+}
+
+/** Merged by its members, by its elements, or replaced as a whole. Where the schema says nothing, objects are merged and lists replaced. */
+function shapeOf(schema: Schema | undefined, value: unknown): 'map' | 'list' | 'leaf' {
+  const listType = schema?.['x-kubernetes-list-type'];
+  if (Array.isArray(value)) return listType === 'map' || listType === 'set' ? 'list' : 'leaf';
+  return isObject(value) && schema?.['x-kubernetes-map-type'] !== 'atomic' ? 'map' : 'leaf';
+}
+
+function schemaAt(schema: Schema | undefined, element: string): Schema | undefined {
+  return element.startsWith('f:') ? memberSchema(schema, element.slice(2)) : schema?.items;
+}
+
+function isEmpty(value: unknown): boolean {
+  return Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0;
 }

@@ -1,8 +1,7 @@
-// What does a strategic merge patch make of a core object?
+// Strategic merge patches of core kinds.
 import { copyJson, isObject, type JsonObject, sameJson, setMember } from '../schema/json.ts';
 import { memberSchema, type Schema } from '../schema/schema.ts';
 import { PatchError } from './json-patch.ts';
-import { inOrder } from './patch-order.ts';
 
 const setOrder = '$setElementOrder/';
 const deletePrimitives = '$deleteFromPrimitiveList/';
@@ -43,7 +42,7 @@ function mergeMember(schema: Schema | undefined, before: unknown, value: unknown
   const old = Array.isArray(before) ? before : [];
   if (mergeKey(schema) !== undefined) return mergeByKey(schema, old, value);
   const added = value.filter((one, i) => ![...old, ...value.slice(0, i)].some((other) => sameJson(one, other)));
-  return inOrder([...old, ...added], { patch: value, live: old, key: undefined });
+  return inOrder([...old, ...added], { patch: value, live: old, identity: JSON.stringify });
 }
 
 function mergeByKey(schema: Schema | undefined, before: readonly unknown[], patch: readonly unknown[]): unknown[] {
@@ -62,7 +61,7 @@ function mergeByKey(schema: Schema | undefined, before: readonly unknown[], patc
     if (isObject(old)) merged[at] = mergeObject(schema?.items, old, keyed(item, key));
     else merged.push(mergeObject(schema?.items, {}, keyed(item, key)));
   }
-  return inOrder(merged, { patch: plain, live: before, key });
+  return inOrder(merged, { patch: plain, live: before, identity: byKey(key) });
 }
 
 /** An element of a list that is merged by key; only one that replaces the list has none. */
@@ -100,8 +99,13 @@ function listDirective(
   } else if (directive.startsWith(setOrder)) {
     const before = target[key];
     const live = Array.isArray(before) ? before : [];
-    setMember(merged, key, inOrder(list, { patch: value, live, key: mergeKey(memberSchema(schema, key)) }));
+    const identity = byKey(mergeKey(memberSchema(schema, key)));
+    setMember(merged, key, inOrder(list, { patch: value, live, identity }));
   }
+}
+
+function byKey(key: string | undefined): (item: unknown) => string {
+  return (item) => JSON.stringify(key !== undefined && isObject(item) ? item[key] : item);
 }
 
 function retain(target: JsonObject, keys: unknown): JsonObject {
@@ -124,3 +128,41 @@ function strategies(schema: Schema | undefined): readonly string[] {
 function mergeKey(schema: Schema | undefined): string | undefined {
   return schema?.['x-kubernetes-patch-merge-key'];
 }
+
+type Orders = {
+  /** The order that the patch gives: its own elements, or `$setElementOrder`. */
+  readonly patch: readonly unknown[];
+  /** The list before the patch. */
+  readonly live: readonly unknown[];
+  /** What makes two elements the same one. */
+  identity(item: unknown): string;
+};
+
+/**
+ * Elements that the patch names stand in its order; the others keep theirs and stand before the first named one that came
+ * after them in the live list (Kubernetes' `normalizeElementOrder` and `mergeSortedSlice`).
+ */
+function inOrder(list: readonly unknown[], { patch, live, identity }: Orders): unknown[] {
+  const positions = (order: readonly unknown[]): Order => new Map(order.map((item, i) => [identity(item), i]));
+  const [wanted, before] = [positions(patch), positions(live)];
+  const place = (order: Order, item: unknown) => order.get(identity(item)) ?? -1;
+  const sorted = (items: readonly unknown[], order: Order) =>
+    [...items].sort((a, b) => place(order, a) - place(order, b));
+  const named = sorted(
+    list.filter((item) => wanted.has(identity(item))),
+    wanted,
+  );
+  const others = sorted(
+    list.filter((item) => !wanted.has(identity(item))),
+    before,
+  );
+  const result: unknown[] = [];
+  while (others.length > 0 || named.length > 0) {
+    const [left, right] = [place(before, others[0]), place(before, named[0])];
+    const otherFirst = named.length === 0 || (others.length > 0 && left >= 0 && right >= 0 && left < right);
+    result.push(otherFirst ? others.shift() : named.shift());
+  }
+  return result;
+}
+
+type Order = ReadonlyMap<string, number>;

@@ -27,7 +27,6 @@ export function requestOf({ as, verb, resource, object, subresource }: Acting): 
       username: `system:serviceaccount:kube-system:${as}`,
       groups: ['system:serviceaccounts', 'system:serviceaccounts:kube-system', 'system:authenticated'],
     },
-    userAgent: as,
     dryRun: false,
     fieldValidation: 'Ignore',
     warn: () => {},

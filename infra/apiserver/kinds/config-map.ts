@@ -7,7 +7,7 @@ import { forbidden, invalid } from '../schema/refusals.ts';
 import { dataKeyCauses, immutable, maxDataBytes } from './data-keys.ts';
 
 export const configMap: Strategy = {
-  check: (object, old) => [
+  validate: (object, old) => [
     ...dataKeyCauses(object.data, 'data'),
     ...dataKeyCauses(object.binaryData, 'binaryData'),
     ...twice(object),

@@ -17,7 +17,7 @@ import { structuralCauses } from './structural-rules.ts';
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 
 export const customResourceDefinition: Strategy = {
-  prepare(object) {
+  applyDefaults(object) {
     const names = objectAt(object.spec, 'names');
     const kind = String(names.kind ?? '');
     const spec = withDefaults(object.spec, { conversion: { strategy: 'None' } });
@@ -25,9 +25,9 @@ export const customResourceDefinition: Strategy = {
     const versions = eachObject(spec.versions, (version) => ({ ...version }));
     return withMember(object, 'spec', { ...spec, names: complete, ...(versions !== undefined && { versions }) });
   },
-  check: (object, old) => [...identity(object, old), ...versions(crdSpec(object)), ...unsupported(crdSpec(object))],
-  observe: accept,
-  leave: held,
+  validate: (object, old) => [...identity(object, old), ...versions(crdSpec(object)), ...unsupported(crdSpec(object))],
+  updateStatus: accept,
+  beforeDelete: held,
 };
 
 function identity({ metadata, spec }: KubeObject, old: KubeObject | undefined): Cause[] {

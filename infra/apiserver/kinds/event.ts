@@ -7,7 +7,7 @@ import { objectAt } from './member-of.ts';
 const about = (member: string) => (object: KubeObject) => String(objectAt(object, 'involvedObject')[member] ?? '');
 
 export const event: Strategy = {
-  check(object, old) {
+  validate(object, old) {
     if (old !== undefined) return [];
     const namespace = object.metadata.namespace ?? '';
     const involved = String(objectAt(object, 'involvedObject').namespace ?? '');

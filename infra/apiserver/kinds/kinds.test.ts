@@ -13,14 +13,14 @@ const made = (kind: string, members: object, apiVersion = 'v1'): KubeObject => (
 });
 
 test('stringData wins over data, becomes base64 and is not kept', () => {
-  const prepared = secret.prepare?.(made('Secret', { data: { a: 'eA==', b: 'eA==' }, stringData: { b: 'y' } }));
+  const prepared = secret.applyDefaults?.(made('Secret', { data: { a: 'eA==', b: 'eA==' }, stringData: { b: 'y' } }));
   expect(prepared).toMatchObject({ type: 'Opaque', data: { a: 'eA==', b: 'eQ==' } });
   expect(prepared).not.toHaveProperty('stringData');
 });
 
 test('a Secret of a known type has the entries of its type', () => {
   const fields = secret
-    .check?.(made('Secret', { type: 'kubernetes.io/tls', data: { 'tls.crt': '' } }))
+    .validate?.(made('Secret', { type: 'kubernetes.io/tls', data: { 'tls.crt': '' } }))
     ?.map(({ field }) => field);
   expect(fields).toEqual(['data[tls.key]']);
 });
@@ -28,18 +28,22 @@ test('a Secret of a known type has the entries of its type', () => {
 test('what is immutable stays so, in Secrets and ConfigMaps', () => {
   for (const strategy of [secret, configMap]) {
     const old = made('X', { immutable: true, data: { a: 'eA==' } });
-    const changed = strategy.check?.(made('X', { data: { a: 'eQ==' } }), old)?.map(({ field }) => field);
+    const changed = strategy.validate?.(made('X', { data: { a: 'eQ==' } }), old)?.map(({ field }) => field);
     expect(changed).toEqual(['immutable', 'data']);
   }
 });
 
 test('a namespace is labelled with its name and keeps its finalizer', () => {
-  expect(namespace.prepare?.(made('Namespace', {}))).toMatchObject({
+  expect(namespace.prepareForCreate?.(made('Namespace', {}))).toMatchObject({
     metadata: { labels: { 'kubernetes.io/metadata.name': 'a' } },
     spec: { finalizers: ['kubernetes'] },
   });
+  const changed = made('Namespace', { spec: { finalizers: [] } });
+  expect(namespace.prepareForUpdate?.(changed, made('Namespace', { spec: { finalizers: ['x'] } }))).toMatchObject({
+    spec: { finalizers: ['x'] },
+  });
   const leaving = { ...made('Namespace', {}), metadata: { name: 'a', deletionTimestamp: '2026-01-01T00:00:00Z' } };
-  expect(namespace.observe?.(leaving, '')).toMatchObject({ status: { phase: 'Terminating' } });
+  expect(namespace.updateStatus?.(leaving, '')).toMatchObject({ status: { phase: 'Terminating' } });
 });
 
 const crd = (change: object = {}, version: object = {}): KubeObject => ({
@@ -58,7 +62,7 @@ const crd = (change: object = {}, version: object = {}): KubeObject => ({
 });
 
 test('a CRD is established when it is written', () => {
-  const observed = customResourceDefinition.observe?.(crd(), '2026-01-01T00:00:00Z');
+  const observed = customResourceDefinition.updateStatus?.(crd(), '2026-01-01T00:00:00Z');
   expect(observed).toMatchObject({
     status: {
       storedVersions: ['v1'],
@@ -68,7 +72,7 @@ test('a CRD is established when it is written', () => {
       ],
     },
   });
-  expect(observed && customResourceDefinition.observe?.(observed, '2027-01-01T00:00:00Z')).toEqual(observed);
+  expect(observed && customResourceDefinition.updateStatus?.(observed, '2027-01-01T00:00:00Z')).toEqual(observed);
 });
 
 test.each([
@@ -100,5 +104,5 @@ test.each([
     ['spec.versions[0].schema.openAPIV3Schema.x-kubernetes-embedded-resource'],
   ],
 ])('CRD %# is judged before it is served', (object, fields) => {
-  expect(customResourceDefinition.check?.(object)?.map(({ field }) => field)).toEqual(fields);
+  expect(customResourceDefinition.validate?.(object)?.map(({ field }) => field)).toEqual(fields);
 });

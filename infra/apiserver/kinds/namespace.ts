@@ -1,4 +1,4 @@
-// What does the server itself say about a Namespace?
+// Namespaces: labelled with their name, held by a finalizer until their content is gone.
 import { type KubeObject, withMember, withMeta } from '../object.ts';
 import type { Strategy } from '../resources/resource.ts';
 import { objectAt } from './member-of.ts';
@@ -7,13 +7,10 @@ export const namespaceFinalizer = 'kubernetes';
 
 /** `spec.finalizers` keeps a namespace until its content is gone; only /finalize changes it. */
 export const namespace: Strategy = {
-  prepare(object, old) {
-    const labels = { ...object.metadata.labels, 'kubernetes.io/metadata.name': object.metadata.name ?? '' };
-    const labelled = object.metadata.name === undefined ? object : withMeta(object, { labels });
-    const spec = old === undefined ? { finalizers: [namespaceFinalizer] } : (old.spec ?? {});
-    return withMember(labelled, 'spec', spec);
-  },
-  observe(object) {
+  applyDefaults: labelled,
+  prepareForCreate: (object) => withMember(labelled(object), 'spec', { finalizers: [namespaceFinalizer] }),
+  prepareForUpdate: (object, old) => withMember(object, 'spec', old.spec ?? {}),
+  updateStatus(object) {
     const phase = object.metadata.deletionTimestamp === undefined ? 'Active' : 'Terminating';
     return withMember(object, 'status', { ...objectAt(object, 'status'), phase });
   },
@@ -22,6 +19,11 @@ export const namespace: Strategy = {
     name: ({ metadata }) => metadata.name ?? '',
   },
 };
+
+function labelled(object: KubeObject): KubeObject {
+  const { name, labels } = object.metadata;
+  return name === undefined ? object : withMeta(object, { labels: { ...labels, 'kubernetes.io/metadata.name': name } });
+}
 
 export function namespaceFinalizers(object: KubeObject): readonly string[] {
   const { finalizers } = objectAt(object, 'spec');

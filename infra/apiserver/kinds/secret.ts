@@ -15,7 +15,7 @@ const entriesByType: Readonly<Record<string, readonly string[]>> = {
 };
 
 export const secret: Strategy = {
-  prepare(object) {
+  applyDefaults(object) {
     const typed = object.type === undefined || object.type === '' ? withMember(object, 'type', 'Opaque') : object;
     if (!isObject(typed.stringData)) return withMember(typed, 'stringData', undefined);
     const written = Object.entries(typed.stringData).map(([key, text]) => {
@@ -24,7 +24,7 @@ export const secret: Strategy = {
     const data = { ...(isObject(typed.data) ? typed.data : {}), ...Object.fromEntries(written) };
     return withMember(withMember(typed, 'stringData', undefined), 'data', data);
   },
-  check: (object, old) => [
+  validate: (object, old) => [
     ...dataKeyCauses(object.data, 'data'),
     ...size(object),
     ...entries(object),

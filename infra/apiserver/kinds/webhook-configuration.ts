@@ -8,7 +8,7 @@ import { forbidden, invalid, notSupported, required } from '../schema/refusals.t
 import { eachObject, listAt, objectAt, withDefaults } from './member-of.ts';
 
 export const webhookConfiguration: Strategy = {
-  prepare(object) {
+  applyDefaults(object) {
     const reinvocationPolicy = object.kind === 'MutatingWebhookConfiguration' ? 'Never' : undefined;
     const webhooks = eachObject(object.webhooks, (hook) => {
       const rules = eachObject(hook.rules, (rule) => withDefaults(rule, { scope: '*' }));
@@ -30,7 +30,7 @@ export const webhookConfiguration: Strategy = {
     });
     return webhooks === undefined ? object : withMember(object, 'webhooks', webhooks);
   },
-  check: (object) => [...hooks(object), ...twice(object)],
+  validate: (object) => [...hooks(object), ...twice(object)],
 };
 
 function hooks(object: KubeObject): Cause[] {

@@ -2,6 +2,7 @@
 import { coreSchema } from '../codec/core-kinds.ts';
 import { defaultColumns } from '../codec/table.ts';
 import { coreStrategies } from '../kinds/core-strategies.ts';
+import type { KubeObject } from '../object.ts';
 import { prune } from '../schema/prune.ts';
 import { coreColumns } from './core-columns.ts';
 import { apiVersionOf, type Resource, type Subresource } from './resource.ts';
@@ -123,6 +124,7 @@ function toResource(row: Row): Resource {
     verbs = allVerbs,
   } = row;
   const schema = coreSchema(apiVersionOf({ group, version }), kind) ?? {};
+  const strategy = coreStrategies[`${group}/${kind}`] ?? {};
   return {
     group,
     version,
@@ -141,8 +143,9 @@ function toResource(row: Row): Resource {
     unconditionalUpdate: kind !== 'CustomResourceDefinition' && kind !== 'Lease',
     nameRule: row.nameRule ?? 'subdomain',
     columns: coreColumns[plural] ?? defaultColumns,
-    strategy: coreStrategies[`${group}/${kind}`] ?? {},
+    strategy,
     schema,
     prune: (object) => prune(schema, object),
+    applyDefaults: (object) => strategy.applyDefaults?.(object as KubeObject) ?? object, // decoded by its schema
   };
 }

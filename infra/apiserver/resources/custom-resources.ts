@@ -78,6 +78,7 @@ function toResource({ group, scope, names }: CrdSpec, version: CrdVersion): Reso
     strategy: strategyOf(version),
     schema,
     prune: (object) => compiled().prune(object),
+    applyDefaults: (object) => compiled().applyDefaults(object),
     structural: compiled,
   };
 }

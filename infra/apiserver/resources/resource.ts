@@ -8,16 +8,19 @@ import type { Structural } from '../schema/structural.ts';
 
 export type Subresource = 'status' | 'finalize';
 
-/** What is special about a kind beyond its schema. Every member is pure. */
+/** What is special about a kind beyond its schema. Every member is pure; the names are the API server's own. */
 export type Strategy = {
-  /** What code fills in or rewrites before the schema judges: defaults, `stringData`, what an update may not touch. */
-  prepare?(object: KubeObject, old?: KubeObject): KubeObject;
+  /** What code fills in or rewrites when an object is decoded: defaults, `stringData`. Doing it twice changes nothing. */
+  applyDefaults?(object: KubeObject): KubeObject;
+  /** What only the server writes, after the mutating webhooks. */
+  prepareForCreate?(object: KubeObject): KubeObject;
+  prepareForUpdate?(object: KubeObject, old: KubeObject): KubeObject;
   /** What no schema can say. */
-  check?(object: KubeObject, old?: KubeObject): readonly Cause[];
+  validate?(object: KubeObject, old?: KubeObject): readonly Cause[];
   /** What the server itself reports about the object, e.g. a CRD's conditions. */
-  observe?(object: KubeObject, now: string): KubeObject;
+  updateStatus?(object: KubeObject, now: string): KubeObject;
   /** What holds an object from its deletion on, until a controller lets it go. */
-  leave?(object: KubeObject): KubeObject;
+  beforeDelete?(object: KubeObject): KubeObject;
   /** Fields a list can be filtered by, beyond metadata.name and metadata.namespace. */
   readonly selectable?: Readonly<Record<string, (object: KubeObject) => string>>;
 };
@@ -47,6 +50,7 @@ export type Resource = {
   readonly schema: Schema;
   /** Drops what the kind does not know, and says what that was. */
   prune: Structural['prune'];
+  applyDefaults(object: JsonObject): JsonObject;
   /** A custom resource's schema with its rules, compiled on first use. */
   structural?(): Structural;
 };

@@ -1,5 +1,6 @@
 // Which part of the old object does this part of the new one continue?
 import { isObject, sameJson } from './json.ts';
+import { elementKey } from './list-types.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
 /** A value of the new object beside its predecessor in the old one. */
@@ -23,7 +24,7 @@ export function correlateItem(correlation: Correlation | undefined, index: numbe
   if (correlation === undefined || correlation.schema?.['x-kubernetes-list-type'] !== 'map') return undefined;
   const { old, now, schema } = correlation;
   if (!Array.isArray(old) || !Array.isArray(now)) return undefined;
-  const before = elementsByKey(old, schema).get(listKey(now[index], schema));
+  const before = elementsByKey(old, schema).get(elementKey(now[index], schema));
   return before === undefined ? undefined : { old: before, now: now[index], schema: schema?.items };
 }
 
@@ -35,20 +36,9 @@ function elementsByKey(list: readonly unknown[], schema: Schema | undefined): Re
   if (known) return known;
   const elements = new Map<string, unknown>();
   for (const item of list) {
-    const key = listKey(item, schema);
+    const key = elementKey(item, schema);
     if (!elements.has(key)) elements.set(key, item);
   }
   indexed.set(list, elements);
   return elements;
-}
-
-/** The identity of an element of a list of type `map`: its key members' values, defaults included. */
-export function listKey(item: unknown, schema: Schema | undefined): string {
-  const keys = schema?.['x-kubernetes-list-map-keys'] ?? [];
-  return JSON.stringify(
-    keys.map((key) => {
-      const value = isObject(item) && Object.hasOwn(item, key) ? item[key] : undefined;
-      return [value ?? schema?.items?.properties?.[key]?.default ?? null];
-    }),
-  );
 }

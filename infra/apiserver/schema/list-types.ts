@@ -1,6 +1,5 @@
-// Does a list of type `set` or `map` hold an element twice?
+// Lists of type `set` and `map`: what identifies an element, and which elements stand there twice.
 import type { Cause } from './cause.ts';
-import { listKey } from './correlate.ts';
 import { goJson } from './go-words.ts';
 import { isObject } from './json.ts';
 import { duplicate, invalid } from './refusals.ts';
@@ -33,11 +32,17 @@ function duplicatesHere(list: readonly unknown[], schema: Schema, path: string):
   }
   const seen = new Map<string, number>();
   return list.flatMap((item, i) => {
-    const key = type === 'map' ? listKey(item, schema) : goJson(item);
+    const key = elementKey(item, schema);
     const times = seen.get(key) ?? 0;
     seen.set(key, times + 1);
     return times === 1 ? [duplicate(`${path}[${i}]`, type === 'map' ? keysOf(item, schema) : item)] : [];
   });
+}
+
+/** The identity of an element as `fieldsV1` writes it: of a list of type `map` its keys (defaults filled in), of a set its value. */
+export function elementKey(item: unknown, schema: Schema | undefined): string {
+  if (schema?.['x-kubernetes-list-type'] !== 'map') return `v:${goJson(item)}`;
+  return `k:${goJson(keysOf(item, schema))}`;
 }
 
 function keysOf(item: unknown, schema: Schema): Record<string, unknown> {

@@ -47,7 +47,6 @@ export async function answer(
   if (route === 'method') return wrongMethod(place);
   const options = writeOptions(url.searchParams, route.verb);
   if (isRefusal(options)) return options;
-  const userAgent = message.headers['user-agent'] ?? '';
   return handle(deps, {
     ...route,
     ...options,
@@ -58,7 +57,6 @@ export async function answer(
     accept,
     body,
     user,
-    userAgent,
   });
 }
 

@@ -27,7 +27,6 @@ export type ApiRequest = {
   readonly accept: string;
   readonly body: Buffer;
   readonly user: User;
-  readonly userAgent: string;
   readonly dryRun: boolean;
   readonly fieldValidation: 'Strict' | 'Warn' | 'Ignore';
   /** Says something to the caller next to the answer. */
@@ -65,9 +64,4 @@ export function deadlineOf(query: URLSearchParams, now: number): number {
 /** 422 about the options of a request, e.g. `CreateOptions`. */
 export function wrongOption(kind: string, cause: Cause): Refusal {
   return invalid({ group: 'meta.k8s.io', plural: kind, kind }, '', [cause]);
-}
-
-/** The manager that managedFields name: given, or the first word of the client's own name. */
-export function fieldManagerOf({ query, userAgent }: Pick<ApiRequest, 'query' | 'userAgent'>): string {
-  return query.get('fieldManager') || userAgent.split('/')[0]?.slice(0, 128) || 'unknown';
 }

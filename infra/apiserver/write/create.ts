@@ -1,5 +1,4 @@
-// How does an object come to be?
-import { trackUpdate } from '../codec/server-side-apply.ts';
+// Creates.
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp, withMember, withMeta } from '../object.ts';
 import {
@@ -12,18 +11,12 @@ import {
   type Refusal,
 } from '../refusal.ts';
 import { keyOf, shown } from '../resources/resource.ts';
-import { type ApiRequest, fieldManagerOf } from '../serve/request.ts';
-import { judge } from './judge.ts';
-import { namespaceGate } from './namespace-gate.ts';
-import { ignoredFields } from './tracking.ts';
+import type { ApiRequest } from '../serve/request.ts';
+import { admitAndValidate } from './admit-and-validate.ts';
+import { namespaceLifecycle } from './namespace-lifecycle.ts';
 
-/** Creates a decoded object; `tracked` says that its managedFields are already right (server-side apply). */
-export async function create(
-  deps: Deps,
-  request: ApiRequest,
-  given: KubeObject,
-  tracked = false,
-): Promise<Outcome<KubeObject>> {
+/** Creates a decoded object. */
+export async function create(deps: Deps, request: ApiRequest, given: KubeObject): Promise<Outcome<KubeObject>> {
   const placed = place(request, given);
   if (isRefusal(placed)) return placed;
   const refusal = mayCreate(deps, request, placed);
@@ -34,30 +27,28 @@ export async function create(
     creationTimestamp: timestamp(deps.now()),
     ...(resource.generations && { generation: 1 }),
   };
-  const carry = (object: KubeObject) => {
+  const preserve = (object: KubeObject) => {
     const born = withMeta(object, { ...system, namespace: placed.metadata.namespace });
     return resource.subresources.includes('status') ? withMember(born, 'status', undefined) : born;
   };
-  const prepared = resource.strategy.prepare?.(placed) ?? placed;
-  const fresh = tracked ? prepared : track(deps, request, prepared);
   for (let attempt = 0; ; attempt++) {
-    const judged = await judge(deps, { request, object: fresh, carry });
-    if (isRefusal(judged)) return judged;
-    const name = judged.metadata.name ?? '';
-    const key = keyOf(resource, judged.metadata.namespace, name);
+    const admitted = await admitAndValidate(deps, { request, object: placed, preserve });
+    if (isRefusal(admitted)) return admitted;
+    const name = admitted.metadata.name ?? '';
+    const key = keyOf(resource, admitted.metadata.namespace, name);
     const taken = deps.store.get(key);
     if (taken !== undefined) {
       if (placed.metadata.name === undefined && attempt < 7) continue;
       return alreadyExists(resource, name, taken.metadata.deletionTimestamp !== undefined);
     }
-    if (request.dryRun) return judged;
-    const written = deps.store.write({ do: 'create', ...key, object: judged });
+    if (request.dryRun) return admitted;
+    const written = deps.store.write({ do: 'create', ...key, object: admitted });
     if (typeof written === 'object') return shown(resource, written.object);
   }
 }
 
 /** The object where the request says it belongs, without what only the server may set. */
-function place({ resource, namespace, name }: ApiRequest, object: KubeObject): Outcome<KubeObject> {
+function place({ verb, resource, namespace, name }: ApiRequest, object: KubeObject): Outcome<KubeObject> {
   const given = object.metadata;
   if (name !== undefined && given.name !== undefined && given.name !== name) {
     return badRequest(`the name of the object (${given.name}) does not match the name on the URL (${name})`);
@@ -78,13 +69,14 @@ function place({ resource, namespace, name }: ApiRequest, object: KubeObject): O
     deletionTimestamp: undefined,
     deletionGracePeriodSeconds: undefined,
     selfLink: undefined,
+    ...(verb === 'create' && { managedFields: undefined }), // a server-side apply alone writes them
   });
 }
 
 function mayCreate({ store, registry }: Deps, { resource }: ApiRequest, { metadata }: KubeObject): Refusal | undefined {
   if (resource.namespaced) {
     const place = { namespace: metadata.namespace ?? '', name: metadata.name ?? '' };
-    const refusal = namespaceGate(store, resource, place);
+    const refusal = namespaceLifecycle(store, resource, place);
     if (refusal !== undefined) return refusal;
   }
   if (!resource.custom) return undefined;
@@ -92,16 +84,4 @@ function mayCreate({ store, registry }: Deps, { resource }: ApiRequest, { metada
   if (definition === undefined) return forbidden(resource, '', 'its custom resource definition is gone');
   if (definition.metadata.deletionTimestamp === undefined) return undefined;
   return methodNotAllowed(resource, 'create not allowed while custom resource definition is terminating');
-}
-
-function track(deps: Deps, request: ApiRequest, object: KubeObject): KubeObject {
-  const { resource } = request;
-  return trackUpdate({
-    before: undefined,
-    after: object,
-    manager: fieldManagerOf(request),
-    schema: resource.schema,
-    time: timestamp(deps.now()),
-    ignored: ignoredFields(resource, undefined),
-  }) as KubeObject; // trackUpdate changes managedFields only
 }

@@ -34,13 +34,10 @@ test.each([
   ],
   [
     { metadata: { name: 1 } },
-    'json: cannot unmarshal number into Go struct field ObjectMeta.metadata.name of type string',
+    'ConfigMap in version "v1" cannot be handled as a ConfigMap: metadata.name: Invalid value: "integer": metadata.name in body must be of type string',
   ],
-  [{ metadata: 'x' }, 'json: cannot unmarshal string into Go struct field ConfigMap.metadata of type v1.ObjectMeta'],
-  [
-    { metadata: { name: 'a' }, data: { a: 1 } },
-    'json: cannot unmarshal number into Go struct field ConfigMap.data of type string',
-  ],
+  [{ metadata: 'x' }, 'metadata in body must be of type object: "string"'],
+  [{ metadata: { name: 'a' }, data: { a: 1 } }, 'data.a in body must be of type string: "integer"'],
   [
     { metadata: { name: 'a' }, dat: {}, immutabel: true },
     'strict decoding error: unknown field "dat", unknown field "immutabel"',

@@ -1,11 +1,13 @@
-// Is a body an object of this kind, and what of it does the kind not know?
-import { decodeError } from '../codec/decode-error.ts';
+// Decoding: a body as an object of its kind, typed, pruned and defaulted.
 import { type KubeObject, type ObjectMeta, withMeta } from '../object.ts';
 import { badRequest, invalid, type Outcome } from '../refusal.ts';
 import { apiVersionOf, type Resource } from '../resources/resource.ts';
+import { type Cause, joinCauses } from '../schema/cause.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { objectMeta } from '../schema/object-meta.ts';
 import { invalid as invalidField } from '../schema/refusals.ts';
+import type { Schema } from '../schema/schema.ts';
+import { violations } from '../schema/violations.ts';
 import type { ApiRequest } from '../serve/request.ts';
 
 /** The typed object: of the right kind and types, unknown fields dropped (and refused or warned about), defaults filled in. */
@@ -23,7 +25,7 @@ export function decodeObject(
   const named = { ...body, apiVersion: apiVersionOf(resource), kind: resource.kind };
   const { object, unknown } = resource.prune(resource.custom ? named : dropNulls(named));
   const handled = `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}`;
-  const mistyped = mistypedWords(resource, object);
+  const mistyped = typeError(resource, object);
   if (mistyped !== undefined) return badRequest(`${handled}: ${mistyped}`);
   const words = [
     ...duplicates.map((path) => `duplicate field "${path}"`),
@@ -37,10 +39,9 @@ export function decodeObject(
 }
 
 function complete(resource: Resource, object: JsonObject): KubeObject {
-  const defaulted = resource.structural?.().applyDefaults(object) ?? object;
-  const metadata = dropNulls(isObject(defaulted.metadata) ? defaulted.metadata : {}) as ObjectMeta;
-  // mistypedWords saw to it that metadata is ObjectMeta
-  return withMeta({ ...defaulted, metadata } as KubeObject, emptied(metadata));
+  const metadata = dropNulls(isObject(object.metadata) ? object.metadata : {}) as ObjectMeta; // typeError saw to that
+  const whole = withMeta({ ...object, metadata } as KubeObject, emptied(metadata));
+  return resource.applyDefaults(whole) as KubeObject; // defaults leave apiVersion, kind and metadata there
 }
 
 /** What Go leaves out when it is empty. */
@@ -78,15 +79,21 @@ function wrongKind(resource: Resource, { apiVersion, kind, metadata }: JsonObjec
   );
 }
 
-/** A typed decoder refuses these before anything else is judged; of a custom resource only its metadata is typed. */
-function mistypedWords({ custom, schema, kind }: Resource, object: JsonObject): string | undefined {
-  if (!custom) return decodeError(schema, object, kind);
-  const { metadata } = object;
-  if (metadata === undefined || metadata === null || isObject(metadata)) {
-    return decodeError(objectMeta, metadata, 'ObjectMeta');
-  }
-  const found = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
-  return `json: cannot unmarshal ${found} into Go value of type v1.ObjectMeta`;
+/** A typed decoder refuses these before anything else is validated; of a custom resource only its metadata is typed. */
+function typeError({ custom, schema }: Resource, object: JsonObject): string | undefined {
+  const { metadata = {} } = object;
+  const found = custom
+    ? violations(dropNulls(metadata), objectMeta, { path: 'metadata', correlation: undefined })
+    : coreViolations(object, schema);
+  const wrong = found.find(({ reason }) => reason === 'FieldValueTypeInvalid');
+  return wrong && joinCauses([wrong]);
+}
+
+/** What a built-in kind's schema does not allow. An empty text is no bytes there. */
+export function coreViolations(object: JsonObject, schema: Schema): Cause[] {
+  return violations(object, schema, { path: '', correlation: undefined }).filter(
+    ({ message }) => !message.endsWith('must be of type byte: ""'),
+  );
 }
 
 /** Null means absent to a typed decoder. */

@@ -119,7 +119,7 @@ type Marking = { readonly options: DeleteOptions; readonly now: number };
 
 function mark({ resource }: ApiRequest, stored: KubeObject, { options, now }: Marking): KubeObject {
   const { deletionTimestamp } = stored.metadata;
-  const leaving = deletionTimestamp === undefined ? (resource.strategy.leave?.(stored) ?? stored) : stored;
+  const leaving = deletionTimestamp === undefined ? (resource.strategy.beforeDelete?.(stored) ?? stored) : stored;
   const { generation, finalizers: held = [] } = leaving.metadata;
   const finalizers = propagated(held, options);
   if (deletionTimestamp !== undefined && finalizers.join() === held.join()) return stored;
@@ -131,7 +131,7 @@ function mark({ resource }: ApiRequest, stored: KubeObject, { options, now }: Ma
       generation: generation === undefined ? undefined : generation + 1,
     }),
   });
-  return resource.strategy.observe?.(marked, timestamp(now)) ?? marked;
+  return resource.strategy.updateStatus?.(marked, timestamp(now)) ?? marked;
 }
 
 function propagated(finalizers: readonly string[], { propagationPolicy, orphanDependents }: DeleteOptions): string[] {

@@ -3,20 +3,20 @@
 import { parse as parseYaml } from 'yaml';
 import { jsonPatch, PatchError } from '../codec/json-patch.ts';
 import { mergePatch } from '../codec/merge-patch.ts';
-import { applyServerSide, type Conflict, conflictMessage } from '../codec/server-side-apply.ts';
+import { serverSideApply } from '../codec/server-side-apply.ts';
 import { strategicMerge } from '../codec/strategic-merge.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp } from '../object.ts';
 import { badRequest, invalid, isRefusal, type Outcome, refuse } from '../refusal.ts';
 import { apiVersionOf, keyOf, type Resource } from '../resources/resource.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
+import { duplicatesInLists } from '../schema/list-types.ts';
 import { invalid as invalidField, required } from '../schema/refusals.ts';
 import { mediaType, unsupportedMedia } from '../serve/body.ts';
 import { duplicateMembers } from '../serve/duplicate-members.ts';
 import { type ApiRequest, wrongOption } from '../serve/request.ts';
 import { create } from './create.ts';
 import { decodeObject } from './decode.ts';
-import { ignoredFields } from './tracking.ts';
 import { update } from './update.ts';
 
 export type Patched = { readonly object: KubeObject; readonly created: boolean };
@@ -85,7 +85,7 @@ function parsed({ body }: ApiRequest): Outcome<{ readonly value: unknown }> {
   }
 }
 
-/** Server-side apply: creates what is not there, else merges what the manager says into what is. */
+/** Server-side apply: creates what is not there, else merges what the manager applies into what is. Conflicts are always forced. */
 async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>> {
   const { resource, query, subresource, name = '' } = request;
   const manager = query.get('fieldManager');
@@ -93,24 +93,13 @@ async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>>
   const applied = appliedBody(request);
   if (isRefusal(applied)) return applied;
   const merge = (live: KubeObject | undefined): Outcome<KubeObject> => {
-    const result = applyServerSide({
-      live,
-      applied,
-      force: query.get('force') === 'true',
-      manager,
-      schema: resource.schema,
-      time: timestamp(deps.now()),
-      ...(subresource === undefined ? {} : { subresource }),
-      ignored: ignoredFields(resource, subresource),
-    });
-    if (result.conflicts !== undefined) return applyConflict(result.conflicts);
-    if (result.invalid !== undefined)
-      return badRequest(`failed to create typed patch object (${pathOf(request)}): ${result.invalid}`);
-    return decodeObject(resource, result.object, request);
+    const { schema } = resource;
+    const merged = serverSideApply({ live, applied, manager, schema, time: timestamp(deps.now()), subresource });
+    return decodeObject(resource, merged, { ...request, fieldValidation: 'Ignore' });
   };
   const exists = deps.store.get(keyOf(resource, request.namespace, name)) !== undefined;
   if (exists || subresource !== undefined) {
-    const object = await update(deps, request, { isPut: false, tracked: true, next: merge });
+    const object = await update(deps, request, { isPut: false, isApply: true, next: merge });
     return isRefusal(object) ? object : { object, created: false };
   }
   // Who names a uid means an object that is there.
@@ -118,11 +107,12 @@ async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>>
   if (uid !== undefined) return refuse(409, 'Conflict', noSuchUid(request, uid));
   const fresh = merge(undefined);
   if (isRefusal(fresh)) return fresh;
-  const object = await create(deps, request, fresh, true);
+  const object = await create(deps, request, fresh);
   return isRefusal(object) ? object : { object, created: true };
 }
 
-function appliedBody({ body, resource, name, namespace }: ApiRequest): Outcome<JsonObject> {
+function appliedBody(request: ApiRequest): Outcome<JsonObject> {
+  const { body, resource, name, namespace } = request;
   let value: unknown;
   try {
     value = parseYaml(body.toString('utf8'));
@@ -135,22 +125,23 @@ function appliedBody({ body, resource, name, namespace }: ApiRequest): Outcome<J
   if (value.kind !== resource.kind || value.apiVersion !== apiVersionOf(resource)) {
     return badRequest(`invalid object type: ${value.apiVersion ?? ''}, Kind=${value.kind ?? ''}`);
   }
+  // What the kind does not know cannot be merged, whatever the request wants of unknown fields.
+  const decoded = decodeObject(resource, value, { ...request, fieldValidation: 'Strict' });
+  if (isRefusal(decoded)) return decoded;
+  const [twice] = duplicatesInLists(value, resource.schema, '');
+  if (twice !== undefined) return badRequest(`${twice.field}: ${twice.message}`);
   const place = resource.namespaced ? { namespace: metadata.namespace ?? namespace } : {};
-  return { ...value, metadata: { ...metadata, name: metadata.name ?? name, ...place } };
+  return { ...writable(request, value), metadata: { ...metadata, name: metadata.name ?? name, ...place } };
 }
 
-function applyConflict(conflicts: readonly Conflict[]): Outcome<never> {
-  return refuse(409, 'Conflict', conflictMessage(conflicts), {
-    causes: conflicts.map(({ field, message }) => ({ reason: 'FieldManagerConflict', message, field })),
-  });
+/** The part of a configuration that the request can write: the status has a subresource of its own, which writes nothing else. */
+function writable({ resource, subresource }: ApiRequest, { status, ...rest }: JsonObject): JsonObject {
+  const { apiVersion, kind } = rest;
+  if (subresource !== 'status') return resource.subresources.includes('status') ? rest : { ...rest, status };
+  return { apiVersion, kind, status };
 }
 
 function noSuchUid({ resource: { group, plural }, name }: ApiRequest, uid: unknown): string {
   const what = `${plural}${group === '' ? '' : `.${group}`} "${name}"`;
   return `Operation cannot be fulfilled on ${what}: uid mismatch: the provided object specified uid ${uid}, and no existing object was found`;
-}
-
-function pathOf({ resource, namespace, name }: ApiRequest): string {
-  const version = resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
-  return `${namespace === undefined ? '' : `${namespace}/`}${name}; ${version}, Kind=${resource.kind}`;
 }

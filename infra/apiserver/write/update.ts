@@ -1,8 +1,7 @@
-// How does an object change without losing what somebody else wrote meanwhile?
-import { trackUpdate } from '../codec/server-side-apply.ts';
+// Updates: an object changes without losing what another writer wrote meanwhile.
 import type { Deps } from '../deps.ts';
 import { namespaceFinalizers } from '../kinds/namespace.ts';
-import { type KubeObject, timestamp, withMeta } from '../object.ts';
+import { type KubeObject, withMeta } from '../object.ts';
 import {
   badRequest,
   conflict,
@@ -16,18 +15,17 @@ import {
 import { keyOf, shown } from '../resources/resource.ts';
 import { sameJson } from '../schema/json.ts';
 import { invalid as invalidField } from '../schema/refusals.ts';
-import { type ApiRequest, fieldManagerOf } from '../serve/request.ts';
-import { carry } from './carry.ts';
-import { judge } from './judge.ts';
-import { ignoredFields } from './tracking.ts';
+import type { ApiRequest } from '../serve/request.ts';
+import { admitAndValidate } from './admit-and-validate.ts';
+import { preserveServerFields } from './preserve-server-fields.ts';
 
 export type Edit = {
   /** The wanted object, made from the present one; called again when somebody was faster. */
   next(old: KubeObject): Outcome<KubeObject>;
   /** A PUT says which version it saw; a patch is made on whatever is there. */
   readonly isPut: boolean;
-  /** managedFields are already right (server-side apply). */
-  readonly tracked?: boolean;
+  /** The edit writes managedFields. */
+  readonly isApply?: boolean;
 };
 
 /** Applies an edit. A write that changes nothing is none: no revision, no event. */
@@ -38,20 +36,20 @@ export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promi
     const stored = deps.store.get(key);
     if (stored === undefined) return notFound(resource, name);
     const old = shown(resource, stored);
-    const judged = await judgeEdit(deps, { request, old, edit });
-    if (isRefusal(judged)) return judged;
-    if (sameButFor(judged, old)) return old;
-    if (request.dryRun) return judged;
-    const gone = isDone(judged);
+    const admitted = await admitEdit(deps, { request, old, edit });
+    if (isRefusal(admitted)) return admitted;
+    if (sameButFor(admitted, old)) return old;
+    if (request.dryRun) return admitted;
+    const gone = isDone(admitted);
     const from = stored.metadata.resourceVersion ?? '';
-    const written = deps.store.write({ do: gone ? 'delete' : 'update', ...key, object: judged, from });
+    const written = deps.store.write({ do: gone ? 'delete' : 'update', ...key, object: admitted, from });
     if (typeof written === 'object') return shown(resource, written.object);
     if (written === 'missing') return notFound(resource, name);
     if (attempt === 5) return conflict(resource, name, objectModified);
   }
 }
 
-async function judgeEdit(
+async function admitEdit(
   deps: Deps,
   step: { request: ApiRequest; old: KubeObject; edit: Edit },
 ): Promise<Outcome<KubeObject>> {
@@ -61,11 +59,9 @@ async function judgeEdit(
   if (isRefusal(wanted)) return wanted;
   const refusal = preconditions(request, wanted, old, edit.isPut);
   if (refusal !== undefined) return refusal;
-  const keep = carry(resource, old, subresource);
-  const prepared = subresource === undefined ? (resource.strategy.prepare?.(wanted, old) ?? wanted) : wanted;
-  const carried = keep(withMeta(prepared, { resourceVersion: old.metadata.resourceVersion }));
-  const tracked = edit.tracked ? carried : track(deps, request, carried, old);
-  return judge(deps, { request, object: tracked, old, carry: keep });
+  const preserve = preserveServerFields({ resource, old, subresource, isApply: edit.isApply ?? false });
+  const object = withMeta(wanted, { resourceVersion: old.metadata.resourceVersion });
+  return admitAndValidate(deps, { request, object, old, preserve });
 }
 
 function preconditions(
@@ -102,19 +98,6 @@ function preconditions(
     return invalid({ ...resource, kind: resource.plural }, name, [cause]); // the real server names the resource here
   }
   return resourceVersion === old.metadata.resourceVersion ? undefined : conflict(resource, name, objectModified);
-}
-
-function track(deps: Deps, request: ApiRequest, after: KubeObject, before: KubeObject): KubeObject {
-  const { resource, subresource } = request;
-  return trackUpdate({
-    before,
-    after,
-    manager: fieldManagerOf(request),
-    schema: resource.schema,
-    time: timestamp(deps.now()),
-    ...(subresource === undefined ? {} : { subresource }),
-    ignored: ignoredFields(resource, subresource),
-  }) as KubeObject; // trackUpdate changes managedFields only
 }
 
 /** The times in managedFields alone are no change. */

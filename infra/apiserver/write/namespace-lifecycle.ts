@@ -1,5 +1,4 @@
-// May something new be made in this namespace?
-
+// Namespace lifecycle: nothing new in a namespace that is not there, or going.
 import { forbidden, notFound, type Refusal } from '../refusal.ts';
 import type { Resource } from '../resources/resource.ts';
 import type { Store } from '../store/store.ts';
@@ -7,7 +6,7 @@ import type { Store } from '../store/store.ts';
 const namespaces = { group: '', plural: 'namespaces', kind: 'Namespace' };
 
 /** A namespace that is not there is 404; one that is going is 403 with the cause NamespaceTerminating. */
-export function namespaceGate(
+export function namespaceLifecycle(
   store: Pick<Store, 'get'>,
   resource: Resource,
   { namespace, name }: { namespace: string; name: string },

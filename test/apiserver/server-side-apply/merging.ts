@@ -1,8 +1,7 @@
-// Does a real API server merge by our widget's schema already? It serves the kind a little sooner.
-
-import type { Answer, TestControlPlane } from '../../../../test/control-plane.ts';
-import { eventually } from '../../../../test/eventually.ts';
-import { applyKinds } from './apply.ts';
+// A real API server serves a kind a little before it merges by its schema.
+import type { Answer, TestControlPlane } from '../../control-plane.ts';
+import { eventually } from '../../eventually.ts';
+import { applyKinds } from './cases.ts';
 
 const { apiVersion, kind, path } = applyKinds.Widget;
 const name = 'merges';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../object.ts';
 import { coreResources } from '../resources/core-resources.ts';
-import { carry } from './carry.ts';
+import { preserveServerFields } from './preserve-server-fields.ts';
 
 const deployments = coreResources.find(({ plural }) => plural === 'deployments');
 if (deployments === undefined) throw new Error('no deployments');
@@ -21,14 +21,13 @@ const old: KubeObject = {
   status: { readyReplicas: 1 },
 };
 
+const preserve = (subresource: string | undefined) =>
+  preserveServerFields({ resource: deployments, old, subresource, isApply: false });
+
 test('an update keeps the status and what the server wrote, and counts a changed spec', () => {
-  const next = carry(
-    deployments,
-    old,
-    undefined,
-  )({
+  const next = preserve(undefined)({
     ...old,
-    metadata: { name: 'a', labels: { x: 'y' }, generation: 99, deletionTimestamp: 'now' },
+    metadata: { name: 'a', labels: { x: 'y' }, generation: 99, deletionTimestamp: 'now', managedFields: [{}] },
     spec: { replicas: 2 },
     status: { readyReplicas: 9 },
   });
@@ -38,18 +37,15 @@ test('an update keeps the status and what the server wrote, and counts a changed
     metadata: { uid: 'u', generation: 4, labels: { x: 'y' }, creationTimestamp: '2026-01-01T00:00:00Z' },
   });
   expect(next.metadata).not.toHaveProperty('deletionTimestamp');
+  expect(next.metadata).not.toHaveProperty('managedFields');
 });
 
 test('labels and status count as no generation', () => {
-  const next = carry(
-    deployments,
-    old,
-    undefined,
-  )({ ...old, metadata: { ...old.metadata, labels: { x: 'y' } }, status: {} });
+  const next = preserve(undefined)({ ...old, metadata: { ...old.metadata, labels: { x: 'y' } }, status: {} });
   expect(next.metadata.generation).toBe(3);
 });
 
 test('an update of the status changes nothing else', () => {
-  const next = carry(deployments, old, 'status')({ ...old, spec: { replicas: 7 }, status: { readyReplicas: 2 } });
+  const next = preserve('status')({ ...old, spec: { replicas: 7 }, status: { readyReplicas: 2 } });
   expect(next).toEqual({ ...old, status: { readyReplicas: 2 } });
 });

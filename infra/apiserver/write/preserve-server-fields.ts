@@ -1,0 +1,56 @@
+// Fields of an update that its request may not change, put back from the stored object; and the generation it makes.
+import { type KubeObject, withMember, withMeta } from '../object.ts';
+import type { Resource } from '../resources/resource.ts';
+import { sameJson } from '../schema/json.ts';
+
+type Kept = {
+  readonly resource: Resource;
+  readonly old: KubeObject;
+  readonly subresource: string | undefined;
+  /** A server-side apply alone writes managedFields. */
+  readonly isApply: boolean;
+};
+
+/** The update with everything put back that belongs to the server, or to the other half of the object. */
+export function preserveServerFields(kept: Kept): (next: KubeObject) => KubeObject {
+  const { resource, old, subresource, isApply } = kept;
+  const managed = (next: KubeObject) => ({ managedFields: (isApply ? next : old).metadata.managedFields });
+  if (subresource === 'status') return (next) => withMeta(withStatusOf(resource, old, next), managed(next));
+  if (subresource === 'finalize') return (next) => withMember(old, 'spec', next.spec);
+  return (next) => {
+    const body = resource.subresources.includes('status') ? withMember(next, 'status', old.status) : next;
+    const whole = withMeta(withSystemMeta(body, old), managed(next));
+    return resource.generations ? withMeta(whole, { generation: generationOf(resource, whole, old) }) : whole;
+  };
+}
+
+function withStatusOf(resource: Resource, old: KubeObject, next: KubeObject): KubeObject {
+  const { resourceVersion, labels, annotations, finalizers, ownerReferences } = next.metadata;
+  const written = withMeta(withMember(old, 'status', next.status), { resourceVersion });
+  return resource.custom ? written : withMeta(written, { labels, annotations, finalizers, ownerReferences });
+}
+
+function withSystemMeta(next: KubeObject, old: KubeObject): KubeObject {
+  const { uid } = next.metadata;
+  return withMeta(next, {
+    name: old.metadata.name,
+    namespace: old.metadata.namespace,
+    uid: uid ?? old.metadata.uid,
+    creationTimestamp: old.metadata.creationTimestamp,
+    deletionTimestamp: old.metadata.deletionTimestamp,
+    deletionGracePeriodSeconds: old.metadata.deletionGracePeriodSeconds,
+    generation: old.metadata.generation,
+    generateName: next.metadata.generateName ?? old.metadata.generateName,
+    selfLink: undefined,
+  });
+}
+
+/** One more when anything but metadata changed, and the status where it has a subresource of its own. */
+function generationOf(resource: Resource, next: KubeObject, old: KubeObject): number {
+  const before = old.metadata.generation ?? 1;
+  const counted = (object: KubeObject) => {
+    const { metadata: _, apiVersion: __, status, ...rest } = object;
+    return resource.subresources.includes('status') ? rest : { ...rest, status };
+  };
+  return sameJson(counted(next), counted(old)) ? before : before + 1;
+}
