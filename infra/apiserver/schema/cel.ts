@@ -2,7 +2,7 @@
 import { type ASTNode, Environment, type Optional } from '@marcbachmann/cel-js';
 import { reasonOf } from '#core/reason.ts';
 import { toCel } from './cel-value.ts';
-import { goPattern } from './go-pattern.ts';
+import { goPattern } from './formats.ts';
 
 /** Evaluates with the named variables. Throws `CelError` where the expression fails at run time (`no such key: x`). */
 export type CelProgram = (variables: Readonly<Record<string, unknown>>) => unknown;

@@ -1,5 +1,6 @@
-// Formats of texts that are checked. Any other format of a schema is ignored, as the API server ignores those it does not know.
+// Formats and patterns of texts.
 import { isIPv4 } from 'node:net';
+import { RE2JS } from 're2js';
 
 const formats: Readonly<Record<string, (text: string) => boolean>> = {
   byte: (text) => text !== '' && /^[A-Za-z0-9+/]*={0,2}$/.test(text) && text.length % 4 === 0,
@@ -18,6 +19,7 @@ const formats: Readonly<Record<string, (text: string) => boolean>> = {
   uuid: (text) => /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i.test(text),
 };
 
+/** True for any other format: it is ignored, as the API server ignores those that it does not know. */
 export function formatFits(format: string, text: string): boolean {
   return Object.hasOwn(formats, format) ? formats[format]?.(text) === true : true;
 }
@@ -25,4 +27,13 @@ export function formatFits(format: string, text: string): boolean {
 function isDay(text: string): boolean {
   const date = new Date(`${text}T00:00:00Z`);
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
+}
+
+const compiled = new Map<string, RE2JS>();
+
+/** A pattern of a CRD or a CEL `matches`, read as Go reads it (RE2). Throws an error with Go's words for one that cannot be read. */
+export function goPattern(pattern: string): RE2JS {
+  const expression = compiled.get(pattern) ?? RE2JS.compile(pattern);
+  compiled.set(pattern, expression);
+  return expression;
 }

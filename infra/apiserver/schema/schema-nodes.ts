@@ -1,6 +1,6 @@
 // Which parts has a schema, and which of them cannot be used?
 import { reasonOf } from '#core/reason.ts';
-import { goPattern } from './go-pattern.ts';
+import { goPattern } from './formats.ts';
 import type { Schema } from './schema.ts';
 
 /** A part of a schema that cannot be used; `field` is its place below `openAPIV3Schema`, as the API server names it. */

@@ -78,7 +78,7 @@ describe('a schema that cannot be used', () => {
       /^must be a valid regular expression, but isn't: /,
     ],
     [{ items: { pattern: '^(?!a)b' } }, 'items.pattern', /invalid or unsupported Perl syntax: `\(\?!`/],
-    [{ pattern: '(a)\\1' }, 'pattern', /invalid or unsupported Perl syntax: `\\1`/],
+    [{ pattern: '(a)\\1' }, 'pattern', /invalid escape sequence: `\\1`/],
     [{ anyOf: [{}, { pattern: '[' }] }, 'anyOf[1].pattern', /^must be a valid regular expression/],
   ] satisfies [Schema, string, RegExp][])('%j is refused at its place', (schema, field, words) => {
     const create = () => createStructural(schema);

@@ -1,8 +1,7 @@
 // Which bounds of its schema does a value break?
 import type { Cause } from './cause.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
-import { formatFits } from './formats.ts';
-import { goPattern } from './go-pattern.ts';
+import { formatFits, goPattern } from './formats.ts';
 import { number } from './go-words.ts';
 import { isObject, sameJson } from './json.ts';
 import { invalid, noAlternative, notSupported, required, tooLong, tooMany, wrongType } from './refusals.ts';
