@@ -13,6 +13,7 @@ import {
   type PolicyWrite,
   type Registry,
   SAME_PLACE,
+  type ScopeWrite,
 } from '#core/ports/registry.ts';
 
 interface Deps {
@@ -75,6 +76,28 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
     },
     closeInstance: async (uid) => close(uid),
     claims: async (instanceUid, keep = (claim) => claim) => live(instanceUid).map((row) => keep(toClaim(row))),
+    claimsOf: async (instanceUid, aliases) =>
+      live(instanceUid)
+        .filter((row) => aliases.some(({ kind, alias }) => row.kind === kind && row.alias === alias))
+        .map(toClaim),
+    putScope: async (write) => {
+      const { instanceUid, kind, alias, holder, policy, value, proof } = write;
+      const mine = () => live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
+      const isMovable = kind === 'key' && proof !== undefined && retained(proof) !== undefined;
+      if (mine() === undefined && !isMovable) insert(write);
+      else await registry.claim(instanceUid, kind, alias, holder, proof);
+      const row = mine();
+      if (row?.holder.uid !== holder.uid || row.scopeId !== policy.scopeId) return 'taken';
+      if (
+        value?.unless !== undefined &&
+        row.values.get(value.unless)?.notAfter === undefined &&
+        row.values.has(value.unless)
+      )
+        return 'overtaken';
+      await writePolicy(instanceUid, write);
+      if (value === undefined) return 'written';
+      return (await registry.addValue(row.scopeId, value.hash, value.asked)) === undefined ? 'value taken' : 'written';
+    },
     claim: async (instanceUid, kind, alias, holder, proof) => {
       const found = live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
       if (found !== undefined && found.holder.uid !== holder.uid) {
@@ -107,8 +130,8 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
       return { won: true, claim: toClaim(row) };
     },
     instance: async (uid) => {
-      const { adopted } = instances.get(uid) ?? {};
-      return { now: clock.now(), ...(adopted === undefined ? {} : { adopted }) };
+      const { adopted, open = false } = instances.get(uid) ?? {};
+      return { now: clock.now(), isOpen: open, ...(adopted === undefined ? {} : { adopted }) };
     },
     openInstances: async (cluster) =>
       [...instances.values()]
@@ -157,6 +180,12 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
     },
   };
   return registry;
+
+  function insert({ instanceUid, kind, alias, holder, policy: { scopeId, anchor } }: ScopeWrite): void {
+    if (rows.has(scopeId)) return;
+    const fresh = { values: new Map(), before: new Map(), retired: false, generation: 0 };
+    rows.set(scopeId, { scopeId, instanceUid, kind, alias, holder, anchor, ...fresh });
+  }
 
   function close(uid: string): void {
     const instance = instances.get(uid);

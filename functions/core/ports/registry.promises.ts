@@ -4,11 +4,13 @@ import { describeClaims } from './registry.claims.promises.ts';
 import { describeInstances } from './registry.instances.promises.ts';
 import { describePolicies } from './registry.policies.promises.ts';
 import type { RegistryUnderTest } from './registry.scene.promises.ts';
+import { describeScopes } from './registry.scopes.promises.ts';
 import { describeKeyValues } from './registry.values.promises.ts';
 
 /** `make` answers an empty, migrated registry; it is called once per test. */
 export function describeRegistry(name: string, make: () => Promise<RegistryUnderTest>): void {
   describe(`the registry in ${name}`, () => {
+    describeScopes(make);
     describeClaims(make);
     describeKeyValues(make);
     describePolicies(make);

@@ -1,6 +1,6 @@
 // How do the promises about a registry ask it? Two open instances, claims by name, and keys that work.
 import type { KeyPolicy, Policies, ScopePolicy } from './policy.ts';
-import type { Claim, Holder, Registry } from './registry.ts';
+import type { Claim, Holder, Registry, ScopeWrite } from './registry.ts';
 
 export interface RegistryUnderTest {
   readonly registry: Registry;
@@ -11,7 +11,8 @@ export const INSTANCE = { uid: 'instance-1', namespace: 'apps', name: 'gateway' 
 export const OTHER = { uid: 'instance-2', namespace: 'apps', name: 'other' };
 
 export const holder = (name: string): Holder => ({ uid: `uid-of-${name}`, namespace: 'apps', name });
-export const hash = (letter: string) => letter.repeat(64);
+/** As long as a SHA-256 of it. */
+export const hash = (text: string) => text.padStart(64, text.slice(0, 1));
 
 /** With both instances open. */
 export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
@@ -45,11 +46,27 @@ export function registryScene(under: () => RegistryUnderTest) {
   return { claim, find, write, workingKey };
 }
 
-export function scopePolicy({ scopeId, kind, alias, anchor }: Claim, more: Partial<ScopePolicy> = {}): ScopePolicy {
+/** Each of another scope. */
+export function scopeWrite(
+  alias: string,
+  { kind = 'key', by = alias, value }: { kind?: ScopeWrite['kind']; by?: string; value?: ScopeWrite['value'] } = {},
+): ScopeWrite {
+  const at = { kind, alias, holder: holder(by) };
+  const claim = { ...at, scopeId: crypto.randomUUID(), anchor: Date.UTC(2026, 10, 21, 12) };
+  const policy = kind === 'key' ? keyPolicy(claim) : scopePolicy(claim);
+  return { ...at, instanceUid: INSTANCE.uid, policy, generation: 1, ...(value === undefined ? {} : { value }) };
+}
+
+type KeyedClaim = Pick<Claim, 'scopeId' | 'kind' | 'alias' | 'anchor' | 'holder'>;
+
+export function scopePolicy(
+  { scopeId, kind, alias, anchor }: Omit<KeyedClaim, 'holder'>,
+  more: Partial<ScopePolicy> = {},
+): ScopePolicy {
   return { scopeId, kind, name: alias, blocked: false, models: [], anchor, ...more };
 }
 
-export function keyPolicy(claim: Claim, more: Partial<KeyPolicy> = {}): KeyPolicy {
+export function keyPolicy(claim: KeyedClaim, more: Partial<KeyPolicy> = {}): KeyPolicy {
   const { namespace, name } = claim.holder;
   return { ...scopePolicy(claim), kind: 'key', object: { namespace, name }, charges: [], ...more };
 }

@@ -33,6 +33,8 @@ export interface Claim {
   readonly policy?: ScopePolicy | KeyPolicy;
 }
 
+export type Alias = Pick<Claim, 'kind' | 'alias'>;
+
 /** What a user or team that has no value can show: it is called and stands as the holder did. Reconcile decides when that is enough. */
 export const SAME_PLACE = 'same place';
 
@@ -55,15 +57,47 @@ export type Added = ReadonlyArray<LiveValue> | 'another scope has it' | 'retired
 
 export type ClaimOutcome = { readonly won: true; readonly claim: Claim } | { readonly won: false; readonly by: Holder };
 
-/**
- * A policy to write, made of the spec that the holder had at `generation`: where a later one is written already, this one is passed over.
- * `recounts`: the windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 4).
- */
+/** A policy to write, made of the spec that the holder had at `generation`: where a later one is written already, this one is passed over. */
 export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy;
   readonly generation: number;
+  /** The windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 5). */
   readonly recounts?: ReadonlyArray<ScopeWindow>;
 }
+
+/** A scope as it is to be: whose alias it is, its policy, and one of its values. */
+export interface ScopeWrite extends PolicyWrite {
+  readonly instanceUid: string;
+  readonly kind: ClaimKind;
+  readonly alias: string;
+  readonly holder: Holder;
+  /**
+   * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN 10). Where nobody has
+   * the alias, a retained claim with that value is taken over from wherever it is in this database, and gets the alias. A user
+   * or team is taken over with `SAME_PLACE` by an object of the holder's namespace and name.
+   */
+  readonly proof?: string;
+  readonly value?: ValueWrite;
+}
+
+/** A value to make live: known already, nothing; known from before, it keeps its age. */
+export interface ValueWrite {
+  readonly hash: string;
+  /** What was asked for. Absent: what the value before it says stays. */
+  readonly asked?: string;
+  /** Nothing is written where this value lives in the claim: another run has published it meanwhile. */
+  readonly unless?: string;
+}
+
+/**
+ * | outcome | means |
+ * |---|---|
+ * | `written` | the alias is the holder's; the policy holds, unless a later one was there; the value lives |
+ * | `taken` | somebody else has the alias, or the holder has it in another scope than the policy names |
+ * | `value taken` | the same as `written`, but another live scope has the value |
+ * | `overtaken` | the value `unless` lives: nothing was written |
+ */
+export type ScopeOutcome = 'written' | 'taken' | 'value taken' | 'overtaken';
 
 export interface InstanceRow {
   readonly uid: string;
@@ -86,6 +120,8 @@ export interface Ledger {
 }
 
 export interface InstanceState {
+  /** Whether it is recorded here, in our schema, and not closed. */
+  readonly isOpen: boolean;
   /** What the database's clock says: the one that counts for `createdAt` and `notAfter`. */
   readonly now: Millis;
   /** Whose ledger it went on with, and since when. */
@@ -113,6 +149,13 @@ export interface Registry {
    * as it arrives and answers what is kept of it: an equal claim, made of what the caller has already.
    */
   claims(instanceUid: string, keep?: (claim: Claim) => Claim): Promise<ReadonlyArray<Claim>>;
+  /** The same of these aliases only. */
+  claimsOf(instanceUid: string, aliases: ReadonlyArray<Alias>): Promise<ReadonlyArray<Claim>>;
+  /**
+   * Claim, policy and value in one transaction. The first claim of (instance, kind, alias) wins, with the policy's scope id and anchor; the
+   * holder of an existing claim wins it again. Calls at the same time share statements; one that PostgreSQL refuses fails alone.
+   */
+  putScope(write: ScopeWrite): Promise<ScopeOutcome>;
   /**
    * First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. `proof` is the hash of a
    * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10). Where

@@ -14,7 +14,10 @@ import { retire } from './retire.ts';
 import { inPortions, BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 import { addValues, millis, retireValues, toValue, type ValueRow, valuesOf } from './values.ts';
 
-type Claims = Pick<Registry, 'claims' | 'claim' | 'claimAll' | 'addValue' | 'addValues' | 'retireValues' | 'retire'>;
+type Claims = Pick<
+  Registry,
+  'claims' | 'claimsOf' | 'claim' | 'claimAll' | 'addValue' | 'addValues' | 'retireValues' | 'retire'
+>;
 
 /** Small enough for the limit, whoever waits for one of its rows. */
 const PORTION = 1000;
@@ -28,6 +31,16 @@ export function createClaims(session: Session): Claims {
         const onRow = (row: ClaimRow) => void claims.push(keep(toClaim(row)));
         await stream<ClaimRow>({ text, readJson: createSharing(), onRow }, [instanceUid]);
         return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
+      }),
+
+    claimsOf: (instanceUid, aliases) =>
+      session.run(LIMIT, async (query) => {
+        const rows = await query<ClaimRow>(
+          `${SELECT_CLAIM} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
+           where c.instance_uid = $1 and c.retired_at is null`,
+          [instanceUid, aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)],
+        );
+        return rows.map(toClaim);
       }),
 
     claim: (instanceUid, kind, alias, holder, proof) =>

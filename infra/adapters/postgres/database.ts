@@ -13,6 +13,7 @@ import { createPolicies } from './policies.ts';
 import { createPolicyWrites } from './policy-writes.ts';
 import type { PoolDependencies } from './pool.ts';
 import { ensureSchema } from './schema.ts';
+import { createScopeWrites } from './scope-writes.ts';
 import { createSession } from './session.ts';
 
 export interface Database extends Registry, Books {
@@ -41,6 +42,7 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ...createInstances(session),
     ...createClaims(session),
     ...createPolicyWrites(session),
+    ...createScopeWrites(session),
     ...createBooks({ session, months, log: deps.log }),
     policies: (instanceUid) => createPolicies(session, instanceUid),
     epochs: (instanceUid) => createEpochs(session, instanceUid),

@@ -1,6 +1,7 @@
 // Which instances keep their keys in this database, which are over, and whose ledger goes on with whom?
 import type { Adoption, InstanceRow, InstanceState, Ledger, Registry } from '#core/ports/registry.ts';
 import { retire } from './retire.ts';
+import { SCHEMA_VERSION } from './schema.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 import { millis } from './values.ts';
 
@@ -43,16 +44,23 @@ export function createInstances(session: Session): Instances {
 
 async function stateOf(query: Query, uid: string): Promise<InstanceState> {
   const [row] = await query<StateRow>(
-    `select ${millis('clock_timestamp()')} as now, i.adopted_from, ${millis('i.adopted_at')} as adopted_at
+    `select ${millis('clock_timestamp()')} as now, i.adopted_from, ${millis('i.adopted_at')} as adopted_at,
+       i.uid is not null and i.closed_at is null
+         and (select max(version) from gateway_operator.migration) = ${SCHEMA_VERSION} as is_open
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
   );
   const { adopted_from: from, adopted_at: at } = row ?? { adopted_from: null, adopted_at: null };
-  return { now: Number(row?.now), ...(from === null ? {} : { adopted: { from, at: Number(at) } }) };
+  return {
+    now: Number(row?.now),
+    isOpen: row?.is_open === true,
+    ...(from === null ? {} : { adopted: { from, at: Number(at) } }),
+  };
 }
 
 interface StateRow {
   readonly now: string;
+  readonly is_open: boolean;
   readonly adopted_from: string | null;
   readonly adopted_at: string | null;
 }

@@ -3,7 +3,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /** One more for each change of `TABLES`. Until the first release no database is brought forward: another version is refused. */
-export const SCHEMA_VERSION = 8;
+export const SCHEMA_VERSION = 9;
 
 /** Any number that nobody else uses: the lock of all processes that make the schema. */
 const LOCK = 7_203_418_865;
@@ -195,13 +195,5 @@ create table gateway_operator.gateway_process (
   seen_at timestamptz(3) not null,
   left_at timestamptz(3),
   primary key (instance_uid, process)
-);
-
--- Deletions that were released and are not done yet: scopes and uids of keys, by the name of the plan that removes them.
-create table gateway_operator.release (
-  instance_uid text not null,
-  plan text not null,
-  ids text[] not null,
-  primary key (instance_uid, plan)
 );
 `;

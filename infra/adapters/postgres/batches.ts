@@ -1,0 +1,39 @@
+// Calls at the same time, done together: what waits while a batch is under way is the next batch.
+
+interface Waiting<T, R> {
+  readonly item: T;
+  readonly result: PromiseWithResolvers<R>;
+}
+
+/** `work` answers in the order of its items, each with a result or a promise of one; where it rejects, each of the batch does. */
+export function createBatches<T, R>(
+  size: number,
+  work: (items: ReadonlyArray<T>) => Promise<ReadonlyArray<R | Promise<R>>>,
+): (item: T) => Promise<R> {
+  const waiting: Array<Waiting<T, R>> = [];
+  let isRunning = false;
+
+  const run = async () => {
+    isRunning = true;
+    // Callers of the same turn of the event loop belong to one batch.
+    await new Promise((resolve) => setTimeout(resolve));
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, size);
+      try {
+        const results = await work(batch.map(({ item }) => item));
+        for (const [place, { result }] of batch.entries()) result.resolve(results[place] as R | Promise<R>);
+        await Promise.allSettled(batch.map(({ result }) => result.promise));
+      } catch (error) {
+        for (const { result } of batch) result.reject(error);
+      }
+    }
+    isRunning = false;
+  };
+
+  return (item) => {
+    const result = Promise.withResolvers<R>();
+    waiting.push({ item, result });
+    if (!isRunning) void run();
+    return result.promise;
+  };
+}
