@@ -1,15 +1,18 @@
-// One PostgreSQL and one kube-apiserver for a whole run, for test files that need a server and do nothing to it: each takes a database or a
-// namespace of its own. A file that kills, freezes or configures its server starts one of its own.
+// One PostgreSQL, one kube-apiserver and one build of the bundles for a whole run, for test files that do nothing to them: each takes a database
+// or a namespace of its own. A file that kills, freezes or configures its server starts one of its own.
 import { randomBytes } from 'node:crypto';
+import { symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { inject } from 'vitest';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { writeBundles } from '../infra/tools/build.ts';
 import { caller, startControlPlane, type TestControlPlane } from './control-plane.ts';
 import { createMemoryLog } from './doubles/log.ts';
 import { query, startPostgres, type TestPostgres } from './postgres.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -49,7 +52,15 @@ export async function sharedControlPlane(): Promise<Omit<TestControlPlane, 'stop
   return { ...plane, call: caller(plane.url, plane.token, plane.ca) };
 }
 
+/** Bundles of every deployable in this folder, as `npm run build` writes them. */
+export async function linkBundles(folder: string): Promise<void> {
+  const built = await ask<string>('bundles');
+  for (const part of ['node', 'cloudflare']) symlinkSync(join(built, part), join(folder, part));
+}
+
 async function ask<T>(server: string): Promise<T> {
+  // Benches, which run without Vitest, load this file for what it shares with them.
+  const { inject } = await import('vitest');
   const answer = await fetch(`${inject('sharedServers')}/${server}`);
   if (!answer.ok) throw new Error(`no shared ${server}: ${await answer.text()}`);
   return (await answer.json()) as T;
@@ -69,6 +80,11 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
       const { stop, call: _, ...plane } = await startControlPlane();
       stops.push(stop);
       return plane;
+    },
+    bundles: async () => {
+      const folder = temporaryFolder();
+      await writeBundles(folder);
+      return folder;
     },
   };
   const started = new Map<string, Promise<unknown>>();

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { type AdmissionProcess, startAdmission } from '../platforms/node-process.ts';
 import { reviewOf } from '../platforms/review.ts';
 import { documentsOf } from '../platforms/world.ts';
+import { linkBundles } from '../shared-servers.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { objectOf } from './fixtures.ts';
 
@@ -31,10 +31,7 @@ interface PodTemplate {
 let admission: AdmissionProcess;
 beforeAll(async () => {
   const folder = temporaryFolder();
-  await writeBundles(
-    folder,
-    DEPLOYABLES.filter(({ output }) => output === 'node/admission.mjs'),
-  );
+  await linkBundles(folder);
   admission = await startAdmission(join(folder, 'node/admission.mjs'), {
     KUBERNETES_SERVICE_HOST: '127.0.0.1',
     NODE_OPTIONS,

@@ -6,9 +6,9 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import { serve, type Tls } from '../../infra/node/serve.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { startWorkers } from '../platforms/miniflare.ts';
 import { RECONCILE_TOKEN } from '../platforms/node-process.ts';
+import { linkBundles } from '../shared-servers.ts';
 import { silentLog } from '../silent-log.ts';
 import { SEGMENT } from './fixtures.ts';
 
@@ -62,10 +62,7 @@ export const inNode: Deploy = async ({ cluster, tls, more }) => {
 /** The bundle that is deployed to Cloudflare. */
 export const inWorkerd: Deploy = async ({ folder, url, token, ca, tls }) => {
   const output = 'cloudflare/admission.mjs';
-  await writeBundles(
-    folder,
-    DEPLOYABLES.filter((one) => one.output === output),
-  );
+  await linkBundles(folder);
   const trusted = join(folder, 'api-server.pem');
   writeFileSync(trusted, ca);
   const bindings = { API_SERVER: url, API_TOKEN: token, PATH_SECRETS: SEGMENT, RECONCILE_TOKEN };

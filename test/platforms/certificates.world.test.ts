@@ -15,13 +15,12 @@ import type { CertificateDeps } from '../../functions/reconcile/certificates/vie
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { applyKinds } from '../../infra/local/cluster/manifests.ts';
 import { PATH_PLACEHOLDER } from '../../infra/manifests/webhooks.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
 import { CLUSTERS } from '../clusters.ts';
 import { startControlPlane } from '../control-plane.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
-import { sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { startClients } from './certificate-clients.ts';
@@ -84,10 +83,7 @@ describeSideBySide(CLUSTERS, 'certificates', ({ name }) => {
     await apply({ apiVersion: 'v1', kind: 'Service', metadata: SERVICE, spec: service } as KubeObject);
     account = { admission: await accountOf('admission'), reconcile: await accountOf('reconcile') };
     reconcile = await open(account.reconcile);
-    await writeBundles(
-      folder,
-      DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output)),
-    );
+    await linkBundles(folder);
   });
   afterAll(async () => {
     await admission?.stop();

@@ -5,9 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
-import { sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';
 import { RECONCILE_TOKEN } from './node-process.ts';
 import { reviewOf } from './review.ts';
@@ -23,10 +22,7 @@ describe('Cloudflare Workers', () => {
 
   beforeAll(async () => {
     world = await startWorld(await sharedPostgres());
-    await writeBundles(
-      world.folder,
-      DEPLOYABLES.filter(({ platform }) => platform === 'workerd'),
-    );
+    await linkBundles(world.folder);
     ca = join(world.folder, 'ca.pem');
     writeFileSync(ca, world.certificates.ca);
     worker = (name, bindings = {}, services = {}) => ({

@@ -5,10 +5,9 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
-import { sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
 import { type RunningWorkers, startWorkers } from './miniflare.ts';
@@ -28,10 +27,7 @@ describeUnless(missing, 'the gateway as a Worker', () => {
   beforeAll(async () => {
     [world, redis] = await Promise.all([sharedPostgres().then(startWorld), startRedis()]);
     upstash = await startUpstash(redis);
-    await writeBundles(
-      world.folder,
-      DEPLOYABLES.filter(({ platform }) => platform === 'workerd'),
-    );
+    await linkBundles(world.folder);
     const ca = join(world.folder, 'ca.pem');
     writeFileSync(ca, world.certificates.ca);
     const store = { host: base64(upstash.url), port: base64('443'), password: base64(TOKEN) };

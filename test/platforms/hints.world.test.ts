@@ -13,12 +13,11 @@ import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
 import { applyKinds, put } from '../../infra/local/cluster/manifests.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { type LeakDetector, openLeakDetector } from '../secret-leak-detector.ts';
-import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import {
@@ -62,8 +61,7 @@ describeUnless(why, 'hints on Knative', () => {
     cluster = createCluster({ request: transport.request });
     await applyKinds(cluster);
     const accounts = await makeAccounts(kubeconfig, folder);
-    const node = DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile)/.test(output));
-    const [certificates] = await Promise.all([openCertificates(folder, new Date()), writeBundles(folder, node)]);
+    const [certificates] = await Promise.all([openCertificates(folder, new Date()), linkBundles(folder)]);
     reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
       KUBECONFIG: accounts.reconcile,
       GATEWAY_PROCESSES: 'one',

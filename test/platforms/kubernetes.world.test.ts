@@ -10,12 +10,11 @@ import { virtualKeys } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { run } from '../child.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { type LeakDetector, openLeakDetector } from '../secret-leak-detector.ts';
-import { type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, type SharedPostgres, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { deskIn, documented, type } from './documented.ts';
@@ -54,10 +53,7 @@ describeUnless(why, 'plain Kubernetes', () => {
     cluster = createCluster({ request: transport.request });
     // Nobody calls this upstream here.
     sample = sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9');
-    await writeBundles(
-      folder,
-      DEPLOYABLES.filter(({ output }) => /^node\/(admission|reconcile|trigger)/.test(output)),
-    );
+    await linkBundles(folder);
   });
   afterAll(async () => {
     await Promise.all(closing.map((close) => close()));

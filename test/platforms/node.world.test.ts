@@ -6,10 +6,9 @@ import OpenAI, { type APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
-import { sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { testUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { type Mounts, mountSample } from './mounts.ts';
@@ -35,10 +34,7 @@ describe('the Node bundles', () => {
 
   beforeAll(async () => {
     world = await startWorld(await sharedPostgres());
-    await writeBundles(
-      world.folder,
-      DEPLOYABLES.filter(({ platform }) => platform === 'node'),
-    );
+    await linkBundles(world.folder);
     await world.apply(world.sample());
   });
   afterAll(() => world?.stop());

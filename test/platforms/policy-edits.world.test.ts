@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { resourceOf } from '../../infra/local/cluster/manifests.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
-import { sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { mountSample } from './mounts.ts';
 import { type NodeProcess, RECONCILE_TOKEN, startNode } from './node-process.ts';
@@ -75,10 +74,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
 
   beforeAll(async () => {
     world = await startWorld(await sharedPostgres());
-    await writeBundles(
-      world.folder,
-      DEPLOYABLES.filter(({ platform }) => platform === 'node'),
-    );
+    await linkBundles(world.folder);
     const bundle = (name: string) => join(world.folder, `node/${name}.mjs`);
     await world.apply([...world.sample(), ...EDITS.map(keyOf)]);
     reconcile = await startNode(bundle('reconcile'), {

@@ -6,10 +6,9 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { put } from '../../infra/local/cluster/manifests.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
-import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { type CollectedSpan, type Collector, startCollector } from '../collector.ts';
 import { eventually } from '../eventually.ts';
-import { sharedPostgres } from '../shared-servers.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { mountSample } from './mounts.ts';
 import { ADMISSION_PATH, RECONCILE_TOKEN, startNode } from './node-process.ts';
 import { startWorld, type TestWorld, UPSTREAM_KEY } from './world.ts';
@@ -22,10 +21,7 @@ const stopping: Array<() => Promise<unknown>> = [];
 
 beforeAll(async () => {
   [world, collector] = await Promise.all([sharedPostgres().then(startWorld), startCollector()]);
-  await writeBundles(
-    world.folder,
-    DEPLOYABLES.filter(({ platform }) => platform === 'node'),
-  );
+  await linkBundles(world.folder);
 });
 afterAll(async () => {
   for (const stop of stopping) await stop();
