@@ -7,55 +7,28 @@ import { expectGood, isWrite, started, sweeps } from '../../test/reconcile/good-
 /** Something happens to a certificate that was good. */
 const scenarios: ReadonlyArray<readonly [string, (bed: Bed) => Promise<void>]> = [
   ['nothing happened', async () => undefined],
-  ['renewal is due', async (bed) => bed.clock.pass(61 * DAY)],
-  ['it expired, because nobody swept', async (bed) => bed.clock.pass(100 * DAY)],
+  ['renewal is due', async (bed) => bed.clock.pass(245 * DAY)],
+  ['renewal of the CA is due', async (bed) => bed.clock.pass(7 * 365 * DAY)],
+  ['it expired, because nobody swept', async (bed) => bed.clock.pass(400 * DAY)],
+  ['the CA expired too', async (bed) => bed.clock.pass(11 * 365 * DAY)],
   ['its Secret was deleted', async (bed) => bed.removeSecret()],
   ['its key was emptied', async (bed) => bed.editSecret({ data: { 'tls.key': null } })],
   ['its certificate was overwritten', async (bed) => bed.editSecret({ data: { 'tls.crt': btoa('oh') } })],
   ['its data is no base64', async (bed) => bed.editSecret({ data: { 'tls.crt': '%', 'previous-ca.crt': '%' } })],
+  ['its CA was overwritten', async (bed) => bed.editSecret({ data: { 'ca.crt': btoa('oh') } })],
   [
-    'its Secret was deleted while a renewal settled',
+    'the key of the CA was lost before a renewal',
     async (bed) => {
-      bed.clock.pass(61 * DAY);
+      await bed.editSecret({ data: { 'ca.key': null } });
+      bed.clock.pass(245 * DAY);
+    },
+  ],
+  [
+    'its Secret was deleted twice',
+    async (bed) => {
+      await bed.removeSecret();
       await bed.sweep();
       await bed.removeSecret();
-    },
-  ],
-  [
-    'it was damaged while a renewal settled',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      await bed.editSecret({ data: { 'tls.crt': null } });
-    },
-  ],
-  [
-    'the successor was damaged',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      await bed.editSecret({ data: { 'next-tls.key': btoa('oh') } });
-    },
-  ],
-  [
-    'the times were wiped while a renewal settled',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      await bed.editSecret({ metadata: { annotations: null } });
-    },
-  ],
-  [
-    'the times lie ahead',
-    async (bed) => {
-      bed.clock.pass(61 * DAY);
-      await bed.sweep();
-      const later = new Date(bed.clock.now() + 1000 * DAY).toISOString();
-      const annotations = {
-        'gateway-operator.dev/serving-since': later,
-        'gateway-operator.dev/next-trusted-since': later,
-      };
-      await bed.editSecret({ metadata: { annotations } });
     },
   ],
 ];

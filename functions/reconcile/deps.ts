@@ -3,7 +3,7 @@ import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
-import type { CertificateDeps } from './certificates/view.ts';
+import type { CertificateDeps } from './certificates/objects.ts';
 
 export interface ReconcileDeps {
   readonly cluster: Cluster;

@@ -3,8 +3,7 @@ import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { KindName } from '#crds/kinds.ts';
 import type { Deed } from './act.ts';
 import { type Action, type ActionName, type Sign, signOf } from './action.ts';
-import type { CertificateReport } from './certificates/keep.ts';
-import { CERTIFICATE_SIGNS, type CertificateAction } from './certificates/plan.ts';
+import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
 import type { Objects } from './observe/objects.ts';
 import { type Guarded, toGuardedMessage } from './plan/guard.ts';
 import type { Unconverged } from './unconverged.ts';
@@ -29,7 +28,7 @@ export interface Report {
 
 export interface PlannedRow {
   /** `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for somebody wants it so. */
-  readonly action: ActionName | CertificateAction['action'] | 'Guarded' | 'Paused';
+  readonly action: ActionName | CertificateAction | 'Guarded' | 'Paused';
   /** One of ours, or what holds a certificate. */
   readonly kind: string;
   /** Empty: of the whole cluster. */
@@ -114,9 +113,8 @@ export function toLine(planned: Action): PlannedLine {
   return { sign: signOf(planned), action, kind, namespace, name, why };
 }
 
-export function toCertificateLine(row: PlannedRow & Pick<CertificateAction, 'action'>): PlannedLine {
-  return { sign: CERTIFICATE_SIGNS[row.action], ...row };
-}
+/** A new certificate comes. */
+export const toCertificateLine = (row: PlannedRow): PlannedLine => ({ sign: '+', ...row });
 
 export function toGuardedLine(guarded: Guarded): PlannedLine {
   const [namespace = '', name = ''] = guarded.instance.split('/');

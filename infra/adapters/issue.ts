@@ -1,38 +1,38 @@
-// How is a certificate made? X.509 by a library; read only when one is due (issuer.ts).
+// X.509 certificates, made by a library that is loaded when one is due (issuer.ts).
 import 'reflect-metadata';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
-import type { Order, Pair } from '#core/ports/issuer.ts';
+import type { AuthorityOrder, Order, Pair, Signed } from '#core/ports/issuer.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 
-/** A CA that signs this one certificate, and is forgotten but for its own. */
-export async function issue({ authority, names, from, until }: Order): Promise<Pair> {
-  const { subtle } = crypto;
-  const [issuer, server] = await Promise.all([0, 1].map(() => subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])));
-  if (issuer === undefined || server === undefined) throw new Error('no keys were made');
-  const validity = { notBefore: new Date(from), notAfter: new Date(until) };
-  const ca = await x509.X509CertificateGenerator.createSelfSigned({
-    ...validity,
-    serialNumber: serial(),
-    name: [{ CN: [authority] }],
-    keys: issuer,
-    signingAlgorithm: ALGORITHM,
+export async function issueAuthority({ name, from, until }: AuthorityOrder): Promise<Signed> {
+  const keys = await newKeys();
+  const cert = await x509.X509CertificateGenerator.createSelfSigned({
+    ...common(from, until),
+    name: [{ CN: [name] }],
+    keys,
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
-      await x509.SubjectKeyIdentifierExtension.create(issuer.publicKey),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
+  return toSigned(cert, keys);
+}
+
+export async function issue({ authority, names, from, until }: Order): Promise<Pair> {
+  const ca = new x509.X509Certificate(authority.cert);
+  const [der = new ArrayBuffer(0)] = x509.PemConverter.decode(authority.key);
+  const signingKey = await crypto.subtle.importKey('pkcs8', der, ALGORITHM, false, ['sign']);
+  const keys = await newKeys();
   const cert = await x509.X509CertificateGenerator.create({
-    ...validity,
-    serialNumber: serial(),
+    ...common(from, until),
     // A common name ends at 64 letters, and nobody reads it: names stand in the extension.
     subject: [{ CN: [(names[0] ?? '').slice(0, 64)] }],
     issuer: ca.subject,
-    publicKey: server.publicKey,
-    signingKey: issuer.privateKey,
-    signingAlgorithm: ALGORITHM,
+    publicKey: keys.publicKey,
+    signingKey,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
@@ -40,13 +40,21 @@ export async function issue({ authority, names, from, until }: Order): Promise<P
       new x509.SubjectAlternativeNameExtension(
         names.map((value) => ({ type: isIP(value) === 0 ? 'dns' : 'ip', value }) as const),
       ),
-      await x509.SubjectKeyIdentifierExtension.create(server.publicKey),
-      await x509.AuthorityKeyIdentifierExtension.create(issuer.publicKey),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+      await x509.AuthorityKeyIdentifierExtension.create(ca.publicKey),
     ],
   });
-  const key = x509.PemConverter.encode(await subtle.exportKey('pkcs8', server.privateKey), 'PRIVATE KEY');
-  return { ca: `${ca.toString('pem').trim()}\n`, cert: `${cert.toString('pem').trim()}\n`, key: `${key.trim()}\n` };
+  return { ca: toPem(authority.cert), ...(await toSigned(cert, keys)) };
 }
+
+const newKeys = () => crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+
+const common = (from: number, until: number) => ({
+  notBefore: new Date(from),
+  notAfter: new Date(until),
+  serialNumber: serial(),
+  signingAlgorithm: ALGORITHM,
+});
 
 /** Twenty bytes at most, and positive (RFC 5280, 4.1.2.2). */
 function serial(): string {
@@ -54,3 +62,13 @@ function serial(): string {
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
   return Buffer.from(bytes).toString('hex');
 }
+
+async function toSigned(
+  cert: x509.X509Certificate,
+  { privateKey }: Awaited<ReturnType<typeof newKeys>>,
+): Promise<Signed> {
+  const key = x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', privateKey), 'PRIVATE KEY');
+  return { cert: toPem(cert.toString('pem')), key: toPem(key) };
+}
+
+const toPem = (text: string): string => `${text.trim()}\n`;

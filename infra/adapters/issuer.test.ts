@@ -9,8 +9,16 @@ import { createIssuer } from './issuer.ts';
 const issuer = createIssuer();
 const NAME = 'admission.gateway-operator.svc';
 const now = Date.now();
-const order = { authority: 'Test', names: [NAME], from: now - 60_000, until: now + 3_600_000 };
-const [one, two] = await Promise.all([issuer.issue(order), issuer.issue({ ...order, names: ['127.0.0.1', NAME] })]);
+const validity = { from: now - 60_000, until: now + 3_600_000 };
+const [authority, another] = await Promise.all(
+  ['Test', 'Other'].map((name) => issuer.issueAuthority({ name, ...validity })),
+);
+if (authority === undefined || another === undefined) throw new Error('no CA was made');
+const order = { authority, names: [NAME], ...validity };
+const [one, two] = await Promise.all([
+  issuer.issue(order),
+  issuer.issue({ ...order, authority: another, names: ['127.0.0.1', NAME] }),
+]);
 
 /** What a client that trusts `ca` and calls `servername` says of a server with this certificate. */
 async function shake({ cert, key }: { cert: string; key: string }, ca: string, servername: string): Promise<string> {
@@ -37,6 +45,15 @@ test('a client that trusts the CA trusts the server under its names, and under n
 test('a pair holds from when to when it was ordered, in whole seconds', () => {
   const whole = (time: number) => Math.floor(time / 1000) * 1000;
   expect(issuer.inspect(one, [NAME])).toEqual({ from: whole(order.from), until: whole(order.until) });
+});
+
+test('a CA signs again later, and its own key belongs to it', async () => {
+  const again = await issuer.issue(order);
+  expect(again.ca).toBe(one.ca);
+  expect(again.key).not.toBe(one.key);
+  expect(await shake(again, one.ca, NAME)).toBe('trusted');
+  expect(issuer.inspect({ ca: one.ca, ...authority }, [])).toBeDefined();
+  expect(issuer.inspect({ ca: one.ca, cert: authority.cert, key: another.key }, [])).toBeUndefined();
 });
 
 test('a CA signs servers only, and a server nothing', () => {

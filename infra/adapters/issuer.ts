@@ -1,4 +1,4 @@
-// Who makes certificates, and says whether one is good? A library makes them, Node's own OpenSSL judges.
+// Certificates: a library makes them, Node's own OpenSSL judges them.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Issuer, Pair, Validity } from '#core/ports/issuer.ts';
@@ -7,6 +7,7 @@ const PEM = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE---
 
 export const createIssuer = (): Issuer => ({
   // A run that only looks starts without the library.
+  issueAuthority: async (order) => (await import('./issue.ts')).issueAuthority(order),
   issue: async (order) => (await import('./issue.ts')).issue(order),
   inspect,
   split,

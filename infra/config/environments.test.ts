@@ -13,30 +13,19 @@ const read = (environment: Readonly<Record<string, string>>) =>
     ...environment,
   });
 
-test("without ADMISSION_SERVICE the certificate is somebody else's; with it there is a Secret, a name of the webhooks, and a lifetime", () => {
+test("without ADMISSION_SERVICE the certificate is somebody else's", () => {
   expect(read({}).ADMISSION_SERVICE).toBeUndefined();
   expect(read({ ADMISSION_SERVICE: '' }).ADMISSION_SERVICE).toBeUndefined();
-  expect(read({ ADMISSION_SERVICE: 'gateway-operator/admission' })).toMatchObject({
-    ADMISSION_SERVICE: { namespace: 'gateway-operator', name: 'admission' },
-    ADMISSION_SECRET: 'admission-tls',
-    ADMISSION_WEBHOOKS: 'gateway-operator',
-    CERTIFICATE_LIFETIME: 90 * 86_400_000,
-  });
+  const service = { namespace: 'gateway-operator', name: 'admission' };
+  expect(read({ ADMISSION_SERVICE: 'gateway-operator/admission' }).ADMISSION_SERVICE).toEqual(service);
 });
 
 test.each([
   ['ADMISSION_SERVICE', 'admission', 'is not NAMESPACE/NAME'],
   ['ADMISSION_SERVICE', 'a/b/c', 'is not NAMESPACE/NAME'],
-  ['ADMISSION_SECRET', 'Admission TLS', 'is not a name'],
   ['RETAIN_MONTHS', '1', 'is not a number of months, at least 2'],
-  ['CERTIFICATE_LIFETIME', '59m', 'is not a duration of at least 1h'],
-  ['CERTIFICATE_LIFETIME', '3 months', 'is not a duration of at least 1h'],
 ])('%s=%s is refused: it %s', (name, value, problem) => {
   expect(() => read({ [name]: value })).toThrow(`${name}="${value}": ${problem}`);
-});
-
-test('a lifetime of an hour is the shortest', () => {
-  expect(read({ CERTIFICATE_LIFETIME: '1h' }).CERTIFICATE_LIFETIME).toBe(3_600_000);
 });
 
 test('everything that is wrong is said at once, and no secret with it', () => {

@@ -2,10 +2,8 @@
 import {
   httpAddress,
   image,
-  lifetime,
   list,
   months,
-  name,
   namespacedName,
   port,
   processes,
@@ -103,9 +101,6 @@ const certificate = {
     namespacedName,
     "The Service of admission, NAMESPACE/NAME, whose certificate reconcile issues and renews. Absent: it is somebody else's.",
   ),
-  ADMISSION_SECRET: withDefault(name, 'admission-tls', 'The Secret of that certificate, in the same namespace.'),
-  ADMISSION_WEBHOOKS: withDefault(name, 'gateway-operator', 'The name of the webhook configurations that trust it.'),
-  CERTIFICATE_LIFETIME: withDefault(lifetime, '90d', 'Renewed at two thirds of it.'),
 };
 
 export const ReconcileEnvironment = {

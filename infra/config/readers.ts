@@ -1,5 +1,4 @@
 // How is a text of the environment read, and what do functions read alike wherever they run?
-import { parseDuration } from '#core/duration.ts';
 import { RELEASE_IMAGE } from './release.ts';
 import { converted, matching, oneOf, withDefault } from './variable.ts';
 
@@ -24,19 +23,11 @@ const address = (protocol: RegExp, problem: string) =>
   converted((text) => (URL.canParse(text) && protocol.test(new URL(text).protocol) ? text : undefined), problem);
 export const httpAddress = address(/^https?:$/, 'is not an http:// or https:// address');
 export const httpsAddress = address(/^https:$/, 'is not an https:// address');
-export const name = matching(/^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/, 'is not a name');
 export const namespacedName = converted((text) => {
   const [, namespace, name] =
     /^([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)\/([a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)$/.exec(text) ?? [];
   return namespace === undefined || name === undefined ? undefined : { namespace, name };
 }, 'is not NAMESPACE/NAME');
-/** A third of it must outlast a few sweeps that fail. */
-const SHORTEST_LIFETIME = 3_600_000;
-export const lifetime = converted((text) => {
-  const millis = parseDuration(text);
-  return millis !== undefined && millis >= SHORTEST_LIFETIME ? millis : undefined;
-}, 'is not a duration of at least 1h, like `90d`');
-
 export const months = converted(
   (text) => (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= 2 ? Number(text) : undefined),
   'is not a number of months, at least 2',

@@ -7,7 +7,7 @@ import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
-import { termsOf } from '../../functions/reconcile/certificates/view.ts';
+import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 import { ReconcileEnvironment } from '../config/environments.ts';
 import { readEnvironment } from '../config/read-environment.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
@@ -72,10 +72,5 @@ async function retain(months: number | undefined, database: Database, log: Log):
 }
 
 /** Nothing where the certificate of admission is somebody else's: cert-manager's, or a public one. */
-function certificatesOf(environment: ReconcileEnvironment): Pick<ReconcileDeps, 'certificates'> {
-  const { ADMISSION_SERVICE: service, ADMISSION_SECRET: secret, ADMISSION_WEBHOOKS: webhooks } = environment;
-  if (service === undefined) return {};
-  return {
-    certificates: { issuer: createIssuer(), service, secret, webhooks, ...termsOf(environment.CERTIFICATE_LIFETIME) },
-  };
-}
+const certificatesOf = ({ ADMISSION_SERVICE: service }: ReconcileEnvironment): Pick<ReconcileDeps, 'certificates'> =>
+  service === undefined ? {} : { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES } };

@@ -2,15 +2,21 @@
 
 import { createIssuer } from '#adapters/issuer.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import type { Issuer, Pair } from '#core/ports/issuer.ts';
+import type { Issuer, Pair, Signed } from '#core/ports/issuer.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import {
   type CertificateReport,
   foreseeCertificate,
   keepCertificate,
+  LIFETIMES,
 } from '../../functions/reconcile/certificates/keep.ts';
-import { HOOKS, observe } from '../../functions/reconcile/certificates/observe.ts';
-import { type CertificateDeps, termsOf, type View } from '../../functions/reconcile/certificates/view.ts';
+import {
+  type CertificateDeps,
+  HOOKS,
+  observe,
+  SECRET,
+  type View,
+} from '../../functions/reconcile/certificates/objects.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
@@ -18,7 +24,8 @@ import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
 export const START = Date.parse('2026-11-21T12:00:00Z');
 export const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];
 export const NAMESPACE = 'gateway-operator';
-export const SECRET = 'admission-tls';
+/** A Pod may show so long what lay in the Secret: the kubelet takes two minutes. */
+const SHOWN = HOUR;
 export const HOST = 'admission.gateway-operator.svc';
 
 export interface CertificateBed {
@@ -27,7 +34,7 @@ export interface CertificateBed {
   readonly issuer: Issuer;
   readonly terms: CertificateDeps;
   readonly clock: { now(): number; pass(millis: number): void };
-  /** How many pairs were issued. */
+  /** How many serving certificates were issued. */
   issued(): number;
   sweep(terms?: CertificateDeps): Promise<CertificateReport>;
   /** The whole function: a sweep, a hint, a dry run. Nothing else is in its cluster. */
@@ -43,7 +50,7 @@ export interface CertificateBed {
   serving(): Pair | undefined;
   editSecret(patch: Readonly<Record<string, unknown>>): Promise<void>;
   removeSecret(): Promise<void>;
-  /** What API servers say of a Pod that shows what the Secret held within the overlap: asked before every call, and here. Empty: all is well. */
+  /** What API servers say of a Pod that shows what the Secret held a while ago: asked before every call, and here. Empty: all is well. */
   complaints(): ReadonlyArray<string>;
   /** What was said so far was somebody else's doing. */
   forgive(): void;
@@ -78,9 +85,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
   const terms: CertificateDeps = {
     issuer,
     service: { namespace: NAMESPACE, name: 'admission' },
-    secret: SECRET,
-    webhooks: 'gateway-operator',
-    ...termsOf(90 * DAY),
+    lifetimes: LIFETIMES,
     ...more,
   };
   const nobody = () => {
@@ -127,7 +132,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     if (pair !== undefined) shown.set(pair.ca, { pair, last: now });
     for (const [ca, { pair: seen, last }] of shown) {
       const holds = issuer.inspect(seen, [HOST]);
-      const isShown = holds !== undefined && holds.until > now && now - last < terms.overlap;
+      const isShown = holds !== undefined && holds.until > now && now - last < SHOWN;
       if (!isShown) {
         shown.delete(ca);
         continue;
@@ -194,6 +199,7 @@ const isOurs = ({ clientConfig }: Entry): boolean =>
   (clientConfig.service as { name?: string } | undefined)?.name === 'admission';
 
 const real = createIssuer();
+const authorities = new Map<string, Promise<Signed>>();
 const pairs = new Map<string, Promise<Pair>>();
 const inspected = new Map<string, ReturnType<Issuer['inspect']>>();
 const bundles = new Map<string, ReadonlyArray<string>>();
@@ -201,12 +207,17 @@ const bundles = new Map<string, ReadonlyArray<string>>();
 /** Hundreds of beds live through the same hours: the n-th pair of an order is the same in each of them, and judged once. */
 function remembering(onIssue: () => void): Issuer {
   const orders = new Map<string, number>();
+  const counted = (order: object) => {
+    const text = JSON.stringify(order);
+    const count = (orders.get(text) ?? 0) + 1;
+    orders.set(text, count);
+    return `${text} ${count}`;
+  };
   return {
+    issueAuthority: (order) => remembered(authorities, counted(order), () => real.issueAuthority(order)),
     issue: (order) => {
       onIssue();
-      const count = (orders.get(JSON.stringify(order)) ?? 0) + 1;
-      orders.set(JSON.stringify(order), count);
-      return remembered(pairs, JSON.stringify([order, count]), () => real.issue(order));
+      return remembered(pairs, counted(order), () => real.issue(order));
     },
     inspect: (pair, names) =>
       remembered(inspected, [pair.ca, pair.cert, pair.key, ...names].join('|'), () => real.inspect(pair, names)),

@@ -17,8 +17,8 @@ export async function started(): Promise<Bed> {
   return bed;
 }
 
-/** Minutes after something happened: what takes its time in a renewal has ended by the last. */
-const MOMENTS = [0, 1, 2, 3, 30, 62, 64, 66, 130];
+/** Minutes after something happened. */
+const MOMENTS = [0, 1, 2, 3, 70];
 
 export async function sweeps(bed: Bed, sweep: () => Promise<unknown> = bed.sweep): Promise<void> {
   const from = bed.clock.now();
@@ -28,12 +28,12 @@ export async function sweeps(bed: Bed, sweep: () => Promise<unknown> = bed.sweep
   }
 }
 
-/** There is a good certificate, it is what both configurations trust, and the next sweep has nothing to do. */
+/** There is a good certificate, both configurations trust it, and the next sweep has nothing to do. */
 export async function expectGood(bed: Bed): Promise<void> {
   const serving = bed.serving();
   const before = writes(bed);
   expect(await bed.sweep()).toEqual({ actions: [] });
   expect(writes(bed)).toBe(before);
-  expect([bundle(bed, 0), bundle(bed, 1)]).toEqual([[serving?.ca], [serving?.ca]]);
+  for (const index of [0, 1] as const) expect(bundle(bed, index)).toContain(serving?.ca);
   expect(bed.complaints()).toEqual([]);
 }

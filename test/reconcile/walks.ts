@@ -2,8 +2,7 @@
 import { createIssuer } from '#adapters/issuer.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
-import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts';
-import { termsOf } from '../../functions/reconcile/certificates/view.ts';
+import { keepCertificate, LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import { silentLog } from '../silent-log.ts';
@@ -35,9 +34,7 @@ export function createWalks({ bed, admin, reconciles }: WalksDependencies): Walk
       {
         issuer: createIssuer(),
         service,
-        secret: 'admission-tls',
-        webhooks: 'gateway-operator',
-        ...termsOf(90 * 86_400_000),
+        lifetimes: LIFETIMES,
       },
     );
     if (kept.failed !== undefined) failed.push(kept.failed);

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { OLDEST_UNBOOKED } from '#core/ledger/behind.ts';
-import { ReconcileEnvironment } from '../../infra/config/environments.ts';
-import { readEnvironment } from '../../infra/config/read-environment.ts';
+import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 
 const root = join(import.meta.dirname, '../..');
 const alerts = readFileSync(join(root, 'infra/kubernetes/alerts.yaml'), 'utf8');
@@ -40,16 +39,9 @@ test.each(['unbooked_age_seconds', 'rejected_total', 'rebuilds_total', 'audit_di
 test('somebody is called long before the certificate of admission ends, and while two thirds of its life have not passed nobody is', () => {
   const ends = rules.find(({ expr }) => expr.includes('gateway_operator_certificate_expiry_timestamp_seconds'));
   const days = Number(ends?.expr.match(/- time\(\) < (\d+) \* 86400/)?.[1]);
-  const { CERTIFICATE_LIFETIME } = readEnvironment(ReconcileEnvironment, {
-    ...{
-      KUBECONFIG: '/dev/null',
-      RECONCILE_TOKEN: 'a-token-of-tests',
-      ADMISSION_SERVICE: 'gateway-operator/admission',
-    },
-  });
   expect(ends?.labels.severity).toBe('critical');
   expect(days).toBeGreaterThanOrEqual(7);
-  expect(days * 86_400_000).toBeLessThan(CERTIFICATE_LIFETIME / 3);
+  expect(days * 86_400_000).toBeLessThan(LIFETIMES.serving / 3);
 });
 
 test('somebody is called about what waits to be booked in time to do something before requests are refused', () => {

@@ -8,8 +8,11 @@ import { createIssuer } from '../issuer.ts';
 import { openConnections } from './connections.ts';
 import type { Connections } from './server.ts';
 
-const order = { authority: 'Test', names: ['127.0.0.1'], from: Date.now() - 60_000, until: Date.now() + 3_600_000 };
-const [ours, theirs] = await Promise.all([createIssuer().issue(order), createIssuer().issue(order)]);
+const issuer = createIssuer();
+const validity = { from: Date.now() - 60_000, until: Date.now() + 3_600_000 };
+const issue = async (name: string) =>
+  issuer.issue({ authority: await issuer.issueAuthority({ name, ...validity }), names: ['127.0.0.1'], ...validity });
+const [ours, theirs] = [await issue('Ours'), await issue('Theirs')];
 
 let server: Server;
 let address: string;

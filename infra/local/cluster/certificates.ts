@@ -21,9 +21,9 @@ export async function openCertificates(folder: string, now: Date): Promise<Certi
   const file = join(folder, 'certificates.json');
   const kept = existsSync(file) ? read(file, now) : undefined;
   if (kept !== undefined) return kept;
-  const authority = 'Gateway Operator local stack';
-  const [from, until] = [now.getTime() - DAY, now.getTime() + LIFETIME];
-  const made = await issuer.issue({ authority, names: NAMES, from, until });
+  const validity = { from: now.getTime() - DAY, until: now.getTime() + LIFETIME };
+  const authority = await issuer.issueAuthority({ name: 'Gateway Operator local stack', ...validity });
+  const made = await issuer.issue({ authority, names: NAMES, ...validity });
   writeWhole(file, JSON.stringify(made, null, 2));
   return made;
 }

@@ -1,0 +1,160 @@
+// The Secret of admission's certificate and the webhook configurations that trust it: read, and written with the version that was read.
+import { type Cluster, type KubeObject, RESOURCES, type Resource, type Written } from '#core/ports/cluster.ts';
+import type { Issuer, Pair, Signed, Validity } from '#core/ports/issuer.ts';
+import type { Millis } from '#core/ports/money.ts';
+import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
+import { dataOf, decode, encode } from '../observe/secrets.ts';
+
+/** A platform without these leaves certificates to others. */
+export interface CertificateDeps {
+  readonly issuer: Issuer;
+  /** The Service by which API servers call admission. */
+  readonly service: { readonly namespace: string; readonly name: string };
+  /** From issuing to expiry. */
+  readonly lifetimes: { readonly authority: Millis; readonly serving: Millis };
+}
+
+/** Members are absent where they are damaged, or for another name. */
+export interface SecretView {
+  /** Only our own is ever written to. */
+  readonly by: 'us' | 'cert-manager' | 'somebody else';
+  readonly resourceVersion: string;
+  readonly serving: (Pair & Validity) | undefined;
+  readonly authority: (Signed & Validity) | undefined;
+  /** CAs before this one, trusted until the next renewal: Pods may still show what they signed. */
+  readonly previous: ReadonlyArray<string>;
+}
+
+/** A webhook configuration, and per entry of it that calls our Service the CAs that the entry trusts. */
+export interface HookView {
+  readonly resource: Resource;
+  readonly object: KubeObject;
+  readonly bundles: ReadonlyArray<ReadonlyArray<string>>;
+}
+
+export interface View {
+  readonly secret: SecretView | undefined;
+  readonly hooks: ReadonlyArray<HookView>;
+}
+
+export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((verb) => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: `${verb.toLowerCase()}webhookconfigurations`,
+  kind: `${verb}WebhookConfiguration`,
+}));
+/** Names of the configurations (infra/manifests/webhooks.ts) and of the Secret, which lies beside the Service. */
+const WEBHOOKS = 'gateway-operator';
+export const SECRET = 'admission-tls';
+const PREVIOUS = 'previous-ca.crt';
+const CERT_MANAGER = 'cert-manager.io/';
+
+/** The name by which API servers call the Service, and check its certificate. */
+export const namesOf = ({ service }: CertificateDeps): string[] => [`${service.name}.${service.namespace}.svc`];
+
+/** Configurations before the Secret: what they trust was issued first. Throws when the API server does not say. */
+export async function observe(cluster: Cluster, certificates: CertificateDeps): Promise<View> {
+  const objects = await Promise.all(HOOKS.map((resource) => cluster.get(resource, undefined, WEBHOOKS)));
+  const hooks = objects.flatMap((object, index) => toHookView(certificates, HOOKS[index], object));
+  const secret = await cluster.get(RESOURCES.secrets, certificates.service.namespace, SECRET);
+  return { hooks, secret: secret && toSecretView(secret, certificates) };
+}
+
+/** A merge patch replaces lists whole: entries of others go back as they were read. */
+export function writeBundle(
+  cluster: Cluster,
+  certificates: CertificateDeps,
+  { resource, object }: HookView,
+  authorities: ReadonlyArray<string>,
+): Promise<Written<KubeObject>> {
+  const caBundle = encode(authorities.join(''));
+  const webhooks = entriesOf(object).map((entry) =>
+    isOurs(entry, certificates) ? { ...entry, clientConfig: { ...entry.clientConfig, caBundle } } : entry,
+  );
+  const { resourceVersion } = object.metadata;
+  return cluster.patch(resource, undefined, WEBHOOKS, { metadata: { resourceVersion }, webhooks });
+}
+
+export type Contents = Pick<SecretView, 'previous'> & { readonly serving: Pair; readonly authority: Signed };
+
+/** `tls.crt` and `tls.key` are what Pods mount. */
+export function writeSecret(
+  cluster: Cluster,
+  { namespace }: CertificateDeps['service'],
+  { serving: { ca, cert, key }, authority, previous }: Contents,
+  over: SecretView | undefined,
+): Promise<Written<KubeObject>> {
+  const texts = {
+    'ca.crt': ca,
+    'ca.key': authority.key,
+    'tls.crt': cert,
+    'tls.key': key,
+    [PREVIOUS]: previous.join(''),
+  };
+  const data = Object.fromEntries(Object.entries(texts).map(([entry, text]) => [entry, encode(text)]));
+  if (over !== undefined) {
+    const metadata = { resourceVersion: over.resourceVersion };
+    return cluster.patch(RESOURCES.secrets, namespace, SECRET, { metadata, data });
+  }
+  const metadata = { name: SECRET, namespace, labels: { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED } };
+  return cluster.create(RESOURCES.secrets, {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    type: 'kubernetes.io/tls',
+    metadata,
+    data,
+  });
+}
+
+interface WebhookEntry {
+  readonly clientConfig?: {
+    readonly caBundle?: string;
+    readonly service?: { readonly namespace?: string; readonly name?: string };
+  };
+}
+
+/** The API server guarantees the shape. */
+const entriesOf = ({ webhooks }: KubeObject): ReadonlyArray<WebhookEntry> =>
+  Array.isArray(webhooks) ? (webhooks as WebhookEntry[]) : [];
+
+const isOurs = ({ clientConfig }: WebhookEntry, { service }: CertificateDeps): boolean =>
+  clientConfig?.service?.namespace === service.namespace && clientConfig.service.name === service.name;
+
+const hasAnnotation = ({ metadata }: KubeObject, prefix: string): boolean =>
+  Object.keys(metadata.annotations ?? {}).some((name) => name.startsWith(prefix));
+
+/** A configuration that cert-manager injects into is not ours to write. */
+function toHookView(certificates: CertificateDeps, resource?: Resource, object?: KubeObject): HookView[] {
+  if (resource === undefined || object === undefined || hasAnnotation(object, `${CERT_MANAGER}inject`)) return [];
+  const ours = entriesOf(object).filter((entry) => isOurs(entry, certificates));
+  const bundles = ours.map(({ clientConfig }) => certificates.issuer.split(textOf(clientConfig?.caBundle)));
+  return [{ resource, object, bundles }];
+}
+
+function toSecretView(secret: KubeObject, certificates: CertificateDeps): SecretView {
+  const { issuer } = certificates;
+  const { labels = {}, resourceVersion = '' } = secret.metadata;
+  const text = (entry: string) => textOf(dataOf(secret)[entry]);
+  // In the one form: so it can be looked for in bundles.
+  const [ca = ''] = issuer.split(text('ca.crt'));
+  const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };
+  const signer = { cert: ca, key: text('ca.key') };
+  const [holds, signs] = [issuer.inspect(pair, namesOf(certificates)), issuer.inspect({ ca, ...signer }, [])];
+  const other = hasAnnotation(secret, CERT_MANAGER) ? 'cert-manager' : 'somebody else';
+  return {
+    by: other === 'somebody else' && labels[OWNED_LABEL] === OWNED ? 'us' : other,
+    resourceVersion,
+    serving: holds && { ...pair, ...holds },
+    authority: signs && { ...signer, ...signs },
+    previous: issuer.split(text(PREVIOUS)),
+  };
+}
+
+/** Empty where it is not there, or no text. */
+function textOf(base64: string | undefined): string {
+  try {
+    return base64 === undefined ? '' : decode(base64);
+  } catch {
+    return '';
+  }
+}
