@@ -1,5 +1,5 @@
 // The clusters that a test of both runs on: the embedded one and a real API server, asked in the same way.
-import { startEmbedded } from './apiserver/kubectl-cases/servers.ts';
+import { startEmbedded } from './apiserver/servers.ts';
 import { caller, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { whyNotAll } from './skip-unless.ts';
 

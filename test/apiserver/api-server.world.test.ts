@@ -6,9 +6,9 @@ import { startChild } from '../child.ts';
 import { eventually } from '../eventually.ts';
 import { random } from '../random.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { type Client, createClient } from './kubectl-cases/client.ts';
-import { type EmbeddedServer, startEmbedded } from './kubectl-cases/servers.ts';
-import { group, widget, widgetDefinition } from './kubectl-cases/widgets.ts';
+import { type Client, createClient } from './client.ts';
+import { type EmbeddedServer, startEmbedded } from './servers.ts';
+import { group, widget, widgetDefinition } from './widgets.ts';
 
 const configMaps = '/api/v1/namespaces/default/configmaps';
 const named = (name: string, data: object = {}) => ({ metadata: { name }, data });

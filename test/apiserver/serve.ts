@@ -1,5 +1,5 @@
 // An API server in a process of its own, which a test may kill: prints how it is reached.
-import { startEmbedded } from './kubectl-cases/servers.ts';
+import { startEmbedded } from './servers.ts';
 
 const [file = ':memory:'] = process.argv.slice(2);
 const { server, tls, token } = await startEmbedded({ file });

@@ -8,7 +8,7 @@ import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { Certificates } from '../../infra/local/cluster/certificates.ts';
 import { applyKinds, put, readDocuments, renderSample } from '../../infra/local/cluster/manifests.ts';
 import { createSampleUpstream, type SampleUpstream } from '../../infra/local/upstream/server.ts';
-import { startEmbedded } from '../apiserver/kubectl-cases/servers.ts';
+import { startEmbedded } from '../apiserver/servers.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 

@@ -1,4 +1,4 @@
-// Do sequences of applies that nobody thought of leave the objects that a real API server leaves?
+// Random sequences of applies leave the objects that a real API server leaves.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startCluster } from '../../clusters.ts';

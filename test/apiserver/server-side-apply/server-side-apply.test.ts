@@ -1,4 +1,4 @@
-// Does server-side apply leave the objects that a real API server leaves? The golden file is its answers.
+// Server-side apply leaves the objects that a real API server leaves: the golden file is its answers.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

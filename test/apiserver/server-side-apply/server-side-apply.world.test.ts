@@ -1,4 +1,4 @@
-// Does a real API server still apply as the golden file says? `--update` records it anew.
+// A real API server applies as the golden file says; `--update` records it anew.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';

@@ -1,10 +1,10 @@
-// Does a real API server still merge as the golden file says? `--update` records it anew.
+// A real API server merges as the golden file says; `--update` records it anew.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../test/control-plane.ts';
-import { describeUnless } from '../../../test/skip-unless.ts';
-import type { JsonObject } from '../schema/json.ts';
-import { folderOf, type StrategicAnswer, type StrategicCase, strategicCases } from './cases/strategic.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { describeUnless } from '../../skip-unless.ts';
+import { folderOf, type StrategicAnswer, type StrategicCase, strategicCases } from './cases.ts';
 
 const why = whyNoControlPlane();
 
@@ -20,7 +20,7 @@ describeUnless(why, 'a real API server', () => {
     for (const [i, one] of strategicCases.entries())
       lines.push(`${JSON.stringify(one.name)}:${JSON.stringify(await answerTo(one, `case-${i}`))}`);
     await expect(`{\n${lines.join(',\n')}\n}\n`).toMatchFileSnapshot(
-      join(import.meta.dirname, 'cases/strategic.golden.json'),
+      join(import.meta.dirname, 'strategic.golden.json'),
     );
   });
 

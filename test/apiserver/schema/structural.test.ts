@@ -1,18 +1,18 @@
-// Does a schema judge as a real API server does? The golden files are its answers (structural.world.test.ts records them).
+// Schemas validate as a real API server does: the golden files are its answers (structural.world.test.ts records them).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { bounds } from './cases/bounds.ts';
-import { type Answer, objectOf, type SchemaCase, type SchemaCases } from './cases/case.ts';
-import { ratcheting } from './cases/ratcheting.ts';
-import { rules } from './cases/rules.ts';
-import type { JsonObject } from './json.ts';
-import type { Rule, Schema } from './schema.ts';
-import { createStructural, SchemaError } from './structural.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import type { Rule, Schema } from '../../../infra/apiserver/schema/schema.ts';
+import { createStructural, SchemaError } from '../../../infra/apiserver/schema/structural.ts';
+import { bounds } from './bounds.ts';
+import { type Answer, objectOf, type SchemaCase, type SchemaCases } from './case.ts';
+import { ratcheting } from './ratcheting.ts';
+import { rules } from './rules.ts';
 
 describe.each([bounds, rules, ratcheting])('$name', (table) => {
   const golden: Record<string, Answer> = JSON.parse(
-    readFileSync(join(import.meta.dirname, 'cases', `${table.name}.golden.json`), 'utf8'),
+    readFileSync(join(import.meta.dirname, `${table.name}.golden.json`), 'utf8'),
   );
   const decide = decider(table);
 

@@ -1,15 +1,15 @@
-// Do tables say what a real API server's say? The golden file is its answers (wire.world.test.ts records them).
+// Tables say what a real API server's say: the golden file is its answers (wire.world.test.ts records them).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../schema/json.ts';
-import { age, humanDuration } from './age.ts';
-import { columns, gadgets } from './cases/columns.ts';
-import { JsonPathError, jsonPath } from './json-path.ts';
-import { crdColumns, toTable } from './table.ts';
+import { age, humanDuration } from '../../../infra/apiserver/codec/age.ts';
+import { JsonPathError, jsonPath } from '../../../infra/apiserver/codec/json-path.ts';
+import { crdColumns, toTable } from '../../../infra/apiserver/codec/table.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import { columns, gadgets } from './columns.ts';
 
 const golden: { columnDefinitions: unknown[]; cells: Record<string, unknown[]> } = JSON.parse(
-  readFileSync(join(import.meta.dirname, 'cases/columns.golden.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, 'columns.golden.json'), 'utf8'),
 );
 const now = new Date('2026-11-21T12:05:10Z');
 

@@ -1,6 +1,6 @@
-// What is one case of the table that this cluster and a real API server must judge alike?
-import type { JsonObject } from '../json.ts';
-import type { Schema } from '../schema.ts';
+// A table of cases that this API server and a real one must validate alike.
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import type { Schema } from '../../../infra/apiserver/schema/schema.ts';
 
 /** An object to create, or with `old` one to update: `old` was stored while the schema was `loose`. */
 export type SchemaCase = {

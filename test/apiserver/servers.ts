@@ -1,14 +1,14 @@
-// Which API servers do the kubectl cases run against?
+// API servers that tests start: the embedded one and a real one.
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createApiServer, type ApiServer as EmbeddedApiServer } from '../../../infra/apiserver/api-server.ts';
-import { type Certificates, openCertificates } from '../../../infra/local/cluster/certificates.ts';
-import { writeKubeconfig } from '../../../infra/local/cluster/kubeconfig.ts';
-import { startControlPlane } from '../../control-plane.ts';
-import { silentLog } from '../../silent-log.ts';
-import type { ApiServer } from './bed.ts';
+import { createApiServer, type ApiServer as EmbeddedApiServer } from '../../infra/apiserver/api-server.ts';
+import { type Certificates, openCertificates } from '../../infra/local/cluster/certificates.ts';
+import { writeKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
+import { startControlPlane } from '../control-plane.ts';
+import { silentLog } from '../silent-log.ts';
+import type { ApiServer } from './kubectl/harness.ts';
 
 export type EmbeddedServer = ApiServer & {
   readonly server: EmbeddedApiServer;

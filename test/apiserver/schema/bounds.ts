@@ -1,4 +1,4 @@
-// Which objects show how bounds, types and lists are judged?
+// Objects that show how bounds, types and lists are validated.
 import type { SchemaCases } from './case.ts';
 
 const text = { type: 'string' } as const;

@@ -1,5 +1,5 @@
-// Which patches show what a strategic merge does?
-import type { JsonObject } from '../../schema/json.ts';
+// Patches that show what a strategic merge does.
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
 
 export type StrategicCase = {
   readonly name: string;

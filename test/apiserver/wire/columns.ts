@@ -1,6 +1,7 @@
-// Which columns and objects show what a custom kind's table says?
-import type { JsonObject } from '../../schema/json.ts';
-import type { PrinterColumn } from '../table.ts';
+// Columns and objects that show what a custom kind's table says.
+
+import type { PrinterColumn } from '../../../infra/apiserver/codec/table.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
 
 const column = (name: string, type: string, jsonPath: string, more: Partial<PrinterColumn> = {}): PrinterColumn => ({
   name,

@@ -1,15 +1,15 @@
-// Does a real API server still judge as the golden files say? `--update` records them anew.
+// A real API server validates as the golden files say; `--update` records them anew.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../test/control-plane.ts';
-import { eventually } from '../../../test/eventually.ts';
-import { describeUnless } from '../../../test/skip-unless.ts';
-import { bounds } from './cases/bounds.ts';
-import { type Answer, objectOf, type SchemaCase, sample } from './cases/case.ts';
-import { ratcheting } from './cases/ratcheting.ts';
-import { rules } from './cases/rules.ts';
-import type { JsonObject } from './json.ts';
-import type { Schema } from './schema.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import type { Schema } from '../../../infra/apiserver/schema/schema.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { eventually } from '../../eventually.ts';
+import { describeUnless } from '../../skip-unless.ts';
+import { bounds } from './bounds.ts';
+import { type Answer, objectOf, type SchemaCase, sample } from './case.ts';
+import { ratcheting } from './ratcheting.ts';
+import { rules } from './rules.ts';
 
 const why = whyNoControlPlane();
 const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
@@ -39,7 +39,7 @@ describeUnless(why, 'a real API server', () => {
     for (const [i, one] of table.cases.entries()) answers[one.name] = await answer(one, names[i] ?? '');
     await server.call('DELETE', folder);
     await expect(`${JSON.stringify(answers, null, 1)}\n`).toMatchFileSnapshot(
-      join(import.meta.dirname, 'cases', `${table.name}.golden.json`),
+      join(import.meta.dirname, `${table.name}.golden.json`),
     );
   });
 

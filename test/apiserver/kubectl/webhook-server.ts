@@ -1,4 +1,4 @@
-// Which webhooks do the kubectl cases put in the way of writes?
+// Webhooks that the kubectl cases put in the way of writes.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-// Which custom kind do the kubectl cases work with?
+// The custom kind of the kubectl cases.
 
 const schema = {
   type: 'object',

@@ -1,13 +1,13 @@
-// Are protobuf bodies read as kubectl meant them? The golden file has bodies that kubectl 1.32 sent.
+// Protobuf bodies are read as kubectl meant them: the golden file has bodies that kubectl 1.32 sent.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../schema/json.ts';
-import { decodeProtobuf, ProtobufError } from './protobuf.ts';
+import { decodeProtobuf, ProtobufError } from '../../../infra/apiserver/codec/protobuf.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
 
 const sent: Record<string, { body: string; object: JsonObject }> = JSON.parse(
-  readFileSync(join(import.meta.dirname, 'cases/kubectl.golden.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, 'kubectl.golden.json'), 'utf8'),
 );
 const bytesOf = (command: string) => new Uint8Array(Buffer.from(sent[command]?.body ?? '', 'base64'));
 

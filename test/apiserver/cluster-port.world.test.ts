@@ -5,9 +5,9 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { createClient } from '../../test/apiserver/kubectl-cases/client.ts';
-import { type EmbeddedServer, startEmbedded } from '../../test/apiserver/kubectl-cases/servers.ts';
-import { customResourceDefinitions } from '../local/cluster/manifests.ts';
+import { customResourceDefinitions } from '../../infra/local/cluster/manifests.ts';
+import { createClient } from './client.ts';
+import { type EmbeddedServer, startEmbedded } from './servers.ts';
 
 describe('the embedded cluster', () => {
   let server: EmbeddedServer;

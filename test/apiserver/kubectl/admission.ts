@@ -1,24 +1,24 @@
-// How do webhooks take part in what kubectl does?
+// Webhooks in what kubectl does.
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { Bed } from './bed.ts';
+import { widget } from '../widgets.ts';
+import type { KubectlHarness } from './harness.ts';
 import { patching, startWebhookServer, type WebhookServer } from './webhook-server.ts';
-import { widget } from './widgets.ts';
 
 /** A webhook at a path of the server; `unasked` ones cannot tell when the API server has noticed them. */
 type Hook = { readonly path: string; readonly unasked?: true; readonly [member: string]: unknown };
 
-export function admissionCases(bed: () => Bed): void {
+export function admissionCases(kubectl: () => KubectlHarness): void {
   let hooks: WebhookServer;
   beforeAll(async () => {
     hooks = await startWebhookServer();
   });
   afterAll(() => hooks.stop());
   afterEach(async () => {
-    await bed().must(
+    await kubectl().must(
       'delete mutatingwebhookconfigurations,validatingwebhookconfigurations -l kubectl-cases --ignore-not-found',
     );
     hooks.forget();
-    await bed().must('delete wd --all -n default --wait=false');
+    await kubectl().must('delete wd --all -n default --wait=false');
   });
 
   async function configure(kind: 'Mutating' | 'Validating', ...given: Hook[]): Promise<void> {
@@ -32,7 +32,7 @@ export function admissionCases(bed: () => Bed): void {
       ...more,
     }));
     const name = `${kind.toLowerCase()}-cases`;
-    await bed().must('apply -f -', {
+    await kubectl().must('apply -f -', {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: `${kind}WebhookConfiguration`,
       metadata: { name, labels: { 'kubectl-cases': 'yes' } },
@@ -42,7 +42,7 @@ export function admissionCases(bed: () => Bed): void {
     const paths = given.map(({ path }) => `/${path}`);
     for (let attempt = 0; attempt < 50 && paths.some((path) => hooks.asked(path).length === 0); attempt++) {
       if (given.some(({ unasked }) => unasked === true)) break;
-      await bed().kubectl(
+      await kubectl().run(
         'create --dry-run=server -f -',
         widget(`probe-${attempt}`, { color: 'red' }, { labels: { probe: 'yes' } }),
       );
@@ -55,7 +55,7 @@ export function admissionCases(bed: () => Bed): void {
       allowed: operation !== 'DELETE',
       status: { code: 422, message: 'widgets stay' },
     }));
-    await bed().must('apply -f -', widget('reviewed'));
+    await kubectl().must('apply -f -', widget('reviewed'));
     const { request, query, review } = hooks.asked('/judge').at(-1) ?? {};
     expect(query).toBe('?timeout=7s');
     expect(review).toMatchObject({ kind: 'AdmissionReview', apiVersion: 'admission.k8s.io/v1' });
@@ -79,13 +79,13 @@ export function admissionCases(bed: () => Bed): void {
       },
     });
     expect(request?.userInfo.groups).toContain('system:authenticated');
-    await bed().must('label wd reviewed a=b');
+    await kubectl().must('label wd reviewed a=b');
     expect(hooks.asked('/judge').at(-1)?.request).toMatchObject({
       operation: 'UPDATE',
       oldObject: { metadata: { name: 'reviewed' } },
       options: { kind: 'UpdateOptions' },
     });
-    const refused = await bed().kubectl('delete wd reviewed');
+    const refused = await kubectl().run('delete wd reviewed');
     expect(refused.err).toContain('admission webhook "judge.kubectl.example.com" denied the request: widgets stay');
     expect(hooks.asked('/judge').at(-1)?.request).toMatchObject({
       operation: 'DELETE',
@@ -97,7 +97,7 @@ export function admissionCases(bed: () => Bed): void {
 
   test('--as says in the review who is asking', async () => {
     await configure('Validating', { path: 'who' });
-    await bed().must('create -f - --as=alice --as-group=system:masters', widget('asked'));
+    await kubectl().must('create -f - --as=alice --as-group=system:masters', widget('asked'));
     expect(hooks.asked('/who').at(-1)?.request.userInfo).toMatchObject({
       username: 'alice',
       groups: expect.arrayContaining(['system:masters']),
@@ -110,16 +110,16 @@ export function admissionCases(bed: () => Bed): void {
     hooks.answer('/paint', ({ object }) =>
       patching({ op: 'add', path: '/spec/alias', value: object?.spec.color === 'red' ? 'fine' : 'NOT FINE' }),
     );
-    await bed().must('apply -f -', widget('painted'));
-    expect((await bed().get('wd painted')).spec).toEqual({ color: 'red', size: 3, alias: 'fine' });
+    await kubectl().must('apply -f -', widget('painted'));
+    expect((await kubectl().get('wd painted')).spec).toEqual({ color: 'red', size: 3, alias: 'fine' });
     expect(hooks.asked('/check').at(-1)?.request.object?.spec).toEqual({ color: 'red', size: 3, alias: 'fine' });
     const before = hooks.asked('/check').length;
-    const refused = await bed().kubectl('apply -f -', widget('spoilt', { color: 'green' }));
+    const refused = await kubectl().run('apply -f -', widget('spoilt', { color: 'green' }));
     expect(refused.err).toContain('spec.alias: Invalid value: "NOT FINE"');
-    await bed().kubectl('apply -f -', widget('purple', { color: 'purple' }));
+    await kubectl().run('apply -f -', widget('purple', { color: 'purple' }));
     expect(hooks.asked('/paint').at(-1)?.request.object?.spec.color).toBe('purple');
     expect(hooks.asked('/check')).toHaveLength(before);
-    await bed().must('create -f -', { ...widget(''), metadata: { generateName: 'gen-' } });
+    await kubectl().must('create -f -', { ...widget(''), metadata: { generateName: 'gen-' } });
     expect(hooks.asked('/paint').at(-1)?.request.object?.metadata).not.toHaveProperty('name');
   });
 
@@ -134,38 +134,38 @@ export function admissionCases(bed: () => Bed): void {
     hooks.answer('/late', () =>
       patching({ op: 'add', path: '/spec/tags', value: ['late'] }, { op: 'add', path: '/spec/nope', value: 1 }),
     );
-    await bed().must('create -f -', widget('twice'));
+    await kubectl().must('create -f -', widget('twice'));
     expect(hooks.asked('/early').map(({ request }) => request.object?.spec.tags)).toEqual([undefined, ['late']]);
-    expect((await bed().get('wd twice')).spec).toEqual({ color: 'red', size: 3, tags: ['late'] });
+    expect((await kubectl().get('wd twice')).spec).toEqual({ color: 'red', size: 3, tags: ['late'] });
   });
 
   test('warnings reach the person', async () => {
     await configure('Validating', { path: 'warn' });
     hooks.answer('/warn', () => ({ allowed: true, warnings: ['red is "loud"'] }));
-    expect((await bed().kubectl('create -f -', widget('loud'))).err).toBe('Warning: red is "loud"\n');
+    expect((await kubectl().run('create -f -', widget('loud'))).err).toBe('Warning: red is "loud"\n');
   });
 
   test('a refusal keeps its code and reason', async () => {
     await configure('Validating', { path: 'deny' });
     hooks.answer('/deny', () => ({ allowed: false, status: { code: 403, reason: 'Forbidden', message: 'no' } }));
-    expect((await bed().kubectl('create -f -', widget('denied'))).err).toBe(
+    expect((await kubectl().run('create -f -', widget('denied'))).err).toBe(
       'Error from server (Forbidden): error when creating "STDIN": admission webhook "deny.kubectl.example.com" denied the request: no\n',
     );
     hooks.answer('/deny', () => ({ allowed: false }));
-    expect((await bed().kubectl('create -f -', widget('denied'))).err).toContain(
+    expect((await kubectl().run('create -f -', widget('denied'))).err).toContain(
       'admission webhook "deny.kubectl.example.com" denied the request without explanation',
     );
   });
 
   test('a dry run is reviewed as one, and refused where a webhook has side effects', async () => {
     await configure('Validating', { path: 'dry', sideEffects: 'NoneOnDryRun' });
-    await bed().must('create --dry-run=server -f -', widget('dry-reviewed'));
+    await kubectl().must('create --dry-run=server -f -', widget('dry-reviewed'));
     expect(hooks.asked('/dry').at(-1)?.request).toMatchObject({ dryRun: true });
   });
 
   test('the failure policy decides when a webhook answers wrongly, too late or not at all', async () => {
     await configure('Validating', { path: 'broken', timeoutSeconds: 1 });
-    const failed = async () => (await bed().kubectl('create -f -', widget('unlucky'))).err;
+    const failed = async () => (await kubectl().run('create -f -', widget('unlucky'))).err;
     const prefix =
       'Error from server (InternalError): error when creating "STDIN": Internal error occurred: failed calling webhook "broken.kubectl.example.com": ';
     hooks.answer('/broken', () => ({
@@ -192,11 +192,11 @@ export function admissionCases(bed: () => Bed): void {
     expect(await failed()).toMatch(
       /failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/broken\?timeout=1s": context deadline exceeded/,
     );
-    await bed().must(
+    await kubectl().must(
       `patch validatingwebhookconfiguration validating-cases --type=json -p '[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`,
     );
     await expect
-      .poll(() => bed().kubectl('create --dry-run=server -f -', widget('lucky')))
+      .poll(() => kubectl().run('create --dry-run=server -f -', widget('lucky')))
       .toMatchObject({ code: 0, err: '' });
   });
 
@@ -207,7 +207,7 @@ export function admissionCases(bed: () => Bed): void {
       unasked: true,
     });
     await expect
-      .poll(async () => (await bed().kubectl('create --dry-run=server -f -', widget('missed'))).err)
+      .poll(async () => (await kubectl().run('create --dry-run=server -f -', widget('missed'))).err)
       .toBe(
         'Error from server (InternalError): error when creating "STDIN": Internal error occurred: failed calling webhook "missed.kubectl.example.com": failed to call webhook: Post "https://127.0.0.1:1/x?timeout=10s": dial tcp 127.0.0.1:1: connect: connection refused\n',
       );
@@ -222,7 +222,7 @@ export function admissionCases(bed: () => Bed): void {
       unasked: true,
     });
     await expect
-      .poll(async () => (await bed().kubectl('create --dry-run=server -f -', widget('stranger'))).err)
+      .poll(async () => (await kubectl().run('create --dry-run=server -f -', widget('stranger'))).err)
       .toMatch(/failed to call webhook: Post "https:.*": tls: failed to verify certificate: x509: /);
     expect(hooks.asked('/stranger')).toEqual([]);
   });
@@ -240,9 +240,9 @@ export function admissionCases(bed: () => Bed): void {
       },
     );
     hooks.forget();
-    await bed().must('create -f -', widget('chosen', { color: 'red' }, { labels: { probe: 'yes' } }));
-    await bed().must('create -f -', widget('probe-x'));
-    await bed().must(`patch wd chosen --subresource=status --type=merge -p '{"status":{"phase":"x"}}'`);
+    await kubectl().must('create -f -', widget('chosen', { color: 'red' }, { labels: { probe: 'yes' } }));
+    await kubectl().must('create -f -', widget('probe-x'));
+    await kubectl().must(`patch wd chosen --subresource=status --type=merge -p '{"status":{"phase":"x"}}'`);
     const names = (path: string) => hooks.asked(path).map(({ request }) => request.name);
     expect(names('/all')).toEqual(['chosen', 'probe-x']);
     expect(names('/labelled')).toEqual(['chosen']);
@@ -250,7 +250,7 @@ export function admissionCases(bed: () => Bed): void {
   });
 
   test('a webhook configuration that cannot work is refused', async () => {
-    const refused = await bed().kubectl('apply -f -', {
+    const refused = await kubectl().run('apply -f -', {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'ValidatingWebhookConfiguration',
       metadata: { name: 'wrong', labels: { 'kubectl-cases': 'yes' } },

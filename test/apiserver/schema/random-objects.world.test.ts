@@ -1,18 +1,13 @@
-// Are objects that nobody thought of judged as a real API server judges them?
+// Random objects: validated as a real API server validates them.
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import {
-  type Answer,
-  startControlPlane,
-  type TestControlPlane,
-  whyNoControlPlane,
-} from '../../../test/control-plane.ts';
-import { eventually } from '../../../test/eventually.ts';
-import { describeUnless } from '../../../test/skip-unless.ts';
-import { bounds } from './cases/bounds.ts';
-import { objectOf, sample } from './cases/case.ts';
-import type { JsonObject } from './json.ts';
-import { createStructural } from './structural.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import { createStructural } from '../../../infra/apiserver/schema/structural.ts';
+import { type Answer, startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { eventually } from '../../eventually.ts';
+import { describeUnless } from '../../skip-unless.ts';
+import { bounds } from './bounds.ts';
+import { objectOf, sample } from './case.ts';
 
 const why = whyNoControlPlane();
 const { group, version, kind, plural } = sample;

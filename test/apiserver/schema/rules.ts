@@ -1,5 +1,5 @@
-// Which objects show how CEL rules are judged, and what an update may keep?
-import type { Schema } from '../schema.ts';
+// Objects that show how CEL rules are validated, and what an update may keep.
+import type { Schema } from '../../../infra/apiserver/schema/schema.ts';
 import type { SchemaCase, SchemaCases } from './case.ts';
 
 const text = { type: 'string', maxLength: 20 } as const;

@@ -1,21 +1,21 @@
-// What does kubectl see while things change?
+// What kubectl sees while things change.
 import { expect, test } from 'vitest';
 import { eventually } from '../../eventually.ts';
-import type { Bed } from './bed.ts';
-import { configMap, widget } from './widgets.ts';
+import { configMap, widget } from '../widgets.ts';
+import type { KubectlHarness } from './harness.ts';
 
-export function watchingCases(bed: () => Bed): void {
+export function watchingCases(kubectl: () => KubectlHarness): void {
   test('get -w shows each change as a row, and a selector lets objects come and go', async () => {
-    await bed().must('create -f -', configMap('there', {}, { labels: { seen: 'yes' } }));
-    const watch = bed().follow('get cm -l seen=yes -w --output-watch-events --no-headers');
+    await kubectl().must('create -f -', configMap('there', {}, { labels: { seen: 'yes' } }));
+    const watch = kubectl().follow('get cm -l seen=yes -w --output-watch-events --no-headers');
     // It has listed: what happens from now on it sees.
     await eventually(watch.lines, atLeast(1));
-    await bed().must('create -f -', configMap('seen'));
-    await bed().must('label cm seen seen=yes');
-    await bed().must('annotate cm seen a=b');
-    await bed().must('label cm seen seen=no --overwrite');
-    await bed().must('label cm seen seen=yes --overwrite');
-    await bed().must('delete cm seen');
+    await kubectl().must('create -f -', configMap('seen'));
+    await kubectl().must('label cm seen seen=yes');
+    await kubectl().must('annotate cm seen a=b');
+    await kubectl().must('label cm seen seen=no --overwrite');
+    await kubectl().must('label cm seen seen=yes --overwrite');
+    await kubectl().must('delete cm seen');
     const seen = await eventually(watch.lines, atLeast(6));
     expect(seen.map((line) => line.split(/\s+/).slice(0, 2))).toEqual([
       ['ADDED', 'there'],
@@ -26,14 +26,14 @@ export function watchingCases(bed: () => Bed): void {
       ['DELETED', 'seen'],
     ]);
     await watch.end();
-    await bed().must('delete cm there');
+    await kubectl().must('delete cm there');
   });
 
   test('get -w of a custom kind keeps its columns', async () => {
-    await bed().must('apply -f -', widget('watched'));
-    const watch = bed().follow('get wd watched -w');
+    await kubectl().must('apply -f -', widget('watched'));
+    const watch = kubectl().follow('get wd watched -w');
     await eventually(watch.lines, atLeast(2));
-    await bed().must(
+    await kubectl().must(
       `patch wd watched --subresource=status --type=merge -p '{"status":{"conditions":[{"type":"Ready","status":"True"}]}}'`,
     );
     expect(await eventually(watch.lines, atLeast(3))).toEqual([
@@ -45,29 +45,29 @@ export function watchingCases(bed: () => Bed): void {
   });
 
   test('wait returns when a condition, a value or the end has come, and says when it has not', async () => {
-    await bed().must('apply -f -', widget('waited'));
-    const ready = bed().follow('wait --for=condition=Ready wd/waited --timeout=60s -v=6');
-    const valued = bed().follow(`wait '--for=jsonpath={.status.phase}=Done' wd/waited --timeout=60s -v=6`);
+    await kubectl().must('apply -f -', widget('waited'));
+    const ready = kubectl().follow('wait --for=condition=Ready wd/waited --timeout=60s -v=6');
+    const valued = kubectl().follow(`wait '--for=jsonpath={.status.phase}=Done' wd/waited --timeout=60s -v=6`);
     for (const waiting of [ready, valued]) await watches(waiting);
-    await bed().must(
+    await kubectl().must(
       `patch wd waited --subresource=status --type=merge -p '{"status":{"phase":"Done","conditions":[{"type":"Ready","status":"True"}]}}'`,
     );
     for (const waiting of [ready, valued]) await isMet(waiting);
-    expect((await bed().kubectl('wait --for=condition=Never wd/waited --timeout=1s')).err).toContain(
+    expect((await kubectl().run('wait --for=condition=Never wd/waited --timeout=1s')).err).toContain(
       'timed out waiting for the condition',
     );
-    const gone = bed().follow('wait --for=delete wd/waited --timeout=60s -v=6');
+    const gone = kubectl().follow('wait --for=delete wd/waited --timeout=60s -v=6');
     await watches(gone);
-    await bed().must('delete wd waited');
+    await kubectl().must('delete wd waited');
     await isMet(gone);
   });
 
   test('a watch resumes where it is told to, and ends when its time is up', async () => {
-    const before = JSON.parse(await bed().must('get --raw /api/v1/namespaces/default/configmaps?limit=1'));
-    await bed().must('create -f -', configMap('resumed'));
-    await bed().must('delete cm resumed');
+    const before = JSON.parse(await kubectl().must('get --raw /api/v1/namespaces/default/configmaps?limit=1'));
+    await kubectl().must('create -f -', configMap('resumed'));
+    await kubectl().must('delete cm resumed');
     const path = `/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1&resourceVersion=${before.metadata.resourceVersion}`;
-    const events = (await bed().must(`get --raw '${path}'`)).split('\n').map((line) => JSON.parse(line));
+    const events = (await kubectl().must(`get --raw '${path}'`)).split('\n').map((line) => JSON.parse(line));
     expect(events.map(({ type, object }) => [type, object.metadata.name])).toEqual([
       ['ADDED', 'resumed'],
       ['DELETED', 'resumed'],
@@ -75,10 +75,10 @@ export function watchingCases(bed: () => Bed): void {
   });
 
   test('a watch with initial events sends what there is, then a bookmark that says so', async () => {
-    await bed().must('create -f -', configMap('initial', {}, { labels: { initial: 'yes' } }));
+    await kubectl().must('create -f -', configMap('initial', {}, { labels: { initial: 'yes' } }));
     const path =
       '/api/v1/namespaces/default/configmaps?watch=true&timeoutSeconds=1&labelSelector=initial&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan';
-    const events = (await bed().must(`get --raw '${path}'`)).split('\n').map((line) => JSON.parse(line));
+    const events = (await kubectl().must(`get --raw '${path}'`)).split('\n').map((line) => JSON.parse(line));
     expect(events[0]).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'initial' } } });
     expect(events[1]).toMatchObject({
       type: 'BOOKMARK',
@@ -89,7 +89,7 @@ export function watchingCases(bed: () => Bed): void {
 
 const atLeast = (count: number) => (lines: readonly string[]) => lines.length >= count;
 
-type Followed = ReturnType<Bed['follow']>;
+type Followed = ReturnType<KubectlHarness['follow']>;
 
 /** It has looked, and found that there is something to wait for. */
 const watches = (waiting: Followed) => eventually(waiting.errors, (errors) => errors.includes('watch=true'));

@@ -1,13 +1,13 @@
-// Are tables and protobuf what a real API server answers? `--update` records the tables anew.
+// Tables and protobuf are what a real API server answers; `--update` records the tables anew.
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../../test/control-plane.ts';
-import { eventually } from '../../../test/eventually.ts';
-import { describeUnless } from '../../../test/skip-unless.ts';
-import type { JsonObject } from '../schema/json.ts';
-import { columns, gadgets } from './cases/columns.ts';
-import { decodeProtobuf } from './protobuf.ts';
+import { decodeProtobuf } from '../../../infra/apiserver/codec/protobuf.ts';
+import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { eventually } from '../../eventually.ts';
+import { describeUnless } from '../../skip-unless.ts';
+import { columns, gadgets } from './columns.ts';
 
 const why = whyNoControlPlane();
 const folder = '/apis/sample.gateway-operator.dev/v1/namespaces/default/gadgets';
@@ -42,7 +42,7 @@ describeUnless(why, 'a real API server', () => {
       cells[name] = (table.rows as { cells: unknown[] }[])[0]?.cells.map(ageless);
     }
     const recorded = `${JSON.stringify({ columnDefinitions, cells }, null, 1)}\n`;
-    await expect(recorded).toMatchFileSnapshot(join(import.meta.dirname, 'cases/columns.golden.json'));
+    await expect(recorded).toMatchFileSnapshot(join(import.meta.dirname, 'columns.golden.json'));
   });
 
   // Objects that the API server itself keeps, in kinds with many shapes of fields.

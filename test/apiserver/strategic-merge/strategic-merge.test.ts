@@ -1,15 +1,15 @@
-// Does a strategic merge do what a real API server does? The golden file is its answers (strategic-merge.world.test.ts).
+// A strategic merge does what a real API server does: the golden file is its answers (strategic-merge.world.test.ts).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { isObject } from '../schema/json.ts';
-import { type StrategicAnswer, strategicCases } from './cases/strategic.ts';
-import { coreSchema } from './core-kinds.ts';
-import { PatchError } from './json-patch.ts';
-import { strategicMerge } from './strategic-merge.ts';
+import { coreSchema } from '../../../infra/apiserver/codec/core-kinds.ts';
+import { PatchError } from '../../../infra/apiserver/codec/json-patch.ts';
+import { strategicMerge } from '../../../infra/apiserver/codec/strategic-merge.ts';
+import { isObject } from '../../../infra/apiserver/schema/json.ts';
+import { type StrategicAnswer, strategicCases } from './cases.ts';
 
 const golden: Record<string, StrategicAnswer> = JSON.parse(
-  readFileSync(join(import.meta.dirname, 'cases/strategic.golden.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, 'strategic.golden.json'), 'utf8'),
 );
 
 // Refused by what the patched object is, which is judged after the merge.

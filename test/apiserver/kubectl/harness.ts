@@ -1,4 +1,4 @@
-// What do the kubectl cases need of an API server, and how do they call kubectl?
+// kubectl as the cases call it: a home of its own, and the API server's kubeconfig.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,18 +11,18 @@ export type ApiServer = {
   stop(): Promise<void>;
 };
 
-export type Said = { readonly code: number; readonly out: string; readonly err: string };
+export type Result = { readonly code: number; readonly out: string; readonly err: string };
 
-export type Bed = {
+export type KubectlHarness = {
   /** Runs kubectl; never throws. Objects given as input become documents on stdin. */
-  kubectl(args: string, ...input: object[]): Promise<Said>;
-  /** As above; throws with what kubectl said when it failed. Returns its output without the line end. */
+  run(args: string, ...input: object[]): Promise<Result>;
+  /** As above; throws with kubectl's output when it fails. Returns its standard output without the line end. */
   must(args: string, ...input: object[]): Promise<string>;
   /** The object as JSON. */
   get(args: string): Promise<Record<string, unknown> & { metadata: Record<string, unknown> }>;
-  /** Repeats until kubectl's output fits, for at most half a minute. */
-  until(args: string, fits: (said: Said) => boolean): Promise<Said>;
-  /** Runs kubectl in the background; returns the lines so far, what it said beside them, and ends it. */
+  /** Repeats until kubectl's result fits. */
+  until(args: string, fits: (result: Result) => boolean): Promise<Result>;
+  /** Runs kubectl in the background: its lines so far, its errors, and the way to end it. */
   follow(args: string): { lines(): string[]; errors(): string; end(): Promise<void> };
   remove(): void;
 };
@@ -32,25 +32,25 @@ function split(args: string): string[] {
   return [...args.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 }
 
-export function createBed(kubeconfig: string): Bed {
+export function createKubectlHarness(kubeconfig: string): KubectlHarness {
   const home = mkdtempSync(join(tmpdir(), 'gateway-operator-kubectl-'));
   writeFileSync(join(home, 'nothing'), '');
   const env = { HOME: home, KUBECONFIG: kubeconfig, KUBECTL_COMMAND_HEADERS: 'false' };
 
-  const kubectl = async (args: string, ...input: object[]): Promise<Said> => {
+  const kubectl = async (args: string, ...input: object[]): Promise<Result> => {
     const stdin = input.map((object) => JSON.stringify(object)).join('\n');
     const { code, stdout, stderr } = await run('kubectl', split(args), env, stdin);
     return { code, out: stdout, err: stderr };
   };
 
   const must = async (args: string, ...input: object[]) => {
-    const said = await kubectl(args, ...input);
-    if (said.code !== 0) throw new Error(`kubectl ${args}: ${said.err}${said.out}`);
-    return said.out.trimEnd();
+    const result = await kubectl(args, ...input);
+    if (result.code !== 0) throw new Error(`kubectl ${args}: ${result.err}${result.out}`);
+    return result.out.trimEnd();
   };
 
   return {
-    kubectl,
+    run: kubectl,
     must,
     get: async (args) => JSON.parse(await must(`get ${args} -o json --show-managed-fields`)),
     until: (args, fits) => eventually(() => kubectl(args), fits),

@@ -1,9 +1,9 @@
 // Does the stock kubectl work against the embedded cluster as it does against a real API server?
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeKubectl } from '../../test/apiserver/kubectl-cases/describe-kubectl.ts';
-import { startEmbedded, startReal } from '../../test/apiserver/kubectl-cases/servers.ts';
-import { describeSideBySide } from '../../test/side-by-side.ts';
+import { describeSideBySide } from '../side-by-side.ts';
+import { describeKubectl } from './kubectl/describe-kubectl.ts';
+import { startEmbedded, startReal } from './servers.ts';
 
 const SERVERS = [
   { name: 'the embedded cluster', why: undefined, start: () => startEmbedded() },

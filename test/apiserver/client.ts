@@ -1,6 +1,6 @@
-// How does a test speak to the API server without kubectl?
+// Requests to the API server without kubectl.
 import { Agent, request } from 'node:https';
-import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
+import type { JsonObject } from '../../infra/apiserver/schema/json.ts';
 
 export type Answer = { readonly code: number; readonly body: JsonObject & { readonly metadata: JsonObject } };
 

@@ -1,5 +1,5 @@
-// Which objects show that an update may keep what was bad before a schema was tightened?
-import type { Schema } from '../schema.ts';
+// Objects that show what an update may keep that was bad before a schema was tightened.
+import type { Schema } from '../../../infra/apiserver/schema/schema.ts';
 import type { SchemaCases } from './case.ts';
 
 const text = { type: 'string' } as const;
