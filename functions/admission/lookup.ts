@@ -1,9 +1,15 @@
 // What do the checks ask the cluster? Each thing once a request, by name or by selectable field, and Secrets only for who may read them.
 import { admitsNamespace, needsLabels } from '#core/allowed-namespaces.ts';
 import { keySecretName } from '#core/names.ts';
-import { type Cluster, type KubeObject, RESOURCES, type Requester, type Resource } from '#core/ports/cluster.ts';
+import {
+  type Cluster,
+  type KubeObject,
+  RESOURCES,
+  type Requester,
+  type Resource,
+  toFieldSelector,
+} from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
-import { toFieldSelector } from '#core/selector.ts';
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/resources.ts';
 import { isMap } from '#crds/shapes.ts';

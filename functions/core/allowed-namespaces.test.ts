@@ -1,4 +1,3 @@
-// Does an instance admit whom its owner meant?
 import { expect, test } from 'vitest';
 import { admitsNamespace } from './allowed-namespaces.ts';
 

@@ -1,4 +1,4 @@
-// May keys, users and teams of this namespace belong to that instance?
+// Whether an instance admits a namespace: its `allowedNamespaces`, judged as Kubernetes judges selectors.
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 
 export interface NamespaceLabels {

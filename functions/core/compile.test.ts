@@ -1,4 +1,3 @@
-// Does the gateway get all that an instance says of its models, and no secret?
 import { expect, test } from 'vitest';
 import { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { compile } from './compile.ts';

@@ -1,4 +1,4 @@
-// What does the gateway get to know of an instance? Its spec compiled: no Kubernetes types, no secret values (DESIGN 6).
+// An instance's spec compiled for its gateway: no Kubernetes types, no secret values (DESIGN 6).
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/model-entry.ts';
 import { parseDuration } from './duration.ts';

@@ -1,4 +1,3 @@
-// Do conditions say what is, and since when?
 import { expect, test } from 'vitest';
 import { toConditions, toTimestamp } from './conditions.ts';
 

@@ -1,4 +1,4 @@
-// What does a list of conditions become when it is judged again?
+// Conditions of an object, judged anew: times move only when a status does.
 import type { Condition } from '#crds/fragments.ts';
 import type { Millis } from './ports/money.ts';
 

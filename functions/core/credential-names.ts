@@ -1,4 +1,4 @@
-// Which credentials are there, and which of them does a provider's request really carry?
+// Names of credentials, and which of them a provider's requests carry.
 import type { DialectName, Provider } from './providers.ts';
 
 /** All names that are known (DESIGN 7). */

@@ -1,4 +1,4 @@
-// How much of an instance may a run remove by itself, and how is that written?
+// The share of an instance that a run may remove by itself, and how it is written.
 
 /** A quarter. */
 export const DEFAULT_SHARE = 25;

@@ -1,4 +1,4 @@
-// How long is `30d`, in milliseconds? (DESIGN 3, Durations.)
+// Durations such as `30d`, in milliseconds (DESIGN 3, Durations).
 import { MAX_SECONDS, SECONDS_PER_UNIT } from '#crds/seconds.ts';
 import type { Millis } from './ports/money.ts';
 

@@ -1,4 +1,4 @@
-// Which model of which provider is behind an entry, and does its manifest name a price? Without the price table, which is large.
+// The provider and model behind an entry, and whether its manifest names a price; without the price table, which is large.
 
 /** The members of `gatewayParams` that this takes: also as admission meets them, broken or absent. */
 export interface PricedParams {

@@ -1,4 +1,4 @@
-// What can go wrong for a client, and what is it told? One union, one exhaustive table (DESIGN 7).
+// Failures that a client can see: one union, one exhaustive table of what each answers (DESIGN 7).
 import { formatMoney } from './money.ts';
 import type { Millis, Nano } from './ports/money.ts';
 import type { ScopeKind } from './ports/policy.ts';

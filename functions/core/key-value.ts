@@ -1,4 +1,4 @@
-// What does a key look like? `sk-` + 32 random bytes in base62 + a checksum suffix (DESIGN 6).
+// Key values: `sk-`, 32 random bytes in base62, and a checksum (DESIGN 6).
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const BODY_LENGTH = 43;
@@ -11,12 +11,6 @@ export function toKeyValue(random: Uint8Array): string {
   return `sk-${body}${checksum(body)}`;
 }
 
-/** Whether the text has our form and checksum: a mistyped key is known without asking anybody. */
-export function isKeyValue(text: string): boolean {
-  const [, body, check] = /^sk-([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/.exec(text) ?? [];
-  return body !== undefined && check === checksum(body);
-}
-
 function base62(bytes: Uint8Array): string {
   let value = bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
   let digits = '';
@@ -27,8 +21,8 @@ function base62(bytes: Uint8Array): string {
   return digits;
 }
 
-/** CRC-32 (ISO 3309) in base62: tells typing mistakes, proves nothing. */
-function checksum(body: string): string {
+/** CRC-32 (ISO 3309) in base62: tells typing mistakes and finds keys in texts, proves nothing. */
+export function checksum(body: string): string {
   let crc = 0xffffffff;
   for (let index = 0; index < body.length; index += 1) {
     crc ^= body.charCodeAt(index);

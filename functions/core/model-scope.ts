@@ -1,4 +1,4 @@
-// Which scope is a key's budget for one model? One that follows from the key's own, so that nobody has to claim it (decision: model budgets).
+// The scope of a key's budget for one model: it follows from the key's own, so that nobody has to claim it (decision 0014).
 import type { Hash } from './ports/platform.ts';
 import type { ScopeId } from './ports/policy.ts';
 

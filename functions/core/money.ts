@@ -1,4 +1,4 @@
-// How is a decimal string of dollars turned into nano-dollars and back, exactly?
+// Decimal strings of dollars as nano-dollars and back, exactly.
 import { nanoOf } from '#crds/nano.ts';
 import type { Nano } from './ports/money.ts';
 

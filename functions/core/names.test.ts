@@ -1,7 +1,6 @@
-// Do names of what we make fit, and stay apart?
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { eventName, keySecretName, LONGEST_NAME, snapshotName, userKeyName } from './names.ts';
+import { eventName, keySecretName, MAX_NAME, snapshotName, userKeyName } from './names.ts';
 
 const hash = (text: string) => createHash('sha256').update(text).digest('hex');
 const VALID = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
@@ -18,7 +17,7 @@ test('a name that would get too long is cut, stays valid, and stays apart from i
     for (const letter of ['k', '1']) {
       const names = ['x', 'y', '0'].map((end) => keySecretName(letter.repeat(length - 1) + end, undefined, hash));
       for (const name of names) {
-        expect(name.length).toBeLessThanOrEqual(LONGEST_NAME);
+        expect(name.length).toBeLessThanOrEqual(MAX_NAME);
         expect(name).toMatch(VALID);
         expect(name).toMatch(/-key$/);
       }
@@ -34,5 +33,5 @@ test('the same event about the same object has the same name, another has anothe
   expect(name('1', 'Ready')).toBe(name('1', 'Ready'));
   expect(new Set([name('1', 'Ready'), name('2', 'Ready'), name('1', 'Expired')]).size).toBe(3);
   expect(eventName('k'.repeat(253), '1', 'Ready', hash)).toMatch(VALID);
-  expect(eventName('k'.repeat(253), '1', 'Ready', hash).length).toBeLessThanOrEqual(LONGEST_NAME);
+  expect(eventName('k'.repeat(253), '1', 'Ready', hash).length).toBeLessThanOrEqual(MAX_NAME);
 });

@@ -1,8 +1,8 @@
-// What is an object of ours called? Names of Secrets, snapshots, owned keys and events, and what happens to those that get too long.
+// Names of the objects that reconcile makes: Secrets, snapshots, owned keys, events; and how a name that is too long is cut.
 import type { Hash } from './ports/platform.ts';
 
 /** The longest name that Kubernetes takes for these objects. */
-export const LONGEST_NAME = 253;
+export const MAX_NAME = 253;
 /** Enough of a SHA-256 that two names cut alike stay apart. */
 const TAIL = 10;
 
@@ -47,7 +47,7 @@ export function eventName(object: string, uid: string, what: string, hash: Hash)
 
 /** `name` + `suffix` in at most 253 characters: a longer name is cut and gets a hash of all of it. */
 function shorten(name: string, suffix: string, hash: Hash): string {
-  if (name.length + suffix.length <= LONGEST_NAME) return name + suffix;
-  const cut = name.slice(0, LONGEST_NAME - suffix.length - TAIL - 1).replace(/[^a-z0-9]+$/, '');
+  if (name.length + suffix.length <= MAX_NAME) return name + suffix;
+  const cut = name.slice(0, MAX_NAME - suffix.length - TAIL - 1).replace(/[^a-z0-9]+$/, '');
   return `${cut}-${hash(name).slice(0, TAIL)}${suffix}`;
 }

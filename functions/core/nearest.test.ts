@@ -1,4 +1,3 @@
-// Is the name that was meant found, and nothing suggested where it would be a guess?
 import { expect, test } from 'vitest';
 import { didYouMean, nearest } from './nearest.ts';
 

@@ -1,4 +1,4 @@
-// Which name was probably meant?
+// The name that was probably meant.
 
 /** `; did you mean "gpt-4o"?`, or nothing where no choice is near enough to be more than a guess. */
 export function didYouMean(name: string, choices: ReadonlyArray<string>): string {

@@ -1,4 +1,4 @@
-// Which environment variables of a gateway's container are not the spec's to set? Where it listens, and what is mounted where.
+// Environment variables of a gateway's container that a spec may not set: where it listens, and what is mounted where.
 
 export const OWN_VARIABLES = [
   'PORT',

@@ -1,4 +1,3 @@
-// Whose price counts: the manifest's or the list's?
 import { describe, expect, test } from 'vitest';
 import { toPrice } from './price.ts';
 import { entryPrice, listingOf } from './price-list.ts';

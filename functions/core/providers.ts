@@ -1,4 +1,4 @@
-// Where does a provider listen, and how does it want to be told who asks? One row each; a dialect of its own is code.
+// Providers: where each listens, and how it wants to be told who asks. One row each; a dialect of its own is code.
 
 export type DialectName = 'openai' | 'anthropic';
 

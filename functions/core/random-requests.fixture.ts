@@ -1,4 +1,4 @@
-// What would many requests cost, counted by hand? A naive model that shares no line with the code.
+// Random requests and their costs, counted by hand: a naive model that shares no line with the code.
 import type { WrittenRates } from './snapshot.ts';
 import type { Usage } from './usage.ts';
 

@@ -1,4 +1,4 @@
-// How does a step say that it went well, or which expected outcome it met instead?
+// Results: a value, or the expected failure that a step met instead.
 
 export type Result<T, F> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: F };
 

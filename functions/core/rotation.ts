@@ -1,4 +1,4 @@
-// When is a key's value replaced, and for how long does the one before it work on?
+// Rotation of a key's value: when it is replaced, and for how long the value before it works on.
 import { ROTATE_ANNOTATION } from '#crds/group.ts';
 import { isFreeText } from '#crds/within.ts';
 import { parseDuration } from './duration.ts';

@@ -1,4 +1,4 @@
-// What does a gateway need to know of its instance? No Kubernetes types, no secret values (DESIGN 2 and 6).
+// Snapshots: what a gateway knows of its instance. No Kubernetes types, no secret values (DESIGN 2 and 6).
 import * as z from 'zod';
 
 const Price = z.string();

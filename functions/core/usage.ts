@@ -1,4 +1,4 @@
-// How many tokens does the provider say it used? The OpenAI `usage` object, in the spellings providers give it.
+// Usage: tokens as a provider counts them, from the OpenAI `usage` object in the spellings of several providers.
 import type { Tokens } from './ports/books.ts';
 
 /** What is charged for: tokens, and which of them have prices of their own. What is absent was not told apart. */

@@ -1,4 +1,4 @@
-// Which budget window holds this instant? Computed from (spec, now); no job resets anything (DESIGN 3).
+// Budget windows, computed from (spec, now): no job resets anything (DESIGN 3).
 import { DURATION_PATTERN, LONGEST_DURATION, parseDuration } from './duration.ts';
 import type { Millis, Window } from './ports/money.ts';
 import type { ScopePolicy } from './ports/policy.ts';

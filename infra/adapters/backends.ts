@@ -1,4 +1,4 @@
-// How does one process reach the databases and stores that instances name?
+// Backends of one process: the databases and stores that instances name, each database opened once.
 import type { Backends, DatabaseConnection, StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Registry } from '#core/ports/registry.ts';

@@ -1,4 +1,3 @@
-// Are the certificates that we make ones that clients accept, and does the judge see what is wrong with a pair?
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';

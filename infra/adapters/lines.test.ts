@@ -1,4 +1,3 @@
-// Is every line written, in order, with few writes?
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-// How do log lines leave a process: one write for all of ten milliseconds, and none is lost when the process ends.
+// Lines of a log on their way out: one write for those of ten milliseconds, and none is lost when the process ends.
 
 export interface Lines {
   /** Takes one line, its end included. Written within ten milliseconds; only a `kill -9` can lose it until then. */
@@ -8,9 +8,9 @@ export interface Lines {
 }
 
 /** Milliseconds that a line may wait for others. */
-const LATEST = 10;
+const MAX_DELAY = 10;
 /** Characters that wait at most. */
-const MOST = 64 * 1024;
+const MAX_WAITING = 64 * 1024;
 
 /** `write` must have written when it returns, as files, pipes and terminals do here: a write each would cost more than most requests. */
 export function createLines(write: (text: string) => void): Lines {
@@ -22,9 +22,9 @@ export function createLines(write: (text: string) => void): Lines {
   };
   return {
     add: (line) => {
-      if (waiting === '') setTimeout(flush, LATEST);
+      if (waiting === '') setTimeout(flush, MAX_DELAY);
       waiting += line;
-      if (waiting.length > MOST) flush();
+      if (waiting.length > MAX_WAITING) flush();
     },
     flush,
   };

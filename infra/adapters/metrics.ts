@@ -1,4 +1,4 @@
-// What do operators' dashboards read? Prometheus text, format 0.0.4.
+// Metrics as Prometheus text, format 0.0.4.
 import type { Metrics } from '#core/ports/clock.ts';
 
 type Labels = Readonly<Record<string, string>>;

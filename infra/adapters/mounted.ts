@@ -1,4 +1,4 @@
-// What has the kubelet mounted? A snapshot, and folders of Secrets, read again when they change.
+// Files that the kubelet mounts: a snapshot, and folders of Secrets, read again when they change.
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Credentials } from '#core/ports/serving.ts';

@@ -1,4 +1,4 @@
-// Which store keeps an instance's counters? The one that its connection names.
+// The store that a connection names.
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import type { Store } from '#core/ports/store.ts';

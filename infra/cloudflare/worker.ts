@@ -7,7 +7,7 @@ import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { createLog } from '#adapters/log.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
-import { LONGEST_TIMER, type Random } from '#core/ports/platform.ts';
+import { MAX_TIMER, type Random } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { NodeDependencies } from '../node/platform.ts';
 
@@ -20,7 +20,7 @@ export function workerDependencies(): NodeDependencies {
     ids: createIds({ clock, random }),
     hash: (text) => createHash('sha256').update(text).digest('hex'),
     timer: (millis, callback) => {
-      const timer = setTimeout(callback, Math.min(millis, LONGEST_TIMER));
+      const timer = setTimeout(callback, Math.min(millis, MAX_TIMER));
       return () => clearTimeout(timer);
     },
   };

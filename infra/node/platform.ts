@@ -1,7 +1,7 @@
 // What do functions get from a Node process: time, randomness, hashes, timers?
 import { createIds } from '#adapters/ids.ts';
 import type { Clock, Ids } from '#core/ports/clock.ts';
-import { type Hash, LONGEST_TIMER, type Random, type Timer } from '#core/ports/platform.ts';
+import { type Hash, MAX_TIMER, type Random, type Timer } from '#core/ports/platform.ts';
 
 export interface NodeDependencies {
   readonly clock: Clock;
@@ -26,7 +26,7 @@ export function nodeDependencies(): NodeDependencies {
     ids: createIds({ clock, random }),
     hash: (text) => crypto().hash('sha256', text, 'hex'),
     timer: (millis, callback) => {
-      const timer = setTimeout(callback, Math.min(millis, LONGEST_TIMER));
+      const timer = setTimeout(callback, Math.min(millis, MAX_TIMER));
       return () => clearTimeout(timer);
     },
   };

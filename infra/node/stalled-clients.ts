@@ -3,7 +3,7 @@ import type { Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 
 /** Milliseconds without a byte taken. */
-const MOST_STALLED = 60_000;
+const MAX_STALL = 60_000;
 
 /**
  * Closes connections whose client has taken no byte of what waits for it for so long, and at most twice as long; that it has left
@@ -11,7 +11,7 @@ const MOST_STALLED = 60_000;
  * system tells, which lets the socket's buffer run down by a third before it takes more. (Over TLS it tells less; there we answer
  * nobody at length.)
  */
-export function cutStalled(server: Server | TlsServer, after = MOST_STALLED): void {
+export function cutStalled(server: Server | TlsServer, after = MAX_STALL): void {
   // Each read and write begins this anew, and so does a write of which only a part was taken since.
   server.timeout = after;
   server.prependListener('request', (_, outgoing) => void outgoing.on('timeout', onSilence));

@@ -1,4 +1,3 @@
-// Does the table charge what the package charges, for every model that it knows?
 import { calcPrice, findProvider, type MatchLogic, type ModelPrice } from '@pydantic/genai-prices';
 import { describe, expect, test } from 'vitest';
 import { costOf, toPrice } from '#core/price.ts';

@@ -1,4 +1,4 @@
-// What does PostgreSQL know of money, without PostgreSQL? Entries unique by (id, kind), and a sum per scope and window.
+// The double of the books: entries unique by (id, kind), and a sum per scope and window.
 import type { Books, Entry, ErrandBooks, Reading } from '#core/ports/books.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
@@ -101,10 +101,10 @@ function isInside({ id }: Entry, { start, end }: Window): boolean {
   return time !== undefined && start <= time && time < end;
 }
 
-const LARGEST = 2n ** 63n - 1n;
+const MAX_COST = 2n ** 63n - 1n;
 
 /** What PostgreSQL would not take. */
 function isRefused({ kind, cost, model, identifier }: Entry): boolean {
   if (cost < 0n && kind !== 'correction') return true;
-  return cost > LARGEST || cost < -LARGEST || `${model}${identifier}`.includes('\u0000');
+  return cost > MAX_COST || cost < -MAX_COST || `${model}${identifier}`.includes('\u0000');
 }

@@ -1,4 +1,3 @@
-// Does the cluster in memory keep the promises of its port, and of its own?
 import { beforeEach, expect, test } from 'vitest';
 import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';

@@ -1,4 +1,4 @@
-// What would a Kubernetes API server do? The Cluster port in memory, with the rules that our functions rely on.
+// The double of a Kubernetes API server: the Cluster port in memory, with the rules that our functions rely on.
 
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import {

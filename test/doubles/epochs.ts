@@ -1,4 +1,4 @@
-// What does PostgreSQL remember of an instance's epoch, without PostgreSQL?
+// The double of epochs: what PostgreSQL remembers of an instance's epoch.
 import type { Clock } from '#core/ports/clock.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Millis } from '#core/ports/money.ts';

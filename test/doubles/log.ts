@@ -1,4 +1,4 @@
-// What was logged? A log that a test can read.
+// A log that a test can read.
 import type { Log } from '#core/ports/clock.ts';
 
 export interface LoggedLine {

@@ -1,4 +1,4 @@
-// What does an object look like after a JSON merge patch (RFC 7396), or after another server-side apply?
+// An object after a JSON merge patch (RFC 7396), or after another server-side apply.
 
 export type Json = Readonly<Record<string, unknown>>;
 

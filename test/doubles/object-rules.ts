@@ -1,4 +1,4 @@
-// What does the API server make of an object before it keeps it, and what does it refuse?
+// Rules of the API server for one object: what it makes of it before it keeps it, and what it refuses.
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { isRecord, sameJson } from './merge-patch.ts';
 

@@ -1,4 +1,4 @@
-// Which objects exist, and what does a write make of them? Versions, generations, finalizers, namespaces, garbage.
+// Objects of the double: versions, generations, finalizers, namespaces, garbage.
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { KubeObject, Resource, WriteRefusal, Written } from '#core/ports/cluster.ts';
 import { sameJson } from './merge-patch.ts';

@@ -1,4 +1,4 @@
-// Which aliases, values and policies are there, when nothing but this process needs to know? The registry's promises without a database.
+// The double of the registry: claims, values and policies without a database.
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';

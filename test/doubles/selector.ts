@@ -1,4 +1,4 @@
-// Does this object match a field or label selector?
+// Field and label selectors of the double.
 
 import { ClusterError, type KubeObject, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '../../crds/kinds.ts';

@@ -1,4 +1,4 @@
-// How does a test move time without waiting? A clock that stands still until it is told, and a timer that goes by it.
+// Time that a test moves: a clock that stands still until it is told, and a timer that goes by it.
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';

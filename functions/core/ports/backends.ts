@@ -1,4 +1,4 @@
-// How does reconcile reach an instance's own database and store, whose addresses it reads from Secrets?
+// Backends: the database and the store of an instance, whose addresses reconcile reads from Secrets.
 import type { Books } from './books.ts';
 import type { Registry } from './registry.ts';
 

@@ -1,4 +1,4 @@
-// What do all books promise, in memory or in PostgreSQL?
+// Promises of all books, in memory or in PostgreSQL.
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { describeRecounts } from './books.recount.promises.ts';

@@ -1,4 +1,4 @@
-// What do all books promise of a recount: the sum of another window, made anew from the entries inside it (LEDGER 4)?
+// Promises of a recount: the sum of another window, made anew from the entries inside it (LEDGER 5).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type BooksUnderTest, booksScene, INSTANCE, openedBooks } from './books.scene.promises.ts';
 import { DAY, entryOf, HOUR, idAt, NOON, scopeWindow, WINDOW } from './entry.fixture.ts';

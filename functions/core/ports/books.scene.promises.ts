@@ -1,4 +1,4 @@
-// How do the promises about books ask them? Entries in, sums out, of one open instance.
+// The scene of the promises of books: entries in, sums out, of one open instance.
 import type { Books, Entry } from './books.ts';
 import type { ScopeWindow } from './policy.ts';
 import type { Registry } from './registry.ts';

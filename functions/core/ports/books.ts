@@ -1,4 +1,4 @@
-// What has been charged? PostgreSQL: append-only entries, and a sum per scope and window in the same transaction (LEDGER 2).
+// The books, in PostgreSQL: append-only entries, and a sum per scope and window in the same transaction (LEDGER 2).
 import type { Millis, Nano } from './money.ts';
 import type { ScopeId, ScopeSpend, ScopeWindow } from './policy.ts';
 

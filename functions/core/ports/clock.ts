@@ -1,4 +1,4 @@
-// What else does the pure code ask of the world? The time, ids, and a place to say what happened.
+// Time, ids, log and metrics, as pure code asks for them.
 import type { Millis } from './money.ts';
 
 export interface Clock {

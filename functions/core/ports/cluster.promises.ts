@@ -1,4 +1,4 @@
-// What does every Cluster promise? Run by the memory adapter and by the HTTP client against real API servers.
+// Promises of every cluster: run by the test double and by the HTTP client against real API servers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AUTH_API_VERSION, AUTH_GROUP, FINALIZER, VERSION } from '#crds/group.ts';
 import { type Cluster, ClusterError, type KubeObject, RESOURCES, type Resource } from './cluster.ts';

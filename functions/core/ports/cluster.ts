@@ -1,4 +1,4 @@
-// What do admission and reconcile ask of a Kubernetes API server?
+// The cluster: what admission and reconcile ask of a Kubernetes API server.
 import type { OwnerReference } from '#crds/object-meta.ts';
 
 /** Any Kubernetes object as JSON. Kind-specific shapes come from crds/. */
@@ -95,3 +95,10 @@ export const RESOURCES = {
   events: { group: '', version: 'v1', plural: 'events', kind: 'Event' },
   namespaces: { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace' },
 } as const satisfies Record<string, Resource>;
+
+/** `a=b,c=d` for `list`, with the three characters that a field selector gives a meaning escaped. */
+export function toFieldSelector(fields: Readonly<Record<string, string>>): string {
+  return Object.entries(fields)
+    .map(([field, value]) => `${field}=${value.replace(/[\\,=]/g, '\\$&')}`)
+    .join(',');
+}

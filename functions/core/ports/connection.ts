@@ -1,4 +1,4 @@
-// What may a handler do with a request's connection where the platform lends it? Each is cheaper than what every platform has for it.
+// The connection of a request, where the platform lends it: each method is cheaper than what every platform has for it.
 import type { OpenReply } from './reply.ts';
 
 /** A type, not an interface: frameworks take it as a record of anything. To be called as its methods. */

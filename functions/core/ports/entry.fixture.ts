@@ -1,4 +1,4 @@
-// Which entries do tests book? Small ones of November 2026, charged to scopes that have a number.
+// Entries that tests book: small ones of November 2026, charged to scopes that have a number.
 import type { Entry } from './books.ts';
 import type { Millis, Window } from './money.ts';
 import type { ScopeId, ScopeWindow } from './policy.ts';

@@ -1,4 +1,4 @@
-// What does every memory of epochs promise, in PostgreSQL or without it?
+// Promises of every memory of epochs, in PostgreSQL or without it.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Epochs } from './epochs.ts';
 

@@ -1,4 +1,4 @@
-// Under which epoch does a store live, and which processes have joined it? PostgreSQL remembers; the store may forget (LEDGER 5).
+// Epochs of a store, and the processes that have joined each: PostgreSQL remembers, the store may forget (LEDGER 6).
 import type { Millis } from './money.ts';
 
 export interface EpochState {

@@ -1,4 +1,4 @@
-// What does the gateway ask about money? Hold before the upstream, settle or release after it (LEDGER).
+// The ledger as the gateway asks it: hold before the upstream, settle or release after it (LEDGER).
 import type { Result } from '../result.ts';
 import type { Tokens } from './books.ts';
 import type { Millis, Nano } from './money.ts';

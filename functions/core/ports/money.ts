@@ -1,4 +1,4 @@
-// What is an amount of money inside our code? An integer number of nano-dollars, never a float (DESIGN 3, LEDGER 3).
+// Amounts, instants and windows: integer nano-dollars, never a float (DESIGN 3, LEDGER 4).
 
 /** Nano-dollars: 1 dollar = 1,000,000,000n. */
 export type Nano = bigint;

@@ -1,4 +1,4 @@
-// What do all outboxes promise, in memory or on disk?
+// Promises of all outboxes, in memory or on disk.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from './books.ts';
 import type { Nano } from './money.ts';

@@ -1,4 +1,4 @@
-// What had this process promised before it died? An append-only file that outlives it (LEDGER 6).
+// The outbox: an append-only file of what a process promised, which outlives it (LEDGER 6).
 import type { Entry } from './books.ts';
 import type { Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';

@@ -1,4 +1,4 @@
-// What does reconcile learn from the platform it runs on?
+// The platform that a function runs on: hashes, randomness, timers, and where gateways run.
 import type { KubeObject } from './cluster.ts';
 
 /** Hex SHA-256 of a text: how key values are looked up. */
@@ -11,7 +11,7 @@ export type Random = (count: number) => Uint8Array;
 export type Timer = (millis: number, callback: () => void) => () => void;
 
 /** Milliseconds; what is more, JavaScript's own timers take for nothing and go off at once. */
-export const LONGEST_TIMER = 2 ** 31 - 1;
+export const MAX_TIMER = 2 ** 31 - 1;
 
 export interface Platform {
   /** `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own gateway); undefined where it does not. */

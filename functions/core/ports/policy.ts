@@ -1,4 +1,4 @@
-// What may a key do, and which budgets pay for it? Written by reconcile, read by the gateway by hash (DESIGN 7, "Who you are").
+// Policies: what a key may do, and which budgets pay for it. Written by reconcile, read by the gateway by hash (DESIGN 7).
 import type { Millis, Nano, Window } from './money.ts';
 
 /** A claim row in PostgreSQL, never a Kubernetes uid (LEDGER 2). */

@@ -1,4 +1,4 @@
-// How fast may somebody go, and how much of that is left? Requests and tokens per minute, and requests at once (decision: rate limits).
+// Rates: requests and tokens per minute, requests at once, and what of them is left (decision 0012).
 import type { Millis } from './money.ts';
 
 /** What one scope or one model entry may use. A member that is absent is not limited. */

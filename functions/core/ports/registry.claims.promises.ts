@@ -1,4 +1,4 @@
-// What does every registry promise of claims: the first wins, and who proves a value takes over?
+// Promises of claims: the first wins, and a proof takes one over.
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   hash,

@@ -1,4 +1,4 @@
-// What does every registry promise of instances: closed, opened again, and going on with the ledger of another?
+// Promises of instances: closed, opened again, and going on with the ledger of another.
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   hash,

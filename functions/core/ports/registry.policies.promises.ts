@@ -1,4 +1,4 @@
-// What does every registry promise of policies: what the gateway finds by the hash of a value?
+// Promises of policies: what the gateway finds by the hash of a value.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { KeyPolicy } from './policy.ts';
 import {

@@ -1,4 +1,4 @@
-// What does every registry promise, in memory or in PostgreSQL?
+// Promises of every registry, in memory or in PostgreSQL.
 import { describe, expect, test } from 'vitest';
 import { describeClaims } from './registry.claims.promises.ts';
 import { describeInstances } from './registry.instances.promises.ts';

@@ -1,4 +1,4 @@
-// How do the promises about a registry ask it? Two open instances, claims by name, and keys that work.
+// The scene of the promises of registries: two open instances, claims by name, and keys that work.
 import type { KeyPolicy, Policies, ScopePolicy } from './policy.ts';
 import type { Claim, Holder, Registry, ScopeWrite } from './registry.ts';
 

@@ -1,4 +1,4 @@
-// Which aliases are claimed, which key values live, which policies hold? PostgreSQL, written by reconcile only.
+// The registry: claims of aliases, live key values, policies. In PostgreSQL, written by reconcile only.
 import type { Millis } from './money.ts';
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy, ScopeWindow } from './policy.ts';
 

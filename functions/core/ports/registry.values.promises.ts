@@ -1,4 +1,4 @@
-// What does every registry promise of the values of keys: which live, for how long, and whose they are?
+// Promises of key values: which live, for how long, and whose they are.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { hash, INSTANCE, openedRegistry, type RegistryUnderTest, registryScene } from './registry.scene.promises.ts';
 import type { Registry } from './registry.ts';

@@ -1,4 +1,4 @@
-// How does a streamed reply reach the client where the platform has something cheaper than a web stream?
+// Streamed replies, where the platform has something cheaper than a web stream.
 
 /** A reply that has begun. After the client has left, what is written is dropped. */
 export interface ReplyStream {

@@ -1,4 +1,4 @@
-// What does one gateway serve, and how does it reach an upstream?
+// What one gateway serves, and how it reaches an upstream.
 import type { Snapshot } from '../snapshot.ts';
 
 /** The compiled instance of this gateway. Undefined until the first one is there. */

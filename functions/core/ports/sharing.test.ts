@@ -1,4 +1,3 @@
-// Is what is shared still what it was, and is it really kept once?
 import { expect, test } from 'vitest';
 import { createSharing } from './sharing.ts';
 

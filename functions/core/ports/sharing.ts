@@ -1,4 +1,4 @@
-// How do a hundred thousand objects fit into memory? What many of them say alike is kept once.
+// Sharing of equal parts, so that a hundred thousand objects fit into memory.
 
 /** An equal value; of equal parts the first that was seen. What it is given may be changed, what it answers must not be. */
 export type Sharing = <T>(value: T) => T;
@@ -19,7 +19,7 @@ const OWN: ReadonlySet<string> = new Set([
 ]);
 
 /** More that differ than this, and the rest is kept as it comes. */
-const MOST = 10_000;
+const MAX_SHARED = 10_000;
 
 /** Shares the members of an object, not the object itself. Lives as long as one run, or one question. */
 export function createSharing(): Sharing {
@@ -41,6 +41,6 @@ export function createSharing(): Sharing {
 function remember<T>(known: Map<string, T>, key: string, value: T): T {
   const first = known.get(key);
   if (first !== undefined) return first;
-  if (known.size < MOST) known.set(key, value);
+  if (known.size < MAX_SHARED) known.set(key, value);
   return value;
 }

@@ -1,4 +1,4 @@
-// What do all stores promise about forgetting, and about what they keep for others? Epochs, exact loads, records to book (LEDGER 5, 8).
+// Promises of epochs, exact loads, and records that others book (LEDGER 5, 8).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from './books.ts';
 import type { Millis } from './money.ts';

@@ -1,4 +1,4 @@
-// What would a store answer that is too simple to be wrong? One list of holds, summed up anew for every question.
+// A store that is too simple to be wrong: one list of holds, summed up anew for every question.
 import * as fc from 'fast-check';
 import type { Millis, Nano } from './money.ts';
 import type { Counter, HoldAnswer, StoreCall } from './store.ts';

@@ -1,4 +1,4 @@
-// What do all stores promise of money: exact whatever happens, and counted in each window that an edit makes (LEDGER 3, 4)?
+// Promises of money: exact whatever happens, and counted in each window that an edit makes (LEDGER 3, 4).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Nano } from './money.ts';

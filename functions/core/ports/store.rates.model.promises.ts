@@ -1,4 +1,4 @@
-// What would a store say of rates that is too simple to be wrong? One list of what was used when, summed up anew for every question.
+// Rates that are too simple to be wrong: one list of what was used when, summed up anew for every question.
 import * as fc from 'fast-check';
 import type { Millis } from './money.ts';
 import type { RateLimit } from './rates.ts';

@@ -1,4 +1,4 @@
-// What do all stores promise about rates? Requests and tokens in any minute, requests at once; with the money or not at all (decision: rate limits).
+// Promises of rates: requests and tokens in any minute, requests at once; with the money or not at all (decision 0012).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis } from './money.ts';

@@ -1,4 +1,4 @@
-// How do the promises ask a store? Scopes and counters of an hour, holds of any size, and what ends them.
+// The scene of the promises of stores: scopes and counters of an hour, holds of any size, and what ends them.
 import type { Millis, Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
 import type { Counter, HoldAnswer, HoldOperation, StaleEpoch, Store, StoreCall, StoreReply } from './store.ts';

@@ -1,4 +1,4 @@
-// What does the ledger ask of the key-value store? One atomic call: settles first, then releases, loads and holds (LEDGER 3 to 5, 11).
+// The store as the ledger asks it: one atomic call, settlements first, then releases, loads and holds (LEDGER 3 to 5, 11).
 import type { Entry, EntryKind } from './books.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';

@@ -1,8 +1,7 @@
 // Which objects does a scope hold? Loads them whole: whatever is loaded can be planned for.
 import { userKeyName } from '#core/names.ts';
-import { type Cluster, type KubeObject, RESOURCES, type Selection } from '#core/ports/cluster.ts';
+import { type Cluster, type KubeObject, RESOURCES, type Selection, toFieldSelector } from '#core/ports/cluster.ts';
 import { createSharing } from '#core/ports/sharing.ts';
-import { toFieldSelector } from '#core/selector.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { Scope } from '../scope.ts';
 import { idOf, instancePathOf, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';

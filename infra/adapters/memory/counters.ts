@@ -1,4 +1,4 @@
-// How much has each scope spent in each window, and how much of the rest is set aside?
+// Counters: what each scope has spent in each window, and what is set aside.
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 

@@ -1,4 +1,4 @@
-// Which holds are charged to this scope?
+// Holds by the scopes that they are charged to.
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { HoldNote } from '#core/ports/store.ts';
 

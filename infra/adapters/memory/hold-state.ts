@@ -1,4 +1,4 @@
-// What is one hold's record, which counters does it move, and what of it is still to be booked?
+// The record of one hold: the counters it moves, and what of it is still to be booked.
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { EntryName, HoldNote, Part, SettleNote } from '#core/ports/store.ts';

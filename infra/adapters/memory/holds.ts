@@ -1,4 +1,4 @@
-// What became of each hold: held, settled, released or expired, and how does each go on from there?
+// Holds: held, settled, released or expired, and how each goes on from there.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { MoveAnswer, MoveOperation } from '#core/ports/rates.ts';

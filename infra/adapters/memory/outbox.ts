@@ -1,4 +1,4 @@
-// What is an outbox without a disk? A list that outlives the ledger that writes it, for tests and for platforms where nothing outlives a process.
+// An outbox without a disk, for tests and for platforms where nothing outlives a process.
 import type { Outbox, OutboxRecord } from '#core/ports/outbox.ts';
 
 /** What a folder is to the real one: hand the same to the next outbox to find what the earlier one left. */

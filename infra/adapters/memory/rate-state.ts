@@ -1,4 +1,4 @@
-// What was used of one rate, second by second, and what does that leave? (decision: rate limits)
+// What was used of one rate, second by second, and what that leaves (decision 0012).
 import type { Millis } from '#core/ports/money.ts';
 import type { RateKind, RateLeft, RateLimit, RatesLeft } from '#core/ports/rates.ts';
 

@@ -1,4 +1,4 @@
-// Which rates does each hold use, and is there room for another? Judged and taken in one step with the money (decision: rate limits).
+// Rates of live holds, judged and taken in one step with the money (decision 0012).
 import type { Millis } from '#core/ports/money.ts';
 import type { MoveAnswer, MoveOperation, RateLimit, RateRefusal, RateReply, RateRequest } from '#core/ports/rates.ts';
 import { leftOf, longest, type RateState, secondOf, slotAt, type Wait, waitOf } from './rate-state.ts';

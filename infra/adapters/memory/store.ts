@@ -1,4 +1,4 @@
-// How are counters and holds kept when one process serves an instance alone? In its memory; PostgreSQL and the outbox outlive it.
+// The store of a process that serves an instance alone: its memory. PostgreSQL and the outbox outlive it.
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Store, StoreCall, StoreReply, UnbookedRecord } from '#core/ports/store.ts';

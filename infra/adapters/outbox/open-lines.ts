@@ -1,4 +1,4 @@
-// Which lines still matter? Those of ids that are not done, and where they stand; what they say is on disk only.
+// Open lines: those of ids that are not done, and where they stand; what they say is on disk only.
 export interface Line {
   segment: number;
   /** Where it begins there. */

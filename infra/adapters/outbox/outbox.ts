@@ -1,4 +1,4 @@
-// How does a promise outlive its process? In append-only files: one write a tick, fsync every second, what is done is cut away (LEDGER 6).
+// The outbox on disk: append-only files, one write a tick, fsync every second; what is done is cut away (LEDGER 6).
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';

@@ -1,4 +1,4 @@
-// What goes into one write? Lines one after the other, in memory that the next write uses again.
+// The page of one write: lines one after the other, in memory that the next write uses again.
 import type { OutboxRecord } from '#core/ports/outbox.ts';
 import { LINE_FEED, mostBytes, toText, writeLine } from './record.ts';
 

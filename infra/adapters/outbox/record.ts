@@ -1,4 +1,4 @@
-// How does a record look on disk? One line: CRC-32 in hex, a blank, JSON in which money is a decimal string.
+// A record on disk: one line of CRC-32 in hex, a blank, and JSON in which money is a decimal string.
 import { crc32 } from 'node:zlib';
 import type { Entry } from '#core/ports/books.ts';
 import type { OutboxRecord } from '#core/ports/outbox.ts';

@@ -1,4 +1,4 @@
-// Which files make up an outbox, and what is in them? Numbered segments, read in order; a damaged line never hides the next.
+// Segments of an outbox: numbered files, read in order; a damaged line never hides the next.
 import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OutboxRecord } from '#core/ports/outbox.ts';

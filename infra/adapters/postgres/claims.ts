@@ -1,4 +1,4 @@
-// Whose alias is it, and which values open it? Claims and key values (DESIGN 5: first claim wins).
+// Claims of aliases and key values (DESIGN 5: the first claim wins).
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import {
   type Added,

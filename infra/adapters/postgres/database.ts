@@ -1,4 +1,4 @@
-// What is one PostgreSQL to us? Registry, books and policies over one pool.
+// One PostgreSQL: registry, books and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Epochs } from '#core/ports/epochs.ts';

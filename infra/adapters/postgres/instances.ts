@@ -1,4 +1,4 @@
-// Which instances keep their keys in this database, which are over, and whose ledger goes on with whom?
+// Instances that keep their keys in this database: open, closed, and going on with the ledger of another.
 import type { Adoption, InstanceRow, InstanceState, Ledger, Registry } from '#core/ports/registry.ts';
 import { retire } from './retire.ts';
 import { SCHEMA_VERSION } from './schema.ts';

@@ -1,4 +1,4 @@
-// Do the statements stay cheap however many keys and entries there are? Plans and touched blocks with ten thousand entries and with a million.
+// Plans and touched blocks of the hot statements, with ten thousand entries and with a million.
 import { beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { BUSY, fillWith, idOf, WINDOW } from '../../../test/ledger/many-entries.ts';

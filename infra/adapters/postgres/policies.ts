@@ -1,4 +1,4 @@
-// Whose key is this hash, and who pays? One prepared statement by index, whatever the number of keys.
+// Policies by the hash of a key: one prepared statement by index, whatever the number of keys.
 import type { KeyPolicy, KeyRecord, Policies, ScopePolicy } from '#core/ports/policy.ts';
 import { GATEWAY_LIMIT, type Session } from './session.ts';
 

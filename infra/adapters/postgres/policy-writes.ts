@@ -1,4 +1,4 @@
-// How does reconcile tell the gateways what holds now? Policies, each in one transaction with its recounted window.
+// Writes of policies, each in one transaction with its recounted windows.
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { PolicyWrite, Registry } from '#core/ports/registry.ts';
 import { lockForRecount, recount } from './recount.ts';

@@ -1,4 +1,4 @@
-// What has a scope spent between two instants, whatever windows its entries named? (LEDGER 4)
+// Recounts: what a scope has spent between two instants, whatever windows its entries named (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { lowestId, monthOf, readDropped } from './months.ts';

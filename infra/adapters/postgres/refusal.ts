@@ -1,4 +1,4 @@
-// Is this error the database's absence (503, try again) or a mistake of ours?
+// Errors of the database: its absence (503, try again) in words that help, or a mistake of ours.
 import pg from 'pg';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';

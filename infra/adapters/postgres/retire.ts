@@ -1,4 +1,4 @@
-// How does a claim end, with its values?
+// The end of a claim, with its values.
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Query } from './session.ts';
 

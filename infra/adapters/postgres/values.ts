@@ -1,4 +1,4 @@
-// Which values open a claim, how old are they, and until when do they work? Always by the database's clock.
+// Values of a claim: their age and their end, always by the database's clock.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Added, LiveValue, NewValue } from '#core/ports/registry.ts';

@@ -1,4 +1,4 @@
-// Does the same adapter work in a Worker, where I/O belongs to one request?
+// The same adapter in a Worker, where I/O belongs to one request.
 
 import { build } from 'esbuild';
 import { Miniflare } from 'miniflare';

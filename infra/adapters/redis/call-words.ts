@@ -1,4 +1,4 @@
-// How is a store call said to the script? Holds and settlements as plain words, each counter named once; what is rarer as JSON (script.ts).
+// A store call in the words of the script: holds and settlements plain, each counter named once; what is rarer as JSON (script.ts).
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Counter, HoldOperation, Load, Registration, SettleOperation, StoreCall } from '#core/ports/store.ts';
 import { noteText, saidText, windowText } from './note-text.ts';

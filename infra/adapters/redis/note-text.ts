@@ -1,4 +1,4 @@
-// How is a hold's note kept in a Redis? As a text that the script never reads, beside the names of the scopes, which it does.
+// The note of a hold in Redis: a text that the script never reads, beside the names of the scopes, which it does.
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { HoldNote, SettleNote } from '#core/ports/store.ts';
 

@@ -1,4 +1,4 @@
-// Can this Upstash database be trusted with counters? It must answer, run scripts, and write.
+// The probe of an Upstash database: it must answer, run scripts, and write.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
 import { openUpstash } from './upstash.ts';

@@ -1,4 +1,4 @@
-// Can this Redis be trusted with counters? It is asked for what the ledger needs: to answer, to run scripts, to write, to evict nothing.
+// The probe of a Redis: it must answer, run scripts, write, and evict nothing.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
 import { PATIENCE, probeUpstash, WRITE, within } from './probe-upstash.ts';

@@ -1,4 +1,4 @@
-// How does the script keep rates? What was used in each of the last seconds, and what live holds use now (decision: rate limits).
+// Rates in the script: what was used in each of the last seconds, and what live holds use now (decision 0012).
 
 /**
  * A part of SCRIPT, which defines `prefix` and `now` before it. One more key per limited scope or entry, written with the

@@ -1,4 +1,4 @@
-// How are rates said to the script, and read from its answer? As texts, a limit's own made once (rate-script.ts).
+// Rates in the words of the script and of its answer; the text of a limit is made once (rate-script.ts).
 import type {
   MoveAnswer,
   MoveOperation,

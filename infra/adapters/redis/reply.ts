@@ -1,4 +1,4 @@
-// What did the script answer to a call? Settlements and holds as one text each, in short (script-ending.ts, script-taking.ts).
+// The script's answer to a call: settlements and holds as one text each (script-ending.ts, script-taking.ts).
 import type { RateReply } from '#core/ports/rates.ts';
 import type { Expired, HoldAnswer, ReleaseAnswer, SettleAnswer, StoreCall, StoreReply } from '#core/ports/store.ts';
 import { toNote } from './note-text.ts';

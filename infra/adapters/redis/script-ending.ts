@@ -1,4 +1,4 @@
-// How does a hold end in the script? Settled, released, or expired; and what is long over is forgotten (LEDGER 2).
+// The end of a hold in the script: settled, released, or expired; what is long over is forgotten (LEDGER 2).
 
 /** Used by script.ts: money and state are there. */
 export const ENDING = `

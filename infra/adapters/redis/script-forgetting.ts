@@ -1,4 +1,4 @@
-// What does the script forget? Entries that PostgreSQL has; the end of a lease a day later, for a settlement that comes late (LEDGER 2).
+// What the script forgets: entries that PostgreSQL has; the end of a lease a day later, for a settlement that comes late (LEDGER 2).
 
 /** Used by script.ts: state and ending are there. */
 export const FORGETTING = `

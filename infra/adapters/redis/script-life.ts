@@ -1,4 +1,4 @@
-// When does the script do nothing at all? Where the store lives under another epoch, or shows less than it has answered (LEDGER 5).
+// The life of a store in the script: it does nothing under another epoch, or where it shows less than it has answered (LEDGER 5).
 
 /** Used by script.ts: `prefix`, `operation`, `now`, `millis` and `rates` are there. */
 export const LIFE = `

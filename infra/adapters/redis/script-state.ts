@@ -1,4 +1,4 @@
-// What does the script know of counters and holds, and what will it write? Read when asked for, written last.
+// The state of a call in the script: counters and holds, read when asked for, written last.
 
 /** Used by script.ts: `prefix`, `now`, `millis`, `caller` and money are there. */
 export const STATE = `

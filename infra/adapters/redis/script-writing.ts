@@ -1,4 +1,4 @@
-// How does the script write? At the end, a command or two for each key, whatever the size of the batch.
+// Writes of the script: at the end, a command or two for each key, whatever the size of the batch.
 
 /** Used by script.ts behind the state. All texts are made before the first command: one that cannot be made leaves nothing half done. */
 export const WRITING = `

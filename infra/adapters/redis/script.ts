@@ -1,4 +1,4 @@
-// How does a Redis do a whole store call in one step? One Lua script: it reads, decides on what it read, and writes last (LEDGER 3 to 5).
+// The script that does a whole store call in one step: it reads, decides on what it read, and writes last (LEDGER 3 to 5).
 import { RATES } from './rate-script.ts';
 import { ENDING } from './script-ending.ts';
 import { FORGETTING } from './script-forgetting.ts';

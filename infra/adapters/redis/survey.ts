@@ -1,4 +1,4 @@
-// What does the script answer about what it has counted? Surveys, records to book, counters that are loaded.
+// The script's answers about what it has counted: surveys, records to book, counters that are loaded.
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Part, Store, Survey, Unbooked, UnbookedRecord } from '#core/ports/store.ts';
 import { toNote, toSaid, windowOf } from './note-text.ts';

@@ -1,4 +1,4 @@
-// How is a Redis or Valkey reached over TCP? One connection that refuses at once while it is away, and comes back by itself.
+// Redis or Valkey over TCP: one connection that refuses immediately while it is away, and comes back by itself.
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';

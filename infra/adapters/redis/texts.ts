@@ -1,4 +1,4 @@
-// Is an answer of the script what it should be? Texts and lists of such, nothing else.
+// Answers of the script: texts and lists of texts, nothing else.
 
 export function textOf(value: unknown): string {
   if (typeof value !== 'string') throw new Error('the store answered with something that is no text');

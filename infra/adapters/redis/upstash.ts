@@ -1,4 +1,4 @@
-// How is an Upstash database reached over HTTPS? One request a call; nothing stays open between them.
+// Upstash over HTTPS: one request a call; nothing stays open between them.
 import { createHash } from 'node:crypto';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { RedisConnection } from './tcp.ts';
