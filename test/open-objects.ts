@@ -2,7 +2,7 @@
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../functions/reconcile/workload/parts.ts';
-import { resourceOf } from '../infra/local/cluster/manifests.ts';
+import { resourceOf } from '../infra/manifests/apply.ts';
 
 /** What ours write, and what others make because of it. */
 const OPEN: ReadonlyArray<Resource> = [

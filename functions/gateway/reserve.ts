@@ -138,8 +138,7 @@ function inputMost(chat: Chat, { entry }: Candidate): PromptBound {
   const { most, textOnly } = chat.input;
   const sent = isTranslated(entry) ? most + growthIn(chat) : most;
   const window = entry.maxInputTokens;
-  const maxWebSearches = chat.webSearches?.max ?? 0;
-  return { maxTokens: window !== undefined && BigInt(window) < sent ? BigInt(window) : sent, textOnly, maxWebSearches };
+  return { maxTokens: window !== undefined && BigInt(window) < sent ? BigInt(window) : sent, textOnly };
 }
 
 /** Its bytes do not reach the provider as they are. */

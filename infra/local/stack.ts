@@ -1,23 +1,22 @@
 // The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the opposite one.
+import { appendFileSync } from 'node:fs';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import { createLines } from '#adapters/lines.ts';
 import { createLog } from '#adapters/log.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
+import { applyKinds, put } from '../manifests/apply.ts';
 import { webhookConfigurations } from '../manifests/webhooks.ts';
 import { openAccounts } from './cluster/accounts.ts';
 import { openCertificates } from './cluster/certificates.ts';
 import { openCluster } from './cluster/cluster.ts';
-import { applyKinds, put } from './cluster/manifests.ts';
 import { openDatabase } from './database/database.ts';
 import { startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
-import type { Options } from './options.ts';
 import type { Progress } from './progress.ts';
-import { type StartContext, unless } from './start.ts';
-import { openLogFile } from './state/log-file.ts';
+import { type Start, type StartContext, unless } from './start.ts';
 import { freePort, portOf } from './state/ports.ts';
-import type { State } from './state/state.ts';
 import { createSampleUpstream } from './upstream/server.ts';
 
 /** What `DIR/endpoints.json` says: addresses are URLs on 127.0.0.1. */
@@ -41,15 +40,11 @@ export interface Stack {
 }
 
 /** Starts everything. Where a step fails, or on an interrupt, what was started is stopped, and this throws. */
-export async function startStack(
-  options: Options,
-  state: State,
-  progress: Progress,
-  interrupted: AbortSignal,
-): Promise<Stack> {
-  const file = openLogFile(state.path('stack.log'));
-  const log = createLog({ write: file.write });
-  const stops: Array<() => Promise<unknown>> = [file.close];
+export async function startStack({ options, state, progress, interrupted }: Start): Promise<Stack> {
+  const lines = createLines((text) => appendLog(state.path('stack.log'), text));
+  process.once('exit', lines.flush);
+  const log = createLog({ write: lines.add });
+  const stops: Array<() => Promise<unknown>> = [];
   const stop = async () => {
     for (let next = stops.pop(); next !== undefined; next = stops.pop()) {
       await next().catch((error: unknown) => log.warn('stopping', { error: String(error) }));
@@ -65,6 +60,15 @@ export async function startStack(
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+/** A log that cannot be written (a full disk) goes to stderr, and stops nothing. */
+function appendLog(file: string, text: string): void {
+  try {
+    appendFileSync(file, text);
+  } catch {
+    process.stderr.write(text);
   }
 }
 

@@ -1,7 +1,16 @@
-// What the steps of a start share, and how an interrupt ends one.
+// A start: what it is made of, what its steps share, and how an interrupt ends one.
 import type { Log } from '#core/ports/clock.ts';
 import type { Options } from './options.ts';
+import type { Progress } from './progress.ts';
 import type { State } from './state/state.ts';
+
+export interface Start {
+  readonly options: Options;
+  readonly state: State;
+  readonly progress: Progress;
+  /** Aborts at Ctrl-C or SIGTERM. */
+  readonly interrupted: AbortSignal;
+}
 
 export interface StartContext {
   readonly options: Options;

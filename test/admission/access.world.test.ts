@@ -5,7 +5,7 @@ import { createKubeconfigTransport, type NodeTransport } from '#adapters/kuberne
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds.ts';
 import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
-import { applyKinds, put } from '../../infra/local/cluster/manifests.ts';
+import { applyKinds, put } from '../../infra/manifests/apply.ts';
 import { ADMISSION, type Grant, toRule } from '../../infra/manifests/rbac.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';

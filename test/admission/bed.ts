@@ -9,7 +9,7 @@ import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { AdmissionDeps } from '../../functions/admission/app.ts';
 import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { applyKinds, resourceOf } from '../../infra/local/cluster/manifests.ts';
+import { applyKinds, resourceOf } from '../../infra/manifests/apply.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { type Finished, run } from '../child.ts';
 import { type ClusterName, startCluster } from '../clusters.ts';

@@ -7,7 +7,7 @@ import type { Condition } from '#crds/fragments.ts';
 import { kinds, virtualKeys } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
-import { resourceOf } from '../../infra/local/cluster/manifests.ts';
+import { resourceOf } from '../../infra/manifests/apply.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import type { Finished } from '../child.ts';

@@ -5,7 +5,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { customResourceDefinitions } from '../../infra/local/cluster/manifests.ts';
+import { customResourceDefinitions } from '../../infra/manifests/apply.ts';
 import { createClient } from './client.ts';
 import { type EmbeddedServer, startEmbedded } from './servers.ts';
 

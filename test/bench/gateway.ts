@@ -2,7 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { resourceOf } from '../../infra/local/cluster/manifests.ts';
+import { resourceOf } from '../../infra/manifests/apply.ts';
 import { DEPLOYABLES, writeBundles } from '../../infra/tools/build.ts';
 import { mountSample } from '../platforms/mounts.ts';
 import { sweepOnce } from '../platforms/node-process.ts';

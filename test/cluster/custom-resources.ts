@@ -1,6 +1,6 @@
 // Our four kinds on an API server, for tests.
 import { kinds } from '#crds/kinds.ts';
-import { customResourceDefinitions } from '../../infra/local/cluster/manifests.ts';
+import { customResourceDefinitions } from '../../infra/manifests/apply.ts';
 import type { TestControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 

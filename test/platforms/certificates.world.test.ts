@@ -12,7 +12,7 @@ import { virtualKeys } from '#crds/kinds.ts';
 import { keepCertificate } from '../../functions/reconcile/certificates/keep.ts';
 import { type CertificateDeps, HOOKS, observe } from '../../functions/reconcile/certificates/objects.ts';
 import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
-import { applyKinds } from '../../infra/local/cluster/manifests.ts';
+import { applyKinds } from '../../infra/manifests/apply.ts';
 import { PATH_PLACEHOLDER } from '../../infra/manifests/webhooks.ts';
 import { run } from '../child.ts';
 import { CLUSTERS } from '../clusters.ts';

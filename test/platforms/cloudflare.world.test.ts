@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
-import { resourceOf } from '../../infra/local/cluster/manifests.ts';
+import { resourceOf } from '../../infra/manifests/apply.ts';
 import { eventually } from '../eventually.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { type RunningWorkers, startWorkers, type WorkerOfTest } from './miniflare.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { resourceOf } from '../../infra/local/cluster/manifests.ts';
+import { resourceOf } from '../../infra/manifests/apply.ts';
 import { eventually } from '../eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../redis.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';

@@ -11,7 +11,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
 import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { applyKinds, put } from '../../infra/local/cluster/manifests.ts';
+import { applyKinds, put } from '../../infra/manifests/apply.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { run } from '../child.ts';
 import { whyNoControlPlane } from '../control-plane.ts';

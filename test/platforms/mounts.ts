@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { type GatewayInstance, GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { wantedParts } from '../../functions/reconcile/workload/wanted.ts';
-import { resourceOf } from '../../infra/local/cluster/manifests.ts';
+import { resourceOf } from '../../infra/manifests/apply.ts';
 
 export interface Mounts {
   readonly SNAPSHOT_FILE: string;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import OpenAI, { type APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
-import { resourceOf } from '../../infra/local/cluster/manifests.ts';
+import { resourceOf } from '../../infra/manifests/apply.ts';
 import { eventually } from '../eventually.ts';
 import { whyNoRedis } from '../redis.ts';
 import { linkBundles, sharedPostgres } from '../shared-servers.ts';

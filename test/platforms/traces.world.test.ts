@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
-import { put } from '../../infra/local/cluster/manifests.ts';
+import { put } from '../../infra/manifests/apply.ts';
 import { webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { type CollectedSpan, type Collector, startCollector } from '../collector.ts';
 import { eventually } from '../eventually.ts';

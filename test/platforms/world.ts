@@ -6,8 +6,9 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { Certificates } from '../../infra/local/cluster/certificates.ts';
-import { applyKinds, put, readDocuments, renderSample } from '../../infra/local/cluster/manifests.ts';
+import { renderSample } from '../../infra/local/sample/sample.ts';
 import { createSampleUpstream, type SampleUpstream } from '../../infra/local/upstream/server.ts';
+import { applyKinds, put, readDocuments } from '../../infra/manifests/apply.ts';
 import { startEmbedded } from '../apiserver/servers.ts';
 import { startPostgres, type TestPostgres } from '../postgres.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -69,7 +70,7 @@ export async function startWorld(given?: WorldPostgres): Promise<TestWorld> {
 
 /** The sample with these addresses; its instance's gateway is one that somebody else runs. */
 export function sampleFor(database: DatabaseConnection, upstream: string): ReadonlyArray<KubeObject> {
-  const text = renderSample({ database, upstream, upstreamKey: UPSTREAM_KEY });
+  const text = renderSample({ database, upstream }, UPSTREAM_KEY);
   return readDocuments(text).map((object) =>
     object.kind === 'GatewayInstance'
       ? { ...object, spec: { ...(object.spec as object), workload: { type: 'External', url: GATEWAY_URL } } }

@@ -10,7 +10,7 @@ import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/p
 import { gatewayInstances } from '#crds/kinds.ts';
 import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/parts.ts';
 import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
-import { applyKinds } from '../../infra/local/cluster/manifests.ts';
+import { applyKinds } from '../../infra/manifests/apply.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';

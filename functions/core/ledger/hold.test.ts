@@ -282,11 +282,11 @@ describe('one call', () => {
 
   test('reads the sums of all counters that a tick misses at once', async () => {
     let reads = 0;
-    const { withLedgerLock } = scene.books.part;
+    const { exclusively } = scene.books.part;
     Object.assign(scene.books.part, {
-      withLedgerLock: (...of: Parameters<typeof withLedgerLock>) => {
+      exclusively: (...of: Parameters<typeof exclusively>) => {
         reads += 1;
-        return withLedgerLock(...of);
+        return exclusively(...of);
       },
     });
     const all = Array.from({ length: 50 }, (_, index) => ledger.hold(requestOf(1n, scopeOf(`key-${index}`, 10n))));

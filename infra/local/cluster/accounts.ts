@@ -5,10 +5,10 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type Impersonated } from '#adapters/kubernetes/node.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
+import { put } from '../../manifests/apply.ts';
 import { accessManifests, accountUser, NAMESPACE } from '../../manifests/rbac.ts';
 import type { StartContext } from '../start.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
-import { put } from './manifests.ts';
 
 export interface Accounts {
   readonly admission: Cluster;

@@ -1,31 +1,27 @@
-// How does kubectl find a cluster of this machine?
-import { chmodSync, renameSync, writeFileSync } from 'node:fs';
+// Kubeconfig files of clusters on this machine.
 import { stringify } from 'yaml';
+import { writeWhole } from '../state/state.ts';
 
-export type Access = {
+export interface Access {
   readonly url: string;
   /** The CA's certificate, PEM. */
   readonly ca: string;
   readonly token: string;
-  /** Name of the cluster, user and context. */
-  readonly name?: string;
-};
+}
 
-export function toKubeconfig({ url, ca, token, name = 'gateway-operator' }: Access): string {
+const NAME = 'gateway-operator';
+
+export function toKubeconfig({ url, ca, token }: Access): string {
   return stringify({
     apiVersion: 'v1',
     kind: 'Config',
-    'current-context': name,
-    clusters: [{ name, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
-    users: [{ name, user: { token } }],
-    contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
+    'current-context': NAME,
+    clusters: [
+      { name: NAME, cluster: { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') } },
+    ],
+    users: [{ name: NAME, user: { token } }],
+    contexts: [{ name: NAME, context: { cluster: NAME, user: NAME, namespace: 'default' } }],
   });
 }
 
-/** Writes it for the owner's eyes only, at once or not at all: a reader never sees half a file. */
-export function writeKubeconfig(path: string, access: Access): void {
-  const half = `${path}.${process.pid}.tmp`;
-  writeFileSync(half, toKubeconfig(access), { mode: 0o600 });
-  chmodSync(half, 0o600); // a file left over from before keeps its own mode
-  renameSync(half, path);
-}
+export const writeKubeconfig = (file: string, access: Access): void => writeWhole(file, toKubeconfig(access));

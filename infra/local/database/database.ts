@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Log } from '#core/ports/clock.ts';
 import { reasonOf } from '#core/reason.ts';
 import { UsageError } from '../options.ts';
 import type { StartContext } from '../start.ts';
@@ -25,41 +26,32 @@ export async function openDatabase({ options, state, log, onStop }: StartContext
     username: NAME,
     password: state.remembered.databasePassword,
   });
-  const stop = keepRunning(server, {
-    onRestart: () => log.warn('PostgreSQL ended by itself and was started again'),
-    onFailure: (why) => log.error('PostgreSQL ended by itself and does not start: it is tried again', { why }),
-  });
-  onStop(stop);
+  onStop(keepRunning(server, log));
   const { host, port, username, password } = server;
   const connection = { host, port, username, password, dbname: NAME };
   await createIfAbsent(connection);
   return { connection, description: `PostgreSQL on 127.0.0.1:${port}` };
 }
 
-export interface Restarts {
-  /** The server died by itself and was started again. */
-  readonly onRestart: () => void;
-  /** The server died by itself and does not start, for this reason: once for each death. It is tried again all the same. */
-  readonly onFailure: (why: string) => void;
-}
-
 /** Milliseconds between two tries to start a server that died: twice as long each time. */
 const MIN_WAIT = 200;
 const MAX_WAIT = 10_000;
 
-/** Starts a server that died again, until the stop that is returned. */
-export function keepRunning(server: PostgresServer, { onRestart, onFailure }: Restarts): () => Promise<void> {
+/** Starts a server that died again, until the stop that is returned. A server that does not start is reported once, and tried again. */
+export function keepRunning(server: PostgresServer, log: Log): () => Promise<void> {
   let isStopping = false;
   const restart = async () => {
     let isReported = false;
-    for (let wait = MIN_WAIT; ; wait = Math.min(2 * wait, MAX_WAIT)) {
+    for (let wait = MIN_WAIT; !isStopping; wait = Math.min(2 * wait, MAX_WAIT)) {
       await pause(wait, undefined, { ref: false });
       if (isStopping) return;
       try {
         await server.start();
-        return onRestart();
+        return log.warn('PostgreSQL ended by itself and was started again');
       } catch (error) {
-        if (!isReported && !isStopping) onFailure(reasonOf(error));
+        const why = reasonOf(error);
+        if (!isReported && !isStopping)
+          log.error('PostgreSQL ended by itself and does not start: it is tried again', { why });
         isReported = true;
       }
     }
@@ -67,7 +59,7 @@ export function keepRunning(server: PostgresServer, { onRestart, onFailure }: Re
   const follow = async () => {
     while (!isStopping) {
       await server.ended();
-      if (!isStopping) await restart();
+      await restart();
     }
   };
   void follow();

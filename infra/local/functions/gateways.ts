@@ -6,7 +6,7 @@ import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { resourceOf } from '../cluster/manifests.ts';
+import { resourceOf } from '../../manifests/apply.ts';
 import { type Configuration, type GatewayRuntime, type RuntimeDependencies, startRuntime } from './gateway-runtime.ts';
 
 export interface Gateways {

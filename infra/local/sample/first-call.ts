@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { resourceOf } from '../cluster/manifests.ts';
+import { resourceOf } from '../../manifests/apply.ts';
 
 export interface FirstCall {
   readonly model: string;

@@ -1,12 +1,22 @@
-// What does the stack remember between two starts, and who may use the folder?
+// State of the stack: a folder of this process alone, and what is remembered there between two starts.
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import * as z from 'zod';
 import { FolderInUse, lockFolder } from '#adapters/outbox/lock.ts';
+import { reasonOf } from '#core/reason.ts';
 import { UsageError } from '../options.ts';
 import { type Children, createChildren } from './children.ts';
-import { makeFolder, unusable } from './folder.ts';
 
 /** Written once, at the first start on a folder. */
 const Remembered = z.object({
@@ -16,7 +26,7 @@ const Remembered = z.object({
   clusterToken: z.string(),
   /** The credential in the sample's model Secrets; the sample upstream takes any. */
   upstreamKey: z.string(),
-  /** Where things listened last time: they listen there again when the port is still free. */
+  /** Ports of the last start: taken again where they are free. */
   ports: z.record(z.string(), z.number()),
 });
 
@@ -28,16 +38,18 @@ export interface State {
   readonly remembered: Remembered;
   path(...names: ReadonlyArray<string>): string;
   rememberPort(name: string, port: number): void;
-  /** Gives the folder free for another stack. */
+  /** Leaves the folder to another stack. */
   release(): void;
 }
 
-/** Takes the folder for this process. Throws UsageError when another stack runs on it, when it holds something else, or cannot be written to. */
+/** Takes the folder for this process. Throws UsageError where another stack runs on it, it holds other files, or it cannot be used. */
 export async function openState(folder: string, reset: boolean): Promise<State> {
   try {
     return await open(folder, reset);
-  } catch (error) {
-    throw unusable(folder, error);
+  } catch (cause) {
+    if (!(cause instanceof Error && 'code' in cause)) throw cause;
+    const must = 'must be a folder that you can write to';
+    throw new UsageError(`--state: Invalid value: "${folder}": ${must}: ${reasonOf(cause)}`, { cause });
   }
 }
 
@@ -70,47 +82,34 @@ async function open(folder: string, reset: boolean): Promise<State> {
 export function writeWhole(file: string, text: string): void {
   const fresh = `${file}.new`;
   writeFileSync(fresh, text, { mode: 0o600, flush: true });
+  // One that a kill has left keeps its own mode.
   chmodSync(fresh, 0o600);
   renameSync(fresh, file);
 }
 
-function first(): Remembered {
-  const secret = () => randomBytes(24).toString('hex');
-  return { databasePassword: secret(), clusterToken: secret(), upstreamKey: `sample-${secret()}`, ports: {} };
+/** Makes the folder, and those above it, one by one: Node's own `recursive` never ends where a file system takes no folders (/proc). */
+function makeFolder(folder: string): void {
+  const missing: string[] = [];
+  let above = folder;
+  while (statSync(above, { throwIfNoEntry: false }) === undefined) {
+    missing.unshift(above);
+    above = dirname(above);
+  }
+  for (const one of missing) mkdirSync(one);
 }
 
-function read(file: string): Remembered {
-  try {
-    return Remembered.parse(JSON.parse(readFileSync(file, 'utf8')));
-  } catch (cause) {
-    throw new UsageError(
-      `${file} is damaged. Restore it, or start anew with --reset (this deletes the state folder).`,
-      {
-        cause,
-      },
-    );
-  }
-}
+const OWN_BEFORE_STATE = /^(lock.*|children|state\.json\.new)$/;
 
 /** A folder with other people's files is never taken, and so never emptied by --reset. */
 function refuseForeign(folder: string): void {
   const names = readdirSync(folder);
-  if (
-    names.length === 0 ||
-    names.includes('state.json') ||
-    names.every((name) => /^(lock.*|children|state\.json\.new)$/.test(name))
-  )
-    return;
-  throw new UsageError(`--state: ${folder} holds other files and was not made by this program. Name another folder.`);
+  if (names.includes('state.json') || names.every((name) => OWN_BEFORE_STATE.test(name))) return;
+  throw new UsageError(
+    `--state: Invalid value: "${folder}": must be empty or made by this program, but holds other files. Name another folder.`,
+  );
 }
 
-function empty(folder: string): void {
-  for (const name of readdirSync(folder)) {
-    if (name !== 'lock') rmSync(join(folder, name), { recursive: true, force: true });
-  }
-}
-
-/** Says to other machines that share the folder that this process lives. */
+/** Milliseconds. Says to other machines that share the folder that this process lives. */
 const TOUCH_EVERY = 1_000;
 
 function lock(folder: string): () => void {
@@ -130,6 +129,27 @@ function lock(folder: string): () => void {
   } catch (cause) {
     if (!(cause instanceof FolderInUse)) throw cause;
     throw new UsageError(`Another stack runs on ${folder}. Stop it first, or name another folder with --state DIR.`, {
+      cause,
+    });
+  }
+}
+
+function empty(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    if (name !== 'lock') rmSync(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+function first(): Remembered {
+  const secret = () => randomBytes(24).toString('hex');
+  return { databasePassword: secret(), clusterToken: secret(), upstreamKey: `sample-${secret()}`, ports: {} };
+}
+
+function read(file: string): Remembered {
+  try {
+    return Remembered.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (cause) {
+    throw new UsageError(`${file} is damaged. Restore it, or start anew with --reset, which empties the folder.`, {
       cause,
     });
   }

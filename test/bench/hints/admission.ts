@@ -5,7 +5,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { type Certificates, openCertificates } from '../../../infra/local/cluster/certificates.ts';
-import { applyKinds } from '../../../infra/local/cluster/manifests.ts';
+import { applyKinds } from '../../../infra/manifests/apply.ts';
 import { webhookConfigurations } from '../../../infra/manifests/webhooks.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { startControlPlane } from '../../control-plane.ts';

@@ -4,7 +4,7 @@ import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { users, virtualKeys } from '#crds/kinds.ts';
-import { put } from '../../../infra/local/cluster/manifests.ts';
+import { put } from '../../../infra/manifests/apply.ts';
 
 export interface Ground {
   readonly request: KubeTransport;

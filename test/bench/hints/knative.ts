@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { virtualKeys } from '#crds/kinds.ts';
-import { applyKinds, put } from '../../../infra/local/cluster/manifests.ts';
+import { applyKinds, put } from '../../../infra/manifests/apply.ts';
 import { DEPLOYABLES, writeBundles } from '../../../infra/tools/build.ts';
 import { run } from '../../child.ts';
 import { eventually } from '../../eventually.ts';

@@ -4,7 +4,7 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
 import { each } from '../../../functions/reconcile/observe/each.ts';
-import { customResourceDefinitions, resourceOf } from '../../../infra/local/cluster/manifests.ts';
+import { customResourceDefinitions, resourceOf } from '../../../infra/manifests/apply.ts';
 import { startControlPlane } from '../../control-plane.ts';
 import { putInEtcd } from '../admission/etcd-keys.ts';
 import { startStandIn } from './api-server.ts';

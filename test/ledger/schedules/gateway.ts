@@ -69,15 +69,15 @@ function booksOf({ stage, database, errands }: Shared, by: Process): Books {
       stage.through(by, 'database', `book ${entries.map(({ kind, model }) => `${kind} ${model}`)}`, () =>
         books.book(uid, entries, marks),
       ),
-    withLedgerLock: (uid, work) =>
+    exclusively: (uid, work) =>
       stage
         .through(by, 'database', 'lock', async () => undefined)
-        .then(() => books.withLedgerLock(uid, () => work(reading))),
+        .then(() => books.exclusively(uid, () => work(reading))),
   };
   return {
     ...held,
-    scopesOfOtherInstances: books.scopesOfOtherInstances,
-    async tryErrandLock(_, errand, work) {
+    elsewhere: books.elsewhere,
+    async alone(_, errand, work) {
       const other = errands.get(errand);
       if (other !== undefined && !other.isDead) return undefined;
       errands.set(errand, by);
