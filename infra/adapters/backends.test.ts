@@ -3,15 +3,22 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { type BackendsDependencies, createBackends } from './backends.ts';
 
 const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: false } as const;
-const at = (host: string): DatabaseConnection => ({ host, port: 5432, username: 'u', password: 'p', dbname: 'd' });
+const at = (host: string, password = 'p'): DatabaseConnection => ({
+  ...{ host, port: 5432, username: 'u', password, dbname: 'd' },
+});
+const MINUTE = 60_000;
 
 /** Flushes that end when they are told to. */
 function underTest() {
   const begun: string[] = [];
   const ends = new Map<string, (error?: Error) => void>();
+  const closed: string[] = [];
+  const clock = { millis: 0, now: () => clock.millis };
   type Openable = ReturnType<BackendsDependencies<never>['openDatabase']>;
   const backends = createBackends<Openable>({
-    openDatabase: () => ({ close: async () => undefined }) as Openable,
+    clock,
+    openDatabase: ({ host, password }) =>
+      ({ close: async () => void closed.push(`${host} ${password}`) }) as unknown as Openable,
     flush: (uid) =>
       new Promise((resolve, reject) => {
         begun.push(uid);
@@ -19,7 +26,7 @@ function underTest() {
       }),
     probeShared: async () => ({ ok: true }),
   });
-  return { backends, begun, ends };
+  return { backends, begun, ends, closed, clock };
 }
 
 test('four instances of one database are flushed at a time, the others in order; another database is not waited for', async () => {
@@ -35,4 +42,19 @@ test('four instances of one database are flushed at a time, the others in order;
   expect(begun).toEqual(['1', '2', '3', '4', '7', '5', '6']);
   ends.get('6')?.();
   await flushes[5];
+});
+
+test('the pool of a password that was rotated is closed when nobody has asked for it for ten minutes; others stay', async () => {
+  const { backends, closed, clock } = underTest();
+  const [other, kept] = [backends.database(at('other')), backends.database(at('one', 'new'))];
+  backends.database(at('one', 'old'));
+  for (let minute = 0; minute < 10; minute += 1, clock.millis += MINUTE) {
+    expect(backends.database(at('one', 'new'))).toBe(kept);
+    expect(backends.database(at('other'))).toBe(other);
+    expect(closed).toEqual([]);
+  }
+  backends.database(at('one', 'new'));
+  expect(closed).toEqual(['one old']);
+  await backends.close();
+  expect(closed).toEqual(['one old', 'other p', 'one new']);
 });

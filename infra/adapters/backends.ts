@@ -1,14 +1,19 @@
 // Backends of one process: the databases and stores that instances name, each database opened once.
 import type { Backends, DatabaseConnection, StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
 
 /** Of one database at a time: half of its connections, so that no question waits for the stores of others. */
 const FLUSHES = 4;
+/** Milliseconds that a pool is kept without being asked for: a sweep asks each minute, so the password of this one was rotated, or its instance is gone. */
+const UNUSED = 600_000;
 
 type Openable = Registry & Books & { close(): Promise<void> };
 
 export interface BackendsDependencies<D extends Openable> {
+  readonly clock: Clock;
   /** Opens a pool; nothing is dialled until it is asked. */
   readonly openDatabase: (connection: DatabaseConnection) => D;
   /** Books what the instance has settled and audits its store; nothing where this platform dials no store. */
@@ -22,17 +27,33 @@ export interface BackendsDependencies<D extends Openable> {
   ) => Promise<StoreHealth>;
 }
 
-/** Databases are opened once per connection and kept; `close` ends them all. */
+interface Pool<D> {
+  readonly database: D;
+  readonly inLine: ReturnType<typeof createLine>;
+  readonly askedAt: Millis;
+}
+
+/** Databases are opened once per connection and kept as long as they are asked for; `close` ends them all. */
 export function createBackends<D extends Openable>(
   deps: BackendsDependencies<D>,
 ): Backends & { close(): Promise<void> } {
-  const open = new Map<string, { readonly database: D; readonly inLine: ReturnType<typeof createLine> }>();
+  const open = new Map<string, Pool<D>>();
+  const closeUnused = (now: Millis) => {
+    for (const [id, { database, askedAt }] of open) {
+      if (now - askedAt < UNUSED) continue;
+      open.delete(id);
+      void database.close().catch(() => undefined);
+    }
+  };
   const opened = (connection: DatabaseConnection) => {
     const { host, port, username, password, dbname, sslmode, sslrootcert } = connection;
     const id = JSON.stringify([host, port, username, password, dbname, sslmode, sslrootcert]);
-    const one = open.get(id) ?? { database: deps.openDatabase(connection), inLine: createLine(FLUSHES) };
-    open.set(id, one);
-    return one;
+    const askedAt = deps.clock.now();
+    const { database = deps.openDatabase(connection), inLine = createLine(FLUSHES) } = open.get(id) ?? {};
+    const pool = { database, inLine, askedAt };
+    open.set(id, pool);
+    closeUnused(askedAt);
+    return pool;
   };
   return {
     database: (connection) => opened(connection).database,

@@ -38,6 +38,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
   const log = workerLog('reconcile');
   const dependencies = workerDependencies();
   const backends = createBackends<Database>({
+    clock: dependencies.clock,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
     ...createTending({ ...dependencies, open: openShared, log, metrics }),
     probeShared: async (connection, instanceUid) =>

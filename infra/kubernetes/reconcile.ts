@@ -28,6 +28,7 @@ main(async () => {
   const metrics = createMetrics();
   const tending = createTending({ open: openStore, ...node, log, metrics });
   const backends = createBackends<Database>({
+    clock: node.clock,
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear: tending.clear,
     flush: async (uid, store, database) => {

@@ -58,6 +58,7 @@ test.each([8, 16, 100])('%i instances on one database are all drained and audite
   }));
   const stores = new Map<string, Store>();
   const backends = createBackends({
+    clock,
     openDatabase: (of) => createDatabase(of, { log }),
     flush: async (instanceUid, _, books) => {
       const store = distant(stores.get(instanceUid) as Store);

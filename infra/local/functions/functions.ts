@@ -107,7 +107,7 @@ type Opening = Pick<RuntimeDependencies, 'openDatabase' | 'metrics'> & Pick<Gate
 
 function openBackends(parts: Parts, { openDatabase, flush, metrics }: Opening) {
   const { clear } = createTending({ ...parts, open: openStore, metrics });
-  const backends = createBackends({ openDatabase, flush, clear, probeShared });
+  const backends = createBackends({ ...parts, openDatabase, flush, clear, probeShared });
   parts.onStop(backends.close);
   return backends;
 }

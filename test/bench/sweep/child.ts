@@ -56,6 +56,7 @@ function say(message: string, fields?: object) {
 
 const transport = createServiceAccountTransport({ address, folder });
 const backends = createBackends({
+  clock: nodeDependencies().clock,
   openDatabase: (connection) => createDatabase(connection, { log }),
   flush: async () => undefined,
   probeShared,
