@@ -117,6 +117,9 @@ export const ReconcileEnvironment = {
   agreements: [needsCluster],
 };
 
+/** Of the program that removes the operator. */
+export const UninstallEnvironment = { variables: api, agreements: [needsCluster] };
+
 /** Of the CronJob's program. */
 export const TriggerEnvironment = {
   variables: {

@@ -27,6 +27,7 @@ export const DEPLOYABLES: ReadonlyArray<Deployable> = [
   { entry: 'infra/kubernetes/admission.ts', output: 'node/admission.mjs', platform: 'node', budget: 70 },
   { entry: 'infra/kubernetes/reconcile.ts', output: 'node/reconcile.mjs', platform: 'node', budget: 205 },
   { entry: 'infra/kubernetes/trigger.ts', output: 'node/trigger.mjs', platform: 'node', budget: 15 },
+  { entry: 'infra/kubernetes/uninstall.ts', output: 'node/uninstall.mjs', platform: 'node', budget: 60 },
   { entry: 'infra/kubernetes/gateway.ts', output: 'node/gateway.mjs', platform: 'node', budget: 425 },
   { entry: 'infra/cloudflare/admission.ts', output: 'cloudflare/admission.mjs', platform: 'workerd', budget: 110 },
   { entry: 'infra/cloudflare/reconcile.ts', output: 'cloudflare/reconcile.mjs', platform: 'workerd', budget: 225 },

@@ -94,8 +94,8 @@ describeUnless(why, 'plain Kubernetes', () => {
   });
 
   test('the Pods are ones that a namespace with the restricted profile admits', async () => {
-    const templates = [...YAML, GATEWAY].flatMap(documentsOf).flatMap(podTemplateOf);
-    expect(templates).toHaveLength(4);
+    const templates = [...YAML, 'infra/kubernetes/uninstall.yaml', GATEWAY].flatMap(documentsOf).flatMap(podTemplateOf);
+    expect(templates).toHaveLength(5);
     // A controller makes these elsewhere.
     await kubectl(['-n', 'gateway-operator', 'create', 'serviceaccount', 'default']);
     const make = async (metadata: object, spec: object) => {

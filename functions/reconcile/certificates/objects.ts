@@ -44,7 +44,7 @@ export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((ve
   kind: `${verb}WebhookConfiguration`,
 }));
 /** Names of the configurations (infra/manifests/webhooks.ts) and of the Secret, which lies beside the Service. */
-const WEBHOOKS = 'gateway-operator';
+export const WEBHOOKS = 'gateway-operator';
 export const SECRET = 'admission-tls';
 const PREVIOUS = 'previous-ca.crt';
 const CERT_MANAGER = 'cert-manager.io/';

@@ -1,0 +1,92 @@
+// The operator's hold on a cluster, taken away: its objects, then the webhooks, then finalizers that nobody removes any more.
+import { type Cluster, ClusterError, type KubeObject } from '#core/ports/cluster.ts';
+import { FINALIZER } from '#crds/group.ts';
+import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { HOOKS, WEBHOOKS } from '../../functions/reconcile/certificates/objects.ts';
+
+export interface RemoveDependencies {
+  readonly cluster: Cluster;
+  readonly print: (line: string) => void;
+  readonly now: () => number;
+  readonly pause: (millis: number) => Promise<unknown>;
+}
+
+/** Milliseconds without any progress after which nobody cleans: a sweep comes each minute, and lets go of a database that is away after 20 s. */
+const PATIENCE = 90_000;
+const LOOK_EVERY = 1_000;
+
+type Found = readonly [Kind, KubeObject];
+
+/**
+ * Deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways go. Then nothing of the operator
+ * answers for the cluster any more: the webhooks go, and the finalizers of what nobody has cleaned. Repeating it is harmless,
+ * whatever was deleted before: the operator, its namespace, kinds.
+ */
+export async function removeOperator(deps: RemoveDependencies): Promise<void> {
+  // Instances last: keys are cleaned in the database of theirs.
+  const isCleaned = await removeAll(deps, [virtualKeys, users, teams]);
+  if (isCleaned) await removeAll(deps, [gatewayInstances]);
+  for (const resource of HOOKS) {
+    const hook = await deps.cluster.get(resource, undefined, WEBHOOKS);
+    if (hook === undefined) continue;
+    await deps.cluster.delete(resource, undefined, WEBHOOKS, hook.metadata.uid ?? '');
+    deps.print(`deleted ${resource.kind} ${WEBHOOKS}`);
+  }
+  for (let left = await find(deps.cluster); left.length > 0; left = await find(deps.cluster)) {
+    for (const found of left) await release(deps, found);
+  }
+  deps.print('Nothing of the operator holds this cluster any more: delete its manifests and its kinds.');
+}
+
+/** True once they are gone; false when nobody makes them go. */
+async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): Promise<boolean> {
+  const { cluster, print, now, pause } = deps;
+  let since = now();
+  for (let before = Number.POSITIVE_INFINITY; ; ) {
+    const left = await find(cluster, kinds);
+    if (left.length < before) {
+      since = now();
+      if (left.length > 0) print(`waiting until the operator has cleaned up behind ${left.length} objects`);
+    }
+    if (left.length === 0) return true;
+    if (now() - since >= PATIENCE) return false;
+    before = left.length;
+    const living = left.filter(([, { metadata }]) => metadata.deletionTimestamp === undefined);
+    await Promise.all(living.map(([kind, { metadata }]) => remove(cluster, kind, metadata)));
+    await pause(LOOK_EVERY);
+  }
+}
+
+/** Of these kinds; one whose CRD is gone has no objects. */
+async function find(
+  cluster: Cluster,
+  kinds: ReadonlyArray<Kind> = [virtualKeys, users, teams, gatewayInstances],
+): Promise<ReadonlyArray<Found>> {
+  const lists = kinds.map((kind) =>
+    cluster.list(kind).then(
+      (objects) => objects.map((object): Found => [kind, object]),
+      (error: unknown) => {
+        if (error instanceof ClusterError && error.status === 404) return [];
+        throw error;
+      },
+    ),
+  );
+  return (await Promise.all(lists)).flat();
+}
+
+const remove = (cluster: Cluster, kind: Kind, { namespace, name, uid = '' }: KubeObject['metadata']) =>
+  cluster.delete(kind, namespace, name, uid);
+
+/** Deleted without being cleaned: what reconcile would have done is not done. */
+async function release({ cluster, print }: RemoveDependencies, [kind, { metadata }]: Found): Promise<void> {
+  const { namespace, name, resourceVersion, finalizers = [] } = metadata;
+  if (metadata.deletionTimestamp === undefined) await remove(cluster, kind, metadata);
+  const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);
+  if (others.length > 0 && others.length === finalizers.length)
+    throw new Error(`${kind.kind} ${namespace}/${name} is held by ${others.join(', ')}, which is not ours to remove`);
+  // The deletion has made another version.
+  const version = metadata.deletionTimestamp === undefined ? {} : { resourceVersion };
+  const written = await cluster.patch(kind, namespace, name, { metadata: { ...version, finalizers: others } });
+  if (written.ok) print(`released ${kind.kind} ${namespace}/${name}: nobody has cleaned up behind it`);
+  else if (written.refusal !== 'conflict' && written.refusal !== 'gone') throw new Error(written.message);
+}

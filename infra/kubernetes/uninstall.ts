@@ -1,0 +1,13 @@
+// The program that removes the operator from a cluster: a Job (uninstall.yaml), or `KUBECONFIG=… node infra/kubernetes/uninstall.ts`.
+import { setTimeout as pause } from 'node:timers/promises';
+import { UninstallEnvironment } from '../config/environments.ts';
+import { readEnvironment } from '../config/read-environment.ts';
+import { openApi } from '../node/api-access.ts';
+import { main, print } from '../node/process.ts';
+import { removeOperator } from './remove-operator.ts';
+
+main(async () => {
+  const { cluster, close } = await openApi(readEnvironment(UninstallEnvironment, process.env));
+  await removeOperator({ cluster, print, now: Date.now, pause });
+  await close();
+});

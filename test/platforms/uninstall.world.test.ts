@@ -1,0 +1,129 @@
+// Removing the operator, in the order of docs/deploy.md and in the naive one: nothing sticks, and nothing is left to be found by hand.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
+import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { kinds, virtualKeys } from '#crds/kinds.ts';
+import { removeOperator } from '../../infra/kubernetes/remove-operator.ts';
+import { toKubeconfig } from '../../infra/local/cluster/kubeconfig.ts';
+import { applyKinds } from '../../infra/manifests/apply.ts';
+import { PATH_PLACEHOLDER } from '../../infra/manifests/webhooks.ts';
+import { run } from '../child.ts';
+import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
+import { eventually } from '../eventually.ts';
+import { linkBundles, sharedPostgres } from '../shared-servers.ts';
+import { describeUnless } from '../skip-unless.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { ADMISSION_PATH, runNode, startReconcile } from './node-process.ts';
+import { apply, documentsOf, sampleFor } from './world.ts';
+
+describeUnless(whyNoControlPlane(), 'the operator', () => {
+  let server: TestControlPlane;
+  let admin: Cluster;
+  let folder: string;
+  let database: DatabaseConnection;
+  const closing: Array<() => Promise<unknown>> = [];
+
+  beforeAll(async () => {
+    folder = temporaryFolder();
+    server = await startControlPlane();
+    const postgres = await sharedPostgres();
+    database = await postgres.createDatabase();
+    await linkBundles(folder);
+    admin = await open(server.kubeconfig);
+  });
+  afterAll(async () => {
+    for (const close of closing) await close();
+    await server?.stop();
+  });
+
+  const open = async (kubeconfig: string) => {
+    const transport = await createKubeconfigTransport(kubeconfig);
+    closing.push(transport.close);
+    return createCluster({ request: transport.request });
+  };
+  const kubectl = async (args: string[], stdin?: string) => {
+    const { code, stdout, stderr } = await run('kubectl', args, { KUBECONFIG: server.kubeconfig }, stdin);
+    expect(`${code} ${stderr}`).toBe('0 ');
+    return stdout;
+  };
+  /** With no more rights than the account has. */
+  const accountOf = async (name: string) => {
+    const token = (await kubectl(['-n', 'gateway-operator', 'create', 'token', name])).trim();
+    const file = join(folder, `${name}.kubeconfig`);
+    writeFileSync(file, toKubeconfig({ url: server.url, ca: server.ca, token }));
+    return file;
+  };
+  const names = (kind: string) => kubectl(['get', kind, '-A', '-o', 'name']);
+
+  /** Kinds, rights, webhooks that nobody answers, the sample with its keys, and a reconcile that has seen it all. */
+  const install = async () => {
+    await applyKinds(admin);
+    await kubectl(['apply', '-f', 'infra/kubernetes/access.yaml', '-f', 'infra/kubernetes/uninstall.yaml']);
+    await apply(admin, sampleFor(database, 'http://127.0.0.1:9'));
+    const reconcile = await startReconcile(join(folder, 'node/reconcile.mjs'), {
+      KUBECONFIG: await accountOf('reconcile'),
+      GATEWAY_PROCESSES: 'one',
+    });
+    expect((await reconcile.ask()).status).toBe(200);
+    for (const hook of documentsOf('infra/kubernetes/webhooks.yaml'))
+      await kubectl(['apply', '-f', '-'], JSON.stringify(hook).replaceAll(PATH_PLACEHOLDER, ADMISSION_PATH));
+    return reconcile;
+  };
+
+  test('in the documented order it cleans up behind everything first: keys stop working, their Secrets go', async () => {
+    const reconcile = await install();
+    expect((await names('virtualkeys')).split('\n').filter(Boolean)).toHaveLength(2);
+    const said: string[] = [];
+    let isOver = false;
+    const schedule = (async () => {
+      for (; !isOver; await pause(500)) await reconcile.ask();
+    })();
+    const cluster = await open(await accountOf('uninstall'));
+    await removeOperator({ cluster, print: (line) => said.push(line), now: Date.now, pause });
+    isOver = true;
+    await schedule;
+    expect(await reconcile.stop()).toBe(0);
+    expect(said.filter((line) => line.startsWith('released'))).toEqual([]);
+    expect(said.at(-1)).toContain('delete its manifests');
+    for (const kind of kinds) expect(await admin.list(kind)).toEqual([]);
+    expect(await names('mutatingwebhookconfigurations')).toBe('');
+    expect(await names('validatingwebhookconfigurations')).toBe('');
+    expect(await admin.get(RESOURCES.secrets, 'default', 'example-service-key')).toBeUndefined();
+    // What is left are manifests.
+    await kubectl(['delete', '-f', 'crds/manifests', '--timeout=60s']);
+  });
+
+  test('after the operator and half of the kinds were deleted it releases what sticks, and repeating it is harmless', async () => {
+    const reconcile = await install();
+    expect(await reconcile.stop('SIGKILL')).toBe(null);
+    await kubectl(['delete', 'clusterrolebinding', 'gateway-operator-reconcile']);
+    await kubectl(['delete', '-f', 'crds/manifests', '--wait=false']);
+    const refused = await run('kubectl', ['annotate', 'vk', 'example-service', 'a=b'], {
+      KUBECONFIG: server.kubeconfig,
+    });
+    expect(refused.stderr).toContain('failed calling webhook');
+    expect((await admin.list(virtualKeys)).length).toBe(2);
+    const said: string[] = [];
+    let millis = 0;
+    const waits = async () => {
+      millis += 10_000;
+    };
+    const cluster = await open(await accountOf('uninstall'));
+    await removeOperator({ cluster, print: (line) => said.push(line), now: () => millis, pause: waits });
+    expect(said.filter((line) => line.startsWith('released')).length).toBeGreaterThanOrEqual(3);
+    expect(await names('validatingwebhookconfigurations')).toBe('');
+    const ours = async () => (await kubectl(['get', 'crd', '-o', 'name'])).match(/gateway-operator\.dev/g) ?? [];
+    expect(await eventually(ours, (left) => left.length === 0)).toEqual([]);
+    // As a program, with nothing left to do and no kinds at all.
+    const { code, stdout } = await runNode(join(folder, 'node/uninstall.mjs'), [], {
+      KUBECONFIG: join(folder, 'uninstall.kubeconfig'),
+    });
+    expect(`${code} ${stdout.trim()}`).toMatch(/^0 Nothing of the operator holds this cluster/);
+  });
+});
