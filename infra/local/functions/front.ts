@@ -4,13 +4,13 @@ import type { Failure } from '#core/failure.ts';
 import type { Ids, Log } from '#core/ports/clock.ts';
 import type { Connection } from '#core/ports/connection.ts';
 import { namesOf, toRefusal } from '../../../functions/gateway/respond.ts';
-import type { GatewayRuntime } from './gateway-runtime.ts';
+import type { OpenGateway } from '../../node/gateway.ts';
 import type { Gateways } from './gateways.ts';
 
 export interface FrontDependencies {
   /** As much of the running gateways as is needed to pass requests on. */
   readonly gateways: {
-    find(...at: Parameters<Gateways['find']>): Promise<Pick<GatewayRuntime, 'fetch'> | 'absent' | 'unavailable'>;
+    find(...at: Parameters<Gateways['find']>): Promise<Pick<OpenGateway, 'fetch'> | 'absent' | 'unavailable'>;
   };
   readonly ids: Ids;
   readonly log: Log;

@@ -25,7 +25,6 @@ import type { Certificates } from '../cluster/certificates.ts';
 import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';
 import { gatewayServer } from './front.ts';
-import type { RuntimeDependencies } from './gateway-runtime.ts';
 import { createGateways, type Gateways } from './gateways.ts';
 
 export interface FunctionsOptions {
@@ -56,11 +55,10 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const parts = await openParts(context);
   const listen = createListen(context);
 
-  const { gateways, openDatabase } = openGateways(parts.gateway, cluster);
+  const gateways = openGateways(parts.gateway, cluster);
   const gateway = await listen(parts.gateway, gatewayServer({ ...parts.gateway, gateways }), { port: gatewayPort });
 
-  const { metrics } = parts.gateway;
-  const backends = openBackends(parts.reconcile, { openDatabase, flush: gateways.flush, metrics });
+  const backends = openBackends(parts, gateways);
   const reconciling = reconcileOf(parts.reconcile, { cluster: accounts.reconcile, backends, gateway: gateway.url });
   const followed = followedBy(gateways.refresh, reconciling);
   const reconcile = await listen(parts.reconcile, followed, { port: await portOf(state, 'reconcile') });
@@ -93,22 +91,20 @@ async function openParts({ state, log, onStop }: Serving) {
 
 type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
 
-function openGateways(parts: Parts, cluster: Cluster) {
-  const { state, onStop, log } = parts;
-  const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
+function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster): Gateways {
   const upstream = createUpstream();
   onStop(upstream.close);
-  const gateways = createGateways({ ...parts, cluster, openDatabase, folder: state.path('outbox'), upstream });
+  const gateways = createGateways({ cluster, folder: state.path('outbox'), upstream, log, metrics });
   onStop(gateways.close);
-  return { gateways, openDatabase };
+  return gateways;
 }
 
-type Opening = Pick<RuntimeDependencies, 'openDatabase' | 'metrics'> & Pick<Gateways, 'flush'>;
-
-function openBackends(parts: Parts, { openDatabase, flush, metrics }: Opening) {
-  const { clear } = createTending({ ...parts, open: openStore, metrics });
-  const backends = createBackends({ ...parts, openDatabase, flush, clear, probeShared });
-  parts.onStop(backends.close);
+function openBackends({ gateway, reconcile }: Readonly<Record<'gateway' | 'reconcile', Parts>>, { flush }: Gateways) {
+  const { onStop, log } = reconcile;
+  const { clear } = createTending({ ...gateway, open: openStore });
+  const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
+  const backends = createBackends({ ...reconcile, openDatabase, flush, clear, probeShared });
+  onStop(backends.close);
   return backends;
 }
 

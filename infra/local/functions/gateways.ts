@@ -1,59 +1,75 @@
 // Gateways of the stack's instances: a snapshot and its Secrets become a running gateway, as a kubelet has them do elsewhere.
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import { snapshotName } from '#core/names.ts';
+import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { reasonAndCausesOf } from '#core/reason.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { resourceOf } from '../../manifests/apply.ts';
-import { type Configuration, type GatewayRuntime, type RuntimeDependencies, startRuntime } from './gateway-runtime.ts';
+import { type GatewayParts, type OpenGateway, openGateway } from '../../node/gateway.ts';
+import { nodeDependencies } from '../../node/platform.ts';
+
+export interface GatewaysOptions extends Pick<GatewayParts, 'upstream' | 'log' | 'metrics'> {
+  readonly cluster: Cluster;
+  /** Outboxes live here, one folder per instance. */
+  readonly folder: string;
+}
 
 export interface Gateways {
   /** The gateway of this instance; `absent`: there is no such instance, `unavailable`: it cannot run (yet), or nobody knows. */
-  find(namespace: string, name: string): Promise<GatewayRuntime | 'absent' | 'unavailable'>;
+  find(namespace: string, name: string): Promise<OpenGateway | 'absent' | 'unavailable'>;
   /** Reads what every instance and its Secrets say now, and has its gateway follow; in the background. */
   refresh(): void;
-  /** Books what the instance's gateway has settled; nothing when no gateway runs. */
+  /** Books what the instance's gateway has settled, and what it found in its outbox; nothing when no gateway runs. */
   flush(instanceUid: string): Promise<void>;
   close(): Promise<void>;
 }
 
+/** What an instance's gateway is made from. It follows snapshot and credentials; another uid, database or store makes a new gateway. */
+interface Configuration {
+  readonly fixed: { readonly uid: string; readonly connection: DatabaseConnection; readonly store: StoreConnection };
+  readonly snapshot: Snapshot;
+  /** `secret` → its entries, as text. */
+  readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
+}
+
 interface Running {
-  readonly uid: string;
-  readonly runtime: GatewayRuntime;
+  configuration: Configuration;
+  readonly gateway: OpenGateway;
 }
 
 /** Gateways of one process. Changes of one instance are made one after another. */
-export function createGateways(deps: RuntimeDependencies & { readonly cluster: Cluster }): Gateways {
-  const { cluster, log } = deps;
+export function createGateways(options: GatewaysOptions): Gateways {
+  const { cluster, log } = options;
   const running = new Map<string, Running>();
   const absent = new Set<string>();
   const last = new Map<string, Promise<void>>();
 
   const refreshOne = (path: string): Promise<void> => {
     const done = (last.get(path) ?? Promise.resolve())
-      .then(() => bringUpToDate(path))
+      .then(() => follow(path))
       .catch((error: unknown) => log.warn('gateway not started', { instance: path, why: reasonAndCausesOf(error) }));
     last.set(path, done);
     return done;
   };
 
-  const bringUpToDate = async (path: string): Promise<void> => {
+  const follow = async (path: string): Promise<void> => {
     absent.delete(path);
     const wanted = await readConfiguration(cluster, path);
     const have = running.get(path);
     if (wanted === 'absent') absent.add(path);
     if (wanted === 'unchanged') return;
-    const same = have !== undefined && wanted !== 'absent' && have.uid === wanted.snapshot.instance.uid;
-    if (same && runsWith(have.runtime, wanted)) return have.runtime.configure(wanted);
-    if (have !== undefined) {
-      running.delete(path);
-      await have.runtime.close();
+    if (have !== undefined && wanted !== 'absent' && isDeepStrictEqual(have.configuration.fixed, wanted.fixed)) {
+      have.configuration = wanted;
+      return;
     }
-    if (wanted === 'absent') return;
-    const runtime = await startRuntime(deps, wanted);
-    running.set(path, { uid: wanted.snapshot.instance.uid, runtime });
+    running.delete(path);
+    await have?.gateway.close();
+    if (wanted !== 'absent') running.set(path, start(options, wanted));
   };
 
   const refreshAll = async () => {
@@ -75,26 +91,44 @@ export function createGateways(deps: RuntimeDependencies & { readonly cluster: C
     find: async (namespace, name) => {
       const path = `${namespace}/${name}`;
       if (!running.has(path)) await refreshOne(path);
-      return running.get(path)?.runtime ?? (absent.has(path) ? 'absent' : 'unavailable');
+      return running.get(path)?.gateway ?? (absent.has(path) ? 'absent' : 'unavailable');
     },
     refresh: () => {
       isDue = true;
       round ??= rounds();
     },
     flush: async (instanceUid) => {
-      await [...running.values()].find(({ uid }) => uid === instanceUid)?.runtime.flush();
+      await round;
+      await [...running.values()].find(({ configuration }) => configuration.fixed.uid === instanceUid)?.gateway.flush();
     },
     close: async () => {
       isDue = false;
       await round;
-      await Promise.allSettled([...running.values()].map(({ runtime }) => runtime.close()));
+      await Promise.allSettled([...running.values()].map(({ gateway }) => gateway.close()));
       running.clear();
     },
   };
 }
 
-const runsWith = (runtime: GatewayRuntime, { connection, store }: Configuration): boolean =>
-  isDeepStrictEqual(runtime.connection, connection) && isDeepStrictEqual(runtime.store, store);
+function start({ cluster: _, folder, ...parts }: GatewaysOptions, first: Configuration): Running {
+  const { uid, connection, store } = first.fixed;
+  const own = join(folder, uid);
+  mkdirSync(own, { recursive: true });
+  const running: Running = {
+    configuration: first,
+    gateway: openGateway({
+      ...nodeDependencies(),
+      ...parts,
+      instanceUid: uid,
+      connection,
+      storeConnection: store,
+      folder: own,
+      snapshots: { current: () => running.configuration.snapshot },
+      credentials: { read: (secret, entry) => running.configuration.secrets.get(secret)?.[entry] },
+    }),
+  };
+  return running;
+}
 
 /**
  * What the cluster says the gateway should be. `absent`: no such instance. `unchanged`: nothing is published yet, or it
@@ -104,40 +138,34 @@ async function readConfiguration(cluster: Cluster, path: string): Promise<Config
   const [namespace = '', name = ''] = path.split('/');
   const found = await cluster.get(resourceOf('GatewayInstance'), namespace, name);
   if (found === undefined) return 'absent';
-  const instance = found as unknown as GatewayInstance;
-  const hash = instance.status?.snapshotHash;
-  if (hash === undefined) return 'unchanged';
-  const published = await cluster.get(RESOURCES.configMaps, namespace, snapshotName(name, hash));
+  const { spec, status } = found as unknown as GatewayInstance;
+  if (status?.snapshotHash === undefined) return 'unchanged';
+  const published = await cluster.get(RESOURCES.configMaps, namespace, snapshotName(name, status.snapshotHash));
   const text = (published?.data as Record<string, string> | undefined)?.['snapshot.json'];
-  const database = await secretData(cluster, namespace, instance.spec.databaseSecretRef.nameRef);
-  const keyValue = await secretData(cluster, namespace, instance.spec.redisSecretRef.nameRef);
+  const database = await secretData(cluster, namespace, spec.databaseSecretRef.nameRef);
+  const keyValue = await secretData(cluster, namespace, spec.redisSecretRef.nameRef);
   if (text === undefined || database === undefined || keyValue === undefined) return 'unchanged';
-  const connection = toDatabaseConnection(instance.spec.databaseSecretRef, database);
-  const store = toStoreConnection(instance.spec.redisSecretRef, keyValue);
+  const connection = toDatabaseConnection(spec.databaseSecretRef, database);
+  const store = toStoreConnection(spec.redisSecretRef, keyValue);
   if (!connection.ok || !store.ok) return 'unchanged';
   const snapshot = Snapshot.parse(JSON.parse(text));
-  const secrets = await readSecrets(cluster, namespace, snapshot);
-  return { connection: connection.value, store: store.value, snapshot, secrets };
+  const fixed = { uid: snapshot.instance.uid, connection: connection.value, store: store.value };
+  return { fixed, snapshot, secrets: await readSecrets(cluster, namespace, snapshot) };
 }
 
 async function readSecrets(cluster: Cluster, namespace: string, snapshot: Snapshot): Promise<Configuration['secrets']> {
   const names = snapshot.models.flatMap(({ credentials }) => Object.values(credentials).map(({ secret }) => secret));
   const read = [...new Set(names)].map(async (name) => {
-    const data = (await secretData(cluster, namespace, name)) ?? {};
-    const decoded = Object.entries(data).map(([entry, value]) => [
-      entry,
-      Buffer.from(value, 'base64').toString('utf8'),
-    ]);
-    return [name, Object.fromEntries(decoded) as Record<string, string>] as const;
+    const data = Object.entries((await secretData(cluster, namespace, name)) ?? {});
+    const texts = data.map(([entry, value]) => [entry, Buffer.from(value, 'base64').toString()] as const);
+    return [name, Object.fromEntries(texts)] as const;
   });
   return new Map(await Promise.all(read));
 }
 
-async function secretData(
-  cluster: Cluster,
-  namespace: string,
-  name: string,
-): Promise<Record<string, string> | undefined> {
+type Data = Record<string, string>;
+
+async function secretData(cluster: Cluster, namespace: string, name: string): Promise<Data | undefined> {
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
-  return secret === undefined ? undefined : ((secret.data ?? {}) as Record<string, string>);
+  return secret === undefined ? undefined : ((secret.data ?? {}) as Data);
 }

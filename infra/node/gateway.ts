@@ -1,0 +1,83 @@
+// One instance's gateway on Node: the gateway function with its ledger, store, outbox and database.
+import { openStore } from '#adapters/open-store.ts';
+import { createOutbox } from '#adapters/outbox/outbox.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
+import { createLedger } from '#core/ledger/ledger.ts';
+import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
+import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { Connection } from '#core/ports/connection.ts';
+import { reasonOf } from '#core/reason.ts';
+import { createGateway } from '../../functions/gateway/app.ts';
+import type { GatewayDeps } from '../../functions/gateway/deps.ts';
+import type { NodeDependencies } from './platform.ts';
+
+export interface GatewayParts extends NodeDependencies, Pick<GatewayDeps, 'snapshots' | 'credentials' | 'upstream'> {
+  readonly instanceUid: string;
+  readonly connection: DatabaseConnection;
+  readonly storeConnection: StoreConnection;
+  /** The outbox: a folder of this instance alone, which outlives the process. */
+  readonly folder: string;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+export interface OpenGateway {
+  fetch(request: Request, connection: Connection): Response | Promise<Response>;
+  /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
+  flush(): Promise<void>;
+  /** After the last request. */
+  close(): Promise<void>;
+}
+
+/** Starts the ledger in the background: what an earlier process left in the outbox is booked first, and requests wait for that. */
+export function openGateway(parts: GatewayParts): OpenGateway {
+  const { instanceUid, connection, storeConnection, folder, clock, log } = parts;
+  const outbox = createOutbox({ folder, log });
+  const { store, isShared, close: closeStore } = openStore(storeConnection, { instanceUid, clock, log });
+  const database = createDatabase(connection, { log });
+  const epochs = isShared ? { epochs: database.epochs(instanceUid) } : {};
+  const ledger = createLedger({ ...parts, store, books: database, ...epochs, outbox, tick: afterReading });
+  const starting = keepStarting(ledger.start, parts);
+  const app = createGateway({ ...parts, policies: database.policies(instanceUid), ledger });
+  return {
+    fetch: (...call) => app.fetch(...call),
+    flush: async () => {
+      await starting.first;
+      await ledger.flush();
+      await ledger.tend();
+    },
+    close: async () => {
+      starting.stop();
+      await ledger.close();
+      await outbox.close();
+      await closeStore();
+      await database.close();
+    },
+  };
+}
+
+/** When every socket that has something has been read: what these requests ask of the store goes in one call. */
+function afterReading(callback: () => void): void {
+  setImmediate(callback);
+}
+
+/** Milliseconds. */
+const TRY_AGAIN_AFTER = 1_000;
+
+/** Tries until the database takes what the outbox holds; until then, requests are answered with 503. `first` resolves after the first try. */
+function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayParts, 'timer' | 'log'>) {
+  let isOver = false;
+  const attempt = async (isReported: boolean): Promise<void> => {
+    try {
+      if (!isOver) await start();
+    } catch (error) {
+      if (isOver) return;
+      if (!isReported) log.warn('the ledger waits for the database', { why: reasonOf(error) });
+      timer(TRY_AGAIN_AFTER, () => void attempt(true));
+    }
+  };
+  const stop = () => {
+    isOver = true;
+  };
+  return { first: attempt(false), stop };
+}
