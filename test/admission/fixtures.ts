@@ -183,13 +183,13 @@ function appOf(deps: AdmissionDeps): ReturnType<typeof createAdmission> {
   return app;
 }
 
-/** `path` is what stands behind the segment. */
+/** `path` is what stands behind the segment. The body's length is announced, as the API server does. */
 export async function post(deps: AdmissionDeps, path: string, body: unknown): Promise<globalThis.Response> {
   const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
   return appOf(deps).request(`/${SEGMENT}${path}`, {
     method: 'POST',
     body: text as string,
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', 'content-length': `${Buffer.byteLength(text)}` },
   });
 }
 
