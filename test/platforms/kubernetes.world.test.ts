@@ -96,8 +96,9 @@ describeUnless(why, 'plain Kubernetes', () => {
   test('the Pods are ones that a namespace with the restricted profile admits', async () => {
     const templates = [...YAML, 'infra/kubernetes/uninstall.yaml', GATEWAY].flatMap(documentsOf).flatMap(podTemplateOf);
     expect(templates).toHaveLength(5);
-    // A controller makes these elsewhere.
-    await kubectl(['-n', 'gateway-operator', 'create', 'serviceaccount', 'default']);
+    // A controller makes the first elsewhere, uninstall.yaml the other.
+    for (const name of ['default', 'uninstall'])
+      await kubectl(['-n', 'gateway-operator', 'create', 'serviceaccount', name]);
     const make = async (metadata: object, spec: object) => {
       const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'probe' }, spec };
       const { code, body } = await server.call('POST', '/api/v1/namespaces/gateway-operator/pods?dryRun=All', pod);
