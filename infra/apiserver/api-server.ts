@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Log } from '#core/ports/clock.ts';
 import { createAdmission } from './admission/admission.ts';
-import { createCall } from './admission/call.ts';
+import { createCall } from './admission/call-webhook.ts';
+import { bootstrapNamespaces } from './controllers/bootstrap-namespaces.ts';
 import { createCustomResourceCleanup } from './controllers/custom-resource-cleanup.ts';
 import { createEventExpiry } from './controllers/event-expiry.ts';
-import { makeFirstNamespaces } from './controllers/first-namespaces.ts';
 import { createGarbageCollector } from './controllers/garbage-collector.ts';
 import { createNamespaceController } from './controllers/namespace-controller.ts';
 import type { Deps } from './deps.ts';
 import { createOpenApi } from './discovery/openapi.ts';
+import { createAuthenticate } from './request/authenticate.ts';
 import { createRegistry } from './resources/registry.ts';
-import { createAuthenticate } from './serve/authenticate.ts';
 import { type Listener, listen, type Tls } from './serve/listen.ts';
 import { createStore } from './store/store.ts';
 
@@ -68,7 +68,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     async start() {
       try {
         store.open();
-        await makeFirstNamespaces(deps);
+        await bootstrapNamespaces(deps);
         for (const controller of controllers) controller.start();
         listener = await listen(serving, { port, tls, log });
       } catch (cause) {

@@ -28,9 +28,14 @@ const gvkKey = 'x-kubernetes-group-version-kind';
 
 function main(kubeconfig: string, modules: string): void {
   const definitions = selectDefinitions(kubeconfig);
-  writeLines('core-schemas.json', 'Kubernetes v1.34.4 /openapi/v3, Apache-2.0, trimmed', 'definitions', definitions);
+  writeLines(
+    'schema/core-schemas.json',
+    'Kubernetes v1.34.4 /openapi/v3, Apache-2.0, trimmed',
+    'definitions',
+    definitions,
+  );
   const messages = selectMessages(modules, definitions);
-  writeLines('core-messages.json', 'Kubernetes v1.34.4 generated.proto, Apache-2.0, trimmed', 'nested', messages);
+  writeLines('codec/core-messages.json', 'Kubernetes v1.34.4 generated.proto, Apache-2.0, trimmed', 'nested', messages);
 }
 
 function words(text: string): string[] {
@@ -148,7 +153,7 @@ function goTags(folder: string): Array<[string, Tag]> {
 function writeLines(file: string, source: string, member: string, values: ReadonlyMap<string, JsonObject>): void {
   const lines = [...values].map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
   writeFileSync(
-    join(import.meta.dirname, '../apiserver/codec', file),
+    join(import.meta.dirname, '../apiserver', file),
     `{"source":${JSON.stringify(source)},"${member}":{\n${lines.join(',\n')}\n}}\n`,
   );
 }

@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../object.ts';
+import type { ApiRequest } from '../request/request.ts';
 import { coreResources } from '../resources/core-resources.ts';
-import type { ApiRequest } from '../serve/request.ts';
 import { createAdmission } from './admission.ts';
-import type { Attempt } from './attempt.ts';
-import { readAnswer } from './review.ts';
+import type { AdmissionAttributes } from './attributes.ts';
+import { readResponse } from './review.ts';
 
 const secrets = coreResources.find(({ plural }) => plural === 'secrets');
 if (secrets === undefined) throw new Error('no secrets');
 const object: KubeObject = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'n' } };
 
-function attempted(change: Partial<ApiRequest> = {}): Attempt & { warnings: string[] } {
+function attempted(change: Partial<ApiRequest> = {}): AdmissionAttributes & { warnings: string[] } {
   const warnings: string[] = [];
   const request = {
     resource: secrets,
@@ -75,14 +75,14 @@ test('the first refusal in order is the answer, whoever is faster', async () => 
     status: { message: name },
   }));
   expect(await validate(attempted())).toMatchObject({
-    refusal: { code: 400, message: 'admission webhook "a.x.y" denied the request: a.x.y' },
+    status: { code: 400, message: 'admission webhook "a.x.y" denied the request: a.x.y' },
   });
 });
 
 test('a webhook that cannot be reached counts by its failure policy', async () => {
   const { validate } = admission([hook('a.x.y', { failurePolicy: 'Ignore' }), hook('b.x.y')], () => 'nobody there');
   expect(await validate(attempted())).toMatchObject({
-    refusal: {
+    status: {
       code: 500,
       reason: 'InternalError',
       message: 'Internal error occurred: failed calling webhook "b.x.y": failed to call webhook: nobody there',
@@ -93,7 +93,7 @@ test('a webhook that cannot be reached counts by its failure policy', async () =
 test('a dry run is refused where a webhook has side effects', async () => {
   const { validate, called } = admission([hook('a.x.y', { sideEffects: 'Some' })], () => ({ allowed: true }));
   expect(await validate(attempted({ dryRun: true }))).toMatchObject({
-    refusal: { code: 400, message: 'admission webhook "a.x.y" does not support dry run' },
+    status: { code: 400, message: 'admission webhook "a.x.y" does not support dry run' },
   });
   expect(called).toEqual([]);
 });
@@ -137,7 +137,7 @@ test('a match condition that fails counts by the failure policy', async () => {
     () => ({ allowed: true }),
   );
   expect(await validate(attempted())).toMatchObject({
-    refusal: { code: 500, message: expect.stringContaining('error evaluating match condition "m"') },
+    status: { code: 500, message: expect.stringContaining('error evaluating match condition "m"') },
   });
 });
 
@@ -159,16 +159,16 @@ test.each([
   [review({ uid: 'u', patchType: 'JSONPatch' }), 'webhook returned response.patchType but not response.patch'],
   [review({ uid: 'u', patchType: 'Merge', patch: 'W10=' }), 'webhook returned invalid response.patchType of "Merge"'],
 ])('a mutating answer %# is refused', (body, words) => {
-  expect(readAnswer(body, 'u', 'mutating')).toBe(words);
+  expect(readResponse(body, 'u', 'mutating')).toBe(words);
 });
 
 test('a validating webhook may not patch, a mutating one may', () => {
   const body = review({ uid: 'u', allowed: true, patchType: 'JSONPatch', patch: 'W10=' });
-  expect(readAnswer(body, 'u', 'validating')).toBe('validating webhook may not return response.patch');
-  expect(readAnswer(body, 'u', 'mutating')).toMatchObject({ allowed: true, patch: [] });
+  expect(readResponse(body, 'u', 'validating')).toBe('validating webhook may not return response.patch');
+  expect(readResponse(body, 'u', 'mutating')).toMatchObject({ allowed: true, patch: [] });
 });
 
 test('webhooks together have no more time than the request, whatever their failure policy', async () => {
   const { validate } = admission([hook('a.x.y', { failurePolicy: 'Ignore' })], () => ({ allowed: true }));
-  expect(await validate(attempted({ deadline: 1_000 }))).toMatchObject({ refusal: { code: 504, reason: 'Timeout' } });
+  expect(await validate(attempted({ deadline: 1_000 }))).toMatchObject({ status: { code: 504, reason: 'Timeout' } });
 });

@@ -1,14 +1,14 @@
 // What does the cluster ask a webhook, and is the answer one it may give?
-import { gvk, gvr } from '../resources/resource.ts';
+import { gvk, gvr } from '../resource.ts';
 import { quote } from '../schema/go-words.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import type { Attempt } from './attempt.ts';
-import type { HookKind } from './hooks.ts';
+import type { AdmissionAttributes } from './attributes.ts';
+import type { WebhookKind } from './webhooks.ts';
 
 export type Review = JsonObject & { readonly request: JsonObject & { readonly uid: string } };
 
 /** `admission.k8s.io/v1` AdmissionReview. */
-export function toReview({ request, operation, object, old, options }: Attempt, uid: string): Review {
+export function toReview({ request, operation, object, old, options }: AdmissionAttributes, uid: string): Review {
   const { resource, subresource, namespace, name, user, dryRun } = request;
   const sub = subresource === undefined ? {} : { subResource: subresource, requestSubResource: subresource };
   const called = name ?? object?.metadata.name;
@@ -35,12 +35,16 @@ export function toReview({ request, operation, object, old, options }: Attempt, 
 }
 
 /** The real server gives a Namespace its own name as namespace. */
-function nameOfNamespace({ resource, namespace }: Attempt['request']): string | undefined {
+function nameOfNamespace({ resource, namespace }: AdmissionAttributes['request']): string | undefined {
   return resource.group === '' && resource.plural === 'namespaces' ? 'namespaces' : namespace;
 }
 
 /** A patch is an update to webhooks: its options are UpdateOptions. */
-function optionsOf({ query, dryRun }: Attempt['request'], operation: string, options: object | undefined): JsonObject {
+function optionsOf(
+  { query, dryRun }: AdmissionAttributes['request'],
+  operation: string,
+  options: object | undefined,
+): JsonObject {
   const kind = `${operation.charAt(0)}${operation.slice(1).toLowerCase()}Options`;
   const named = (name: string) => (query.get(name) ? { [name]: query.get(name) } : {});
   return {
@@ -62,7 +66,7 @@ export type Answer = {
 };
 
 /** Reads a response as strictly as the real server; a string is what is wrong with it. */
-export function readAnswer(body: unknown, uid: string, kind: HookKind): Answer | string {
+export function readResponse(body: unknown, uid: string, kind: WebhookKind): Answer | string {
   if (!isObject(body)) return 'the response is not a JSON object';
   const { response } = body;
   if (!isObject(response)) return 'webhook response was absent';

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf, { type Field, type Type } from 'protobufjs/light.js';
+import { definitionName } from '../schema/core-schemas.ts';
 import { isObject, type JsonObject, setMember } from '../schema/json.ts';
-import { definitionName } from './core-kinds.ts';
 
 /** A body that cannot be read: not the envelope, cut short, or of a kind whose messages are not known. */
 export class ProtobufError extends Error {}

@@ -8,7 +8,7 @@ import { crdKey } from '../resources/registry.ts';
 import type { StoredEvent } from '../store/history.ts';
 import { remove } from '../write/delete.ts';
 import { update } from '../write/update.ts';
-import { done, requestOf } from './act-as.ts';
+import { controllerRequest, done } from './controller-request.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const as = 'customresourcecleanup';
@@ -31,7 +31,9 @@ export function createCustomResourceCleanup(deps: Deps, log: Log): { start(): vo
     for (const object of store.list(storedAs)) {
       if (resource === undefined || object.metadata.deletionTimestamp !== undefined) continue;
       done(
-        await remove(deps, requestOf({ as, verb: 'delete', resource, object }), { propagationPolicy: 'Background' }),
+        await remove(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
+          propagationPolicy: 'Background',
+        }),
       );
     }
     if (store.list(storedAs).length === 0) await release(crd);
@@ -44,7 +46,7 @@ export function createCustomResourceCleanup(deps: Deps, log: Log): { start(): vo
       const finalizers = (now.metadata.finalizers ?? []).filter((one) => one !== crdFinalizer);
       return withMeta(now, { finalizers: finalizers.length > 0 ? finalizers : undefined });
     };
-    done(await update(deps, requestOf({ as, verb: 'patch', resource, object: crd }), { isPut: false, next }));
+    done(await update(deps, controllerRequest({ as, verb: 'patch', resource, object: crd }), { isPut: false, next }));
   }
 
   function follow({ resource, type, object, name }: StoredEvent): void {

@@ -2,12 +2,12 @@
 import type { Log } from '#core/ports/clock.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, type OwnerReference, withMeta } from '../object.ts';
-import { keyOf, type Resource } from '../resources/resource.ts';
+import { keyOf, type Resource } from '../resource.ts';
 import type { Key, StoredEvent } from '../store/history.ts';
 import { foregroundFinalizer, orphanFinalizer, remove } from '../write/delete.ts';
 import { update } from '../write/update.ts';
-import { done, requestOf } from './act-as.ts';
-import { createOwners } from './owners.ts';
+import { controllerRequest, done } from './controller-request.ts';
+import { createDependents } from './dependents.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const as = 'generic-garbage-collector';
@@ -19,7 +19,7 @@ const as = 'generic-garbage-collector';
 export function createGarbageCollector(deps: Deps, log: Log): { start(): void; stop(): Promise<void> } {
   const { store, registry } = deps;
   const queue = createWorkQueue<Key>({ name: 'garbage collection', log, keyOf: pathOf, work });
-  let owners: ReturnType<typeof createOwners>;
+  let owners: ReturnType<typeof createDependents>;
 
   async function work(key: Key): Promise<void> {
     const object = store.get(key);
@@ -66,7 +66,7 @@ export function createGarbageCollector(deps: Deps, log: Log): { start(): void; s
       (one) => one === foregroundFinalizer || one === orphanFinalizer,
     );
     const options = { preconditions: { uid, resourceVersion }, ...(!kept && { propagationPolicy }) };
-    done(await remove(deps, requestOf({ as, verb: 'delete', resource, object }), options));
+    done(await remove(deps, controllerRequest({ as, verb: 'delete', resource, object }), options));
   }
 
   /** An owner is looked up as its reference says: kind, name, the same namespace (or none), and the uid. */
@@ -82,7 +82,7 @@ export function createGarbageCollector(deps: Deps, log: Log): { start(): void; s
   async function edit(key: Key, next: (object: KubeObject) => KubeObject): Promise<void> {
     const [object, resource] = [store.get(key), registry.byStorage(key.resource)];
     if (object === undefined || resource === undefined) return;
-    done(await update(deps, requestOf({ as, verb: 'patch', resource, object }), { isPut: false, next }));
+    done(await update(deps, controllerRequest({ as, verb: 'patch', resource, object }), { isPut: false, next }));
   }
 
   function release(resource: Resource, object: KubeObject, finalizer: string): Promise<void> {
@@ -104,7 +104,7 @@ export function createGarbageCollector(deps: Deps, log: Log): { start(): void; s
 
   return {
     start() {
-      owners = createOwners(store); // before follow, so that its index is up to date when follow asks it
+      owners = createDependents(store); // before follow, so that its index is up to date when follow asks it
       store.subscribe(follow);
       for (const resource of store.resources()) {
         for (const object of store.list(resource)) {

@@ -1,17 +1,17 @@
 // What happens in a namespace when it is made, and when it is deleted?
 import type { Log } from '#core/ports/clock.ts';
+import { qualified } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { objectAt } from '../kinds/member-of.ts';
 import { namespaceFinalizer, namespaceFinalizers } from '../kinds/namespace.ts';
 import { type KubeObject, timestamp, withMember } from '../object.ts';
-import { qualified } from '../refusal.ts';
-import type { Resource } from '../resources/resource.ts';
+import type { Resource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import type { StoredEvent } from '../store/history.ts';
 import { create } from '../write/create.ts';
 import { remove } from '../write/delete.ts';
 import { update } from '../write/update.ts';
-import { done, requestOf } from './act-as.ts';
+import { controllerRequest, done } from './controller-request.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const as = 'namespace-controller';
@@ -36,7 +36,7 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
       if (object.metadata.deletionTimestamp !== undefined) continue;
       const { uid = '' } = object.metadata;
       done(
-        await remove(deps, requestOf({ as, verb: 'delete', resource, object }), {
+        await remove(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
           propagationPolicy: 'Background',
           preconditions: { uid },
         }),
@@ -51,12 +51,12 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     const resource = registry.find('', 'v1', 'serviceaccounts');
     if (resource === undefined || store.get({ resource: resource.storedAs, namespace, name: 'default' })) return;
     const object: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace } };
-    const refusal = await create(
+    const error = await create(
       deps,
-      requestOf({ as: 'service-account-controller', verb: 'create', resource, object }),
+      controllerRequest({ as: 'service-account-controller', verb: 'create', resource, object }),
       object,
     );
-    done(refusal);
+    done(error);
   }
 
   function contentOf(namespace: string): Array<{ resource: Resource; object: KubeObject }> {
@@ -75,14 +75,14 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     if (resource === undefined) return;
     const conditions = remaining(left, objectAt(namespace, 'status').conditions, timestamp(deps.now()));
     const next = (now: KubeObject) => withMember(now, 'status', { ...objectAt(now, 'status'), conditions });
-    const request = requestOf({ as, verb: 'patch', resource, object: namespace, subresource: 'status' });
+    const request = controllerRequest({ as, verb: 'patch', resource, object: namespace, subresource: 'status' });
     done(await update(deps, request, { isPut: false, next }));
   }
 
   async function finalize(namespace: KubeObject): Promise<void> {
     const resource = registry.find('', 'v1', 'namespaces');
     if (resource === undefined) return;
-    const request = requestOf({ as, verb: 'update', resource, object: namespace, subresource: 'finalize' });
+    const request = controllerRequest({ as, verb: 'update', resource, object: namespace, subresource: 'finalize' });
     const finalizers = namespaceFinalizers(namespace).filter((one) => one !== namespaceFinalizer);
     const next = (now: KubeObject) => withMember(now, 'spec', finalizers.length > 0 ? { finalizers } : {});
     done(await update(deps, request, { isPut: false, next }));

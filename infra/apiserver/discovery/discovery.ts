@@ -1,7 +1,7 @@
 // Which groups, versions and kinds are there?
-import type { Resource, Subresource } from '../resources/resource.ts';
+import type { Resource, Subresource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
-import { reviewKinds } from './reviews.ts';
+import { accessReviews } from './access-reviews.ts';
 
 /** One kind as discovery tells of it; reviews have no Resource, for nothing of them is stored. */
 type Entry = {
@@ -17,7 +17,7 @@ type Entry = {
   readonly subresources: readonly Subresource[];
 };
 
-const reviews: readonly Entry[] = reviewKinds.map(({ group, plural, kind, namespaced }) => ({
+const reviews: readonly Entry[] = accessReviews.map(({ group, plural, kind, namespaced }) => ({
   group,
   version: 'v1',
   plural,

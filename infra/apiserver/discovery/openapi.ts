@@ -1,8 +1,9 @@
 // Which schema documents does kubectl get for explain, apply and diff?
-import { documentHash, openapiPath, openapiV3Document, openapiV3Index } from '../codec/openapi.ts';
-import { apiVersionOf, type Resource } from '../resources/resource.ts';
+
+import { apiVersionOf, type Resource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
-import { reviewKinds } from './reviews.ts';
+import { accessReviews } from './access-reviews.ts';
+import { documentHash, openapiPath, openapiV3Document, openapiV3Index } from './openapi-documents.ts';
 
 export type OpenApi = {
   index(): JsonObject;
@@ -18,7 +19,13 @@ export function createOpenApi(all: () => readonly Resource[]): OpenApi {
   function present(): Readonly<Record<string, JsonObject>> {
     const resources = all();
     if (resources === madeFor) return documents;
-    const reviews = reviewKinds.map((one) => ({ ...one, version: 'v1', custom: false, schema: {}, subresources: [] }));
+    const reviews = accessReviews.map((one) => ({
+      ...one,
+      version: 'v1',
+      custom: false,
+      schema: {},
+      subresources: [],
+    }));
     const groups = Map.groupBy([...resources, ...reviews], apiVersionOf);
     const made = [...groups].map(([groupVersion, entries]) => {
       const described = entries.map(({ kind, plural, namespaced, subresources, custom, schema }) => {

@@ -1,9 +1,9 @@
 // What may a ConfigMap be?
 import type { KubeObject } from '../object.ts';
-import type { Strategy } from '../resources/resource.ts';
+import type { Strategy } from '../resource.ts';
 import type { Cause } from '../schema/cause.ts';
+import { forbidden, invalid } from '../schema/field-errors.ts';
 import { isObject, sameJson } from '../schema/json.ts';
-import { forbidden, invalid } from '../schema/refusals.ts';
 import { dataKeyCauses, immutable, maxDataBytes } from './data-keys.ts';
 
 export const configMap: Strategy = {

@@ -1,5 +1,5 @@
 // What is special about each core kind beyond its schema?
-import type { Strategy } from '../resources/resource.ts';
+import type { Strategy } from '../resource.ts';
 import { configMap } from './config-map.ts';
 import { customResourceDefinition } from './custom-resource-definition.ts';
 import { event } from './event.ts';

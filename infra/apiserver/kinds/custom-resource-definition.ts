@@ -2,11 +2,11 @@
 import { jsonPath as compileJsonPath } from '../codec/json-path.ts';
 import { crdColumns } from '../codec/table.ts';
 import { type KubeObject, withMember, withMeta } from '../object.ts';
+import type { Strategy } from '../resource.ts';
 import { type CrdSpec, type CrdVersion, crdSpec } from '../resources/custom-resources.ts';
-import type { Strategy } from '../resources/resource.ts';
 import type { Cause } from '../schema/cause.ts';
+import { forbidden, invalid, notSupported, required } from '../schema/field-errors.ts';
 import { isObject } from '../schema/json.ts';
-import { forbidden, invalid, notSupported, required } from '../schema/refusals.ts';
 import type { Schema } from '../schema/schema.ts';
 import { nodesOf } from '../schema/schema-nodes.ts';
 import { createStructural } from '../schema/structural.ts';

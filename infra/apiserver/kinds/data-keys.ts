@@ -1,7 +1,7 @@
 // May an entry of a Secret or ConfigMap be called so?
 import type { Cause } from '../schema/cause.ts';
+import { invalid } from '../schema/field-errors.ts';
 import { isObject } from '../schema/json.ts';
-import { invalid } from '../schema/refusals.ts';
 
 /** Causes for the names of a `data` map's entries. */
 export function dataKeyCauses(data: unknown, path: string): Cause[] {

@@ -1,7 +1,7 @@
 // Events: about an object of their own namespace, chosen by what they are about.
 import type { KubeObject } from '../object.ts';
-import type { Strategy } from '../resources/resource.ts';
-import { invalid } from '../schema/refusals.ts';
+import type { Strategy } from '../resource.ts';
+import { invalid } from '../schema/field-errors.ts';
 import { objectAt } from './member-of.ts';
 
 const about = (member: string) => (object: KubeObject) => String(objectAt(object, 'involvedObject')[member] ?? '');

@@ -1,6 +1,6 @@
 // Namespaces: labelled with their name, held by a finalizer until their content is gone.
 import { type KubeObject, withMember, withMeta } from '../object.ts';
-import type { Strategy } from '../resources/resource.ts';
+import type { Strategy } from '../resource.ts';
 import { objectAt } from './member-of.ts';
 
 export const namespaceFinalizer = 'kubernetes';

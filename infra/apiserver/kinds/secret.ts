@@ -1,9 +1,9 @@
 // What may a Secret be, and how does `stringData` become `data`?
 import { type KubeObject, withMember } from '../object.ts';
-import type { Strategy } from '../resources/resource.ts';
+import type { Strategy } from '../resource.ts';
 import type { Cause } from '../schema/cause.ts';
+import { forbidden, invalid, required } from '../schema/field-errors.ts';
 import { isObject, sameJson } from '../schema/json.ts';
-import { forbidden, invalid, required } from '../schema/refusals.ts';
 import { dataKeyCauses, immutable, maxDataBytes } from './data-keys.ts';
 
 /** Entries that must be there, by type. */

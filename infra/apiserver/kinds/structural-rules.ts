@@ -1,6 +1,6 @@
 // Is a CRD's schema structural: does every place say what type it has?
 import type { Cause } from '../schema/cause.ts';
-import { invalid, required } from '../schema/refusals.ts';
+import { invalid, required } from '../schema/field-errors.ts';
 import type { Schema } from '../schema/schema.ts';
 
 /** The causes against a schema's shape; `path` is where it stands. */

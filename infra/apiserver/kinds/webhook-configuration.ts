@@ -1,10 +1,10 @@
 // Webhook configurations: their defaults, and what keeps one from being called.
 import { type KubeObject, withMember } from '../object.ts';
-import type { Strategy } from '../resources/resource.ts';
+import type { Strategy } from '../resource.ts';
 import type { Cause } from '../schema/cause.ts';
 import { compileCel } from '../schema/cel.ts';
+import { forbidden, invalid, notSupported, required } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { forbidden, invalid, notSupported, required } from '../schema/refusals.ts';
 import { eachObject, listAt, objectAt, withDefaults } from './member-of.ts';
 
 export const webhookConfiguration: Strategy = {

@@ -1,11 +1,12 @@
 // What is stored under this name?
+
+import { notFound, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
-import { notFound, type Outcome } from '../refusal.ts';
-import { keyOf, type Resource, shown } from '../resources/resource.ts';
+import type { ApiRequest } from '../request/request.ts';
+import { keyOf, type Resource, shown } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
-import type { ApiRequest } from '../serve/request.ts';
-import { type Form, partialMetadata, tableOf } from './represent.ts';
+import { partialMetadata, type Representation, tableOf } from './representation.ts';
 
 export function get({ store }: Deps, { resource, namespace, name = '' }: ApiRequest): Outcome<KubeObject> {
   const stored = store.get(keyOf(resource, namespace, name));
@@ -13,7 +14,7 @@ export function get({ store }: Deps, { resource, namespace, name = '' }: ApiRequ
 }
 
 /** One object in the form that was asked for. */
-export function present(resource: Resource, object: KubeObject, form: Form, now: number): JsonObject {
+export function present(resource: Resource, object: KubeObject, form: Representation, now: number): JsonObject {
   if (form.shape === 'metadata') return partialMetadata(object);
   if (form.shape === 'object') return object;
   const listMeta = { resourceVersion: object.metadata.resourceVersion };

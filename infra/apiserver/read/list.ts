@@ -1,12 +1,13 @@
 // Lists, a page at a time.
+
+import { apiError, badRequest, expired, isApiError, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
-import { badRequest, expired, isRefusal, type Outcome, refuse } from '../refusal.ts';
-import { apiVersionOf, type Resource, shown } from '../resources/resource.ts';
+import type { ApiRequest } from '../request/request.ts';
+import { type Selection, selectionOf } from '../request/selection.ts';
+import { apiVersionOf, type Resource, shown } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
-import type { ApiRequest } from '../serve/request.ts';
-import { type Form, partialMetadata, tableOf } from './represent.ts';
-import { type Selection, selectionOf } from './selection.ts';
+import { partialMetadata, type Representation, tableOf } from './representation.ts';
 
 export type Page = { readonly objects: readonly KubeObject[]; readonly metadata: JsonObject };
 
@@ -17,9 +18,9 @@ type Continue = { readonly at: number; readonly after: string };
 export function list({ store }: Deps, request: ApiRequest): Outcome<Page> {
   const { resource, namespace, query } = request;
   const selection = selectionOf(resource, query);
-  if (isRefusal(selection)) return selection;
+  if (isApiError(selection)) return selection;
   const start = startOf(query, store.revision());
-  if (isRefusal(start)) return start;
+  if (isApiError(start)) return start;
   const all = store.list(resource.storedAs, resource.namespaced ? namespace : undefined);
   const rest = start.after === '' ? all : all.filter((object) => pathOf(object) > start.after);
   return page(
@@ -41,7 +42,7 @@ function startOf(query: URLSearchParams, revision: number): Outcome<Continue> {
   if (Number(wanted) > revision) {
     const message = `Timeout: Too large resource version: ${wanted}, current: ${revision}`;
     const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
-    return refuse(504, 'Timeout', message, { causes, retryAfterSeconds: 1 });
+    return apiError(504, 'Timeout', message, { causes, retryAfterSeconds: 1 });
   }
   if (query.get('resourceVersionMatch') === 'Exact' && Number(wanted) < revision) {
     return expired(`The resourceVersion for the provided list is too old: ${wanted}; lists show the present only.`);
@@ -91,7 +92,12 @@ function pathOf({ metadata }: KubeObject): string {
 }
 
 /** A page as a List, a Table, or a list of metadata. */
-export function presentList(resource: Resource, { objects, metadata }: Page, form: Form, now: number): JsonObject {
+export function presentList(
+  resource: Resource,
+  { objects, metadata }: Page,
+  form: Representation,
+  now: number,
+): JsonObject {
   if (form.shape === 'table') {
     return tableOf({ objects, columns: resource.columns, now, listMeta: metadata }, form);
   }

@@ -1,13 +1,14 @@
 // What happens to the objects from here on?
+
+import { expired, isApiError, type Outcome, type Status } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, withMeta } from '../object.ts';
-import { expired, isRefusal, type Outcome, type Status } from '../refusal.ts';
-import { apiVersionOf, type Resource, shown } from '../resources/resource.ts';
+import type { ApiRequest } from '../request/request.ts';
+import { type Selection, selectionOf } from '../request/selection.ts';
+import { apiVersionOf, type Resource, shown } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
-import type { ApiRequest } from '../serve/request.ts';
 import type { StoredEvent } from '../store/history.ts';
-import { type Form, partialMetadata, tableOf } from './represent.ts';
-import { type Selection, selectionOf } from './selection.ts';
+import { partialMetadata, type Representation, tableOf } from './representation.ts';
 
 export type WatchEvent = { readonly type: string; readonly object: JsonObject | Status };
 
@@ -19,9 +20,9 @@ export type Watch = {
 const bookmarkEvery = 60_000;
 
 /** A watch of one kind: from now, or from a resourceVersion on, also over a restart of the cluster; too old is 410 in the stream. */
-export function watch(deps: Deps, request: ApiRequest, form: Form): Outcome<Watch> {
+export function watch(deps: Deps, request: ApiRequest, form: Representation): Outcome<Watch> {
   const selection = selectionOf(request.resource, request.query);
-  if (isRefusal(selection)) return selection;
+  if (isApiError(selection)) return selection;
   return { run: (send, end) => run(deps, { request, selection, show: shower(deps, request, form), send, end }) };
 }
 
@@ -41,7 +42,7 @@ function run({ store }: Deps, { request, selection, show, send, end }: Running):
   const past = initial ? [] : pastEvents(store, wanted);
   if (past === undefined) {
     const known = `too old resource version: ${wanted} (${store.compactedRevision() + 1})`;
-    send({ type: 'ERROR', object: expired(known).refusal });
+    send({ type: 'ERROR', object: expired(known).status });
     end();
     return () => {};
   }
@@ -104,7 +105,7 @@ function markOf(resource: Resource, revision: number, annotations: Record<string
 }
 
 /** The first table of a watch has the column definitions, the others rely on them. */
-function shower({ now }: Deps, { resource }: ApiRequest, form: Form): (object: KubeObject) => JsonObject {
+function shower({ now }: Deps, { resource }: ApiRequest, form: Representation): (object: KubeObject) => JsonObject {
   let first = true;
   return (stored) => {
     const object = shown(resource, stored);

@@ -1,11 +1,12 @@
 // Which kinds does the cluster serve before anybody applies a CRD?
-import { coreSchema } from '../codec/core-kinds.ts';
+
 import { defaultColumns } from '../codec/table.ts';
 import { coreStrategies } from '../kinds/core-strategies.ts';
 import type { KubeObject } from '../object.ts';
+import { apiVersionOf, type Resource, type Subresource } from '../resource.ts';
+import { coreSchema } from '../schema/core-schemas.ts';
 import { prune } from '../schema/prune.ts';
 import { coreColumns } from './core-columns.ts';
-import { apiVersionOf, type Resource, type Subresource } from './resource.ts';
 
 const allVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 

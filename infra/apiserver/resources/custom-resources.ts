@@ -3,9 +3,9 @@
 import { jsonPath as compileJsonPath } from '../codec/json-path.ts';
 import { crdColumns, type PrinterColumn } from '../codec/table.ts';
 import type { KubeObject } from '../object.ts';
+import type { Resource, Strategy, Subresource } from '../resource.ts';
 import type { Schema } from '../schema/schema.ts';
 import { createStructural, type Structural } from '../schema/structural.ts';
-import type { Resource, Strategy, Subresource } from './resource.ts';
 
 export type CrdVersion = {
   readonly name: string;

@@ -1,10 +1,10 @@
 // Which kinds does the cluster serve right now?
 import type { Log } from '#core/ports/clock.ts';
 import type { KubeObject } from '../object.ts';
+import type { Resource } from '../resource.ts';
 import type { Store } from '../store/store.ts';
 import { coreResources } from './core-resources.ts';
 import { crdSpec, customResources } from './custom-resources.ts';
-import type { Resource } from './resource.ts';
 
 export const crdKey = 'apiextensions.k8s.io/customresourcedefinitions';
 

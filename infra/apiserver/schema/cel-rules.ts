@@ -6,8 +6,8 @@ import type { Cause } from './cause.ts';
 import { type CelProgram, compileOverCel, firstLine } from './cel.ts';
 import { toCelBy } from './cel-value.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
+import { duplicate, forbidden, invalid, required } from './field-errors.ts';
 import { isObject, type JsonObject } from './json.ts';
-import { duplicate, forbidden, invalid, required } from './refusals.ts';
 import { memberSchema, type Rule, type Schema } from './schema.ts';
 import { nodesOf, SchemaError } from './schema-nodes.ts';
 

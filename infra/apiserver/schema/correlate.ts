@@ -6,7 +6,7 @@ import { memberSchema, type Schema } from './schema.ts';
 /** A value of the new object beside its predecessor in the old one. */
 export type Correlation = { readonly old: unknown; readonly now: unknown; readonly schema: Schema | undefined };
 
-/** True when nothing changed since: an error here is not the writer's, so it does not refuse (ratcheting). */
+/** True when nothing changed since: an error here is not the writer's, so it does not apiError (ratcheting). */
 export function unchanged(correlation: Correlation | undefined): boolean {
   return correlation !== undefined && sameJson(correlation.old, correlation.now);
 }

@@ -1,8 +1,8 @@
 // Lists of type `set` and `map`: what identifies an element, and which elements stand there twice.
 import type { Cause } from './cause.ts';
+import { duplicate, invalid } from './field-errors.ts';
 import { goJson } from './go-words.ts';
 import { isObject } from './json.ts';
-import { duplicate, invalid } from './refusals.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
 /** Duplicates anywhere below the value. */

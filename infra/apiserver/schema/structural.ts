@@ -5,11 +5,11 @@ import type { JsonObject } from './json.ts';
 import { prune } from './prune.ts';
 import type { Schema } from './schema.ts';
 import { checkPatterns } from './schema-nodes.ts';
-import { createJudge, type Judgement } from './validate.ts';
+import { createValidate, type Validation } from './validate.ts';
 
 export type { Cause } from './cause.ts';
 export { SchemaError } from './schema-nodes.ts';
-export type { Judgement } from './validate.ts';
+export type { Validation } from './validate.ts';
 
 /** The three things the API server does with a schema, in the order it does them. Nothing here changes its argument. */
 export type Structural = {
@@ -20,13 +20,13 @@ export type Structural = {
   /** The refusals; with `old` an unchanged bad value is none (ratcheting) and transition rules are judged. */
   validate(object: JsonObject, old?: JsonObject): Cause[];
   /** The refusals, and the warnings that ratcheting left of them. */
-  judge(object: JsonObject, old?: JsonObject): Judgement;
+  judge(object: JsonObject, old?: JsonObject): Validation;
 };
 
 /** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not compile. */
 export function createStructural(openAPIV3Schema: Schema): Structural {
   checkPatterns(openAPIV3Schema);
-  const judge = createJudge(openAPIV3Schema);
+  const judge = createValidate(openAPIV3Schema);
   return {
     prune: (object) => prune(openAPIV3Schema, object),
     applyDefaults: (object) => applyDefaults(openAPIV3Schema, object),

@@ -2,14 +2,14 @@
 import type { Cause } from './cause.ts';
 import { createRules } from './cel-rules.ts';
 import type { Correlation } from './correlate.ts';
+import { invalid } from './field-errors.ts';
 import type { JsonObject } from './json.ts';
 import { duplicatesInLists } from './list-types.ts';
-import { invalid } from './refusals.ts';
 import type { Schema } from './schema.ts';
 import { violations } from './violations.ts';
 
 /** What refuses the object, and what would have refused it had it not been so before. */
-export type Judgement = { readonly causes: readonly Cause[]; readonly warnings: readonly Cause[] };
+export type Validation = { readonly causes: readonly Cause[]; readonly warnings: readonly Cause[] };
 
 const blocking: ReadonlySet<string> = new Set([
   'FieldValueNotSupported',
@@ -20,7 +20,7 @@ const blocking: ReadonlySet<string> = new Set([
 ]);
 
 /** Compiles the schema's rules and returns the judge. The steps and their order are the API server's. */
-export function createJudge(schema: Schema): (object: JsonObject, old?: JsonObject) => Judgement {
+export function createValidate(schema: Schema): (object: JsonObject, old?: JsonObject) => Validation {
   const judgeRules = createRules(schema);
   return (object, old) => {
     const correlation: Correlation | undefined = old && { old, now: object, schema };

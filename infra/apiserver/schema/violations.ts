@@ -1,10 +1,10 @@
 // Which bounds of its schema does a value break?
 import type { Cause } from './cause.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
+import { invalid, noAlternative, notSupported, required, tooLong, tooMany, wrongType } from './field-errors.ts';
 import { formatFits, goPattern } from './formats.ts';
 import { number } from './go-words.ts';
 import { isObject, sameJson } from './json.ts';
-import { invalid, noAlternative, notSupported, required, tooLong, tooMany, wrongType } from './refusals.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
 type Place = { readonly path: string; readonly correlation: Correlation | undefined };

@@ -1,37 +1,38 @@
 // How does each verb answer?
+
+import { isApiError, noSuchPath, type Outcome, type Status } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import { get, present } from '../read/get.ts';
 import { list, presentList } from '../read/list.ts';
-import { type Form, formOf } from '../read/represent.ts';
+import { negotiate, type Representation } from '../read/representation.ts';
 import { type Watch, watch } from '../read/watch.ts';
-import { isRefusal, noSuchPath, type Outcome, type Status } from '../refusal.ts';
+import { decodeBody, mediaType } from '../request/body.ts';
+import { duplicateMembers } from '../request/duplicate-members.ts';
+import type { ApiRequest } from '../request/request.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { create } from '../write/create.ts';
 import { decodeObject } from '../write/decode.ts';
 import { readDeletion, remove } from '../write/delete.ts';
-import { removeAll } from '../write/delete-collection.ts';
+import { deleteCollection } from '../write/delete-collection.ts';
 import { patch } from '../write/patch.ts';
 import { update } from '../write/update.ts';
-import { decodeBody, mediaType } from './body.ts';
-import { duplicateMembers } from './duplicate-members.ts';
-import type { ApiRequest } from './request.ts';
 
-export type Reply =
-  | { readonly code: number; readonly body: JsonObject | Status; readonly form: Form }
-  | { readonly watch: Watch; readonly form: Form };
+export type ResourceResponse =
+  | { readonly code: number; readonly body: JsonObject | Status; readonly form: Representation }
+  | { readonly watch: Watch; readonly form: Representation };
 
 /** Serves one request on one resource. */
-export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<Reply>> {
-  const form = formOf(request.accept, request.query);
-  if (isRefusal(form)) return form;
+export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<ResourceResponse>> {
+  const form = negotiate(request.accept, request.query);
+  if (isApiError(form)) return form;
   const { resource, subresource } = request;
   if (subresource !== undefined && !resource.subresources.some((one) => one === subresource)) {
     return noSuchPath(
       `the embedded cluster has no ${resource.plural}/${subresource}; for that use a real cluster (--cluster envtest)`,
     );
   }
-  const show = (object: KubeObject, code = 200): Reply => ({
+  const show = (object: KubeObject, code = 200): ResourceResponse => ({
     code,
     form,
     body: present(resource, object, form, deps.now()),
@@ -56,7 +57,7 @@ export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<R
     case 'delete':
       return deleteOne(deps, request, form);
     case 'deletecollection':
-      return map(await removeAll(deps, request), (page) => ({
+      return map(await deleteCollection(deps, request), (page) => ({
         code: 200,
         form,
         body: presentList(resource, page, form, deps.now()),
@@ -64,34 +65,34 @@ export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<R
   }
 }
 
-function map<T>(outcome: Outcome<T>, make: (value: T) => Reply): Outcome<Reply> {
-  return isRefusal(outcome) ? outcome : make(outcome);
+function map<T>(outcome: Outcome<T>, make: (value: T) => ResourceResponse): Outcome<ResourceResponse> {
+  return isApiError(outcome) ? outcome : make(outcome);
 }
 
 async function createFrom(deps: Deps, request: ApiRequest): Promise<Outcome<KubeObject>> {
   const object = decoded(request);
-  return isRefusal(object) ? object : create(deps, request, object);
+  return isApiError(object) ? object : create(deps, request, object);
 }
 
 async function updateFrom(deps: Deps, request: ApiRequest): Promise<Outcome<KubeObject>> {
   const object = decoded(request);
-  return isRefusal(object) ? object : update(deps, request, { isPut: true, next: () => object });
+  return isApiError(object) ? object : update(deps, request, { isPut: true, next: () => object });
 }
 
 function decoded(request: ApiRequest): Outcome<KubeObject> {
   const body = decodeBody(request.body, request.contentType);
-  if (isRefusal(body)) return body;
+  if (isApiError(body)) return body;
   const isJson = mediaType(request.contentType) === 'application/json';
   const duplicates =
     isJson && request.fieldValidation !== 'Ignore' ? duplicateMembers(request.body.toString('utf8')) : [];
   return decodeObject(request.resource, body, { ...request, duplicates });
 }
 
-async function deleteOne(deps: Deps, request: ApiRequest, form: Form): Promise<Outcome<Reply>> {
+async function deleteOne(deps: Deps, request: ApiRequest, form: Representation): Promise<Outcome<ResourceResponse>> {
   const deletion = readDeletion(request);
-  if (isRefusal(deletion)) return deletion;
+  if (isApiError(deletion)) return deletion;
   const deleted = await remove(deps, deletion.request, deletion.options);
-  if (isRefusal(deleted)) return deleted;
+  if (isApiError(deleted)) return deleted;
   const { object, gone } = deleted;
   return {
     code: 200,

@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Log } from '#core/ports/clock.ts';
-import { internalError } from '../refusal.ts';
-import { type Answered, answer, type Serving } from './answer.ts';
+import { internalError } from '../api-error.ts';
+import { type ApiResponse, answer, type Serving } from './respond.ts';
 import { stream } from './stream.ts';
-import { brokenStatus, writeAnswer } from './write-answer.ts';
+import { brokenStatus, writeResponse } from './write-response.ts';
 
 export type Listener = { readonly port: number; close(): Promise<void> };
 
@@ -55,11 +55,11 @@ async function serve(serving: Serving, { message, response, log, stopping }: Exc
   response.once('close', () => left.abort());
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text.replaceAll(/[\r\n]+/g, ' '));
-  const answered = await answer(serving, message, { warn, signal: left.signal }).catch((error: Error): Answered => {
+  const answered = await answer(serving, message, { warn, signal: left.signal }).catch((error: Error): ApiResponse => {
     log.error('embedded cluster: a request failed', { method: message.method, path: message.url, error });
     return error instanceof URIError ? internalError(error.message) : brokenStatus(error);
   });
   if (response.destroyed) return;
   if ('watch' in answered) stream(response, answered, AbortSignal.any([left.signal, stopping]));
-  else writeAnswer(response, answered, warnings);
+  else writeResponse(response, answered, warnings);
 }

@@ -2,12 +2,12 @@
 import { aggregatedDiscovery, aggregatedType, groupList, groupOf, resourceList } from '../discovery/discovery.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
 import { openApiV2, openApiV2Type } from '../discovery/openapi-v2.ts';
+import { apiVersionOf } from '../resource.ts';
 import type { Registry } from '../resources/registry.ts';
-import { apiVersionOf } from '../resources/resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { root, version } from './about.ts';
 
-export type Plain = {
+export type PlainResponse = {
   /** 200 where nothing is said. */
   readonly code?: number;
   readonly body: JsonObject | string | Uint8Array;
@@ -18,18 +18,18 @@ export type Plain = {
 type Deps = { readonly registry: Registry; readonly openApi: OpenApi };
 
 /** Anybody may ask these: probes and `kubectl version` do so before they have a token. */
-export function publicAnswer(path: string): Plain | undefined {
+export function publicResponse(path: string): PlainResponse | undefined {
   if (/^\/(healthz|livez|readyz)(\/.*)?$/.test(path)) return { body: 'ok', contentType: 'text/plain; charset=utf-8' };
   return path === '/version' || path === '/version/' ? { body: version() } : undefined;
 }
 
-export function plainAnswer({ registry, openApi }: Deps, path: string, accept: string): Plain | undefined {
+export function plainResponse({ registry, openApi }: Deps, path: string, accept: string): PlainResponse | undefined {
   const segments = path.split('/').filter((segment) => segment !== '');
   const [first, second, third] = segments;
   const resources = registry.all();
   if (first === undefined) return { body: root([...new Set(resources.map(apiVersionOf))]) };
   if (path === '/openapi/v2') return { body: openApiV2(), contentType: openApiV2Type };
-  if (first === 'openapi' && second === 'v3') return openApiAnswer(openApi, segments.slice(2).join('/'));
+  if (first === 'openapi' && second === 'v3') return openApiResponse(openApi, segments.slice(2).join('/'));
   if (segments.length === 1 && (first === 'api' || first === 'apis')) {
     if (wantsAggregated(accept)) {
       return { body: aggregatedDiscovery(resources, first === 'api'), contentType: aggregatedType };
@@ -57,12 +57,12 @@ function wantsAggregated(accept: string): boolean {
   });
 }
 
-function openApiAnswer(openApi: OpenApi, path: string): Plain | undefined {
+function openApiResponse(openApi: OpenApi, path: string): PlainResponse | undefined {
   if (path === '') return { body: openApi.index() };
   const document = openApi.document(path);
   return document && { body: document.body, headers: { etag: `"${document.hash}"` } };
 }
 
-function found(body: JsonObject | undefined): Plain | undefined {
+function found(body: JsonObject | undefined): PlainResponse | undefined {
   return body && { body };
 }

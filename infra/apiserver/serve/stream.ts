@@ -1,6 +1,6 @@
 // How do the events of a watch reach the client?
 import type { ServerResponse } from 'node:http';
-import { encode, type Form } from '../read/represent.ts';
+import { encode, type Representation } from '../read/representation.ts';
 import type { Watch } from '../read/watch.ts';
 
 /** A client that does not read for so long is cut off; it resumes from the last resourceVersion it saw. */
@@ -9,7 +9,7 @@ const maxUnsentBytes = 64 * 1024 * 1024;
 /** One JSON object a line (YAML documents where that was asked), until the client leaves, the time is up, or the cluster stops. */
 export function stream(
   response: ServerResponse,
-  { watch, form }: { watch: Watch; form: Form },
+  { watch, form }: { watch: Watch; form: Representation },
   signal: AbortSignal,
 ): void {
   const contentType = form.encoding === 'application/json' ? form.encoding : `${form.encoding};stream=watch`;

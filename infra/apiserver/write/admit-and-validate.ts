@@ -1,10 +1,10 @@
 // A write on its way to the store: webhooks, defaults, rules, in this order.
-import type { Attempt } from '../admission/attempt.ts';
+import type { AdmissionAttributes } from '../admission/attributes.ts';
+import { type ApiError, invalid, isApiError, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp, withMeta } from '../object.ts';
-import { invalid, isRefusal, type Outcome, type Refusal } from '../refusal.ts';
+import type { ApiRequest } from '../request/request.ts';
 import { joinCauses } from '../schema/cause.ts';
-import type { ApiRequest } from '../serve/request.ts';
 import { coreViolations, decodeObject } from './decode.ts';
 import { generatedName } from './generate-name.ts';
 import { metadataCauses } from './metadata-rules.ts';
@@ -24,15 +24,15 @@ export async function admitAndValidate(
 ): Promise<Outcome<KubeObject>> {
   const { resource } = request;
   const operation = old === undefined ? 'CREATE' : 'UPDATE';
-  const attempt: Attempt = { request, operation, object: preserve(object), old };
+  const attempt: AdmissionAttributes = { request, operation, object: preserve(object), old };
   const mutated = await deps.admission.mutate(attempt, preserve(object), (patched) => {
     const decoded = decodeObject(resource, patched, { fieldValidation: 'Ignore', warn: () => {} });
-    return isRefusal(decoded) ? decoded : preserve(decoded);
+    return isApiError(decoded) ? decoded : preserve(decoded);
   });
-  if (isRefusal(mutated)) return mutated;
+  if (isApiError(mutated)) return mutated;
   const final = finish(deps, request, mutated, old);
-  const refusal = check(request, final, old) ?? (await deps.admission.validate({ ...attempt, object: final }));
-  return refusal ?? final;
+  const error = check(request, final, old) ?? (await deps.admission.validate({ ...attempt, object: final }));
+  return error ?? final;
 }
 
 function finish(
@@ -49,7 +49,7 @@ function finish(
   return updateStatus?.(prepared, timestamp(now())) ?? prepared;
 }
 
-function check({ resource, warn }: ApiRequest, object: KubeObject, old: KubeObject | undefined): Refusal | undefined {
+function check({ resource, warn }: ApiRequest, object: KubeObject, old: KubeObject | undefined): ApiError | undefined {
   const causes = metadataCauses(resource, object, old);
   const judgement = resource.structural?.().judge(object, old) ?? {
     causes: coreViolations(object, resource.schema).filter(({ field }) => !field.startsWith('metadata')),

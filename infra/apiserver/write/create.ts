@@ -1,26 +1,27 @@
 // Creates.
-import type { Deps } from '../deps.ts';
-import { type KubeObject, timestamp, withMember, withMeta } from '../object.ts';
+
 import {
+  type ApiError,
   alreadyExists,
   badRequest,
   forbidden,
-  isRefusal,
+  isApiError,
   methodNotAllowed,
   type Outcome,
-  type Refusal,
-} from '../refusal.ts';
-import { keyOf, shown } from '../resources/resource.ts';
-import type { ApiRequest } from '../serve/request.ts';
+} from '../api-error.ts';
+import type { Deps } from '../deps.ts';
+import { type KubeObject, timestamp, withMember, withMeta } from '../object.ts';
+import type { ApiRequest } from '../request/request.ts';
+import { keyOf, shown } from '../resource.ts';
 import { admitAndValidate } from './admit-and-validate.ts';
 import { namespaceLifecycle } from './namespace-lifecycle.ts';
 
 /** Creates a decoded object. */
 export async function create(deps: Deps, request: ApiRequest, given: KubeObject): Promise<Outcome<KubeObject>> {
   const placed = place(request, given);
-  if (isRefusal(placed)) return placed;
-  const refusal = mayCreate(deps, request, placed);
-  if (refusal !== undefined) return refusal;
+  if (isApiError(placed)) return placed;
+  const error = mayCreate(deps, request, placed);
+  if (error !== undefined) return error;
   const { resource } = request;
   const system = {
     uid: deps.newUid(),
@@ -33,7 +34,7 @@ export async function create(deps: Deps, request: ApiRequest, given: KubeObject)
   };
   for (let attempt = 0; ; attempt++) {
     const admitted = await admitAndValidate(deps, { request, object: placed, preserve });
-    if (isRefusal(admitted)) return admitted;
+    if (isApiError(admitted)) return admitted;
     const name = admitted.metadata.name ?? '';
     const key = keyOf(resource, admitted.metadata.namespace, name);
     const taken = deps.store.get(key);
@@ -73,11 +74,15 @@ function place({ verb, resource, namespace, name }: ApiRequest, object: KubeObje
   });
 }
 
-function mayCreate({ store, registry }: Deps, { resource }: ApiRequest, { metadata }: KubeObject): Refusal | undefined {
+function mayCreate(
+  { store, registry }: Deps,
+  { resource }: ApiRequest,
+  { metadata }: KubeObject,
+): ApiError | undefined {
   if (resource.namespaced) {
     const place = { namespace: metadata.namespace ?? '', name: metadata.name ?? '' };
-    const refusal = namespaceLifecycle(store, resource, place);
-    if (refusal !== undefined) return refusal;
+    const error = namespaceLifecycle(store, resource, place);
+    if (error !== undefined) return error;
   }
   if (!resource.custom) return undefined;
   const definition = registry.definition(resource);

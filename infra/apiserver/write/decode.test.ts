@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isRefusal } from '../refusal.ts';
+import { isApiError } from '../api-error.ts';
 import { coreResources } from '../resources/core-resources.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { decodeObject } from './decode.ts';
@@ -12,8 +12,8 @@ function decode(body: JsonObject, fieldValidation: 'Strict' | 'Warn' | 'Ignore' 
   const outcome =
     configMaps && decodeObject(configMaps, body, { fieldValidation, warn: (text) => void warnings.push(text) });
   return {
-    object: isRefusal(outcome) ? undefined : outcome,
-    refusal: isRefusal(outcome) ? outcome.refusal : undefined,
+    object: isApiError(outcome) ? undefined : outcome,
+    status: isApiError(outcome) ? outcome.status : undefined,
     warnings,
   };
 }
@@ -43,7 +43,7 @@ test.each([
     'strict decoding error: unknown field "dat", unknown field "immutabel"',
   ],
 ])('%j is refused with 400, and says why', (body, words) => {
-  expect(decode(body).refusal).toMatchObject({
+  expect(decode(body).status).toMatchObject({
     code: 400,
     reason: 'BadRequest',
     message: expect.stringContaining(words),

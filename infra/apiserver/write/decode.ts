@@ -1,14 +1,15 @@
 // Decoding: a body as an object of its kind, typed, pruned and defaulted.
+
+import { badRequest, invalid, type Outcome } from '../api-error.ts';
 import { type KubeObject, type ObjectMeta, withMeta } from '../object.ts';
-import { badRequest, invalid, type Outcome } from '../refusal.ts';
-import { apiVersionOf, type Resource } from '../resources/resource.ts';
+import type { ApiRequest } from '../request/request.ts';
+import { apiVersionOf, type Resource } from '../resource.ts';
 import { type Cause, joinCauses } from '../schema/cause.ts';
+import { invalid as invalidField } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { objectMeta } from '../schema/object-meta.ts';
-import { invalid as invalidField } from '../schema/refusals.ts';
 import type { Schema } from '../schema/schema.ts';
 import { violations } from '../schema/violations.ts';
-import type { ApiRequest } from '../serve/request.ts';
 
 /** The typed object: of the right kind and types, unknown fields dropped (and refused or warned about), defaults filled in. */
 export function decodeObject(
@@ -20,8 +21,8 @@ export function decodeObject(
     duplicates = [],
   }: Pick<ApiRequest, 'fieldValidation' | 'warn'> & { readonly duplicates?: readonly string[] },
 ): Outcome<KubeObject> {
-  const refusal = wrongKind(resource, body);
-  if (refusal !== undefined) return refusal;
+  const error = wrongKind(resource, body);
+  if (error !== undefined) return error;
   const named = { ...body, apiVersion: apiVersionOf(resource), kind: resource.kind };
   const { object, unknown } = resource.prune(resource.custom ? named : dropNulls(named));
   const handled = `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}`;

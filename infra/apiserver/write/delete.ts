@@ -1,13 +1,22 @@
 // When does a deleted object really go?
+
+import {
+  type ApiError,
+  conflict,
+  forbidden,
+  isApiError,
+  notFound,
+  type Outcome,
+  objectModified,
+} from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { namespaceFinalizers } from '../kinds/namespace.ts';
 import { type KubeObject, timestamp, withMeta } from '../object.ts';
-import { conflict, forbidden, isRefusal, notFound, type Outcome, objectModified, type Refusal } from '../refusal.ts';
-import { keyOf, shown } from '../resources/resource.ts';
+import { decodeBody } from '../request/body.ts';
+import { type ApiRequest, wrongOption } from '../request/request.ts';
+import { keyOf, shown } from '../resource.ts';
+import { invalid, notSupported } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { invalid, notSupported } from '../schema/refusals.ts';
-import { decodeBody } from '../serve/body.ts';
-import { type ApiRequest, wrongOption } from '../serve/request.ts';
 
 export type DeleteOptions = {
   readonly propagationPolicy?: string;
@@ -18,7 +27,7 @@ export type DeleteOptions = {
 /** `object` is the object as it is now, or was last; `gone` tells which. */
 export type Deleted = { readonly object: KubeObject; readonly gone: boolean };
 
-const immortal: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public']);
+const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public']);
 
 export const foregroundFinalizer = 'foregroundDeletion';
 export const orphanFinalizer = 'orphan';
@@ -30,10 +39,10 @@ export async function remove(deps: Deps, request: ApiRequest, options: DeleteOpt
   for (let attempt = 0; ; attempt++) {
     const stored = deps.store.get(key);
     if (stored === undefined) return notFound(resource, name);
-    if (resource.plural === 'namespaces' && immortal.has(name))
+    if (resource.plural === 'namespaces' && protectedNamespaces.has(name))
       return forbidden(resource, name, 'this namespace may not be deleted');
-    const refusal = (await admit(deps, request, stored, options)) ?? preconditions(request, stored, options);
-    if (refusal !== undefined) return refusal;
+    const error = (await admit(deps, request, stored, options)) ?? preconditions(request, stored, options);
+    if (error !== undefined) return error;
     const from = stored.metadata.resourceVersion ?? '';
     const marked = mark(request, stored, { options, now: deps.now() });
     const gone = isFree(marked);
@@ -56,9 +65,9 @@ export function readDeletion(
   request: ApiRequest,
 ): Outcome<{ readonly request: ApiRequest; readonly options: DeleteOptions }> {
   const body = request.body.length === 0 ? undefined : decodeBody(request.body, request.contentType);
-  if (isRefusal(body)) return body;
+  if (isApiError(body)) return body;
   const options = deleteOptions(body, request.query);
-  if (isRefusal(options)) return options;
+  if (isApiError(options)) return options;
   const dryRun = request.dryRun || (Array.isArray(body?.dryRun) && body.dryRun.includes('All'));
   return { request: { ...request, dryRun }, options };
 }
@@ -88,18 +97,18 @@ async function admit(
   request: ApiRequest,
   stored: KubeObject,
   options: DeleteOptions,
-): Promise<Refusal | undefined> {
+): Promise<ApiError | undefined> {
   const old = shown(request.resource, stored);
   const attempt = { request, operation: 'DELETE', object: undefined, old, options } as const;
   const mutated = await deps.admission.mutate(attempt, old, () => old);
-  return isRefusal(mutated) ? mutated : deps.admission.validate(attempt);
+  return isApiError(mutated) ? mutated : deps.admission.validate(attempt);
 }
 
 function preconditions(
   { resource, name = '' }: ApiRequest,
   stored: KubeObject,
   options: DeleteOptions,
-): Refusal | undefined {
+): ApiError | undefined {
   const { uid, resourceVersion } = options.preconditions ?? {};
   const { metadata } = stored;
   const broken = (what: string, wanted: string, found: string | undefined, why: string) => {

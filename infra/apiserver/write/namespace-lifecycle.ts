@@ -1,6 +1,6 @@
 // Namespace lifecycle: nothing new in a namespace that is not there, or going.
-import { forbidden, notFound, type Refusal } from '../refusal.ts';
-import type { Resource } from '../resources/resource.ts';
+import { type ApiError, forbidden, notFound } from '../api-error.ts';
+import type { Resource } from '../resource.ts';
 import type { Store } from '../store/store.ts';
 
 const namespaces = { group: '', plural: 'namespaces', kind: 'Namespace' };
@@ -10,7 +10,7 @@ export function namespaceLifecycle(
   store: Pick<Store, 'get'>,
   resource: Resource,
   { namespace, name }: { namespace: string; name: string },
-): Refusal | undefined {
+): ApiError | undefined {
   const found = store.get({ resource: '/namespaces', namespace: '', name: namespace });
   if (found === undefined) return notFound(namespaces, namespace);
   if (found.metadata.deletionTimestamp === undefined) return undefined;

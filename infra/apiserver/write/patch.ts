@@ -1,20 +1,20 @@
 // What does a patch make of an object?
 
 import { parse as parseYaml } from 'yaml';
+import { apiError, badRequest, invalid, isApiError, type Outcome } from '../api-error.ts';
 import { jsonPatch, PatchError } from '../codec/json-patch.ts';
 import { mergePatch } from '../codec/merge-patch.ts';
 import { serverSideApply } from '../codec/server-side-apply.ts';
 import { strategicMerge } from '../codec/strategic-merge.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp } from '../object.ts';
-import { badRequest, invalid, isRefusal, type Outcome, refuse } from '../refusal.ts';
-import { apiVersionOf, keyOf, type Resource } from '../resources/resource.ts';
+import { mediaType, unsupportedMedia } from '../request/body.ts';
+import { duplicateMembers } from '../request/duplicate-members.ts';
+import { type ApiRequest, wrongOption } from '../request/request.ts';
+import { apiVersionOf, keyOf, type Resource } from '../resource.ts';
+import { invalid as invalidField, required } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { duplicatesInLists } from '../schema/list-types.ts';
-import { invalid as invalidField, required } from '../schema/refusals.ts';
-import { mediaType, unsupportedMedia } from '../serve/body.ts';
-import { duplicateMembers } from '../serve/duplicate-members.ts';
-import { type ApiRequest, wrongOption } from '../serve/request.ts';
 import { create } from './create.ts';
 import { decodeObject } from './decode.ts';
 import { update } from './update.ts';
@@ -26,25 +26,25 @@ export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Pa
   const type = mediaType(request.contentType);
   if (type === 'application/apply-patch+yaml') return apply(deps, request);
   const change = changeOf(request.resource, type);
-  if (isRefusal(change)) return change;
+  if (isApiError(change)) return change;
   const document = parsed(request);
-  if (isRefusal(document)) return document;
+  if (isApiError(document)) return document;
   const duplicates = duplicateMembers(request.body.toString('utf8'));
   const object = await update(deps, request, {
     isPut: false,
     next: (old) => {
       const changed = attempt(() => change(old, document.value));
-      return isRefusal(changed) ? changed : decodePatched(request, changed, duplicates);
+      return isApiError(changed) ? changed : decodePatched(request, changed, duplicates);
     },
   });
-  return isRefusal(object) ? object : { object, created: false };
+  return isApiError(object) ? object : { object, created: false };
 }
 
 /** What a patch leaves is refused with 422, where a body of the same content would be 400. */
 function decodePatched(request: ApiRequest, changed: JsonObject, duplicates: readonly string[]): Outcome<KubeObject> {
   const decoded = decodeObject(request.resource, changed, { ...request, duplicates });
-  if (!isRefusal(decoded) || decoded.refusal.code !== 400) return decoded;
-  const { message = '' } = decoded.refusal;
+  if (!isApiError(decoded) || decoded.status.code !== 400) return decoded;
+  const { message = '' } = decoded.status;
   const why = message.replace(/^.*? cannot be handled as a \w+: /, '');
   return invalid({ group: '', plural: '', kind: '' }, '', [invalidField('patch', JSON.stringify(changed), why)]);
 }
@@ -73,7 +73,7 @@ function attempt(change: () => JsonObject): Outcome<JsonObject> {
     return change() as Outcome<JsonObject>;
   } catch (error) {
     if (!(error instanceof PatchError)) throw error;
-    return error.code === 400 ? badRequest(error.message) : refuse(422, 'Invalid', error.message);
+    return error.code === 400 ? badRequest(error.message) : apiError(422, 'Invalid', error.message);
   }
 }
 
@@ -91,7 +91,7 @@ async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>>
   const manager = query.get('fieldManager');
   if (!manager) return wrongOption('PatchOptions', required('fieldManager', 'is required for apply patch'));
   const applied = appliedBody(request);
-  if (isRefusal(applied)) return applied;
+  if (isApiError(applied)) return applied;
   const merge = (live: KubeObject | undefined): Outcome<KubeObject> => {
     const { schema } = resource;
     const merged = serverSideApply({ live, applied, manager, schema, time: timestamp(deps.now()), subresource });
@@ -100,15 +100,15 @@ async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>>
   const exists = deps.store.get(keyOf(resource, request.namespace, name)) !== undefined;
   if (exists || subresource !== undefined) {
     const object = await update(deps, request, { isPut: false, isApply: true, next: merge });
-    return isRefusal(object) ? object : { object, created: false };
+    return isApiError(object) ? object : { object, created: false };
   }
   // Who names a uid means an object that is there.
   const { uid } = isObject(applied.metadata) ? applied.metadata : {};
-  if (uid !== undefined) return refuse(409, 'Conflict', noSuchUid(request, uid));
+  if (uid !== undefined) return apiError(409, 'Conflict', noSuchUid(request, uid));
   const fresh = merge(undefined);
-  if (isRefusal(fresh)) return fresh;
+  if (isApiError(fresh)) return fresh;
   const object = await create(deps, request, fresh);
-  return isRefusal(object) ? object : { object, created: true };
+  return isApiError(object) ? object : { object, created: true };
 }
 
 function appliedBody(request: ApiRequest): Outcome<JsonObject> {
@@ -127,7 +127,7 @@ function appliedBody(request: ApiRequest): Outcome<JsonObject> {
   }
   // What the kind does not know cannot be merged, whatever the request wants of unknown fields.
   const decoded = decodeObject(resource, value, { ...request, fieldValidation: 'Strict' });
-  if (isRefusal(decoded)) return decoded;
+  if (isApiError(decoded)) return decoded;
   const [twice] = duplicatesInLists(value, resource.schema, '');
   if (twice !== undefined) return badRequest(`${twice.field}: ${twice.message}`);
   const place = resource.namespaced ? { namespace: metadata.namespace ?? namespace } : {};

@@ -1,6 +1,6 @@
 // Fields of an update that its request may not change, put back from the stored object; and the generation it makes.
 import { type KubeObject, withMember, withMeta } from '../object.ts';
-import type { Resource } from '../resources/resource.ts';
+import type { Resource } from '../resource.ts';
 import { sameJson } from '../schema/json.ts';
 
 type Kept = {

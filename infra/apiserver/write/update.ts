@@ -1,21 +1,22 @@
 // Updates: an object changes without losing what another writer wrote meanwhile.
-import type { Deps } from '../deps.ts';
-import { namespaceFinalizers } from '../kinds/namespace.ts';
-import { type KubeObject, withMeta } from '../object.ts';
+
 import {
+  type ApiError,
   badRequest,
   conflict,
   invalid,
-  isRefusal,
+  isApiError,
   notFound,
   type Outcome,
   objectModified,
-  type Refusal,
-} from '../refusal.ts';
-import { keyOf, shown } from '../resources/resource.ts';
+} from '../api-error.ts';
+import type { Deps } from '../deps.ts';
+import { namespaceFinalizers } from '../kinds/namespace.ts';
+import { type KubeObject, withMeta } from '../object.ts';
+import type { ApiRequest } from '../request/request.ts';
+import { keyOf, shown } from '../resource.ts';
+import { invalid as invalidField } from '../schema/field-errors.ts';
 import { sameJson } from '../schema/json.ts';
-import { invalid as invalidField } from '../schema/refusals.ts';
-import type { ApiRequest } from '../serve/request.ts';
 import { admitAndValidate } from './admit-and-validate.ts';
 import { preserveServerFields } from './preserve-server-fields.ts';
 
@@ -37,7 +38,7 @@ export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promi
     if (stored === undefined) return notFound(resource, name);
     const old = shown(resource, stored);
     const admitted = await admitEdit(deps, { request, old, edit });
-    if (isRefusal(admitted)) return admitted;
+    if (isApiError(admitted)) return admitted;
     if (sameButFor(admitted, old)) return old;
     if (request.dryRun) return admitted;
     const gone = isDone(admitted);
@@ -56,9 +57,9 @@ async function admitEdit(
   const { request, old, edit } = step;
   const { resource, subresource } = request;
   const wanted = edit.next(old);
-  if (isRefusal(wanted)) return wanted;
-  const refusal = preconditions(request, wanted, old, edit.isPut);
-  if (refusal !== undefined) return refusal;
+  if (isApiError(wanted)) return wanted;
+  const error = preconditions(request, wanted, old, edit.isPut);
+  if (error !== undefined) return error;
   const preserve = preserveServerFields({ resource, old, subresource, isApply: edit.isApply ?? false });
   const object = withMeta(wanted, { resourceVersion: old.metadata.resourceVersion });
   return admitAndValidate(deps, { request, object, old, preserve });
@@ -69,7 +70,7 @@ function preconditions(
   wanted: KubeObject,
   old: KubeObject,
   isPut: boolean,
-): Refusal | undefined {
+): ApiError | undefined {
   const { name: given, namespace, uid, resourceVersion, deletionTimestamp } = wanted.metadata;
   if (given === undefined) {
     return badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`);

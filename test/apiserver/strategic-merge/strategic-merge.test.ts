@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { coreSchema } from '../../../infra/apiserver/codec/core-kinds.ts';
 import { PatchError } from '../../../infra/apiserver/codec/json-patch.ts';
 import { strategicMerge } from '../../../infra/apiserver/codec/strategic-merge.ts';
+import { coreSchema } from '../../../infra/apiserver/schema/core-schemas.ts';
 import { isObject } from '../../../infra/apiserver/schema/json.ts';
 import { type StrategicAnswer, strategicCases } from './cases.ts';
 

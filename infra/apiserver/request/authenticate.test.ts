@@ -11,7 +11,7 @@ test.each([
   { authorization: 'secret' },
 ])('%j is nobody', (headers) => {
   expect(authenticate(headers)).toMatchObject({
-    refusal: { code: 401, reason: 'Unauthorized', message: 'Unauthorized' },
+    status: { code: 401, reason: 'Unauthorized', message: 'Unauthorized' },
   });
 });
 

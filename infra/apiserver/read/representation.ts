@@ -1,11 +1,11 @@
 // In which form does the caller want the answer?
 import { stringify as toYaml } from 'yaml';
+import { apiError, type Outcome } from '../api-error.ts';
 import { type Column, toTable } from '../codec/table.ts';
 import type { KubeObject } from '../object.ts';
-import { type Outcome, refuse } from '../refusal.ts';
 import type { JsonObject } from '../schema/json.ts';
 
-export type Form = {
+export type Representation = {
   readonly shape: 'object' | 'table' | 'metadata';
   readonly encoding: 'application/json' | 'application/yaml';
   /** What a table's rows carry of their object. */
@@ -15,7 +15,7 @@ export type Form = {
 type Parameters = Readonly<Record<string, string>>;
 
 /** The first form of the Accept header that can be served. Protobuf cannot; clients that want it also take JSON. */
-export function formOf(accept: string, query: URLSearchParams): Outcome<Form> {
+export function negotiate(accept: string, query: URLSearchParams): Outcome<Representation> {
   const include = query.get('includeObject') ?? 'Metadata';
   for (const entry of accept === '' ? ['*/*'] : accept.split(',')) {
     const [type = '', ...rest] = entry.split(';').map((part) => part.trim());
@@ -27,26 +27,26 @@ export function formOf(accept: string, query: URLSearchParams): Outcome<Form> {
     }
   }
   const known = 'application/json, application/yaml';
-  return refuse(
+  return apiError(
     406,
     'NotAcceptable',
     `only the following media types are accepted: ${known} (the embedded cluster does not answer in protobuf)`,
   );
 }
 
-function encodingOf(type: string): Form['encoding'] | undefined {
+function encodingOf(type: string): Representation['encoding'] | undefined {
   if (type === 'application/json' || type === 'application/*' || type === '*/*') return 'application/json';
   return type === 'application/yaml' ? type : undefined;
 }
 
-function shapeOf({ as, g, v }: Parameters): Form['shape'] | undefined {
+function shapeOf({ as, g, v }: Parameters): Representation['shape'] | undefined {
   if (as === undefined) return 'object';
   if (g !== 'meta.k8s.io' || v !== 'v1') return undefined;
   if (as === 'Table') return 'table';
   return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList' ? 'metadata' : undefined;
 }
 
-export function encode(value: unknown, { encoding }: Pick<Form, 'encoding'>): string {
+export function encode(value: unknown, { encoding }: Pick<Representation, 'encoding'>): string {
   return encoding === 'application/yaml' ? toYaml(value) : `${JSON.stringify(value)}\n`;
 }
 
@@ -59,7 +59,7 @@ export type Rows = {
 };
 
 /** A `meta.k8s.io/v1` Table of objects. */
-export function tableOf({ objects, columns, now, ...more }: Rows, { include }: Form): JsonObject {
+export function tableOf({ objects, columns, now, ...more }: Rows, { include }: Representation): JsonObject {
   return toTable({ objects, columns, now: new Date(now), include, ...more });
 }
 

@@ -1,8 +1,8 @@
 // What is being attempted, as admission sees it?
 import type { KubeObject } from '../object.ts';
-import type { ApiRequest } from '../serve/request.ts';
+import type { ApiRequest } from '../request/request.ts';
 
-export type Attempt = {
+export type AdmissionAttributes = {
   readonly request: ApiRequest;
   readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
   /** Absent on DELETE. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formOf } from './represent.ts';
+import { negotiate } from './representation.ts';
 
 const none = new URLSearchParams();
 
@@ -20,11 +20,11 @@ test.each([
     'application/json',
   ],
 ])('who accepts %j gets a %s as %s', (accept, shape, encoding) => {
-  expect(formOf(accept, none)).toMatchObject({ shape, encoding });
+  expect(negotiate(accept, none)).toMatchObject({ shape, encoding });
 });
 
 test('who accepts protobuf alone is told what there is', () => {
-  expect(formOf('application/vnd.kubernetes.protobuf', none)).toMatchObject({
-    refusal: { code: 406, reason: 'NotAcceptable' },
+  expect(negotiate('application/vnd.kubernetes.protobuf', none)).toMatchObject({
+    status: { code: 406, reason: 'NotAcceptable' },
   });
 });

@@ -11,7 +11,7 @@ export type Owners = {
 };
 
 /** An index of owner references, kept by the store's events. */
-export function createOwners(store: Store): Owners {
+export function createDependents(store: Store): Owners {
   const dependents = new Map<string, Map<string, Key>>();
   const places = new Map<string, Key>();
 

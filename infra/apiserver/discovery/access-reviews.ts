@@ -1,9 +1,9 @@
 // Who may do what? Here the holder of the token may do everything, and everybody is told so.
 import { timestamp } from '../object.ts';
+import type { User } from '../request/request.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import type { User } from '../serve/request.ts';
 
-export type ReviewKind = {
+export type AccessReview = {
   readonly group: string;
   readonly plural: string;
   readonly kind: string;
@@ -17,7 +17,7 @@ const allowed = () => ({ allowed: true, reason: everything });
 const authorization = { group: 'authorization.k8s.io', namespaced: false };
 
 /** Kinds that are only ever created, answered at once and never stored. */
-export const reviewKinds: readonly ReviewKind[] = [
+export const accessReviews: readonly AccessReview[] = [
   { ...authorization, plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview', answer: allowed },
   { ...authorization, plural: 'subjectaccessreviews', kind: 'SubjectAccessReview', answer: allowed },
   {
@@ -46,13 +46,13 @@ export const reviewKinds: readonly ReviewKind[] = [
   },
 ];
 
-export function findReview(group: string, version: string, plural: string): ReviewKind | undefined {
+export function findReview(group: string, version: string, plural: string): AccessReview | undefined {
   if (version !== 'v1') return undefined;
-  return reviewKinds.find((one) => one.group === group && one.plural === plural);
+  return accessReviews.find((one) => one.group === group && one.plural === plural);
 }
 
 /** The review as it was sent, with its status. */
-export function answerReview(kind: ReviewKind, review: JsonObject, asker: { user: User; now: number }): JsonObject {
+export function answerReview(kind: AccessReview, review: JsonObject, asker: { user: User; now: number }): JsonObject {
   const metadata = isObject(review.metadata) ? review.metadata : {};
   return {
     kind: kind.kind,

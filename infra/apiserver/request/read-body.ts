@@ -1,7 +1,7 @@
 // What did the client send?
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import { badRequest, type Outcome, refuse } from '../refusal.ts';
+import { apiError, badRequest, type Outcome } from '../api-error.ts';
 
 /** The real server's limit. */
 const maxBytes = 3 * 1024 * 1024;
@@ -14,7 +14,7 @@ export async function readBody(message: IncomingMessage): Promise<Outcome<Buffer
     size += chunk.length;
     if (size <= maxBytes) chunks.push(chunk);
   }
-  if (size > maxBytes) return refuse(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`);
+  if (size > maxBytes) return apiError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${maxBytes}`);
   const body = Buffer.concat(chunks);
   if (message.headers['content-encoding'] !== 'gzip') return body;
   try {

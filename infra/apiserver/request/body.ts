@@ -1,13 +1,13 @@
 // Which object does a request body hold?
 import { parse as parseYaml } from 'yaml';
+import { type ApiError, apiError, badRequest } from '../api-error.ts';
 import { decodeProtobuf, ProtobufError } from '../codec/protobuf.ts';
-import { badRequest, type Refusal, refuse } from '../refusal.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
 
 /** Decodes JSON, YAML or Kubernetes protobuf by content type; no content type counts as JSON. */
-export function decodeBody(body: Buffer, contentType: string): JsonObject | Refusal {
+export function decodeBody(body: Buffer, contentType: string): JsonObject | ApiError {
   const value = decodeAny(body, mediaType(contentType));
-  if (isObject(value)) return value as JsonObject | Refusal;
+  if (isObject(value)) return value as JsonObject | ApiError;
   return badRequest('the request body must be an object');
 }
 
@@ -29,6 +29,6 @@ function decodeAny(body: Buffer, type: string): unknown {
   );
 }
 
-export function unsupportedMedia(message: string): Refusal {
-  return refuse(415, 'UnsupportedMediaType', message);
+export function unsupportedMedia(message: string): ApiError {
+  return apiError(415, 'UnsupportedMediaType', message);
 }

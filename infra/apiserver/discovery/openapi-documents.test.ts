@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { isObject, type JsonObject } from '../schema/json.ts';
 import { createStructural } from '../schema/structural.ts';
-import { coreSchema, documentHash, openapiV3Document, openapiV3Index } from './openapi.ts';
+import { coreSchema, documentHash, openapiV3Document, openapiV3Index } from './openapi-documents.ts';
 
 const schema = {
   type: 'object',

@@ -1,8 +1,8 @@
 // How is an answer that is no watch written?
 import type { ServerResponse } from 'node:http';
-import { encode } from '../read/represent.ts';
-import { isRefusal, type Refusal, refuse } from '../refusal.ts';
-import type { Answered } from './answer.ts';
+import { type ApiError, apiError, isApiError } from '../api-error.ts';
+import { encode } from '../read/representation.ts';
+import type { ApiResponse } from './respond.ts';
 
 type Written = {
   readonly code: number;
@@ -12,9 +12,9 @@ type Written = {
 };
 
 /** Status code, Warning headers (`299 - "text"`) and body, in one piece. */
-export function writeAnswer(
+export function writeResponse(
   response: ServerResponse,
-  answered: Exclude<Answered, { watch: unknown }>,
+  answered: Exclude<ApiResponse, { watch: unknown }>,
   warnings: readonly string[],
 ): void {
   const { code, content, contentType, headers = {} } = toWritten(answered);
@@ -29,10 +29,10 @@ export function writeAnswer(
   response.end(body);
 }
 
-function toWritten(answered: Exclude<Answered, { watch: unknown }>): Written {
+function toWritten(answered: Exclude<ApiResponse, { watch: unknown }>): Written {
   const json = { contentType: 'application/json' };
-  if (isRefusal(answered)) {
-    return { ...json, code: answered.refusal.code ?? 500, content: `${JSON.stringify(answered.refusal)}\n` };
+  if (isApiError(answered)) {
+    return { ...json, code: answered.status.code ?? 500, content: `${JSON.stringify(answered.status)}\n` };
   }
   if ('form' in answered) {
     const { code, body, form } = answered;
@@ -44,7 +44,7 @@ function toWritten(answered: Exclude<Answered, { watch: unknown }>): Written {
 }
 
 /** Our own fault, as a Status: the log has the rest. */
-export function brokenStatus(error: Error): Refusal {
+export function brokenStatus(error: Error): ApiError {
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  return refuse(500, 'InternalError', `Internal error occurred: ${error.message}${cause}`);
+  return apiError(500, 'InternalError', `Internal error occurred: ${error.message}${cause}`);
 }

@@ -1,6 +1,7 @@
 // Which paths and parameters has a resource in an OpenAPI document?
+
+import { definitionName } from '../schema/core-schemas.ts';
 import type { JsonObject } from '../schema/json.ts';
-import { definitionName } from './core-kinds.ts';
 
 type Described = {
   readonly kind: string;

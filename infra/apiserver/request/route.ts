@@ -1,6 +1,7 @@
 // Which resource does a path name, and what is to be done with it?
+
+import type { Resource } from '../resource.ts';
 import type { Registry } from '../resources/registry.ts';
-import type { Resource } from '../resources/resource.ts';
 import type { Verb } from './request.ts';
 
 export type Route = {
@@ -21,7 +22,7 @@ export type Place = {
 };
 
 /** Splits `/api/v1/…` and `/apis/GROUP/VERSION/…`; undefined for every other path. */
-export function placeOf(path: string): Place | undefined {
+export function parsePath(path: string): Place | undefined {
   const segments = path
     .split('/')
     .filter((segment) => segment !== '')

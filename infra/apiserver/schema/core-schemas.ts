@@ -1,8 +1,8 @@
 // Schemas of the core kinds, from Kubernetes' own OpenAPI.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isObject, type JsonObject } from '../schema/json.ts';
-import type { Schema } from '../schema/schema.ts';
+import { isObject, type JsonObject } from './json.ts';
+import type { Schema } from './schema.ts';
 
 /** A definition as core-schemas.json has it: references are `$ref`s by name. */
 export type Definition = JsonObject;

@@ -1,10 +1,11 @@
 // How do the cluster's own controllers act? Like everybody, through admission, under a name of their own.
-import type { KubeObject } from '../object.ts';
-import { isRefusal, type Outcome } from '../refusal.ts';
-import type { Resource } from '../resources/resource.ts';
-import type { ApiRequest, Verb } from '../serve/request.ts';
 
-export type Acting = {
+import { isApiError, type Outcome } from '../api-error.ts';
+import type { KubeObject } from '../object.ts';
+import type { ApiRequest, Verb } from '../request/request.ts';
+import type { Resource } from '../resource.ts';
+
+export type ControllerAction = {
   readonly as: string;
   readonly verb: Verb;
   readonly resource: Resource;
@@ -12,7 +13,7 @@ export type Acting = {
   readonly subresource?: string;
 };
 
-export function requestOf({ as, verb, resource, object, subresource }: Acting): ApiRequest {
+export function controllerRequest({ as, verb, resource, object, subresource }: ControllerAction): ApiRequest {
   return {
     verb,
     resource,
@@ -37,7 +38,7 @@ export function requestOf({ as, verb, resource, object, subresource }: Acting): 
 
 /** What has gone already is as good as done; any other refusal is tried again later. */
 export function done(outcome: Outcome<unknown>): void {
-  if (!isRefusal(outcome)) return;
-  const { code, message } = outcome.refusal;
+  if (!isApiError(outcome)) return;
+  const { code, message } = outcome.status;
   if (code !== 404) throw new Error(message);
 }

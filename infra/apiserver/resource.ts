@@ -1,10 +1,10 @@
 // What does the cluster know about one kind it serves?
-import type { Column } from '../codec/table.ts';
-import type { KubeObject } from '../object.ts';
-import type { Cause } from '../schema/cause.ts';
-import type { JsonObject } from '../schema/json.ts';
-import type { Schema } from '../schema/schema.ts';
-import type { Structural } from '../schema/structural.ts';
+import type { Column } from './codec/table.ts';
+import type { KubeObject } from './object.ts';
+import type { Cause } from './schema/cause.ts';
+import type { JsonObject } from './schema/json.ts';
+import type { Schema } from './schema/schema.ts';
+import type { Structural } from './schema/structural.ts';
 
 export type Subresource = 'status' | 'finalize';
 

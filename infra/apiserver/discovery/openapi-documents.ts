@@ -1,10 +1,10 @@
 // What does /openapi/v3 say: which group versions there are, and the schema and parameters of each one's kinds?
 import { createHash } from 'node:crypto';
+import { definitionName, definitions } from '../schema/core-schemas.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { definitionName, definitions } from './core-kinds.ts';
 import { openapiPaths } from './openapi-paths.ts';
 
-export { coreSchema } from './core-kinds.ts';
+export { coreSchema } from '../schema/core-schemas.ts';
 
 /** A resource to be described. A custom one brings the `openAPIV3Schema` of its version; core kinds have their own. */
 export type OpenapiResource = {

@@ -1,5 +1,5 @@
 // Which objects does a label selector choose?
-import { badRequest, type Refusal } from '../refusal.ts';
+import { type ApiError, badRequest } from '../api-error.ts';
 import { isObject } from '../schema/json.ts';
 
 export type Labels = Readonly<Record<string, string>>;
@@ -12,7 +12,7 @@ const requirement = new RegExp(
 );
 
 /** Parses `a=b,c!=d,e in (f,g),!h`. An empty text chooses everything. */
-export function parseLabelSelector(text: string): LabelSelector | Refusal {
+export function parseLabelSelector(text: string): LabelSelector | ApiError {
   const tests: LabelSelector[] = [];
   for (const part of splitOutside(text)) {
     if (part.trim() === '') continue;

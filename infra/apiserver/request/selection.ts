@@ -1,21 +1,22 @@
 // Which objects does a request choose, by labels, fields and namespace?
+
+import { type ApiError, badRequest, isApiError } from '../api-error.ts';
 import type { KubeObject } from '../object.ts';
-import { badRequest, isRefusal, type Refusal } from '../refusal.ts';
-import type { Resource } from '../resources/resource.ts';
+import type { Resource } from '../resource.ts';
 import { parseLabelSelector } from './label-selector.ts';
 
 export type Selection = (object: KubeObject) => boolean;
 
 /** Reads `labelSelector` and `fieldSelector` of a list, watch or deletecollection. */
-export function selectionOf(resource: Resource, query: URLSearchParams): Selection | Refusal {
+export function selectionOf(resource: Resource, query: URLSearchParams): Selection | ApiError {
   const labels = parseLabelSelector(query.get('labelSelector') ?? '');
-  if (isRefusal(labels)) return labels;
+  if (isApiError(labels)) return labels;
   const fields = parseFieldSelector(resource, query.get('fieldSelector') ?? '');
-  if (isRefusal(fields)) return fields;
+  if (isApiError(fields)) return fields;
   return (object) => labels(object.metadata.labels ?? {}) && fields(object);
 }
 
-function parseFieldSelector(resource: Resource, text: string): Selection | Refusal {
+function parseFieldSelector(resource: Resource, text: string): Selection | ApiError {
   const tests: Selection[] = [];
   for (const part of text.split(/(?<!\\),/)) {
     if (part === '') continue;

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { silentLog } from '../../../test/silent-log.ts';
 import { createRegistry } from '../resources/registry.ts';
-import { placeOf, routeOf } from './route.ts';
+import { parsePath, routeOf } from './route.ts';
 
 const registry = createRegistry({ list: () => [], get: () => undefined, subscribe: () => () => {} }, silentLog);
 
 const routed = (method: string, path: string) => {
   const url = new URL(path, 'https://x');
-  const place = placeOf(url.pathname);
+  const place = parsePath(url.pathname);
   const route = place && routeOf(registry, method, place, url.searchParams);
   if (route === undefined || route === 'method') return route;
   return [route.verb, route.resource.plural, route.namespace, route.name, route.subresource];

@@ -1,7 +1,7 @@
 // Who is asking?
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Outcome, refuse } from '../refusal.ts';
+import { apiError, type Outcome } from '../api-error.ts';
 import type { User } from './request.ts';
 
 const holder: User = { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
@@ -12,7 +12,7 @@ export function createAuthenticate(token: string): (headers: IncomingHttpHeaders
   return (headers) => {
     const [scheme = '', given = ''] = (headers.authorization ?? '').split(/\s+/);
     if (scheme.toLowerCase() !== 'bearer' || !timingSafeEqual(digest(given), wanted)) {
-      return refuse(401, 'Unauthorized', 'Unauthorized');
+      return apiError(401, 'Unauthorized', 'Unauthorized');
     }
     return impersonated(headers) ?? holder;
   };

@@ -1,12 +1,12 @@
 // Which webhooks has somebody configured, in which order are they called, and which of them does an attempt concern?
 
 import type { KubeObject } from '../object.ts';
-import { type LabelSelector, toLabelSelector } from '../read/label-selector.ts';
-import { keyOf, type Resource } from '../resources/resource.ts';
+import { type LabelSelector, toLabelSelector } from '../request/label-selector.ts';
+import { keyOf, type Resource } from '../resource.ts';
 import { type CelProgram, compileCel } from '../schema/cel.ts';
 import type { JsonObject } from '../schema/json.ts';
 import type { Store } from '../store/store.ts';
-import type { Attempt } from './attempt.ts';
+import type { AdmissionAttributes } from './attributes.ts';
 
 export type Rule = {
   readonly operations?: readonly string[];
@@ -17,7 +17,7 @@ export type Rule = {
 };
 
 /** One webhook as it is configured; validated and defaulted when it was stored. */
-export type Hook = {
+export type Webhook = {
   readonly name: string;
   readonly rules: readonly Rule[];
   readonly failurePolicy: 'Fail' | 'Ignore';
@@ -39,11 +39,11 @@ export type Hook = {
   readonly conditions: ReadonlyArray<{ readonly name: string; readonly test: CelProgram }>;
 };
 
-export type HookKind = 'mutating' | 'validating';
+export type WebhookKind = 'mutating' | 'validating';
 
 /** The hooks of a kind in calling order: configurations by name, then as listed. Compiled once per stored configuration. */
-export function createHooks(store: Pick<Store, 'list'>): (kind: HookKind) => readonly Hook[] {
-  const compiled = new WeakMap<KubeObject, readonly Hook[]>();
+export function createWebhooks(store: Pick<Store, 'list'>): (kind: WebhookKind) => readonly Webhook[] {
+  const compiled = new WeakMap<KubeObject, readonly Webhook[]>();
   return (kind) =>
     store.list(`admissionregistration.k8s.io/${kind}webhookconfigurations`).flatMap((configuration) => {
       const hooks = compiled.get(configuration) ?? toHooks(configuration);
@@ -52,10 +52,10 @@ export function createHooks(store: Pick<Store, 'list'>): (kind: HookKind) => rea
     });
 }
 
-function toHooks({ webhooks }: KubeObject): Hook[] {
+function toHooks({ webhooks }: KubeObject): Webhook[] {
   return (Array.isArray(webhooks) ? (webhooks as JsonObject[]) : []).map((hook) => ({
     ...(hook as Pick<
-      Hook,
+      Webhook,
       'name' | 'failurePolicy' | 'sideEffects' | 'timeoutSeconds' | 'reinvocationPolicy' | 'clientConfig'
     >),
     rules: (hook.rules ?? []) as readonly Rule[],
@@ -68,7 +68,7 @@ function toHooks({ webhooks }: KubeObject): Hook[] {
 }
 
 /** Whether rules and selectors concern the attempt. Webhook configurations themselves never pass through webhooks. */
-export function concerns(hook: Hook, attempt: Attempt, store: Pick<Store, 'get'>): boolean {
+export function concerns(hook: Webhook, attempt: AdmissionAttributes, store: Pick<Store, 'get'>): boolean {
   const { resource } = attempt.request;
   if (resource.group === 'admissionregistration.k8s.io') return false;
   return (
@@ -80,7 +80,10 @@ export function concerns(hook: Hook, attempt: Attempt, store: Pick<Store, 'get'>
   );
 }
 
-function ruleFits({ operations, apiGroups, apiVersions, resources, scope }: Rule, attempt: Attempt): boolean {
+function ruleFits(
+  { operations, apiGroups, apiVersions, resources, scope }: Rule,
+  attempt: AdmissionAttributes,
+): boolean {
   const { resource, subresource } = attempt.request;
   const scoped = scope === undefined || scope === '*' || scope === (resource.namespaced ? 'Namespaced' : 'Cluster');
   return (
@@ -104,7 +107,11 @@ function resourceFits(pattern: string, { plural }: Resource, subresource: string
   return wantedSub === '*' || wantedSub === subresource;
 }
 
-function namespaceFits(hook: Hook, { request, object, old }: Attempt, store: Pick<Store, 'get'>): boolean {
+function namespaceFits(
+  hook: Webhook,
+  { request, object, old }: AdmissionAttributes,
+  store: Pick<Store, 'get'>,
+): boolean {
   const { resource, namespace } = request;
   if (resource.group === '' && resource.plural === 'namespaces') {
     return hook.namespaceSelector((object ?? old)?.metadata.labels ?? {});

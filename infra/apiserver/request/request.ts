@@ -1,9 +1,9 @@
 // Who wants what of which object?
-import type { Refusal } from '../refusal.ts';
-import { invalid } from '../refusal.ts';
-import type { Resource } from '../resources/resource.ts';
+import type { ApiError } from '../api-error.ts';
+import { invalid } from '../api-error.ts';
+import type { Resource } from '../resource.ts';
 import type { Cause } from '../schema/cause.ts';
-import { notSupported } from '../schema/refusals.ts';
+import { notSupported } from '../schema/field-errors.ts';
 
 export type User = {
   readonly username: string;
@@ -40,7 +40,7 @@ export type ApiRequest = {
 type Options = Pick<ApiRequest, 'dryRun' | 'fieldValidation'>;
 
 /** Reads `dryRun` and `fieldValidation`; an unknown value is refused, never ignored. */
-export function writeOptions(query: URLSearchParams, verb: Verb): Options | Refusal {
+export function writeOptions(query: URLSearchParams, verb: Verb): Options | ApiError {
   const kind = `${verb.charAt(0).toUpperCase()}${verb.slice(1)}Options`;
   const dryRun = query.getAll('dryRun').filter((value) => value !== '');
   if (dryRun.some((value) => value !== 'All')) return wrongOption(kind, notSupported('dryRun', dryRun[0], ['All']));
@@ -62,6 +62,6 @@ export function deadlineOf(query: URLSearchParams, now: number): number {
 }
 
 /** 422 about the options of a request, e.g. `CreateOptions`. */
-export function wrongOption(kind: string, cause: Cause): Refusal {
+export function wrongOption(kind: string, cause: Cause): ApiError {
   return invalid({ group: 'meta.k8s.io', plural: kind, kind }, '', [cause]);
 }

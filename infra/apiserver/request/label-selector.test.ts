@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { isRefusal } from '../refusal.ts';
+import { isApiError } from '../api-error.ts';
 import { parseLabelSelector, toLabelSelector } from './label-selector.ts';
 
 const chosen = (selector: string, labels: Record<string, string>) => {
   const parsed = parseLabelSelector(selector);
-  if (isRefusal(parsed)) throw new Error(parsed.refusal.message);
+  if (isApiError(parsed)) throw new Error(parsed.status.message);
   return parsed(labels);
 };
 
@@ -34,7 +34,7 @@ test.each([
 test.each(['a in', 'a in (', '=b', 'a=b c', 'a=b;c', '(a)', 'a!!b'])(
   'the selector %j is refused with 400',
   (selector) => {
-    expect(parseLabelSelector(selector)).toMatchObject({ refusal: { code: 400 } });
+    expect(parseLabelSelector(selector)).toMatchObject({ status: { code: 400 } });
   },
 );
 

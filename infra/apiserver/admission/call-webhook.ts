@@ -2,17 +2,17 @@
 import { Agent, request } from 'node:https';
 import { quote } from '../schema/go-words.ts';
 import type { Store } from '../store/store.ts';
-import type { Hook } from './hooks.ts';
+import type { Webhook } from './webhooks.ts';
 
 /** The decoded body of a 200, or why there is none, in the words of the real server. */
-export type Called = { readonly body: unknown } | { readonly failed: string };
+export type CallResult = { readonly body: unknown } | { readonly failed: string };
 
 /** Gives up when the signal says so, or after so many milliseconds. */
 export type Call = (
-  hook: Hook,
+  hook: Webhook,
   review: object,
   until: { signal: AbortSignal; milliseconds: number },
-) => Promise<Called>;
+) => Promise<CallResult>;
 
 type Target = {
   readonly url: URL;
@@ -48,7 +48,7 @@ export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): vo
 }
 
 /** A Service has no network behind it here; only one of type ExternalName says where it leads. */
-function targetOf({ clientConfig }: Hook, store: Pick<Store, 'get'>): Target | string {
+function targetOf({ clientConfig }: Webhook, store: Pick<Store, 'get'>): Target | string {
   const { url, service } = clientConfig;
   if (url !== undefined) return { url: new URL(url), connect: {} };
   if (service === undefined) return 'the webhook has neither url nor service';
@@ -68,7 +68,7 @@ function targetOf({ clientConfig }: Hook, store: Pick<Store, 'get'>): Target | s
 
 type Sending = { readonly review: object; readonly signal: AbortSignal };
 
-function post(url: URL, options: object, { review, signal }: Sending): Promise<Called> {
+function post(url: URL, options: object, { review, signal }: Sending): Promise<CallResult> {
   const body = Buffer.from(JSON.stringify(review));
   return new Promise((resolve) => {
     const fail = (error: Error & { code?: string }) => {
@@ -116,7 +116,7 @@ function post(url: URL, options: object, { review, signal }: Sending): Promise<C
 type Received = { readonly status: number; readonly contentType: string; readonly text: string };
 
 /** The real server repeats what a webhook says only when it says it as text. */
-function readBody({ status, contentType, text }: Received): Called {
+function readBody({ status, contentType, text }: Received): CallResult {
   const said = contentType.startsWith('text/') ? text.trim().slice(0, 2048) : 'unknown';
   if (status === 404) return { failed: 'the server could not find the requested resource' };
   if (status >= 500)

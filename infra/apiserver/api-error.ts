@@ -1,0 +1,107 @@
+// Errors of the API: a Status with a code, a reason and causes.
+import { type Cause, joinCauses } from './schema/cause.ts';
+
+export type StatusCause = { readonly reason?: string; readonly message?: string; readonly field?: string };
+
+export type Status = {
+  readonly kind: 'Status';
+  readonly apiVersion: 'v1';
+  readonly metadata: Record<string, never>;
+  readonly status: 'Failure' | 'Success';
+  readonly message?: string;
+  readonly reason?: string;
+  readonly details?: {
+    readonly name?: string;
+    readonly group?: string;
+    readonly kind?: string;
+    readonly uid?: string;
+    readonly causes?: readonly StatusCause[];
+    readonly retryAfterSeconds?: number;
+  };
+  readonly code?: number;
+};
+
+/** An expected failure. Steps return it instead of their result; `isApiError` tells the two apart. */
+export class ApiError {
+  readonly status: Status;
+  constructor(status: Status) {
+    this.status = status;
+  }
+}
+
+export type Outcome<T> = T | ApiError;
+
+export function isApiError(outcome: unknown): outcome is ApiError {
+  return outcome instanceof ApiError;
+}
+
+type Named = { readonly group: string; readonly plural: string; readonly kind: string };
+
+export function apiError(code: number, reason: string | undefined, message: string, details?: Status['details']) {
+  const status = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message } as const;
+  return new ApiError({ ...status, ...(reason && { reason }), ...(details && { details }), code });
+}
+
+/** `widgets.example.com`, or `secrets` for the core group. */
+export function qualified(resource: Named): string {
+  return resource.group === '' ? resource.plural : `${resource.plural}.${resource.group}`;
+}
+
+function detailsOf({ group, plural }: Named, name: string): NonNullable<Status['details']> {
+  return { ...(name && { name }), ...(group && { group }), kind: plural };
+}
+
+export function notFound(resource: Named, name: string): ApiError {
+  return apiError(404, 'NotFound', `${qualified(resource)} "${name}" not found`, detailsOf(resource, name));
+}
+
+export function noSuchPath(hint?: string): ApiError {
+  const words = 'the server could not find the requested resource';
+  return apiError(404, 'NotFound', hint === undefined ? words : `${words}: ${hint}`, {});
+}
+
+export function alreadyExists(resource: Named, name: string, leaving = false): ApiError {
+  const message = `${leaving ? 'object is being deleted: ' : ''}${qualified(resource)} "${name}" already exists`;
+  return apiError(409, 'AlreadyExists', message, detailsOf(resource, name));
+}
+
+export const objectModified =
+  'the object has been modified; please apply your changes to the latest version and try again';
+
+export function conflict(resource: Named, name: string, why: string): ApiError {
+  const message = `Operation cannot be fulfilled on ${qualified(resource)} "${name}": ${why}`;
+  return apiError(409, 'Conflict', message, detailsOf(resource, name));
+}
+
+export function invalid({ group, kind }: Named, name: string, causes: readonly Cause[]): ApiError {
+  const what = group === '' ? kind : `${kind}.${group}`;
+  return apiError(422, 'Invalid', `${what} "${name}" is invalid: ${joinCauses(causes)}`, {
+    ...(name && { name }),
+    ...(group && { group }),
+    ...(kind && { kind }),
+    causes: causes.map(({ field, reason, message }) => ({ reason, message, field })),
+  });
+}
+
+export function forbidden(resource: Named, name: string, why: string, causes?: readonly StatusCause[]): ApiError {
+  const what = name === '' ? qualified(resource) : `${qualified(resource)} "${name}"`;
+  const details = { ...detailsOf(resource, name), ...(causes && { causes }) };
+  return apiError(403, 'Forbidden', `${what} is forbidden: ${why}`, details);
+}
+
+export function badRequest(message: string): ApiError {
+  return apiError(400, 'BadRequest', message);
+}
+
+export function methodNotAllowed(resource: Named | undefined, message: string): ApiError {
+  return apiError(405, 'MethodNotAllowed', message, resource === undefined ? {} : detailsOf(resource, ''));
+}
+
+export function internalError(message: string): ApiError {
+  return apiError(500, 'InternalError', `Internal error occurred: ${message}`, { causes: [{ message }] });
+}
+
+/** 410: the caller must list anew. */
+export function expired(message: string): ApiError {
+  return apiError(410, 'Expired', message);
+}
