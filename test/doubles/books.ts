@@ -54,7 +54,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
 
   const held: ErrandBooks = {
     ...reading,
-    exclusively(_instanceUid, work) {
+    withLedgerLock(_instanceUid, work) {
       const done = locked.then(() => work(reading));
       const silence = new Promise<void>((resolve) => timer?.(2000, resolve));
       locked = Promise.race([done.catch(() => undefined), silence]);
@@ -70,12 +70,12 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
 
   return {
     ...held,
-    async alone(_instanceUid, errand, work) {
+    async tryErrandLock(_instanceUid, errand, work) {
       if (errands.has(errand)) return undefined;
       errands.add(errand);
       return work(held).finally(() => errands.delete(errand));
     },
-    async elsewhere(instanceUid, scopes) {
+    async scopesOfOtherInstances(instanceUid, scopes) {
       return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));
     },
     entries: () => [...entries.values()],

@@ -40,7 +40,7 @@ export async function auditAll(deps: AuditDependencies, epoch: number): Promise<
   let counters = 0;
   for (let from: number | undefined = 0; from !== undefined; ) {
     const page: Awaited<ReturnType<Store['loaded']>> = await deps.store.loaded(from, PAGE);
-    const repaired = await deps.books.alone(deps.instanceUid, 'audit', (books) =>
+    const repaired = await deps.books.tryErrandLock(deps.instanceUid, 'audit', (books) =>
       repair(deps, books, epoch, page.counters),
     );
     if (repaired === undefined) return undefined;
@@ -62,12 +62,12 @@ export async function auditCounters(
 
 async function repair(
   deps: AuditDependencies,
-  books: Pick<Books, 'exclusively'>,
+  books: Pick<Books, 'withLedgerLock'>,
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<ReadonlyArray<Difference>> {
   if (counters.length === 0) return [];
-  const work = books.exclusively(deps.instanceUid, async (reading) => {
+  const work = books.withLedgerLock(deps.instanceUid, async (reading) => {
     const adjusts = differencesIn(await readExactly(deps.store, reading, counters));
     if (adjusts.length > 0) await adjust(deps, { ...NOTHING, epoch, adjusts });
     return adjusts.map(({ scopeId, window, by }) => ({ scopeId, window, by }));
@@ -101,7 +101,7 @@ async function elsewhere(
   repaired: ReadonlyArray<Difference>,
 ): Promise<ReadonlySet<ScopeId>> {
   if (repaired.length === 0) return NOBODY;
-  const asked = books.elsewhere(instanceUid, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
+  const asked = books.scopesOfOtherInstances(instanceUid, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
   return within(timer, SILENCE, 'PostgreSQL', asked).catch(() => NOBODY);
 }
 

@@ -31,7 +31,7 @@ export async function drain(deps: DrainDependencies, silence: Millis): Promise<n
   const { instanceUid, store, log, metrics } = deps;
   let drained = 0;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const booked = await deps.books.alone(instanceUid, 'drain', (books) => bookPage(deps, books, silence));
+    const booked = await deps.books.tryErrandLock(instanceUid, 'drain', (books) => bookPage(deps, books, silence));
     if (booked === undefined || booked.records.length === 0) break;
     if (booked.isDoubtful) deps.onDoubt?.(booked.entries);
     if (booked.rejected.length > 0) {

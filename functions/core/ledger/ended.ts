@@ -36,7 +36,7 @@ export async function tellEnded(deps: EndedDependencies, epoch: number): Promise
   const ended = moved.filter(({ id }) => chargedOf(booked, id) !== undefined);
   for (let at = 0; at < ended.length; at += MOST) {
     const some = ended.slice(at, at + MOST);
-    const work = books.exclusively(deps.instanceUid, (reading) => tell(deps, epoch, some, booked, reading));
+    const work = books.withLedgerLock(deps.instanceUid, (reading) => tell(deps, epoch, some, booked, reading));
     await within(timer, SILENCE, 'PostgreSQL or the store', work);
   }
 }

@@ -16,7 +16,7 @@ type Adjust = NonNullable<StoreCall['adjusts']>[number];
 /** A second less than PostgreSQL leaves the lock to a process that is silent. */
 export const DEADLINE: Millis = 1000;
 
-/** To be called inside `Books.exclusively`. `spent` is what the counter must show. */
+/** To be called inside `Books.withLedgerLock`. `spent` is what the counter must show. */
 export async function readExactly(
   store: Pick<Store, 'survey'>,
   reading: Reading,

@@ -282,11 +282,11 @@ describe('one call', () => {
 
   test('reads the sums of all counters that a tick misses at once', async () => {
     let reads = 0;
-    const { exclusively } = scene.books.part;
+    const { withLedgerLock } = scene.books.part;
     Object.assign(scene.books.part, {
-      exclusively: (...of: Parameters<typeof exclusively>) => {
+      withLedgerLock: (...of: Parameters<typeof withLedgerLock>) => {
         reads += 1;
-        return exclusively(...of);
+        return withLedgerLock(...of);
       },
     });
     const all = Array.from({ length: 50 }, (_, index) => ledger.hold(requestOf(1n, scopeOf(`key-${index}`, 10n))));

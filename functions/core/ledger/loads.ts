@@ -41,7 +41,7 @@ export function createLoads({ instanceUid, books, store, batch, timer, tick }: L
     wanted = [];
     const counters = asked.map(({ counter }) => counter);
     // A sum that is read before a booking and set after it would miss what was booked, or count it twice.
-    const work = books.exclusively(instanceUid, async (reading) => {
+    const work = books.withLedgerLock(instanceUid, async (reading) => {
       const exact = await readExactly(store, reading, counters);
       await Promise.all(exact.map(({ load }) => batch.load(load)));
       return exact;

@@ -144,14 +144,14 @@ describe('a store far away, 200 ms a question, is not silent', () => {
 
   test('a budget that another process loads meanwhile is not waited for behind it', async () => {
     const [one, two] = [await start(), await start()];
-    const { exclusively } = scene.books.part;
+    const { withLedgerLock } = scene.books.part;
     let asked = 0;
     Object.assign(scene.books.part, {
-      exclusively: async (...of: Parameters<typeof exclusively>) => {
+      withLedgerLock: async (...of: Parameters<typeof withLedgerLock>) => {
         asked += 1;
         // The others stand in line for longer than anybody waits.
         if (asked > 1) await later(5000);
-        return exclusively(...of);
+        return withLedgerLock(...of);
       },
     });
     const first = ended(one.hold(requestOf(1n, key)));

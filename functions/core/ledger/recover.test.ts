@@ -239,17 +239,17 @@ describe('a start', () => {
     const id = '00000000-0000-7000-8000-000000000001';
     const left = hold(id, 10n);
     scene.folder.records.push(left);
-    const { exclusively } = scene.books.part;
+    const { withLedgerLock } = scene.books.part;
     Object.assign(scene.books.part, {
       // Whoever asks for the lock waits for it.
-      async exclusively(...of: Parameters<typeof exclusively>) {
+      async withLedgerLock(...of: Parameters<typeof withLedgerLock>) {
         if (left.type === 'hold') {
           const tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
           const { charges, model, identifier } = left;
           const entry = { id, kind: 'settled' as const, charges, model, identifier, cost: 7n, tokens };
           await scene.books.part.book('instance-1', [{ ...entry, estimated: false, settledAt: 0 }]);
         }
-        return exclusively(...of);
+        return withLedgerLock(...of);
       },
     });
     const ledger = scene.process();

@@ -45,7 +45,7 @@ export async function recover(deps: RecoverDependencies, records: ReadonlyArray<
 }
 
 async function recoverChunk(deps: RecoverDependencies, leftovers: ReadonlyArray<Leftover>): Promise<void> {
-  const counted = await deps.books.exclusively(deps.instanceUid, (reading) => countChunk(deps, leftovers, reading));
+  const counted = await deps.books.withLedgerLock(deps.instanceUid, (reading) => countChunk(deps, leftovers, reading));
   // A store that was silent meanwhile may have counted a call twice, once late: looked at again when they are booked.
   for (const entry of counted.flat()) deps.booking.add(entry, NO_EPOCH);
   await deps.booking.flush();

@@ -42,11 +42,11 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const object = { namespace: 'apps', name: 'billing' };
       const written = { ...policy, object, charges: [], modelScopes, retained: 'billing-key' };
       await registry.writePolicies(INSTANCE, [{ policy: written, generation: 1 }]);
-      expect(await books.elsewhere(INSTANCE, scopes)).toEqual(new Set());
+      expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
       expect(await registry.claim(uid, 'key', 'brought', holder('heir'), hash)).toMatchObject({ won: true });
-      expect(await books.elsewhere(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
-      expect(await books.elsewhere(uid, [scopeId])).toEqual(new Set());
-      expect(await books.elsewhere(INSTANCE, [])).toEqual(new Set());
+      expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
+      expect(await books.scopesOfOtherInstances(uid, [scopeId])).toEqual(new Set());
+      expect(await books.scopesOfOtherInstances(INSTANCE, [])).toEqual(new Set());
     });
 
     test('sums answer in the order of the question, and a window without entries is zero', async () => {

@@ -62,14 +62,14 @@ export interface Books extends Reading {
    * Nothing of the instance is booked or recounted by anybody while `work` runs: what it reads here and in the store fits
    * together. When it idles for more than 2 s the lock is gone, so what it tells the store carries a deadline of 1 s.
    */
-  exclusively<T>(instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T>;
+  withLedgerLock<T>(instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T>;
   /** Which of these scopes another instance has now: keys that were moved there, and their budgets for models where the key is asked for too. */
-  elsewhere(instanceUid: string, scopes: ReadonlyArray<ScopeId>): Promise<ReadonlySet<ScopeId>>;
+  scopesOfOtherInstances(instanceUid: string, scopes: ReadonlyArray<ScopeId>): Promise<ReadonlySet<ScopeId>>;
   /**
    * Runs `work` unless another process is at this errand for the instance already: then undefined. What it books is there
-   * when this resolves, all or nothing. Bound as `exclusively` is, and repeatable: a batch that is refused makes it run again.
+   * when this resolves, all or nothing. Bound as `withLedgerLock` is, and repeatable: a batch that is refused makes it run again.
    */
-  alone<T>(
+  tryErrandLock<T>(
     instanceUid: string,
     errand: 'drain' | 'audit',
     work: (books: ErrandBooks) => Promise<T>,
@@ -77,4 +77,4 @@ export interface Books extends Reading {
 }
 
 /** The books on the connection that has the errand's lock: whoever holds a connection never waits for a second one (LEDGER 8). */
-export type ErrandBooks = Pick<Books, keyof Reading | 'book' | 'exclusively'>;
+export type ErrandBooks = Pick<Books, keyof Reading | 'book' | 'withLedgerLock'>;

@@ -219,7 +219,7 @@ export interface Unbooked {
  * Two rules make loading exact: an entry is booked in PostgreSQL only after its cost was counted here, and a counter is
  * dropped only when its window is long over. A counter that is loaded takes in what is held, or counted and not
  * forgotten, and falls into its window, except what its sum has already: both are read while nothing is being booked
- * (`Books.exclusively`).
+ * (`Books.withLedgerLock`).
  *
  * Rates are taken in the same step as the money, all or none; what is refused takes nothing. They are no money: a store
  * that was wiped starts them empty.

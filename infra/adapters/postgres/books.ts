@@ -25,14 +25,14 @@ export function createBooks(deps: BookingDeps): Books {
       return epoch === undefined ? { rejected } : { rejected, epoch };
     },
     ...readingBy((work, size) => session.run(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, work)),
-    exclusively: (instanceUid, work) =>
-      session.transaction(GATEWAY_LIMIT, (query) => exclusivelyIn(query, instanceUid, work)),
-    elsewhere: async (instanceUid, scopes) => {
+    withLedgerLock: (instanceUid, work) =>
+      session.transaction(GATEWAY_LIMIT, (query) => inLedgerLock(query, instanceUid, work)),
+    scopesOfOtherInstances: async (instanceUid, scopes) => {
       const ask = (portion: ReadonlyArray<ScopeId>) =>
         session.run(BACKGROUND_LIMIT, (query) => query<{ scope: ScopeId }>(ELSEWHERE, [instanceUid, portion]));
       return new Set((await each(inPortions(scopes, QUESTION), ask)).map(({ scope }) => scope));
     },
-    alone: (instanceUid, errand, work) =>
+    tryErrandLock: (instanceUid, errand, work) =>
       inBooking(deps, async (booking) => {
         const { query } = booking;
         const [row] = await query<{ mine: boolean }>(ALONE, [`${instanceUid} ${errand}`]);
@@ -40,13 +40,13 @@ export function createBooks(deps: BookingDeps): Books {
         return work({
           ...readingBy((ask) => ask(query)),
           book: (uid, entries, marks) => bookIn(booking, uid, entries, marks),
-          exclusively: (uid, read) => exclusivelyIn(query, uid, read),
+          withLedgerLock: (uid, read) => inLedgerLock(query, uid, read),
         });
       }),
   };
 }
 
-async function exclusivelyIn<T>(query: Query, instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T> {
+async function inLedgerLock<T>(query: Query, instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T> {
   await lockForRecount(query, instanceUid);
   return work(readingBy((ask) => ask(query)));
 }

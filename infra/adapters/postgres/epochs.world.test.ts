@@ -80,7 +80,7 @@ test('while somebody reads exclusively nothing is booked; what he reads and what
   expect(await waiting()).toBe(0);
   const steps: string[] = [];
   let booking: Promise<unknown> = Promise.resolve();
-  await database.exclusively(uid, async ({ bookedOf }) => {
+  await database.withLedgerLock(uid, async ({ bookedOf }) => {
     booking = other.book(uid, [second]).then(() => steps.push('booked'));
     await expect.poll(waiting, { interval: 5 }).toBe(1);
     steps.push('read');
@@ -88,7 +88,7 @@ test('while somebody reads exclusively nothing is booked; what he reads and what
   });
   // The lock is free before the booking's own connection has told us so.
   await booking;
-  await database.exclusively(uid, async ({ bookedOf }) => {
+  await database.withLedgerLock(uid, async ({ bookedOf }) => {
     expect((await bookedOf([first.id, second.id])).size).toBe(2);
   });
   expect(steps).toEqual(['read', 'booked']);
@@ -102,7 +102,7 @@ test('who holds the lock and falls silent loses it, and others go on', async () 
     begin = resolve;
   });
   const silent = database
-    .exclusively(uid, () => {
+    .withLedgerLock(uid, () => {
       begin();
       return pause(2500);
     })
@@ -117,13 +117,13 @@ test('who holds the lock and falls silent loses it, and others go on', async () 
 
 test('an errand is done by one at a time; what fails in it beside PostgreSQL keeps its words', async () => {
   const uid = instance();
-  const done = await database.alone(uid, 'drain', async () => [
-    await database.alone(uid, 'drain', async () => 'twice'),
-    await database.alone(uid, 'audit', async () => 'another'),
-    await database.alone(instance(), 'drain', async () => 'elsewhere'),
+  const done = await database.tryErrandLock(uid, 'drain', async () => [
+    await database.tryErrandLock(uid, 'drain', async () => 'twice'),
+    await database.tryErrandLock(uid, 'audit', async () => 'another'),
+    await database.tryErrandLock(instance(), 'drain', async () => 'elsewhere'),
   ]);
   expect(done).toEqual([undefined, 'another', 'elsewhere']);
-  await expect(database.exclusively(uid, () => Promise.reject(new Error('the store is away')))).rejects.toThrow(
+  await expect(database.withLedgerLock(uid, () => Promise.reject(new Error('the store is away')))).rejects.toThrow(
     'the store is away',
   );
 });

@@ -69,15 +69,15 @@ function booksOf({ stage, database, errands }: Shared, by: Process): Books {
       stage.through(by, 'database', `book ${entries.map(({ kind, model }) => `${kind} ${model}`)}`, () =>
         books.book(uid, entries, marks),
       ),
-    exclusively: (uid, work) =>
+    withLedgerLock: (uid, work) =>
       stage
         .through(by, 'database', 'lock', async () => undefined)
-        .then(() => books.exclusively(uid, () => work(reading))),
+        .then(() => books.withLedgerLock(uid, () => work(reading))),
   };
   return {
     ...held,
-    elsewhere: books.elsewhere,
-    async alone(_, errand, work) {
+    scopesOfOtherInstances: books.scopesOfOtherInstances,
+    async tryErrandLock(_, errand, work) {
       const other = errands.get(errand);
       if (other !== undefined && !other.isDead) return undefined;
       errands.set(errand, by);

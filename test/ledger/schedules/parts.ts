@@ -95,9 +95,9 @@ export function createSharedDatabase(now: () => Millis, timer: Timer, onOpen: (e
     books: {
       sums: (of) => books.sums(of),
       bookedOf: (ids) => books.bookedOf(ids),
-      exclusively: (uid, work) => books.exclusively(uid, work),
-      alone: (uid, errand, work) => books.alone(uid, errand, (held) => work({ ...held, book })),
-      elsewhere: (uid, scopes) => books.elsewhere(uid, scopes),
+      withLedgerLock: (uid, work) => books.withLedgerLock(uid, work),
+      tryErrandLock: (uid, errand, work) => books.tryErrandLock(uid, errand, (held) => work({ ...held, book })),
+      scopesOfOtherInstances: (uid, scopes) => books.scopesOfOtherInstances(uid, scopes),
       book,
     },
     epochs: {
