@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createIds, timeOf } from './ids.ts';
 
@@ -17,25 +16,17 @@ test('an id is a UUIDv7 that carries its millisecond', () => {
   expect(timeOf(id)).toBe(Date.UTC(2026, 10, 21));
 });
 
-test('ids of one millisecond are in order and all different, whatever their number', () => {
-  for (const fill of [0, 255]) {
-    const ids = idsAt(new Array<number>(20_000).fill(1_700_000_000_000), (count) => new Uint8Array(count).fill(fill));
-    expect(ids).toEqual(ids.toSorted());
-    expect(new Set(ids).size).toBe(20_000);
-    expect(ids.every((id) => FORM.test(id))).toBe(true);
-    // 4,096 to a millisecond: the rest borrows from the next ones.
-    expect(timeOf(ids.at(-1) ?? '') ?? 0).toBeLessThan(1_700_000_000_010);
-  }
+test('ids of one millisecond are all different, whatever their number, and of the right form', () => {
+  const ids = idsAt(new Array<number>(20_000).fill(1_700_000_000_000));
+  expect(new Set(ids).size).toBe(20_000);
+  expect(ids.filter((id) => !FORM.test(id))).toEqual([]);
 });
 
-test('ids never go back while the clock stumbles by less than ten seconds', () => {
-  fc.assert(
-    fc.property(fc.array(fc.integer({ min: 0, max: 9_999 }), { minLength: 2, maxLength: 200 }), (steps) => {
-      const ids = idsAt(steps.map((step) => 1_700_000_000_000 + step));
-      expect(ids).toEqual(ids.toSorted());
-      expect(new Set(ids).size).toBe(ids.length);
-    }),
-  );
+test('every random bit of an id is drawn: each digit takes every value that it may', () => {
+  const ids = idsAt(new Array<number>(2_000).fill(1_700_000_000_000));
+  const seen = Array.from({ length: 21 }, (_, place) => new Set(ids.map((id) => id.slice(15)[place])).size);
+  const hyphens = new Set([3, 8]);
+  expect(seen).toEqual(seen.map((_, place) => (hyphens.has(place) ? 1 : place === 4 ? 4 : 16)));
 });
 
 test('a clock that is set back by an hour is followed: the time in an id decides which budget window it belongs to', () => {
