@@ -70,6 +70,10 @@ const isModelCredentials = (value: unknown): boolean =>
   isMapOf(value.keys, 1, 32, isKeysValue) &&
   rules.credentialNames.holds(value.keys as never);
 
+const isToolCosts = (value: unknown): boolean =>
+  isMap(value) &&
+  (value.webSearch === undefined || isText(value.webSearch, 20, INPUT_COST_PER_MILLION_TOKENS));
+
 const isGatewayParams = (value: unknown): boolean =>
   isMap(value) &&
   isText(value.model, 256, MODEL) &&
@@ -85,7 +89,8 @@ const isGatewayParams = (value: unknown): boolean =>
   (value.inputCostPerMillionTokens === undefined || isText(value.inputCostPerMillionTokens, 20, INPUT_COST_PER_MILLION_TOKENS)) &&
   (value.outputCostPerMillionTokens === undefined || isText(value.outputCostPerMillionTokens, 20, INPUT_COST_PER_MILLION_TOKENS)) &&
   (value.cachedInputCostPerMillionTokens === undefined || isText(value.cachedInputCostPerMillionTokens, 20, INPUT_COST_PER_MILLION_TOKENS)) &&
-  (value.cacheWriteCostPerMillionTokens === undefined || isText(value.cacheWriteCostPerMillionTokens, 20, INPUT_COST_PER_MILLION_TOKENS));
+  (value.cacheWriteCostPerMillionTokens === undefined || isText(value.cacheWriteCostPerMillionTokens, 20, INPUT_COST_PER_MILLION_TOKENS)) &&
+  (value.toolCosts === undefined || isToolCosts(value.toolCosts));
 
 const isModelsItem = (value: unknown): boolean =>
   isMap(value) &&

@@ -22,6 +22,10 @@ const ModelCredentials = z.object({
   ),
 });
 
+const ToolCosts = z.object({
+  webSearch: price('Price in dollars of one web search, for providers whose usage counts them.'),
+});
+
 const GatewayParams = z.object({
   model: text(256)
     .regex(PROVIDER_AND_MODEL, 'is not of the form <provider>/<base-model>; write e.g. "openai/gpt-4o"')
@@ -73,6 +77,9 @@ const GatewayParams = z.object({
   ),
   cacheWriteCostPerMillionTokens: price(
     'Price in dollars of a million prompt tokens written to a cache. Default: the input price.',
+  ),
+  toolCosts: ToolCosts.optional().describe(
+    'Prices of tools that the provider runs and counts. Without one requests for that tool are refused.',
   ),
 });
 

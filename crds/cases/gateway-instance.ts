@@ -114,6 +114,7 @@ export const gatewayInstances: readonly Case[] = [
       outputCostPerMillionTokens: '10',
       cachedInputCostPerMillionTokens: '1.25',
       cacheWriteCostPerMillionTokens: '0',
+      toolCosts: { webSearch: '0.01' },
     },
   }),
   refuse('GatewayInstance', 'with a weight of 0', { [`${first}.gatewayParams.weight`]: 0 }, [

@@ -84,11 +84,12 @@ test('every other parameter is carried; what is left out has its default or is a
     timeout: '90s',
     maxInputTokens: 1000,
     maxOutputTokens: 50,
+    toolCosts: { webSearch: '0.01' },
   };
   expect(first(entry(params))).toMatchObject({ ...params, timeout: 90_000 });
   const bare = first(entry({}));
   expect(bare).toMatchObject({ weight: 1, priority: 0 });
-  for (const name of ['rpm', 'tpm', 'timeout', 'maxInputTokens', 'maxOutputTokens', 'apiBase', 'price']) {
+  for (const name of ['rpm', 'tpm', 'timeout', 'maxInputTokens', 'maxOutputTokens', 'apiBase', 'price', 'toolCosts']) {
     expect(bare).not.toHaveProperty(name);
   }
 });

@@ -42,7 +42,7 @@ export function compile(
 
 function compileEntry(entry: ModelEntry): SnapshotEntry {
   const { modelName, identifier, requiresAuth, modelCredentials, gatewayParams } = entry;
-  const { apiBase, rpm, tpm, timeout, maxOutputTokens, weight = 1, priority = 0 } = gatewayParams;
+  const { apiBase, rpm, tpm, timeout, maxOutputTokens, toolCosts, weight = 1, priority = 0 } = gatewayParams;
   const credentials = requiresAuth && modelCredentials ? Object.entries(modelCredentials.keys).sort(byName) : [];
   return {
     modelName,
@@ -54,6 +54,7 @@ function compileEntry(entry: ModelEntry): SnapshotEntry {
     ),
     requiresAuth,
     ...entryPrice(gatewayParams),
+    ...(toolCosts === undefined ? {} : { toolCosts }),
     weight,
     priority,
     ...(rpm === undefined ? {} : { rpm }),

@@ -15,6 +15,8 @@ export interface Tier {
 /** From the shortest prompts to the longest; the first tier is above nothing. */
 export interface Price {
   readonly tiers: readonly [Tier, ...Tier[]];
+  /** For each web search, in the same unit for a million of them; absent: the entry names none. */
+  readonly webSearch?: bigint;
 }
 
 /** A prompt before anybody has counted it. */
@@ -23,6 +25,8 @@ export interface PromptBound {
   readonly maxTokens: bigint;
   /** No picture, sound or file is in it. */
   readonly textOnly: boolean;
+  /** Web searches that the provider makes for it at most. */
+  readonly maxWebSearches?: number;
 }
 
 /** The maximum that one request may hold or be charged: nine billion dollars, which every store and table can count. Absurd numbers end here. */
@@ -31,7 +35,9 @@ export const MAX_COST: Nano = 9n * 10n ** 18n;
 /** What a reply with this usage costs. */
 export function costOf(usage: Usage, price: Price): Nano {
   const { rates } = tierOf(price, BigInt(usage.input));
-  return roundUp(inputCost(usage, rates) + outputCost(usage, rates) + rates.request);
+  return roundUp(
+    inputCost(usage, rates) + outputCost(usage, rates) + rates.request + searchCost(usage.webSearches, price),
+  );
 }
 
 /** The maximum cost of such a prompt and so many tokens of output: by the highest rates of every tier the prompt may reach. */
@@ -58,9 +64,14 @@ export function maxOutputFor(amount: Nano, prompt: PromptBound, price: Price): b
   return min;
 }
 
+function searchCost(searches = 0, { webSearch = 0n }: Price): bigint {
+  return times(searches, webSearch);
+}
+
 const DECIMALS = 18;
 /** From 10^-18 dollars per million tokens to nano-dollars per token. */
 const PER_NANO = 10n ** BigInt(DECIMALS - 9 + 6);
+const MILLION = 1_000_000n;
 const PRICE_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/;
 const NAMES = WrittenRates.keyof().options;
 
@@ -68,14 +79,14 @@ const NAMES = WrittenRates.keyof().options;
 const prices = new WeakMap<object, { readonly price: Price | undefined }>();
 
 /** The price of an entry; undefined when it has none, or one that is not written as a price. `"0"` is a price. */
-export function toPrice(written: SnapshotEntry['price']): Price | undefined {
+export function toPrice(written: SnapshotEntry['price'], toolCosts?: SnapshotEntry['toolCosts']): Price | undefined {
   if (written === undefined) return undefined;
-  const read = prices.get(written) ?? { price: readPrice(written) };
+  const read = prices.get(written) ?? { price: readPrice(written, toolCosts?.webSearch) };
   prices.set(written, read);
   return read.price;
 }
 
-function readPrice(written: NonNullable<SnapshotEntry['price']>): Price | undefined {
+function readPrice(written: NonNullable<SnapshotEntry['price']>, webSearch?: string): Price | undefined {
   const base = readRates(written);
   if (base === undefined) return undefined;
   const tiers: Tier[] = [];
@@ -85,7 +96,10 @@ function readPrice(written: NonNullable<SnapshotEntry['price']>): Price | undefi
     tiers.push({ above: BigInt(tier.above), rates });
   }
   tiers.sort((a, b) => (a.above < b.above ? -1 : 1));
-  return { tiers: [{ above: 0n, rates: base }, ...tiers] };
+  const read: Price = { tiers: [{ above: 0n, rates: base }, ...tiers] };
+  return webSearch === undefined || !PRICE_PATTERN.test(webSearch)
+    ? read
+    : { ...read, webSearch: readDecimal(webSearch) * MILLION };
 }
 
 function readRates(price: WrittenRates): Rates | undefined {
@@ -170,10 +184,13 @@ function reachable({ maxTokens }: PromptBound, { tiers }: Price): ReadonlyArray<
 }
 
 /** The maximum cost of the prompt in this tier. */
-function maxInputCost({ maxTokens, textOnly }: PromptBound, { tiers }: Price, tier: Tier): bigint {
+/** Of the prompt, and of what the provider searches for it. */
+function maxInputCost({ maxTokens, textOnly, maxWebSearches }: PromptBound, price: Price, tier: Tier): bigint {
+  const { tiers } = price;
   const end = tiers.length === 1 ? undefined : tiers[tiers.indexOf(tier) + 1]?.above;
   const { text, input } = highestOf(tier.rates);
-  return (end !== undefined && end < maxTokens ? end : maxTokens) * (textOnly ? text : input);
+  const tokens = end !== undefined && end < maxTokens ? end : maxTokens;
+  return tokens * (textOnly ? text : input) + searchCost(maxWebSearches, price);
 }
 
 interface HighestRates {

@@ -42,6 +42,8 @@ export const SnapshotEntry = z.object({
   requiresAuth: z.boolean(),
   /** Without input and output price the entry has no price. */
   price: WrittenRates.extend({ tiers: z.array(WrittenTier).optional() }).optional(),
+  /** Decimal dollars for each use that the provider counts. */
+  toolCosts: z.object({ webSearch: Price.optional() }).optional(),
   weight: z.number().int(),
   priority: z.number().int(),
   rpm: z.number().int().optional(),

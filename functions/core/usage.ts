@@ -11,6 +11,8 @@ export interface Usage extends Tokens {
   /** Of `cachedInput`. */
   readonly cachedAudio?: number;
   readonly cachedImage?: number;
+  /** Web searches that the provider made and bills beside the tokens. */
+  readonly webSearches?: number;
   /** Of the output. */
   readonly reasoning?: number;
   readonly outputAudio?: number;
@@ -56,7 +58,18 @@ export function toUsage(usage: unknown): Usage | undefined {
   add(counted, 'reasoning', Math.max(told, reasoning));
   add(counted, 'outputAudio', count(answer, 'audio_tokens'));
   add(counted, 'outputImage', count(answer, 'image_tokens'));
+  const webSearches = webSearchesIn(usage);
+  if (webSearches !== undefined) counted.webSearches = webSearches;
   return counted;
+}
+
+/** As OpenRouter, Perplexity and xAI count them (the last by the sources it bills). */
+function webSearchesIn(usage: unknown): number | undefined {
+  return (
+    count(member(usage, 'server_tool_use'), 'web_search_requests') ??
+    count(usage, 'num_search_queries') ??
+    count(usage, 'num_sources_used')
+  );
 }
 
 type Counting = { -readonly [name in keyof Usage]: Usage[name] };

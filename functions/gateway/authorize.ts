@@ -4,7 +4,8 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
 import type { Chat } from './chat.ts';
-import { type Terms, termsOf } from './terms.ts';
+import { type Candidate, type Terms, termsOf } from './terms.ts';
+import { webSearchRefused } from './unmetered-features.ts';
 
 const made: unique symbol = Symbol('Grant');
 
@@ -19,7 +20,13 @@ export interface Grant extends Terms {
 export function authorize(caller: Caller, chat: Chat, snapshot: Snapshot): Result<Grant, Failure> {
   const terms = termsOf(caller, chat.model, snapshot);
   if (!terms.ok) return terms;
-  const { candidates, payers, budgeted } = terms.value;
-  if (budgeted && chat.surcharge !== undefined) return err(chat.surcharge);
+  const { payers, budgeted } = terms.value;
+  const candidates = payable(terms.value.candidates, chat);
+  if (candidates.length === 0 && chat.webSearches !== undefined) return err(webSearchRefused(chat.webSearches));
   return ok({ [made]: true, caller, chat, routing: snapshot.routing, candidates, payers, budgeted });
+}
+
+/** Entries that name a price for all that is asked of them. */
+function payable(candidates: ReadonlyArray<Candidate>, { webSearches }: Chat): ReadonlyArray<Candidate> {
+  return webSearches === undefined ? candidates : candidates.filter(({ price }) => price?.webSearch !== undefined);
 }

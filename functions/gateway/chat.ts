@@ -5,7 +5,7 @@ import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type Measure, measure } from './measure.ts';
 import { type Member, membersOf, type ObjectText } from './members.ts';
-import { otherModelIn, SURCHARGED, surchargeIn } from './surcharge.ts';
+import { ambiguousIn, DECIDING, foldCase, unmeteredIn, type WebSearches, webSearchesIn } from './unmetered-features.ts';
 
 export interface Chat {
   readonly bytes: Uint8Array;
@@ -21,8 +21,8 @@ export interface Chat {
   /** The limits it set, by the names it used; the larger one counts. */
   readonly limits: Readonly<Record<LimitName, number | undefined>>;
   readonly input: Measure;
-  /** It asks its provider for what may cost more than the listed price: what a key with a budget is told. */
-  readonly surcharge: Failure | undefined;
+  /** Web searches that it asks its provider for. */
+  readonly webSearches: WebSearches | undefined;
   /** Members that must not reach a provider: `Model` beside `model` means `model` to parsers that ignore case. */
   readonly lookalikes: ReadonlySet<string>;
 }
@@ -37,7 +37,7 @@ export const OWN_MEMBERS: ReadonlySet<string> = new Set([
   'stream',
   'stream_options',
   'n',
-  ...SURCHARGED,
+  ...DECIDING,
   ...LIMIT_NAMES,
 ]);
 
@@ -60,9 +60,9 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 1));
   // Zero is no limit to providers that ask whether there is one by its truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
-  const otherModel = otherModelIn(body);
-  if (otherModel !== undefined) return err(otherModel);
   const object = membersOf(bytes);
+  const unmetered = unmeteredIn(body) ?? ambiguousIn(bytes, object.members);
+  if (unmetered !== undefined) return err(unmetered);
   return ok({
     bytes,
     object,
@@ -76,7 +76,7 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
       max_tokens: limitOf(body.max_tokens),
     },
     input: measure(bytes.length, messages, body.tools),
-    surcharge: surchargeIn(body),
+    webSearches: webSearchesIn(body),
     lookalikes: lookalikesIn(object),
   });
 }
@@ -103,9 +103,9 @@ function lookalikesIn({ members }: ObjectText): ReadonlySet<string> {
 
 const NO_NAMES: ReadonlySet<string> = new Set();
 
-/** Equal to one of these names when case is ignored, in the folding that Go's JSON decoder uses (ſ is s, K is k). */
+/** Equal to one of these names when case is ignored. */
 export function isLookalike(name: string, own: ReadonlySet<string> = OWN_MEMBERS): boolean {
-  return !own.has(name) && own.has(name.toUpperCase().toLowerCase());
+  return !own.has(name) && own.has(foldCase(name));
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -56,6 +56,19 @@ export function membersOf(bytes: Uint8Array, from = 0): ObjectText {
   return { open, close: at, members };
 }
 
+/** Where the objects begin of the list that begins here, or of the object itself: what else is in a list is left out. */
+export function elementsOf(bytes: Uint8Array, from: number): ReadonlyArray<number> {
+  if (bytes[from] !== OPEN_BRACKET) return bytes[from] === OPEN_BRACE ? [from] : [];
+  const found: number[] = [];
+  let at = skipBlanks(bytes, from + 1);
+  while (at < bytes.length && bytes[at] !== CLOSE_BRACKET) {
+    if (bytes[at] === OPEN_BRACE) found.push(at);
+    at = skipBlanks(bytes, skipValue(bytes, at));
+    if (bytes[at] === COMMA) at = skipBlanks(bytes, at + 1);
+  }
+  return found;
+}
+
 /** The text with these changes, everything else byte for byte. A name that is set stands once afterwards. */
 export function splice(bytes: Uint8Array, object: ObjectText, changes: Changes): Uint8Array {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;

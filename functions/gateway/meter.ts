@@ -169,16 +169,19 @@ function settlementOf(
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
-  const usage: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
+  const told: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
+  // A search that was asked for, and that the provider does not count after all, is one.
+  const isUncounted = grant.chat.webSearches !== undefined && told.webSearches === undefined;
+  const usage = isUncounted ? { ...told, webSearches: 1 } : told;
   const cost = price === undefined ? 0n : costOf(usage, price);
   // Its words were longer than is usual, or the provider went beyond the limit: nobody is told of more tokens than were allowed.
-  const told = counted ?? { ...usage, output: Math.min(usage.output, limit.most * grant.chat.n) };
+  const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.most * grant.chat.n) };
   return {
     cost: atMost(cost, counted === undefined ? hold.amount : MAX_COST),
-    tokens: toTokens(told),
+    tokens: toTokens(tokens),
     model: grant.chat.model,
     identifier: entry.identifier,
-    estimated: counted === undefined,
+    estimated: counted === undefined || isUncounted,
   };
 }
 

@@ -138,7 +138,8 @@ function inputMost(chat: Chat, { entry }: Candidate): PromptBound {
   const { most, textOnly } = chat.input;
   const sent = isTranslated(entry) ? most + growthIn(chat) : most;
   const window = entry.maxInputTokens;
-  return { maxTokens: window !== undefined && BigInt(window) < sent ? BigInt(window) : sent, textOnly };
+  const maxWebSearches = chat.webSearches?.max ?? 0;
+  return { maxTokens: window !== undefined && BigInt(window) < sent ? BigInt(window) : sent, textOnly, maxWebSearches };
 }
 
 /** Its bytes do not reach the provider as they are. */

@@ -56,7 +56,7 @@ function keep(caller: Caller, model: string, snapshot: Snapshot, terms: Terms): 
 function candidateOf(entry: SnapshotEntry): Candidate {
   const before = candidates.get(entry);
   if (before !== undefined) return before;
-  const candidate = { entry, price: toPrice(entry.price) };
+  const candidate = { entry, price: toPrice(entry.price, entry.toolCosts) };
   candidates.set(entry, candidate);
   return candidate;
 }

@@ -1,0 +1,172 @@
+// Features of a request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price (LEDGER 10).
+import type { Failure } from '#core/failure.ts';
+import { elementsOf, type Member, membersOf } from './members.ts';
+import { listOf, member } from './wire/json.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** A chain of rules is asked in its order; the first that finds something is the answer. */
+type Rule = (body: Members) => Failure | undefined;
+
+/** Services at the listed price or less; `auto` is what the operator has chosen at the provider. */
+const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
+/** Work that providers bill by the call and count nowhere (Together). */
+const BY_THE_CALL = ['safety_model'];
+/** What puts text into the prompt that is not in the request: documents that the provider finds (Azure), a template that repeats (vLLM). */
+const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
+/** The answer comes later, from another address: it is billed, and nobody here hears how much. */
+const LATER = ['background', 'deferred'];
+const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
+/** What some servers call the limit of an answer, and heed before the name by which it was held for. */
+const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
+/** Other models to answer in place of the one that was asked for: neither its price nor the key's list would hold. */
+const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
+/** Members with objects of which single members decide: they stand once, and in one spelling. */
+const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+  ['tools', ['type', 'max_uses']],
+  ['plugins', ['id']],
+  ['search_parameters', ['mode', 'max_search_results']],
+  ['extra_body', ['google']],
+  ['provider', []],
+]);
+
+/** Members by which a request may cost more, or be answered by another model. */
+export const DECIDING: ReadonlyArray<string> = [
+  ...['service_tier', 'web_search_options', ...NESTED.keys()],
+  ...[...REFUSED, ...OTHER_MODELS, ...OTHER_LIMITS],
+];
+
+const RULES: ReadonlyArray<Rule> = [
+  // A request is for one model, which its key may use.
+  absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.'),
+  // Another tier may be dearer than the list.
+  ({ service_tier: tier }) =>
+    isAsked(tier) && !LISTED_TIERS.has(tier)
+      ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
+      : undefined,
+  // What no usage tells is paid by nobody.
+  absent(REFUSED, 'must be absent: no usage tells what it costs.'),
+  // Gemini's: what else it takes there are searches, and prompts that were kept before.
+  ({ extra_body: extra }) =>
+    hasOnly(member(extra, 'google'), ['thinking_config'])
+      ? undefined
+      : refusal('extra_body', 'must hold nothing of google but thinking_config: no usage tells what else costs.'),
+  // A limit by a name that the hold does not know is no limit.
+  absent(OTHER_LIMITS, 'must be called max_tokens.'),
+  // Tools that the client runs cost tokens only. Of those that the provider runs only searches are counted.
+  ({ tools }) =>
+    listOf(tools).every((tool) => isOwnTool(tool) || isWebSearch(tool))
+      ? undefined
+      : refusal('tools', 'must be functions, custom, or web searches: no usage tells what others cost.'),
+  ({ plugins }) =>
+    !isAsked(plugins) || (Array.isArray(plugins) && plugins.every((plugin) => member(plugin, 'id') === 'web'))
+      ? undefined
+      : refusal('plugins', 'must be web searches: no usage tells what others cost.'),
+  // OpenRouter's: whatever chooses a provider may choose a dearer one.
+  ({ provider }) =>
+    hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
+      ? undefined
+      : refusal('provider', 'must not choose who answers: another may be dearer.'),
+];
+
+/** Why the request is refused, whatever the entry. */
+export function unmeteredIn(body: Members): Failure | undefined {
+  for (const rule of RULES) {
+    const failure = rule(body);
+    if (failure !== undefined) return failure;
+  }
+  return undefined;
+}
+
+/**
+ * A member whose objects say twice, or in another spelling, what decides: a parser that takes the first of two names, or ignores
+ * case as Go's does, would read another tool than we do.
+ */
+export function ambiguousIn(bytes: Uint8Array, members: ReadonlyArray<Member>): Failure | undefined {
+  for (const { name, valueStart } of members) {
+    const deciding = NESTED.get(name);
+    if (deciding !== undefined && elementsOf(bytes, valueStart).some((start) => isAmbiguous(bytes, start, deciding))) {
+      return refusal(name, 'must name each member once, and in lower case.');
+    }
+  }
+  return undefined;
+}
+
+function isAmbiguous(bytes: Uint8Array, start: number, deciding: ReadonlyArray<string>): boolean {
+  const names = membersOf(bytes, start).members.map(({ name }) => name);
+  const folded = names.map(foldCase);
+  return (
+    new Set(folded).size < names.length || folded.some((name, at) => deciding.includes(name) && name !== names[at])
+  );
+}
+
+/** The folding that Go's JSON decoder uses (ſ is s, K is k). */
+export function foldCase(name: string): string {
+  return name.toUpperCase().toLowerCase();
+}
+
+/** What is asked of a provider that only an entry with a price for it may be asked. */
+export interface WebSearches {
+  readonly param: string;
+  /** Searches of the request, at most. */
+  readonly max: number;
+}
+
+/** Searches of one request that names no limit of its own. */
+const USUAL_SEARCHES = 10;
+
+export function webSearchesIn(body: Members): WebSearches | undefined {
+  const { web_search_options: options, search_parameters: parameters, plugins, tools } = body;
+  const asked: ReadonlyArray<readonly [string, number]> = [
+    ...(isAsked(options) ? [['web_search_options', USUAL_SEARCHES] as const] : []),
+    ...(isAsked(parameters) && member(parameters, 'mode') !== 'off'
+      ? [['search_parameters', limitOf(parameters, 'max_search_results')] as const]
+      : []),
+    ...listOf(plugins).map(() => ['plugins', USUAL_SEARCHES] as const),
+    ...listOf(tools).flatMap((tool) => (isWebSearch(tool) ? [['tools', limitOf(tool, 'max_uses')] as const] : [])),
+  ];
+  const [first] = asked;
+  return first && { param: first[0], max: asked.reduce((sum, [, most]) => sum + most, 0) };
+}
+
+export function webSearchRefused({ param }: WebSearches): Failure {
+  return refusal(param, 'must hold no web search: no entry of this model names a price for it (toolCosts.webSearch).');
+}
+
+function limitOf(of: unknown, name: string): number {
+  const limit = member(of, name);
+  return typeof limit === 'number' && Number.isSafeInteger(limit) && limit >= 0 ? limit : USUAL_SEARCHES;
+}
+
+function isOwnTool(tool: unknown): boolean {
+  const type = member(tool, 'type');
+  return type === undefined || type === 'function' || type === 'custom';
+}
+
+/** `web_search`, and with a date behind it (Anthropic's) or a router's name before it. */
+function isWebSearch(tool: unknown): boolean {
+  const type = member(tool, 'type');
+  return typeof type === 'string' && /^(openrouter:)?web_search(_preview)?(_\d+)*$/.test(type);
+}
+
+function absent(names: ReadonlyArray<string>, message: string): Rule {
+  return (body) => {
+    const name = names.find((name) => isAsked(body[name]));
+    return name === undefined ? undefined : refusal(name, message);
+  };
+}
+
+function refusal(param: string, message: string): Failure {
+  return { code: 'invalid_request', param, message: `"${param}" ${message}` };
+}
+
+function isAsked(value: unknown): boolean {
+  return value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0);
+}
+
+function hasOnly(value: unknown, names: ReadonlyArray<string>): boolean {
+  if (!isAsked(value)) return true;
+  return (
+    typeof value === 'object' && !Array.isArray(value) && Object.keys(value ?? {}).every((name) => names.includes(name))
+  );
+}
