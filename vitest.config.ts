@@ -50,6 +50,7 @@ function projectOf({ name, files }: Suite): TestProjectConfiguration {
       name,
       include: [...files],
       exclude: [...before.flatMap((suite) => suite.files), 'node_modules/**', 'dist/**'],
+      setupFiles: ['./test/reconcile/search-after-each.ts'],
       expect: { poll: WAITING },
       // One group after the other, or each would be tested on what the other leaves of the machine.
       ...(name === 'unit'

@@ -4,7 +4,7 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { watch } from '#adapters/kubernetes/watch.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { openObjects } from './open-objects.ts';
-import { findShown, toOpenText, valuesIn } from './reconcile/leak-check.ts';
+import { findShown, toOpenText, valuesIn } from './reconcile/silence.ts';
 
 export interface LeakDetector {
   /** Every key and password that was in a Secret since it began. */

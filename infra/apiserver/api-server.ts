@@ -1,6 +1,6 @@
 // A small Kubernetes API server in this process, kept in a SQLite file, for trying and testing only.
 import { randomUUID } from 'node:crypto';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../functions/core/ports/clock.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCall } from './admission/call-webhook.ts';
 import { bootstrapNamespaces } from './controllers/bootstrap-namespaces.ts';

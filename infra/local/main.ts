@@ -1,6 +1,6 @@
 // `npm start`: the whole gateway operator on this machine, in the foreground, until Ctrl-C.
 import { rmSync } from 'node:fs';
-import { reasonAndCausesOf } from '#core/reason.ts';
+import { reasonAndCausesOf } from '../../functions/core/reason.ts';
 import { validateCluster } from './cluster/cluster.ts';
 import { HELP, readOptions, UsageError } from './options.ts';
 import { createProgress } from './progress.ts';

@@ -1,7 +1,7 @@
 // What did the person ask for on the command line?
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { reasonOf } from '#core/reason.ts';
+import { reasonOf } from '../../functions/core/reason.ts';
 
 export interface Options {
   /** Absolute path; all state of the stack lives there. */

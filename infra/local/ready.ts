@@ -1,6 +1,6 @@
 // What does a person need to know when it runs? Text to copy and paste.
 import { relative } from 'node:path';
-import { formatMoney, parseMoney } from '#core/money.ts';
+import { formatMoney, parseMoney } from '../../functions/core/money.ts';
 import type { Options } from './options.ts';
 import type { FirstCall } from './sample/first-call.ts';
 import type { Endpoints } from './stack.ts';

@@ -1,11 +1,11 @@
 // The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the opposite one.
 import { appendFileSync } from 'node:fs';
-import { createCluster } from '#adapters/kubernetes/cluster.ts';
-import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
-import { createLines } from '#adapters/lines.ts';
-import { createLog } from '#adapters/log.ts';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Cluster } from '#core/ports/cluster.ts';
+import type { DatabaseConnection } from '../../functions/core/ports/backends.ts';
+import type { Cluster } from '../../functions/core/ports/cluster.ts';
+import { createCluster } from '../adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport } from '../adapters/kubernetes/node.ts';
+import { createLines } from '../adapters/lines.ts';
+import { createLog } from '../adapters/log.ts';
 import { applyKinds, put } from '../manifests/apply.ts';
 import { webhookConfigurations } from '../manifests/webhooks.ts';
 import { openAccounts } from './cluster/accounts.ts';

@@ -1,5 +1,5 @@
 // A start: what it is made of, what its steps share, and how an interrupt ends one.
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../functions/core/ports/clock.ts';
 import type { Options } from './options.ts';
 import type { Progress } from './progress.ts';
 import type { State } from './state/state.ts';

@@ -13,8 +13,8 @@ import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
 import { openObjects } from '../open-objects.ts';
 import { createDatabases, type Database, type Lost } from './databases.ts';
-import { checkAfterTest, findShown, noting, toOpenText } from './leak-check.ts';
 import { resourceOf } from './objects.ts';
+import { findShown, noting, searchAfterTest, toOpenText } from './silence.ts';
 import { book } from './spending.ts';
 
 export const START = Date.parse('2026-11-21T12:00:00Z');
@@ -154,7 +154,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
 
   const answered: string[] = [];
   const said = () => JSON.stringify([answered, log.lines]);
-  checkAfterTest({ values, said, objects: () => memory.objects() });
+  searchAfterTest({ values, said, objects: () => memory.objects(), lasts: clusters !== undefined });
   const post = async (init: RequestInit = {}, query = ''): Promise<unknown> => {
     const answer = await app.request(`/${query}`, { method: 'POST', ...init });
     if (answer.status !== 200) throw new Error(`reconcile answered ${answer.status}: ${await answer.text()}`);

@@ -1,4 +1,4 @@
-// Pauses between attempts: each is twice the one before, until an attempt succeeds.
+// When is something that failed tried again? After a pause that doubles, until it works.
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 

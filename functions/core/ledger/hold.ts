@@ -4,18 +4,18 @@ import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import { reasonAndCausesOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
-import type { Acquire, Attempt, Busy, Taken } from './acquire.ts';
-import type { LiveHolds } from './live-holds.ts';
+import type { Ending } from './ending.ts';
+import type { Lives } from './lives.ts';
 import type { Membership } from './membership.ts';
+import { openPatience, type Watch } from './patience.ts';
 import { ratesOf } from './rates.ts';
-import { openRequestDeadline, type Watch } from './request-deadline.ts';
-import type { Settlements } from './settlements.ts';
-import { TimeoutError } from './timeout.ts';
+import type { Attempt, Busy, Take, Taken } from './take.ts';
+import { Silence } from './within.ts';
 
 export interface HoldDependencies {
-  readonly liveHolds: LiveHolds;
-  readonly acquire: Acquire;
-  readonly settlements: Settlements;
+  readonly lives: Lives;
+  readonly take: Take;
+  readonly ending: Ending;
   readonly membership: Membership;
   readonly outbox: Outbox;
   readonly clock: Clock;
@@ -49,26 +49,24 @@ export function createHold(deps: HoldDependencies): (request: HoldRequest) => Pr
         id: request.id ?? deps.ids.next(),
         request,
         rates: ratesOf(request),
-        requestDeadline: openRequestDeadline(deps, request.waited),
+        patience: openPatience(deps, request.waited),
         tell,
         over: false,
         asked: undefined,
         busy: undefined,
         written: false,
       };
-      deps.watch.begin(attempt.requestDeadline, (silence) => giveUp(deps, attempt, silence));
+      deps.watch.begin(attempt.patience, (silence) => giveUp(deps, attempt, silence));
       void holdOnce(deps, attempt);
     });
 }
 
 async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promise<void> {
   try {
-    const asked = deps.acquire.ask(attempt);
+    const asked = deps.take.ask(attempt);
     const answer = await asked.answer;
     const isHeld = answer.outcome === 'held';
-    const result = isHeld
-      ? ok(deps.acquire.taken(attempt, asked, answer))
-      : await deps.acquire.acquireWithRetry(attempt, asked);
+    const result = isHeld ? ok(deps.take.taken(attempt, asked, answer)) : await deps.take.insist(attempt, asked);
     if (attempt.over) return;
     if (!result.ok) return tell(deps, attempt, result);
     await write(deps, attempt, result.value);
@@ -79,7 +77,7 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
 }
 
 function tell(deps: HoldDependencies, attempt: WrittenAttempt, result: Result<Hold, HoldRefusal>): void {
-  deps.watch.end(attempt.requestDeadline);
+  deps.watch.end(attempt.patience);
   deps.metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
   attempt.tell(result);
 }
@@ -88,7 +86,7 @@ function giveUp(deps: HoldDependencies, attempt: WrittenAttempt, error: unknown)
   if (attempt.over) return;
   attempt.over = true;
   // It may have been taken: given back until the store says that it heard.
-  if (attempt.asked !== undefined) deps.settlements.releaseUnknown(attempt.asked.operation, attempt.written);
+  if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked.operation, attempt.written);
   const refusal = isHeld(deps, attempt, error) ? attempt.busy.refusal : unavailable(error);
   tell(deps, attempt, err(refusal));
 }
@@ -98,7 +96,7 @@ function write(deps: HoldDependencies, attempt: WrittenAttempt, taken: Taken): P
   const { amount, operation, at, entry } = taken;
   const { note, counters } = operation;
   // From here on: should the store forget it, it is registered anew.
-  deps.liveHolds.set(id, {
+  deps.lives.set(id, {
     id,
     amount,
     note,
@@ -110,9 +108,9 @@ function write(deps: HoldDependencies, attempt: WrittenAttempt, taken: Taken): P
     known: undefined,
     lost: undefined,
     written: undefined,
-    isSettledInStore: false,
-    isReRegistered: false,
-    isExpiredBefore: false,
+    isCounted: false,
+    isMoved: false,
+    isEnded: false,
     outcome: undefined,
     ending: undefined,
   });
@@ -127,15 +125,15 @@ function toHold(id: string, { amount, operation, rates, entry }: Taken): Hold {
   return { ...hold, ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
 }
 
-/** The request waited for live holds as long as any does, and only the answer to its last question is missing. */
+/** It waited for live holds as long as anybody does, and only the answer to its last question is missing. */
 const isHeld = (
   { clock, membership }: HoldDependencies,
   attempt: WrittenAttempt,
   error: unknown,
 ): attempt is WrittenAttempt & { readonly busy: Busy } =>
-  error instanceof TimeoutError &&
+  error instanceof Silence &&
   attempt.busy !== undefined &&
   clock.now() >= attempt.busy.until &&
-  membership.isIn(attempt.requestDeadline.epoch);
+  membership.isIn(attempt.patience.epoch);
 
 const unavailable = (error: unknown): HoldRefusal => ({ reason: 'unavailable', why: reasonAndCausesOf(error) });

@@ -1,5 +1,5 @@
 // What happens to the objects of a CustomResourceDefinition that is deleted?
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../../functions/core/ports/clock.ts';
 import type { Deps } from '../deps.ts';
 import { crdFinalizer } from '../kinds/custom-resource-definition.ts';
 import { type KubeObject, withMeta } from '../object.ts';

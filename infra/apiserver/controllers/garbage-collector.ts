@@ -1,5 +1,5 @@
 // What happens to objects whose owner is gone, or going?
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../../functions/core/ports/clock.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, type OwnerReference, withMeta } from '../object.ts';
 import { keyOf, type Resource } from '../resource.ts';

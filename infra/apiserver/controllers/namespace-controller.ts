@@ -1,5 +1,5 @@
 // What happens in a namespace when it is made, and when it is deleted?
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../../functions/core/ports/clock.ts';
 import { qualified } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { objectAt } from '../kinds/member-of.ts';

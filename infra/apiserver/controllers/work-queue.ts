@@ -1,5 +1,5 @@
 // How does a controller get its work done, once for many reasons to do it, and again when it failed?
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../../functions/core/ports/clock.ts';
 
 export type WorkQueue<Item> = {
   /** Adds now, or after so many milliseconds. */

@@ -1,5 +1,5 @@
 // Which kinds does the cluster serve right now?
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../../functions/core/ports/clock.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource } from '../resource.ts';
 import type { Store } from '../store/store.ts';

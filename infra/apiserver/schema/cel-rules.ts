@@ -1,7 +1,7 @@
 // Do an object's parts obey their `x-kubernetes-validations`?
 
 import { Optional } from '@marcbachmann/cel-js';
-import { reasonOf } from '#core/reason.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
 import type { Cause } from './cause.ts';
 import { type CelProgram, compileOverCel, firstLine } from './cel.ts';
 import { toCelBy } from './cel-value.ts';

@@ -1,6 +1,6 @@
 // CEL expressions of validation rules and matchConditions: compiled once, evaluated on JSON.
 import { type ASTNode, Environment, type Optional } from '@marcbachmann/cel-js';
-import { reasonOf } from '#core/reason.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
 import { toCel } from './cel-value.ts';
 import { goPattern } from './formats.ts';
 

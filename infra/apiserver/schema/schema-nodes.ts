@@ -1,5 +1,5 @@
 // Which parts has a schema, and which of them cannot be used?
-import { reasonOf } from '#core/reason.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
 import { goPattern } from './formats.ts';
 import type { Schema } from './schema.ts';
 

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '../../../functions/core/ports/clock.ts';
 import { internalError } from '../api-error.ts';
 import { type ApiResponse, answer, type Serving } from './respond.ts';
 import { stream } from './stream.ts';

@@ -2,9 +2,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
-import { createCluster } from '#adapters/kubernetes/cluster.ts';
-import { createKubeconfigTransport, type Impersonated } from '#adapters/kubernetes/node.ts';
-import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
+import type { Cluster, KubeObject } from '../../../functions/core/ports/cluster.ts';
+import { createCluster } from '../../adapters/kubernetes/cluster.ts';
+import { createKubeconfigTransport, type Impersonated } from '../../adapters/kubernetes/node.ts';
 import { put } from '../../manifests/apply.ts';
 import { accessManifests, accountUser, NAMESPACE } from '../../manifests/rbac.ts';
 import type { StartContext } from '../start.ts';

@@ -1,8 +1,8 @@
 // With which certificate do the stack's own servers speak TLS on this machine?
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createIssuer } from '#adapters/issuer.ts';
-import type { Pair } from '#core/ports/issuer.ts';
+import type { Pair } from '../../../functions/core/ports/issuer.ts';
+import { createIssuer } from '../../adapters/issuer.ts';
 import { writeWhole } from '../state/state.ts';
 
 /** `cert` and `key` are good for 127.0.0.1 and localhost. */

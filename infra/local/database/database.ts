@@ -1,9 +1,9 @@
 // The PostgreSQL of the stack's instances: the embedded one, kept running, or the one that was named.
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
-import type { Log } from '#core/ports/clock.ts';
-import { reasonOf } from '#core/reason.ts';
+import type { DatabaseConnection } from '../../../functions/core/ports/backends.ts';
+import type { Log } from '../../../functions/core/ports/clock.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
 import { UsageError } from '../options.ts';
 import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';

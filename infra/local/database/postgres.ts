@@ -5,7 +5,7 @@ import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmS
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { reasonOf } from '#core/reason.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
 import { UsageError } from '../options.ts';
 import type { Child, Children, Program } from '../state/children.ts';
 

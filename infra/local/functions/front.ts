@@ -1,8 +1,8 @@
 // The address of all gateways of the stack: `/{namespace}/{name}/…` is the instance's own.
 import { type Context, Hono } from 'hono';
-import type { Failure } from '#core/failure.ts';
-import type { Ids, Log } from '#core/ports/clock.ts';
-import type { Connection } from '#core/ports/connection.ts';
+import type { Failure } from '../../../functions/core/failure.ts';
+import type { Ids, Log } from '../../../functions/core/ports/clock.ts';
+import type { Connection } from '../../../functions/core/ports/connection.ts';
 import { namesOf, toRefusal } from '../../../functions/gateway/respond.ts';
 import type { OpenGateway } from '../../node/gateway.ts';
 import type { Gateways } from './gateways.ts';

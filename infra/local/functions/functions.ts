@@ -1,23 +1,24 @@
 // The three functions in the stack's one process, with their adapters.
-import { createBackends } from '#adapters/backends.ts';
-import { createMetrics } from '#adapters/metrics.ts';
-import { openStore } from '#adapters/open-store.ts';
-import { createDatabase } from '#adapters/postgres/database.ts';
-import { probeShared } from '#adapters/redis/probe.ts';
-import { createUpstream } from '#adapters/upstream/undici.ts';
-import type { Backends, DatabaseConnection } from '#core/ports/backends.ts';
-import type { Cluster } from '#core/ports/cluster.ts';
-import type { Connection } from '#core/ports/connection.ts';
-import type { Platform } from '#core/ports/platform.ts';
+
 import { createAdmission } from '../../../functions/admission/app.ts';
+import type { Backends, DatabaseConnection } from '../../../functions/core/ports/backends.ts';
+import type { Cluster } from '../../../functions/core/ports/cluster.ts';
+import type { Connection } from '../../../functions/core/ports/connection.ts';
+import type { Platform } from '../../../functions/core/ports/platform.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
+import { createBackends } from '../../adapters/backends.ts';
+import { createMetrics } from '../../adapters/metrics.ts';
+import { openStore } from '../../adapters/open-store.ts';
+import { createDatabase } from '../../adapters/postgres/database.ts';
+import { probeShared } from '../../adapters/redis/probe.ts';
+import { createUpstream } from '../../adapters/upstream/undici.ts';
 import { TracesEnvironment } from '../../config/environments.ts';
 import { readEnvironment } from '../../config/read-environment.ts';
 import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { withMetrics } from '../../node/metrics.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { type Served, type ServeOptions, serve } from '../../node/serve.ts';
-import { createStoreMaintenance } from '../../node/store-maintenance.ts';
+import { createTending } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
 import { createHint } from '../../triggers/hint.ts';
 import type { Accounts } from '../cluster/accounts.ts';
@@ -101,7 +102,7 @@ function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster):
 
 function openBackends({ gateway, reconcile }: Readonly<Record<'gateway' | 'reconcile', Parts>>, { flush }: Gateways) {
   const { onStop, log } = reconcile;
-  const { clear } = createStoreMaintenance({ ...gateway, open: openStore });
+  const { clear } = createTending({ ...gateway, open: openStore });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
   const backends = createBackends({ ...reconcile, openDatabase, flush, clear, probeShared });
   onStop(backends.close);

@@ -1,9 +1,9 @@
 // Does it really work? One chat completion with the sample's key, as any client would make it.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
-import { err, ok, type Result } from '#core/result.ts';
-import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { VirtualKey } from '../../../crds/virtual-key.ts';
+import { type Cluster, RESOURCES } from '../../../functions/core/ports/cluster.ts';
+import { err, ok, type Result } from '../../../functions/core/result.ts';
 import { resourceOf } from '../../manifests/apply.ts';
 
 export interface FirstCall {

@@ -1,8 +1,8 @@
 // The sample: filled in with this machine's addresses, applied as `kubectl apply` would, and one paid call with its key.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KubeObject } from '#core/ports/cluster.ts';
-import { reasonOf } from '#core/reason.ts';
+import type { KubeObject } from '../../../functions/core/ports/cluster.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
 import { goJson } from '../../apiserver/schema/go-words.ts';
 import { put, readDocuments } from '../../manifests/apply.ts';
 import type { Progress } from '../progress.ts';

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startOf } from '#adapters/processes.ts';
 import { startChild } from '../../../test/child.ts';
 import { eventually } from '../../../test/eventually.ts';
 import { temporaryFolder } from '../../../test/temporary-folder.ts';
+import { startOf } from '../../adapters/processes.ts';
 import { createChildren } from './children.ts';
 
 const SLEEP = { command: 'sleep', args: ['600'], stopSignal: 'SIGTERM', killSignal: 'SIGKILL' } as const;

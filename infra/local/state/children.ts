@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startOf } from '#adapters/processes.ts';
+import { startOf } from '../../adapters/processes.ts';
 
 export interface Program {
   readonly command: string;

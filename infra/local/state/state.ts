@@ -13,8 +13,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as z from 'zod';
-import { FolderInUse, lockFolder } from '#adapters/outbox/lock.ts';
-import { reasonOf } from '#core/reason.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
+import { FolderInUse, lockFolder } from '../../adapters/outbox/lock.ts';
 import { UsageError } from '../options.ts';
 import { type Children, createChildren } from './children.ts';
 

@@ -2,10 +2,10 @@
 
 import OpenAI, { APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createUpstream } from '#adapters/upstream/undici.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
 import { entry, keyRecord, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
 import { createLedgerFake } from '../../../functions/gateway/ledger.fixture.ts';
+import { createUpstream } from '../../adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { serve } from '../../node/serve.ts';
 import { createSampleUpstream } from './server.ts';

@@ -1,16 +1,16 @@
 // Does the money add up through the whole gateway: the real ledger, a real server, an upstream that counts for itself?
 
 import { afterEach, expect, test } from 'vitest';
-import { createMemoryOutbox } from '#adapters/memory/outbox.ts';
-import { createMemoryStore } from '#adapters/memory/store.ts';
-import { createUpstream } from '#adapters/upstream/undici.ts';
-import { createLedger } from '#core/ledger/ledger.ts';
-import { parseMoney } from '#core/money.ts';
-import { costOf, toPrice } from '#core/price.ts';
+import { createLedger } from '../../../functions/core/ledger/ledger.ts';
+import { parseMoney } from '../../../functions/core/money.ts';
+import { costOf, toPrice } from '../../../functions/core/price.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
 import { createMemoryBooks } from '../../../test/doubles/books.ts';
 import { silentLog } from '../../../test/silent-log.ts';
+import { createMemoryOutbox } from '../../adapters/memory/outbox.ts';
+import { createMemoryStore } from '../../adapters/memory/store.ts';
+import { createUpstream } from '../../adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { serve } from '../../node/serve.ts';
 import { createSampleUpstream } from './server.ts';

@@ -1,9 +1,9 @@
-// Live holds of this process, and what is known of each.
+// Which holds of this process are in flight, and what is known of them?
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import type { HoldNote, HoldOperation } from '../ports/store.ts';
 
-export interface LiveHold {
+export interface Live {
   readonly id: string;
   readonly amount: Nano;
   readonly note: HoldNote;
@@ -21,16 +21,16 @@ export interface LiveHold {
   entry: RateLimit | undefined;
   /** What the outbox has of `known`. */
   written: Nano | undefined;
-  /** The store has its settlement or release: it is not under way any more, though its record may not be written yet. */
-  isSettledInStore: boolean;
+  /** The store has its ending: it is not under way any more, though its record may not be written yet. */
+  isCounted: boolean;
   /** What its settlement says that it cost; `released` where nothing was consumed; undefined while it is under way. */
   outcome: Nano | 'released' | undefined;
-  /** Registered under a later epoch than it was taken in: another process may have booked the end of its lease meanwhile. */
-  isReRegistered: boolean;
+  /** Registered under a later epoch than it was taken in: somebody may have booked the end of its lease meanwhile. */
+  isMoved: boolean;
   /** The store knows it as one whose lease had ended, in an earlier epoch. */
-  isExpiredBefore: boolean;
+  isEnded: boolean;
   /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */
   ending: Promise<void> | undefined;
 }
 
-export type LiveHolds = Map<string, LiveHold>;
+export type Lives = Map<string, Live>;
