@@ -1,5 +1,5 @@
 // Errors of the API: a Status with a code, a reason and causes.
-import { type Cause, joinCauses } from './schema/cause.ts';
+import { type Cause, joinCauses } from './schema/field-errors.ts';
 
 export type StatusCause = { readonly reason?: string; readonly message?: string; readonly field?: string };
 

@@ -1,7 +1,7 @@
 // What does the cluster know about one kind it serves?
 import type { Column } from './codec/table.ts';
 import type { KubeObject } from './object.ts';
-import type { Cause } from './schema/cause.ts';
+import type { Cause } from './schema/field-errors.ts';
 import type { JsonObject } from './schema/json.ts';
 import type { Schema } from './schema/schema.ts';
 import type { Structural } from './schema/structural.ts';

@@ -50,7 +50,7 @@ function causesOf(name: KindName, object: Manifest, old?: Manifest) {
     const json = { apiVersion: kind.apiVersion, kind: kind.kind, metadata, ...(spec !== undefined && { spec }) };
     return structural.applyDefaults(json as unknown as JsonObject);
   };
-  return structural.validate(stored(object), old && stored(old));
+  return structural.validate(stored(object), old && stored(old)).causes;
 }
 
 /** A repeated entry is pointed at as a whole; every other field is named as we do. */

@@ -1,7 +1,8 @@
 // Server-side apply: what a manager applies now, merged by what it applied last. The applied value always wins.
+
+import { objectMeta } from '../schema/core-schemas.ts';
 import { copyJson, isObject, type JsonObject, member, sameJson, setMember } from '../schema/json.ts';
 import { elementKey } from '../schema/list-types.ts';
-import { objectMeta } from '../schema/object-meta.ts';
 import { memberSchema, type Schema } from '../schema/schema.ts';
 
 export type Apply = {

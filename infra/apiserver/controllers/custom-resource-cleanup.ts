@@ -1,9 +1,8 @@
 // What happens to the objects of a CustomResourceDefinition that is deleted?
 import type { Log } from '../../../functions/core/ports/clock.ts';
 import type { Deps } from '../deps.ts';
-import { crdFinalizer } from '../kinds/custom-resource-definition.ts';
+import { crdFinalizer, crdSpec } from '../kinds/custom-resource-definition.ts';
 import { type KubeObject, withMeta } from '../object.ts';
-import { crdSpec } from '../resources/custom-resources.ts';
 import { crdKey } from '../resources/registry.ts';
 import type { StoredEvent } from '../store/history.ts';
 import { remove } from '../write/delete.ts';

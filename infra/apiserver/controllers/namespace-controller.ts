@@ -2,11 +2,10 @@
 import type { Log } from '../../../functions/core/ports/clock.ts';
 import { qualified } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
-import { objectAt } from '../kinds/member-of.ts';
 import { namespaceFinalizer, namespaceFinalizers } from '../kinds/namespace.ts';
 import { type KubeObject, timestamp, withMember } from '../object.ts';
 import type { Resource } from '../resource.ts';
-import type { JsonObject } from '../schema/json.ts';
+import { type JsonObject, objectAt } from '../schema/json.ts';
 import type { StoredEvent } from '../store/history.ts';
 import { create } from '../write/create.ts';
 import { remove } from '../write/delete.ts';

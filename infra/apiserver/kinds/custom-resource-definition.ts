@@ -1,17 +1,46 @@
-// What may a CustomResourceDefinition be, and what does the server say about it?
+// CustomResourceDefinitions: what one must be to be served, and what the server says about it.
 import { jsonPath as compileJsonPath } from '../codec/json-path.ts';
-import { crdColumns } from '../codec/table.ts';
+import { crdColumns, type PrinterColumn } from '../codec/table.ts';
 import { type KubeObject, withMember, withMeta } from '../object.ts';
 import type { Strategy } from '../resource.ts';
-import { type CrdSpec, type CrdVersion, crdSpec } from '../resources/custom-resources.ts';
-import type { Cause } from '../schema/cause.ts';
-import { forbidden, invalid, notSupported, required } from '../schema/field-errors.ts';
-import { isObject } from '../schema/json.ts';
+import { type Cause, forbidden, invalid, notSupported, required } from '../schema/field-errors.ts';
+import { isObject, objectAt, withDefaults } from '../schema/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { nodesOf } from '../schema/schema-nodes.ts';
 import { createStructural } from '../schema/structural.ts';
-import { eachObject, objectAt, withDefaults } from './member-of.ts';
-import { structuralCauses } from './structural-rules.ts';
+
+export type CrdVersion = {
+  readonly name: string;
+  readonly served: boolean;
+  readonly storage: boolean;
+  readonly deprecated?: boolean;
+  readonly deprecationWarning?: string;
+  readonly schema?: { readonly openAPIV3Schema?: Schema };
+  readonly subresources?: { readonly status?: object; readonly scale?: object };
+  readonly additionalPrinterColumns?: readonly PrinterColumn[];
+  readonly selectableFields?: ReadonlyArray<{ readonly jsonPath: string }>;
+};
+
+export type CrdSpec = {
+  readonly group: string;
+  readonly scope: 'Namespaced' | 'Cluster';
+  readonly names: {
+    readonly plural: string;
+    readonly singular?: string;
+    readonly kind: string;
+    readonly listKind?: string;
+    readonly shortNames?: readonly string[];
+    readonly categories?: readonly string[];
+  };
+  readonly versions: readonly CrdVersion[];
+  readonly conversion?: { readonly strategy?: string };
+  readonly preserveUnknownFields?: boolean;
+};
+
+/** Validated before it was stored, so its shape is known. */
+export function crdSpec(crd: KubeObject): CrdSpec {
+  return crd.spec as CrdSpec;
+}
 
 /** Holds a CRD until its objects are gone. */
 export const crdFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
@@ -22,8 +51,7 @@ export const customResourceDefinition: Strategy = {
     const kind = String(names.kind ?? '');
     const spec = withDefaults(object.spec, { conversion: { strategy: 'None' } });
     const complete = withDefaults(names, { singular: kind.toLowerCase(), listKind: `${kind}List` });
-    const versions = eachObject(spec.versions, (version) => ({ ...version }));
-    return withMember(object, 'spec', { ...spec, names: complete, ...(versions !== undefined && { versions }) });
+    return withMember(object, 'spec', { ...spec, names: complete });
   },
   validate: (object, old) => [...identity(object, old), ...versions(crdSpec(object)), ...unsupported(crdSpec(object))],
   updateStatus: accept,
@@ -36,14 +64,13 @@ function identity({ metadata, spec }: KubeObject, old: KubeObject | undefined): 
   if (scope !== 'Namespaced' && scope !== 'Cluster') {
     causes.push(notSupported('spec.scope', scope, ['Cluster', 'Namespaced']));
   }
-  const name = `${names.plural}.${group}`;
-  if (metadata.name !== name)
+  if (metadata.name !== `${names.plural}.${group}`) {
     causes.push(invalid('metadata.name', metadata.name, 'must be spec.names.plural+"."+spec.group'));
+  }
   if (!group.includes('.')) causes.push(invalid('spec.group', group, 'should be a domain with at least one dot'));
   if (!/^[a-z]([-a-z0-9]*[a-z0-9])?$/.test(names.plural)) {
-    causes.push(
-      invalid('spec.names.plural', names.plural, 'a DNS-1035 label must consist of lower case alphanumeric characters'),
-    );
+    const why = 'a DNS-1035 label must consist of lower case alphanumeric characters';
+    causes.push(invalid('spec.names.plural', names.plural, why));
   }
   if (old === undefined) return causes;
   const before = crdSpec(old);
@@ -56,13 +83,8 @@ function versions({ versions }: CrdSpec): Cause[] {
   const storage = versions.filter(({ storage }) => storage === true);
   const causes = versions.flatMap((version, i) => schemaOf(version, `spec.versions[${i}]`));
   if (storage.length !== 1) {
-    causes.push(
-      invalid(
-        'spec.versions',
-        versions.map(({ name }) => name),
-        'must have exactly one version marked as storage version',
-      ),
-    );
+    const names = versions.map(({ name }) => name);
+    causes.push(invalid('spec.versions', names, 'must have exactly one version marked as storage version'));
   }
   return causes;
 }
@@ -78,7 +100,7 @@ function schemaOf(version: CrdVersion, path: string): Cause[] {
         : notSupported(`${at}.type`, schema.type, ['object']),
     ];
   }
-  const shape = structuralCauses(schema, at);
+  const shape = typelessCauses(schema, at);
   if (shape.length > 0) return shape;
   return [
     ...attempt(() => createStructural(schema), at, undefined),
@@ -89,50 +111,58 @@ function schemaOf(version: CrdVersion, path: string): Cause[] {
   ];
 }
 
+/** A schema is structural when every place says what type it has. */
+function typelessCauses(schema: Schema, path: string): Cause[] {
+  const { properties = {}, items, additionalProperties } = schema;
+  const causes = Object.entries(properties).flatMap(([name, child]) =>
+    typed(child, `${path}.properties[${name}]`, 'object fields'),
+  );
+  if (items !== undefined) causes.push(...typed(items, `${path}.items`, 'array items'));
+  if (typeof additionalProperties === 'object') {
+    causes.push(...typed(additionalProperties, `${path}.additionalProperties`, 'object fields'));
+    if (schema.properties !== undefined) {
+      causes.push(forbidden(path, 'additionalProperties and properties are mutual exclusive'));
+    }
+  }
+  return causes;
+}
+
+function typed(schema: Schema, path: string, what: string): Cause[] {
+  const free = schema['x-kubernetes-int-or-string'] === true || schema['x-kubernetes-preserve-unknown-fields'] === true;
+  const known = ['object', 'array', 'string', 'integer', 'number', 'boolean'];
+  const causes = typelessCauses(schema, path);
+  if (schema.type === undefined) {
+    return free ? causes : [required(`${path}.type`, `must not be empty for specified ${what}`), ...causes];
+  }
+  if (known.includes(schema.type)) return causes;
+  return [invalid(`${path}.type`, schema.type, `must be one of ${known.join(', ')}`), ...causes];
+}
+
 function attempt(compile: () => unknown, path: string, value: unknown): Cause[] {
   try {
     compile();
     return [];
   } catch (error) {
-    const { field, message } = error as Error & { field?: string };
-    return [
-      invalid(
-        field === undefined ? path : `${path}${field.startsWith('[') ? '' : '.'}${field}`,
-        value ?? null,
-        message,
-      ),
-    ];
+    const { field, message } = error as Error & { field?: string }; // a SchemaError names its place
+    const at = field === undefined ? path : `${path}${field.startsWith('[') ? '' : '.'}${field}`;
+    return [invalid(at, value ?? null, message)];
   }
 }
 
-/** What this cluster does not do is said when the CRD is applied, not when its objects misbehave. */
+/** What this API server does not do is said when the CRD is applied, not when its objects misbehave. */
 function unsupported({ conversion, preserveUnknownFields, versions }: CrdSpec): Cause[] {
-  const causes = versions.flatMap(({ schema }, i) =>
-    embedded(schema?.openAPIV3Schema, `spec.versions[${i}].schema.openAPIV3Schema`),
-  );
-  if (conversion?.strategy === 'Webhook') {
-    causes.push(
-      forbidden(
-        'spec.conversion.strategy',
-        'the embedded cluster has no conversion webhooks; use strategy None, or a real cluster',
-      ),
-    );
-  }
-  if (preserveUnknownFields === true) {
-    causes.push(
-      invalid(
-        'spec.preserveUnknownFields',
-        true,
-        'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead',
-      ),
-    );
-  }
-  for (const [i, { subresources }] of versions.entries()) {
-    if (subresources?.scale === undefined) continue;
-    const why = 'the embedded cluster has no scale subresource for custom resources; use a real cluster';
-    causes.push(forbidden(`spec.versions[${i}].subresources.scale`, why));
-  }
-  return causes;
+  const instead =
+    'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
+  const noConversion = 'this API server has no conversion webhooks; use strategy None, or a real cluster';
+  const noScale = 'this API server has no scale subresource for custom resources; use a real cluster';
+  return [
+    ...(conversion?.strategy === 'Webhook' ? [forbidden('spec.conversion.strategy', noConversion)] : []),
+    ...(preserveUnknownFields === true ? [invalid('spec.preserveUnknownFields', true, instead)] : []),
+    ...versions.flatMap(({ schema, subresources }, i) => [
+      ...embedded(schema?.openAPIV3Schema, `spec.versions[${i}].schema.openAPIV3Schema`),
+      ...(subresources?.scale ? [forbidden(`spec.versions[${i}].subresources.scale`, noScale)] : []),
+    ]),
+  ];
 }
 
 function embedded(schema: Schema = {}, path: string): Cause[] {

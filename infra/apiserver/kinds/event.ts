@@ -1,8 +1,9 @@
 // Events: about an object of their own namespace, chosen by what they are about.
+
 import type { KubeObject } from '../object.ts';
 import type { Strategy } from '../resource.ts';
 import { invalid } from '../schema/field-errors.ts';
-import { objectAt } from './member-of.ts';
+import { objectAt } from '../schema/json.ts';
 
 const about = (member: string) => (object: KubeObject) => String(objectAt(object, 'involvedObject')[member] ?? '');
 

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import type { KubeObject } from '../object.ts';
-import { configMap } from './config-map.ts';
 import { customResourceDefinition } from './custom-resource-definition.ts';
+import { configMap, secret } from './data.ts';
 import { namespace } from './namespace.ts';
-import { secret } from './secret.ts';
 
 const made = (kind: string, members: object, apiVersion = 'v1'): KubeObject => ({
   apiVersion,

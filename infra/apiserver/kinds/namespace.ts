@@ -1,7 +1,8 @@
 // Namespaces: labelled with their name, held by a finalizer until their content is gone.
+
 import { type KubeObject, withMember, withMeta } from '../object.ts';
 import type { Strategy } from '../resource.ts';
-import { objectAt } from './member-of.ts';
+import { objectAt } from '../schema/json.ts';
 
 export const namespaceFinalizer = 'kubernetes';
 

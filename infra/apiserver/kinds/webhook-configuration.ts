@@ -1,61 +1,61 @@
-// Webhook configurations: their defaults, and what keeps one from being called.
+// Webhook configurations: their defaults, and what keeps a webhook from being called.
 import { type KubeObject, withMember } from '../object.ts';
 import type { Strategy } from '../resource.ts';
-import type { Cause } from '../schema/cause.ts';
 import { compileCel } from '../schema/cel.ts';
-import { forbidden, invalid, notSupported, required } from '../schema/field-errors.ts';
-import { isObject, type JsonObject } from '../schema/json.ts';
-import { eachObject, listAt, objectAt, withDefaults } from './member-of.ts';
+import { type Cause, duplicate, invalid, notSupported, required } from '../schema/field-errors.ts';
+import { isObject, type JsonObject, listAt, objectAt, withDefaults } from '../schema/json.ts';
 
 export const webhookConfiguration: Strategy = {
   applyDefaults(object) {
+    if (object.webhooks === undefined) return object;
     const reinvocationPolicy = object.kind === 'MutatingWebhookConfiguration' ? 'Never' : undefined;
-    const webhooks = eachObject(object.webhooks, (hook) => {
-      const rules = eachObject(hook.rules, (rule) => withDefaults(rule, { scope: '*' }));
-      const service = objectAt(hook, 'clientConfig').service;
-      const clientConfig = isObject(service)
-        ? { ...objectAt(hook, 'clientConfig'), service: withDefaults(service, { port: 443 }) }
-        : hook.clientConfig;
-      return withDefaults(
-        { ...hook, ...(rules !== undefined && { rules }), ...(clientConfig !== undefined && { clientConfig }) },
-        {
-          failurePolicy: 'Fail',
-          matchPolicy: 'Equivalent',
-          namespaceSelector: {},
-          objectSelector: {},
-          reinvocationPolicy,
-          timeoutSeconds: 10,
-        },
-      );
-    });
-    return webhooks === undefined ? object : withMember(object, 'webhooks', webhooks);
+    const webhooks = webhooksOf(object).map((webhook) =>
+      withDefaults(complete(webhook), { ...defaults, reinvocationPolicy }),
+    );
+    return withMember(object, 'webhooks', webhooks);
   },
-  validate: (object) => [...hooks(object), ...twice(object)],
+  validate(object) {
+    const names = webhooksOf(object).map(({ name }) => name);
+    return webhooksOf(object).flatMap((webhook, i) => [
+      ...(names.indexOf(webhook.name) < i ? [duplicate(`webhooks[${i}].name`, webhook.name)] : []),
+      ...sideEffectsCauses(webhook, `webhooks[${i}].sideEffects`),
+      ...clientCauses(webhook, `webhooks[${i}].clientConfig`),
+      ...conditionCauses(webhook, `webhooks[${i}].matchConditions`),
+    ]);
+  },
 };
 
-function hooks(object: KubeObject): Cause[] {
-  return listAt(object, 'webhooks')
-    .filter(isObject)
-    .flatMap((hook, i) => {
-      const path = `webhooks[${i}]`;
-      return [
-        ...sideEffects(hook, path),
-        ...client(hook, `${path}.clientConfig`),
-        ...conditions(hook, `${path}.matchConditions`),
-      ];
-    });
+const defaults = {
+  failurePolicy: 'Fail',
+  matchPolicy: 'Equivalent',
+  namespaceSelector: {},
+  objectSelector: {},
+  timeoutSeconds: 10,
+};
+
+function webhooksOf(object: KubeObject): readonly JsonObject[] {
+  return listAt(object, 'webhooks').filter(isObject);
 }
 
-function sideEffects({ sideEffects }: JsonObject, path: string): Cause[] {
-  const at = `${path}.sideEffects`;
-  if (sideEffects === undefined) return [required(at, 'must specify one of None, NoneOnDryRun')];
-  return sideEffects === 'None' || sideEffects === 'NoneOnDryRun'
-    ? []
-    : [notSupported(at, sideEffects, ['None', 'NoneOnDryRun'])];
+function complete(webhook: JsonObject): JsonObject {
+  const { service, ...client } = objectAt(webhook, 'clientConfig');
+  return {
+    ...webhook,
+    ...(webhook.rules !== undefined && {
+      rules: listAt(webhook, 'rules').map((rule) => withDefaults(rule, { scope: '*' })),
+    }),
+    ...(isObject(service) && { clientConfig: { ...client, service: withDefaults(service, { port: 443 }) } }),
+  };
 }
 
-function client(hook: JsonObject, path: string): Cause[] {
-  const { url, service } = objectAt(hook, 'clientConfig');
+function sideEffectsCauses({ sideEffects }: JsonObject, path: string): Cause[] {
+  const supported = ['None', 'NoneOnDryRun'];
+  if (sideEffects === undefined) return [required(path, `must specify one of ${supported.join(', ')}`)];
+  return supported.includes(String(sideEffects)) ? [] : [notSupported(path, sideEffects, supported)];
+}
+
+function clientCauses(webhook: JsonObject, path: string): Cause[] {
+  const { url, service } = objectAt(webhook, 'clientConfig');
   if ((url === undefined) === (service === undefined)) {
     return [required(path, 'exactly one of url or service is required')];
   }
@@ -65,25 +65,14 @@ function client(hook: JsonObject, path: string): Cause[] {
   return [invalid(`${path}.url`, scheme ?? url, why)];
 }
 
-function conditions(hook: JsonObject, path: string): Cause[] {
-  return listAt(hook, 'matchConditions').flatMap((condition, i) => {
-    const expression = String((condition as JsonObject).expression ?? '');
+function conditionCauses(webhook: JsonObject, path: string): Cause[] {
+  return listAt(webhook, 'matchConditions').flatMap((condition, i) => {
+    const { expression } = condition as JsonObject;
     try {
-      compileCel(expression);
+      compileCel(String(expression));
       return [];
     } catch (error) {
       return [invalid(`${path}[${i}].expression`, expression, (error as Error).message)];
     }
   });
-}
-
-function twice(object: KubeObject): Cause[] {
-  const names = listAt(object, 'webhooks').map((hook) => (hook as JsonObject).name);
-  const again = names.flatMap((one, i) => (names.indexOf(one) < i ? [i] : []));
-  return again.map((i) => ({
-    ...forbidden('', ''),
-    field: `webhooks[${i}].name`,
-    reason: 'FieldValueDuplicate',
-    message: `Duplicate value: "${names[i]}"`,
-  }));
 }

@@ -2,8 +2,7 @@
 import type { ApiError } from '../api-error.ts';
 import { invalid } from '../api-error.ts';
 import type { Resource } from '../resource.ts';
-import type { Cause } from '../schema/cause.ts';
-import { notSupported } from '../schema/field-errors.ts';
+import { type Cause, notSupported } from '../schema/field-errors.ts';
 
 export type User = {
   readonly username: string;

@@ -1,9 +1,13 @@
-// Which kinds does the cluster serve before anybody applies a CRD?
+// Core kinds: what is served before any CRD is applied.
 
 import { defaultColumns } from '../codec/table.ts';
-import { coreStrategies } from '../kinds/core-strategies.ts';
+import { customResourceDefinition } from '../kinds/custom-resource-definition.ts';
+import { configMap, secret } from '../kinds/data.ts';
+import { event } from '../kinds/event.ts';
+import { namespace } from '../kinds/namespace.ts';
+import { webhookConfiguration } from '../kinds/webhook-configuration.ts';
 import type { KubeObject } from '../object.ts';
-import { apiVersionOf, type Resource, type Subresource } from '../resource.ts';
+import { apiVersionOf, type Resource, type Strategy, type Subresource } from '../resource.ts';
 import { coreSchema } from '../schema/core-schemas.ts';
 import { prune } from '../schema/prune.ts';
 import { coreColumns } from './core-columns.ts';
@@ -23,6 +27,8 @@ type Row = {
   readonly verbs?: readonly string[];
   readonly generations?: true;
   readonly nameRule?: Resource['nameRule'];
+  /** A kind without one is judged by its schema alone. */
+  readonly strategy?: Strategy;
 };
 
 const apiExtension = { scope: 'Cluster', categories: ['api-extensions'], generations: true } as const;
@@ -30,8 +36,8 @@ const workload = { categories: ['all'], generations: true } as const;
 const rbac = { group: 'rbac.authorization.k8s.io', nameRule: 'path' } as const;
 
 const rows: readonly Row[] = [
-  { group: '', plural: 'configmaps', kind: 'ConfigMap', short: ['cm'] },
-  { group: '', plural: 'events', kind: 'Event', short: ['ev'] },
+  { group: '', plural: 'configmaps', kind: 'ConfigMap', short: ['cm'], strategy: configMap },
+  { group: '', plural: 'events', kind: 'Event', short: ['ev'], strategy: event },
   {
     group: '',
     plural: 'namespaces',
@@ -41,10 +47,11 @@ const rows: readonly Row[] = [
     subresources: ['finalize', 'status'],
     verbs: allVerbs.filter((verb) => verb !== 'deletecollection'),
     nameRule: 'label',
+    strategy: namespace,
   },
   // Nothing runs here, so no Pod can be made: there are none, and they can be listed.
   { group: '', plural: 'pods', kind: 'Pod', short: ['po'], categories: ['all'], verbs: ['get', 'list', 'watch'] },
-  { group: '', plural: 'secrets', kind: 'Secret' },
+  { group: '', plural: 'secrets', kind: 'Secret', strategy: secret },
   { group: '', plural: 'serviceaccounts', kind: 'ServiceAccount', short: ['sa'] },
   {
     group: '',
@@ -91,6 +98,7 @@ const rows: readonly Row[] = [
     group: 'apiextensions.k8s.io',
     plural: 'customresourcedefinitions',
     kind: 'CustomResourceDefinition',
+    strategy: customResourceDefinition,
     short: ['crd', 'crds'],
     subresources: ['status'],
     ...apiExtension,
@@ -99,12 +107,14 @@ const rows: readonly Row[] = [
     group: 'admissionregistration.k8s.io',
     plural: 'mutatingwebhookconfigurations',
     kind: 'MutatingWebhookConfiguration',
+    strategy: webhookConfiguration,
     ...apiExtension,
   },
   {
     group: 'admissionregistration.k8s.io',
     plural: 'validatingwebhookconfigurations',
     kind: 'ValidatingWebhookConfiguration',
+    strategy: webhookConfiguration,
     ...apiExtension,
   },
 ];
@@ -123,9 +133,9 @@ function toResource(row: Row): Resource {
     categories = [],
     subresources = [],
     verbs = allVerbs,
+    strategy = {},
   } = row;
   const schema = coreSchema(apiVersionOf({ group, version }), kind) ?? {};
-  const strategy = coreStrategies[`${group}/${kind}`] ?? {};
   return {
     group,
     version,

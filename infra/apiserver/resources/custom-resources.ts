@@ -1,44 +1,10 @@
-// Which kinds does a CustomResourceDefinition make?
-
+// Custom resources: the kinds that a CustomResourceDefinition makes.
 import { jsonPath as compileJsonPath } from '../codec/json-path.ts';
-import { crdColumns, type PrinterColumn } from '../codec/table.ts';
+import { crdColumns } from '../codec/table.ts';
+import { type CrdSpec, type CrdVersion, crdSpec } from '../kinds/custom-resource-definition.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource, Strategy, Subresource } from '../resource.ts';
-import type { Schema } from '../schema/schema.ts';
 import { createStructural, type Structural } from '../schema/structural.ts';
-
-export type CrdVersion = {
-  readonly name: string;
-  readonly served: boolean;
-  readonly storage: boolean;
-  readonly deprecated?: boolean;
-  readonly deprecationWarning?: string;
-  readonly schema?: { readonly openAPIV3Schema?: Schema };
-  readonly subresources?: { readonly status?: object; readonly scale?: object };
-  readonly additionalPrinterColumns?: readonly PrinterColumn[];
-  readonly selectableFields?: ReadonlyArray<{ readonly jsonPath: string }>;
-};
-
-export type CrdSpec = {
-  readonly group: string;
-  readonly scope: 'Namespaced' | 'Cluster';
-  readonly names: {
-    readonly plural: string;
-    readonly singular?: string;
-    readonly kind: string;
-    readonly listKind?: string;
-    readonly shortNames?: readonly string[];
-    readonly categories?: readonly string[];
-  };
-  readonly versions: readonly CrdVersion[];
-  readonly conversion?: { readonly strategy?: string };
-  readonly preserveUnknownFields?: boolean;
-};
-
-/** Validated before it was stored, so its shape is known. */
-export function crdSpec(crd: KubeObject): CrdSpec {
-  return crd.spec as CrdSpec;
-}
 
 const verbs = ['delete', 'deletecollection', 'get', 'list', 'patch', 'create', 'update', 'watch'];
 

@@ -1,10 +1,11 @@
 // Which kinds does the cluster serve right now?
 import type { Log } from '../../../functions/core/ports/clock.ts';
+import { crdSpec } from '../kinds/custom-resource-definition.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource } from '../resource.ts';
 import type { Store } from '../store/store.ts';
 import { coreResources } from './core-resources.ts';
-import { crdSpec, customResources } from './custom-resources.ts';
+import { customResources } from './custom-resources.ts';
 
 export const crdKey = 'apiextensions.k8s.io/customresourcedefinitions';
 

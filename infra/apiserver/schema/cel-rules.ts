@@ -1,12 +1,9 @@
-// Do an object's parts obey their `x-kubernetes-validations`?
-
+// `x-kubernetes-validations`: the CEL rules of a schema's parts.
 import { Optional } from '@marcbachmann/cel-js';
-import { reasonOf } from '../../../functions/core/reason.ts';
-import type { Cause } from './cause.ts';
 import { type CelProgram, compileOverCel, firstLine } from './cel.ts';
 import { toCelBy } from './cel-value.ts';
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
-import { duplicate, forbidden, invalid, required } from './field-errors.ts';
+import { type Cause, duplicate, forbidden, invalid, required } from './field-errors.ts';
 import { isObject, type JsonObject } from './json.ts';
 import { memberSchema, type Rule, type Schema } from './schema.ts';
 import { nodesOf, SchemaError } from './schema-nodes.ts';
@@ -14,7 +11,7 @@ import { nodesOf, SchemaError } from './schema-nodes.ts';
 type Compiled = {
   readonly rule: Rule;
   readonly program: CelProgram;
-  readonly words?: CelProgram;
+  readonly message?: CelProgram;
   readonly usesOldSelf: boolean;
 };
 type Found = { causes: Cause[]; warnings: Cause[] };
@@ -35,7 +32,7 @@ export function createRules(schema: Schema) {
   }
   return {
     present: compiled.size > 0,
-    judge: (object: JsonObject, correlation: Correlation | undefined): Found => {
+    validate: (object: JsonObject, correlation: Correlation | undefined): Found => {
       const found: Found = { causes: [], warnings: [] };
       const root = { value: object, schema, path: '', correlation, kept: unchanged(correlation) };
       if (compiled.size > 0) walk(root, compiled, found);
@@ -48,14 +45,14 @@ function compileRule(rule: Rule, path: string): Compiled {
   const program = compileOrThrow(rule.rule, `${path}.rule`);
   const usesOldSelf = /\boldSelf\b/.test(rule.rule);
   if (!rule.messageExpression) return { rule, program, usesOldSelf };
-  return { rule, program, usesOldSelf, words: compileOrThrow(rule.messageExpression, `${path}.messageExpression`) };
+  return { rule, program, usesOldSelf, message: compileOrThrow(rule.messageExpression, `${path}.messageExpression`) };
 }
 
 function compileOrThrow(expression: string, field: string): CelProgram {
   try {
     return compileOverCel(expression, variables);
   } catch (cause) {
-    throw new SchemaError(field, expression, `compilation failed: ${firstLine(reasonOf(cause))}`, { cause });
+    throw new SchemaError(field, expression, `compilation failed: ${firstLine(cause)}`, { cause });
   }
 }
 
@@ -71,7 +68,7 @@ type Node = {
 function walk(node: Node, compiled: Map<Schema, readonly Compiled[]>, found: Found): void {
   const { value, schema } = node;
   if (schema === undefined || (value === null && schema.nullable === true)) return;
-  for (const rule of compiled.get(schema) ?? []) judge(rule, node, found);
+  for (const rule of compiled.get(schema) ?? []) check(rule, node, found);
   for (const child of childrenOf(node))
     walk({ ...child, kept: node.kept || unchanged(child.correlation) }, compiled, found);
 }
@@ -95,7 +92,7 @@ function childrenOf({ value, schema, path, correlation }: Node): Omit<Node, 'kep
   });
 }
 
-function judge(compiled: Compiled, node: Node, found: Found): void {
+function check(compiled: Compiled, node: Node, found: Found): void {
   const { usesOldSelf, rule } = compiled;
   if (usesOldSelf && node.correlation === undefined && rule.optionalOldSelf !== true) return;
   const cause = verdict(compiled, variablesOf(compiled, node), node);
@@ -117,7 +114,7 @@ function variablesOf(
 }
 
 function verdict(
-  { rule, program, words }: Compiled,
+  { rule, program, message }: Compiled,
   variables: Record<string, unknown>,
   node: Node,
 ): Cause | undefined {
@@ -125,11 +122,11 @@ function verdict(
   try {
     if (program(variables) === true) return undefined;
   } catch (error) {
-    return invalid(node.path, type, failure(rule, firstLine(reasonOf(error))));
+    return invalid(node.path, type, failure(rule, firstLine(error)));
   }
   // At the root there is nothing before the path: `metadata.name`.
   const field = `${node.path}${plainPath(rule.fieldPath ?? '')}`.replace(/^\./, '') || '<nil>';
-  return worded(rule.reason, field, type, say(rule, words, variables));
+  return toCause(rule.reason, field, type, messageOf(rule, message, variables));
 }
 
 /** `['foo.bar']` is `.foo.bar` where causes name it. */
@@ -143,10 +140,10 @@ function failure(rule: Rule, error: string): string {
   return `'${error}': call arguments did not match a supported operator, function or macro signature for rule: ${what}`;
 }
 
-function say(rule: Rule, words: CelProgram | undefined, variables: Record<string, unknown>): string {
+function messageOf(rule: Rule, expression: CelProgram | undefined, variables: Record<string, unknown>): string {
   try {
-    const said = words?.(variables);
-    if (typeof said === 'string' && said.trim() !== '' && !said.includes('\n')) return said.trim();
+    const message = expression?.(variables);
+    if (typeof message === 'string' && message.trim() !== '' && !message.includes('\n')) return message.trim();
   } catch {
     // A messageExpression that fails falls back to the message: the API server's rule.
   }
@@ -158,7 +155,7 @@ function typeName(schema: Schema | undefined): string {
   return schema?.type ?? '';
 }
 
-function worded(reason: string | undefined, field: string, type: string, detail: string): Cause {
+function toCause(reason: string | undefined, field: string, type: string, detail: string): Cause {
   if (reason === 'FieldValueForbidden') return forbidden(field, detail);
   if (reason === 'FieldValueRequired') return required(field, detail);
   if (reason === 'FieldValueDuplicate') return duplicate(field, type);

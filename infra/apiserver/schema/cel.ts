@@ -1,6 +1,5 @@
 // CEL expressions of validation rules and matchConditions: compiled once, evaluated on JSON.
 import { type ASTNode, Environment, type Optional } from '@marcbachmann/cel-js';
-import { reasonOf } from '../../../functions/core/reason.ts';
 import { toCel } from './cel-value.ts';
 import { goPattern } from './formats.ts';
 
@@ -26,7 +25,7 @@ export function compileOverCel(expression: string, variables?: readonly string[]
   const program = attempt(() => environmentOf(variables).parse(expression), 'compile');
   useOurs(program.ast);
   const checked = program.check();
-  if (!checked.valid) throw new CelError(firstLine(checked.error?.message ?? 'does not compile'));
+  if (!checked.valid) throw new CelError(firstLine(checked.error ?? new Error('does not compile')));
   return (values) => attempt(() => program(values), 'evaluate');
 }
 
@@ -85,13 +84,13 @@ function attempt<T>(step: () => T, what: 'compile' | 'evaluate'): T {
   try {
     return step();
   } catch (cause) {
-    const message = firstLine(reasonOf(cause));
-    throw new CelError(what === 'compile' ? message : goWords(message), { cause });
+    const message = firstLine(cause);
+    throw new CelError(what === 'compile' ? message : celGoMessage(message), { cause });
   }
 }
 
 /** Run-time failures as cel-go words them, where the library's words differ. */
-function goWords(message: string): string {
+function celGoMessage(message: string): string {
   const index = /^No such key: index out of bounds, index (-?\d+) >= size/.exec(message);
   if (index) return `index out of bounds: ${index[1]}`;
   const key = /^No such key: (.*)$/.exec(message);
@@ -103,6 +102,7 @@ function goWords(message: string): string {
   return message;
 }
 
-export function firstLine(message: string): string {
-  return message.split('\n')[0] ?? '';
+/** The message of an error without the excerpt below it. */
+export function firstLine(error: unknown): string {
+  return (error as Error).message.split('\n')[0] ?? '';
 }

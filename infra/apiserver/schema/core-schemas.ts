@@ -15,6 +15,12 @@ export const definitions: Readonly<Record<string, Definition>> = file.definition
 const names = namesByKind();
 const resolved = new Map<string, Schema>();
 
+/** The Kubernetes whose schemas these are. */
+export const kubernetesVersion = 'v1.34.4';
+
+/** `metadata`, whatever the kind. */
+export const objectMeta = schemaOf('io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
+
 /** The schema of a core kind, references resolved; undefined for a kind that is not built in. */
 export function coreSchema(apiVersion: string, kind: string): Schema | undefined {
   const name = definitionName(apiVersion, kind);

@@ -1,4 +1,4 @@
-// What is a JSON object here, and when are two values the same?
+// JSON values: copied, compared, and read where a member may be missing.
 
 /** A decoded JSON object: what the API server stores, judges and answers. */
 export type JsonObject = { [key: string]: unknown };
@@ -45,4 +45,25 @@ export function setMember(object: JsonObject, key: string, value: unknown): void
 /** A member that the object itself has, or undefined: never one of `Object.prototype`. */
 export function member(object: unknown, key: string): unknown {
   return isObject(object) && Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** The member as an object; empty where it is absent or of another type. */
+export function objectAt(value: unknown, key: string): JsonObject {
+  const found = member(value, key);
+  return isObject(found) ? found : {};
+}
+
+/** The member as a list; empty where it is absent or of another type. */
+export function listAt(value: unknown, key: string): readonly unknown[] {
+  const found = member(value, key);
+  return Array.isArray(found) ? found : [];
+}
+
+/** The object with members it lacks filled in; null counts as lacking. */
+export function withDefaults(value: unknown, defaults: JsonObject): JsonObject {
+  const given = isObject(value) ? value : {};
+  const missing = Object.entries(defaults).filter(
+    ([key, made]) => (given[key] ?? undefined) === undefined && made !== undefined,
+  );
+  return { ...given, ...Object.fromEntries(missing) };
 }

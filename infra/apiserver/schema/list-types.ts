@@ -1,6 +1,5 @@
 // Lists of type `set` and `map`: what identifies an element, and which elements stand there twice.
-import type { Cause } from './cause.ts';
-import { duplicate, invalid } from './field-errors.ts';
+import { type Cause, duplicate, invalid } from './field-errors.ts';
 import { goJson } from './go-words.ts';
 import { isObject } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';

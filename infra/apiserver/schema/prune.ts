@@ -1,6 +1,7 @@
 // Pruning: an object without the fields that its schema does not know.
+
+import { objectMeta } from './core-schemas.ts';
 import { isObject, type JsonObject, setMember } from './json.ts';
-import { objectMeta } from './object-meta.ts';
 import { memberSchema, type Schema } from './schema.ts';
 
 /** A copy without unknown fields, and their paths in order. `apiVersion`, `kind` and `metadata` are known, whatever the schema says. */

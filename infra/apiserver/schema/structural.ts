@@ -1,15 +1,16 @@
-// How does a CRD's schema judge an object: what it prunes, what it defaults, what it refuses?
-import type { Cause } from './cause.ts';
-import { applyDefaults } from './defaults.ts';
-import type { JsonObject } from './json.ts';
+// The schema of a CRD's version: what it prunes, what it fills in, what it refuses.
+import { createRules } from './cel-rules.ts';
+import type { Correlation } from './correlate.ts';
+import { type Cause, invalid } from './field-errors.ts';
+import { copyJson, isObject, type JsonObject, setMember } from './json.ts';
+import { duplicatesInLists } from './list-types.ts';
 import { prune } from './prune.ts';
-import type { Schema } from './schema.ts';
+import { memberSchema, type Schema } from './schema.ts';
 import { checkPatterns } from './schema-nodes.ts';
-import { createValidate, type Validation } from './validate.ts';
+import { violations } from './violations.ts';
 
-export type { Cause } from './cause.ts';
-export { SchemaError } from './schema-nodes.ts';
-export type { Validation } from './validate.ts';
+/** What is wrong with an object, and what was wrong with it already before the update (ratcheting). */
+export type Validation = { readonly causes: readonly Cause[]; readonly warnings: readonly Cause[] };
 
 /** The three things the API server does with a schema, in the order it does them. Nothing here changes its argument. */
 export type Structural = {
@@ -17,20 +18,75 @@ export type Structural = {
   prune(object: JsonObject): { readonly object: JsonObject; readonly unknown: string[] };
   /** Fills in defaults; a null of a member that is not nullable counts as absent. */
   applyDefaults(object: JsonObject): JsonObject;
-  /** The refusals; with `old` an unchanged bad value is none (ratcheting) and transition rules are judged. */
-  validate(object: JsonObject, old?: JsonObject): Cause[];
-  /** The refusals, and the warnings that ratcheting left of them. */
-  judge(object: JsonObject, old?: JsonObject): Validation;
+  /** With `old`, a bad value that did not change is no cause, and transition rules apply. */
+  validate(object: JsonObject, old?: JsonObject): Validation;
 };
 
 /** Compiles an `openAPIV3Schema`. Throws a `SchemaError` that names the place of a rule or a pattern that does not compile. */
-export function createStructural(openAPIV3Schema: Schema): Structural {
-  checkPatterns(openAPIV3Schema);
-  const judge = createValidate(openAPIV3Schema);
+export function createStructural(schema: Schema): Structural {
+  checkPatterns(schema);
+  const rules = createRules(schema);
   return {
-    prune: (object) => prune(openAPIV3Schema, object),
-    applyDefaults: (object) => applyDefaults(openAPIV3Schema, object),
-    validate: (object, old) => [...judge(object, old).causes],
-    judge,
+    prune: (object) => prune(schema, object),
+    applyDefaults(object) {
+      const copy = copyJson(object);
+      dropNulls(copy, schema);
+      fill(copy, schema);
+      return copy;
+    },
+    validate(object, old) {
+      const correlation: Correlation | undefined = old && { old, now: object, schema };
+      const causes = [
+        ...violations(object, schema, { path: '', correlation }), // types, bounds, patterns, required members
+        ...listDuplicates(object, old, schema), // list-type set and map
+      ];
+      if (causes.some(({ reason }) => blocking.has(reason))) {
+        return { causes: rules.present ? [...causes, invalid('<nil>', null, skipped)] : causes, warnings: [] };
+      }
+      const ruled = rules.validate(object, correlation); // x-kubernetes-validations
+      return { causes: [...causes, ...ruled.causes], warnings: ruled.warnings };
+    },
   };
+}
+
+/** Rules are not evaluated on an object with one of these. */
+const blocking: ReadonlySet<string> = new Set([
+  'FieldValueNotSupported',
+  'FieldValueRequired',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+  'FieldValueTypeInvalid',
+]);
+const skipped =
+  'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
+
+/** An update of an object whose lists were bad already is not checked for duplicates. */
+function listDuplicates(object: JsonObject, old: JsonObject | undefined, schema: Schema): Cause[] {
+  if (old !== undefined && duplicatesInLists(old, schema, '').length > 0) return [];
+  return duplicatesInLists(object, schema, '');
+}
+
+function dropNulls(value: unknown, schema: Schema | undefined): void {
+  if (schema === undefined) return;
+  if (Array.isArray(value)) {
+    for (const item of value) dropNulls(item, schema.items);
+  } else if (isObject(value)) {
+    for (const [key, child] of Object.entries(value)) {
+      const at = memberSchema(schema, key);
+      if (child === null && at !== undefined && at.nullable !== true) delete value[key];
+      else dropNulls(child, at);
+    }
+  }
+}
+
+function fill(value: unknown, schema: Schema | undefined): void {
+  if (schema === undefined) return;
+  if (Array.isArray(value)) {
+    for (const item of value) fill(item, schema.items);
+  } else if (isObject(value)) {
+    for (const [key, child] of Object.entries(schema.properties ?? {})) {
+      if (child.default !== undefined && !Object.hasOwn(value, key)) setMember(value, key, copyJson(child.default));
+    }
+    for (const [key, child] of Object.entries(value)) fill(child, memberSchema(schema, key));
+  }
 }

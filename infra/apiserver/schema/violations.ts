@@ -1,7 +1,16 @@
 // Which bounds of its schema does a value break?
-import type { Cause } from './cause.ts';
+
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
-import { invalid, noAlternative, notSupported, required, tooLong, tooMany, wrongType } from './field-errors.ts';
+import {
+  type Cause,
+  invalid,
+  noAlternative,
+  notSupported,
+  required,
+  tooLong,
+  tooMany,
+  wrongType,
+} from './field-errors.ts';
 import { formatFits, goPattern } from './formats.ts';
 import { number } from './go-words.ts';
 import { isObject, sameJson } from './json.ts';

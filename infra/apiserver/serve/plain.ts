@@ -1,7 +1,6 @@
 // What is answered on the paths that are no resources: health, version, discovery, OpenAPI?
 import { aggregatedDiscovery, aggregatedType, groupList, groupOf, resourceList } from '../discovery/discovery.ts';
-import type { OpenApi } from '../discovery/openapi.ts';
-import { openApiV2, openApiV2Type } from '../discovery/openapi-v2.ts';
+import { type OpenApi, openApiV2, openApiV2Type } from '../discovery/openapi.ts';
 import { apiVersionOf } from '../resource.ts';
 import type { Registry } from '../resources/registry.ts';
 import type { JsonObject } from '../schema/json.ts';
@@ -28,7 +27,7 @@ export function plainResponse({ registry, openApi }: Deps, path: string, accept:
   const [first, second, third] = segments;
   const resources = registry.all();
   if (first === undefined) return { body: root([...new Set(resources.map(apiVersionOf))]) };
-  if (path === '/openapi/v2') return { body: openApiV2(), contentType: openApiV2Type };
+  if (path === '/openapi/v2') return { body: openApiV2, contentType: openApiV2Type };
   if (first === 'openapi' && second === 'v3') return openApiResponse(openApi, segments.slice(2).join('/'));
   if (segments.length === 1 && (first === 'api' || first === 'apis')) {
     if (wantsAggregated(accept)) {

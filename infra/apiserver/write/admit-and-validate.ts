@@ -4,7 +4,7 @@ import { type ApiError, invalid, isApiError, type Outcome } from '../api-error.t
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
-import { joinCauses } from '../schema/cause.ts';
+import { joinCauses } from '../schema/field-errors.ts';
 import { coreViolations, decodeObject } from './decode.ts';
 import { generatedName } from './generate-name.ts';
 import { metadataCauses } from './metadata-rules.ts';
@@ -51,12 +51,12 @@ function finish(
 
 function check({ resource, warn }: ApiRequest, object: KubeObject, old: KubeObject | undefined): ApiError | undefined {
   const causes = metadataCauses(resource, object, old);
-  const judgement = resource.structural?.().judge(object, old) ?? {
+  const validation = resource.structural?.().validate(object, old) ?? {
     causes: coreViolations(object, resource.schema).filter(({ field }) => !field.startsWith('metadata')),
     warnings: [],
   };
-  causes.push(...judgement.causes);
-  if (judgement.warnings.length > 0) warn(joinCauses(judgement.warnings));
+  causes.push(...validation.causes);
+  if (validation.warnings.length > 0) warn(joinCauses(validation.warnings));
   if (causes.length === 0) causes.push(...(resource.strategy.validate?.(object, old) ?? []));
   return causes.length === 0 ? undefined : invalid(resource, object.metadata.name ?? '', causes);
 }

@@ -4,10 +4,9 @@ import { badRequest, invalid, type Outcome } from '../api-error.ts';
 import { type KubeObject, type ObjectMeta, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { apiVersionOf, type Resource } from '../resource.ts';
-import { type Cause, joinCauses } from '../schema/cause.ts';
-import { invalid as invalidField } from '../schema/field-errors.ts';
+import { objectMeta } from '../schema/core-schemas.ts';
+import { type Cause, invalid as invalidField, joinCauses } from '../schema/field-errors.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { objectMeta } from '../schema/object-meta.ts';
 import type { Schema } from '../schema/schema.ts';
 import { violations } from '../schema/violations.ts';
 

@@ -1,8 +1,7 @@
 // Which metadata may an object have? The rules and words of the real server.
 import type { KubeObject, ObjectMeta } from '../object.ts';
 import type { Resource } from '../resource.ts';
-import type { Cause } from '../schema/cause.ts';
-import { forbidden, invalid, required } from '../schema/field-errors.ts';
+import { type Cause, forbidden, invalid, required } from '../schema/field-errors.ts';
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const subdomainWords =

@@ -95,7 +95,9 @@ type Judged = { readonly unknown: readonly string[]; readonly causes: readonly s
 function ours(object: JsonObject): Judged {
   const { object: pruned, unknown } = structural.prune(object);
   const stored = structural.applyDefaults(pruned);
-  const causes = structural.validate(stored).map(({ field, reason, message }) => `${field} ${reason} ${message}`);
+  const causes = structural
+    .validate(stored)
+    .causes.map(({ field, reason, message }) => `${field} ${reason} ${message}`);
   return {
     unknown: [...unknown].sort(),
     causes: distinct(causes),

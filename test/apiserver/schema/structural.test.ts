@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
 import type { Rule, Schema } from '../../../infra/apiserver/schema/schema.ts';
-import { createStructural, SchemaError } from '../../../infra/apiserver/schema/structural.ts';
+import { SchemaError } from '../../../infra/apiserver/schema/schema-nodes.ts';
+import { createStructural } from '../../../infra/apiserver/schema/structural.ts';
 import { bounds } from './bounds.ts';
 import { type Answer, objectOf, type SchemaCase, type SchemaCases } from './case.ts';
 import { ratcheting } from './ratcheting.ts';
@@ -33,7 +34,7 @@ function decider({ schema }: SchemaCases): (one: SchemaCase) => Answer {
   return (one) => {
     const { unknown } = structural.prune(objectOf(one));
     const object = stored(objectOf(one));
-    const { causes, warnings } = structural.judge(
+    const { causes, warnings } = structural.validate(
       object,
       one.old === undefined ? undefined : stored(objectOf(one, one.old)),
     );
@@ -98,6 +99,6 @@ test('nothing that is judged is changed', () => {
   const structural = createStructural(bounds.schema);
   structural.prune(object);
   structural.applyDefaults(object);
-  structural.judge(object, object);
+  structural.validate(object, object);
   expect(object).toEqual(before);
 });
