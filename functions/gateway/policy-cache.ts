@@ -1,6 +1,6 @@
 // Key policies by hash, as PostgreSQL had them at most five seconds ago: a cache that is correct when empty (DESIGN 7).
-import { PATIENCE } from '#core/ledger/patience.ts';
-import { within } from '#core/ledger/within.ts';
+import { REQUEST_DEADLINE } from '#core/ledger/request-deadline.ts';
+import { withTimeout } from '#core/ledger/timeout.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
@@ -69,7 +69,7 @@ export function createPolicyCache(
 
   async function wait(question: Promise<Result<Answer, string>>): Promise<Found> {
     try {
-      const answered = await within(timer, PATIENCE, 'the database', question);
+      const answered = await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
       return answered.ok ? ok(answered.value.record) : answered;
     } catch (silence) {
       return err(reasonOf(silence));
@@ -90,7 +90,7 @@ export function createPolicyCache(
   async function askNow(hash: string): Promise<Result<Answer, string>> {
     const askedAt = clock.now();
     try {
-      const record = await within(timer, MAX_QUESTION, 'the database', policies.find(hash));
+      const record = await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hash));
       keep(hash, { record, askedAt });
       return ok({ record, askedAt });
     } catch (error) {
@@ -119,7 +119,7 @@ export function createPolicyCache(
       if (running >= MAX_UNKNOWN_QUESTIONS) await new Promise<void>((resolve) => waiting.push(resolve));
       else running += 1;
       try {
-        return clock.now() - began > PATIENCE ? err('too many unknown keys are asked for') : await work();
+        return clock.now() - began > REQUEST_DEADLINE ? err('too many unknown keys are asked for') : await work();
       } finally {
         const next = waiting.shift();
         if (next === undefined) running -= 1;

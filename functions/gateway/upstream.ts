@@ -1,6 +1,6 @@
 // What does the upstream answer? Targets are tried in turn until one begins to answer; nothing has reached the client before that.
 import type { Failure } from '#core/failure.ts';
-import { LONGEST } from '#core/ledger/lease.ts';
+import { MAX_REQUEST } from '#core/ledger/lease.ts';
 import type { HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
@@ -37,7 +37,7 @@ export function createCallUpstream(
     const { chat, routing } = targets.reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = chat.stream ? client : undefined;
-    const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, LONGEST), leaving);
+    const deadline = openDeadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
     let left = [targets.first, ...targets.others];
     /** How often each has failed. */
     const failures = new Map<Target, number>();

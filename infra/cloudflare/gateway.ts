@@ -92,7 +92,7 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
   const { evaluate } = openUpstash({ type: 'upstash', url, token });
   const ledger = createLedger({
     ...node,
-    ...{ instanceUid, log, metrics, visits: storeMemory, books: database, epochs: database.epochs(instanceUid) },
+    ...{ instanceUid, log, metrics, isolate: storeMemory, books: database, epochs: database.epochs(instanceUid) },
     store: createRedisStore({ evaluate, instanceUid }),
     // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
     outbox: createMemoryOutbox(),

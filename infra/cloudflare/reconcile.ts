@@ -11,7 +11,7 @@ import { createReconcile } from '../../functions/reconcile/app.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/read-environment.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
-import { createTending } from '../node/store-maintenance.ts';
+import { createStoreMaintenance } from '../node/store-maintenance.ts';
 import { requireToken } from '../triggers/token.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 
@@ -40,7 +40,7 @@ async function run(bindings: Bindings, request: Request): Promise<Response> {
   const backends = createBackends<Database>({
     clock: dependencies.clock,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
-    ...createTending({ ...dependencies, open: openShared, log, metrics }),
+    ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics }),
     probeShared: async (connection, instanceUid) =>
       connection.type === 'upstash'
         ? probeUpstash(connection, instanceUid)

@@ -14,7 +14,7 @@ import { RELEASE_VERSION } from '../config/release.ts';
 import { openApi } from '../node/api-access.ts';
 import { nodeDependencies } from '../node/platform.ts';
 import { main, processLog, runServer } from '../node/process.ts';
-import { createTending } from '../node/store-maintenance.ts';
+import { createStoreMaintenance } from '../node/store-maintenance.ts';
 import { openTraces } from '../node/traces.ts';
 import { requireToken } from '../triggers/token.ts';
 
@@ -26,13 +26,13 @@ main(async () => {
   const api = await openApi(environment);
   const node = nodeDependencies();
   const metrics = createMetrics();
-  const tending = createTending({ open: openStore, ...node, log, metrics });
+  const maintenance = createStoreMaintenance({ open: openStore, ...node, log, metrics });
   const backends = createBackends<Database>({
     clock: node.clock,
     openDatabase: (connection) => createDatabase(connection, { log }),
-    clear: tending.clear,
+    clear: maintenance.clear,
     flush: async (uid, store, database) => {
-      await tending.flush(uid, store, database);
+      await maintenance.flush(uid, store, database);
       await retain(environment.RETAIN_MONTHS, database, log);
     },
     probeShared,

@@ -44,7 +44,7 @@ export function openGateway(parts: GatewayParts): OpenGateway {
     flush: async () => {
       await starting.first;
       await ledger.flush();
-      await ledger.tend();
+      await ledger.maintain();
     },
     close: async () => {
       starting.stop();

@@ -3,6 +3,7 @@ import type { Books, Entry, ErrandBooks, Reading } from '#core/ports/books.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
+import { counterKey } from '#core/ports/store.ts';
 import { timeOf } from '../../infra/adapters/ids.ts';
 
 export interface MemoryBooks extends Books {
@@ -21,7 +22,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
   const recounted = new Map<ScopeId, Window>();
   const moved = new Map<ScopeId, string>();
 
-  const charge = (of: ScopeWindow, cost: Nano) => sums.set(keyOf(of), (sums.get(keyOf(of)) ?? 0n) + cost);
+  const charge = (of: ScopeWindow, cost: Nano) => sums.set(counterKey(of), (sums.get(counterKey(of)) ?? 0n) + cost);
 
   const enter = (entry: Entry) => {
     const key = `${entry.id}/${entry.kind}`;
@@ -31,7 +32,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
       charge(of, entry.cost);
       const window = recounted.get(of.scopeId) ?? of.window;
       const also = { scopeId: of.scopeId, window };
-      if (keyOf(also) !== keyOf(of) && isInside(entry, window)) charge(also, entry.cost);
+      if (counterKey(also) !== counterKey(of) && isInside(entry, window)) charge(also, entry.cost);
     }
   };
 
@@ -39,7 +40,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
   const errands = new Set<string>();
   const reading: Reading = {
     async sums(of) {
-      return of.map((counter) => ({ ...counter, spent: sums.get(keyOf(counter)) ?? 0n }));
+      return of.map((counter) => ({ ...counter, spent: sums.get(counterKey(counter)) ?? 0n }));
     },
     async bookedOf(ids) {
       const wanted = new Set(ids);
@@ -86,14 +87,12 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
         (entry) => isInside(entry, window) && entry.charges.some((of) => of.scopeId === scopeId),
       );
       const sum = paid.reduce((spent, { cost }) => spent + cost, 0n);
-      sums.set(keyOf({ scopeId, window }), sum);
+      sums.set(counterKey({ scopeId, window }), sum);
     },
   };
 }
 
 const byKind = (one: { kind: string }, other: { kind: string }): number => (one.kind < other.kind ? -1 : 1);
-
-const keyOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
 
 /** By the time of the hold, which is in the entry's id. */
 function isInside({ id }: Entry, { start, end }: Window): boolean {

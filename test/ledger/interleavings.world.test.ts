@@ -49,7 +49,7 @@ const storyOf = (places: ReadonlyMap<string, Place>, key: string): string =>
     .join('\n');
 
 const missing = whyNoRedis();
-const PATIENCE = 1_800_000;
+const REQUEST_DEADLINE = 1_800_000;
 
 const NOTHING: Adversity = { lost: 0, expired: 0, wiped: 0, slept: 0, restored: 0, died: 0 };
 const USUAL: ReadonlyArray<Partial<Adversity>> = [
@@ -138,7 +138,7 @@ describe(`the model, and the real store in memory and in Redis${missing === unde
       await goTheSameWay(places, memory, 200);
       if (missing === undefined) await goTheSameWay(places, redis, 40);
     },
-    PATIENCE,
+    REQUEST_DEADLINE,
   );
 });
 

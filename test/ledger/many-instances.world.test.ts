@@ -4,7 +4,7 @@ import { createBackends } from '#adapters/backends.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { tend } from '#core/ledger/tend.ts';
+import { maintain } from '#core/ledger/maintain.ts';
 import { entryOf, idAt, scopeNumber } from '#core/ports/entry.fixture.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Store } from '#core/ports/store.ts';
@@ -62,7 +62,7 @@ test.each([8, 16, 100])('%i instances on one database are all drained and audite
     openDatabase: (of) => createDatabase(of, { log }),
     flush: async (instanceUid, _, books) => {
       const store = distant(stores.get(instanceUid) as Store);
-      await tend({
+      await maintain({
         instanceUid,
         store,
         books,

@@ -58,7 +58,7 @@ test('it charges nothing twice and loses nothing: a person decides, and budgets 
     const outbox = createMemoryOutbox(folder);
     const ledger = createLedger({ ...surroundings, instanceUid: INSTANCE, books: database, store, outbox, log });
     await ledger.start();
-    await ledger.tend();
+    await ledger.maintain();
     return ledger;
   };
   const ledger = await start();

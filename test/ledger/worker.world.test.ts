@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
-import { tend } from '#core/ledger/tend.ts';
+import { maintain } from '#core/ledger/maintain.ts';
 import { parseMoney } from '#core/money.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { eventually } from '../eventually.ts';
@@ -157,6 +157,6 @@ async function sweepIn({ redis, instanceUid, database }: Harness, millis: number
   };
   const metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
   const store = createRedisStore({ evaluate, instanceUid });
-  await tend({ instanceUid, store, books: database, epochs: database.epochs(instanceUid), timer, log, metrics });
+  await maintain({ instanceUid, store, books: database, epochs: database.epochs(instanceUid), timer, log, metrics });
   await client.close();
 }

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { OLDEST_UNBOOKED } from '#core/ledger/behind.ts';
+import { MAX_UNBOOKED_AGE } from '#core/ledger/backlog.ts';
 import { LIFETIMES } from '../../functions/reconcile/certificates/keep.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -45,10 +45,10 @@ test('somebody is called long before the certificate of admission ends, and whil
 });
 
 test('somebody is called about what waits to be booked in time to do something before requests are refused', () => {
-  const behind = rules.find(({ expr }) => expr.includes('unbooked_age_seconds'));
-  const seconds = Number(behind?.expr.match(/> (\d+)/)?.[1]);
-  expect(behind).not.toHaveProperty('for');
-  expect(seconds * 1000).toBeLessThanOrEqual(OLDEST_UNBOOKED / 2);
+  const backlog = rules.find(({ expr }) => expr.includes('unbooked_age_seconds'));
+  const seconds = Number(backlog?.expr.match(/> (\d+)/)?.[1]);
+  expect(backlog).not.toHaveProperty('for');
+  expect(seconds * 1000).toBeLessThanOrEqual(MAX_UNBOOKED_AGE / 2);
 });
 
 test('the metrics of the ledger that the docs name are counted, and every one that is counted is named', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { idAt } from '../ports/entry.fixture.ts';
+import { EMPTY_CALL } from '../ports/store.ts';
 import { createForgetfulScene } from './rebuild.fixture.ts';
 import { settlementOf } from './scene.promises.ts';
 
@@ -12,7 +13,7 @@ describe('an audit', () => {
     await scene.time.advance(500);
     await one.settle(unbooked, settlementOf(10n));
     await scene.time.advance(10);
-    await ended(one.tend());
+    await ended(one.maintain());
     expect(scene.counted.get('gateway_operator_ledger_audit_differences_total')).toBeUndefined();
   });
 
@@ -24,11 +25,10 @@ describe('an audit', () => {
     await scene.time.advance(500);
     const [window] = settled.charges;
     if (window === undefined) throw new Error('nobody pays');
-    const nothing = { settles: [], releases: [], renewals: [], loads: [], holds: [] };
     const deadline = scene.time.clock.now() + 1000;
-    await scene.store.part.call({ ...nothing, epoch: 1, adjusts: [{ ...window, by: -20n, deadline }] });
+    await scene.store.part.call({ ...EMPTY_CALL, epoch: 1, adjusts: [{ ...window, by: -20n, deadline }] });
     expect(await spent(one)).toMatchObject({ value: [{ spent: 5n }] });
-    await ended(one.tend());
+    await ended(one.maintain());
     expect(await spent(one)).toMatchObject({ value: [{ spent: 25n }] });
     expect(scene.counted.get('gateway_operator_ledger_audit_differences_total')).toBe(1);
     expect(scene.log.lines.filter(({ message }) => message.includes('was repaired'))).toHaveLength(1);
@@ -45,7 +45,7 @@ describe('an audit', () => {
     if (before === undefined || window === undefined) throw new Error('nothing was booked');
     scene.books.part.moved(window.scopeId, 'instance-2');
     await scene.books.part.book('instance-2', [{ ...before, id: idAt(scene.time.clock.now()), cost: 40n }]);
-    await ended(one.tend());
+    await ended(one.maintain());
     expect(await spent(one)).toMatchObject({ value: [{ spent: 65n }] });
     expect(scene.counted.get('gateway_operator_ledger_audit_differences_total')).toBeUndefined();
     expect(scene.log.lines.filter(({ message }) => message.includes('was repaired'))).toEqual([]);

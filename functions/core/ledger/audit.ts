@@ -1,12 +1,12 @@
-// Does each counter show what it must? PostgreSQL's sum plus what is not booked yet; a difference is repaired and told (LEDGER 5).
+// Audits: each counter must show PostgreSQL's sum plus what is not booked yet; a difference is repaired and reported (LEDGER 6).
 import type { Books } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
-import type { Millis, Nano } from '../ports/money.ts';
+import type { Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
-import type { Store, StoreCall } from '../ports/store.ts';
-import { differencesIn, readExactly } from './exact.ts';
-import { within } from './within.ts';
+import { EMPTY_CALL, type Store, type StoreCall } from '../ports/store.ts';
+import { differencesIn, readCounterSums } from './counter-sums.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
 
 export interface AuditDependencies {
   readonly instanceUid: string;
@@ -28,9 +28,7 @@ export interface Audit {
   readonly differences: ReadonlyArray<Difference>;
 }
 
-const SILENCE: Millis = 2000;
 const PAGE = 500;
-const NOTHING = { settles: [], releases: [], renewals: [], loads: [], holds: [] } as const;
 
 const NOBODY: ReadonlySet<ScopeId> = new Set();
 
@@ -68,11 +66,11 @@ async function repair(
 ): Promise<ReadonlyArray<Difference>> {
   if (counters.length === 0) return [];
   const work = books.withLedgerLock(deps.instanceUid, async (reading) => {
-    const adjusts = differencesIn(await readExactly(deps.store, reading, counters));
-    if (adjusts.length > 0) await adjust(deps, { ...NOTHING, epoch, adjusts });
+    const adjusts = differencesIn(await readCounterSums(deps.store, reading, counters));
+    if (adjusts.length > 0) await adjust(deps, { ...EMPTY_CALL, epoch, adjusts });
     return adjusts.map(({ scopeId, window, by }) => ({ scopeId, window, by }));
   });
-  return within(deps.timer, SILENCE, 'PostgreSQL or the store', work);
+  return withTimeout(deps.timer, TIMEOUT, 'PostgreSQL or the store', work);
 }
 
 /** Tells of what nothing explains, and answers it. */
@@ -94,7 +92,7 @@ async function report(
 
 /**
  * A key that spends in another instance makes its counters here differ, and nothing is wrong. They are kept right all the same: it may
- * come back. Where nobody can say, what was repaired is told.
+ * come back. Where PostgreSQL cannot say, what was repaired is reported.
  */
 async function elsewhere(
   { books, instanceUid, timer }: AuditDependencies,
@@ -102,7 +100,7 @@ async function elsewhere(
 ): Promise<ReadonlySet<ScopeId>> {
   if (repaired.length === 0) return NOBODY;
   const asked = books.scopesOfOtherInstances(instanceUid, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
-  return within(timer, SILENCE, 'PostgreSQL', asked).catch(() => NOBODY);
+  return withTimeout(timer, TIMEOUT, 'PostgreSQL', asked).catch(() => NOBODY);
 }
 
 async function adjust({ store }: AuditDependencies, call: StoreCall): Promise<void> {

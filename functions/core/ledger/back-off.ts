@@ -1,4 +1,4 @@
-// When is something that failed tried again? After a pause that doubles, until it works.
+// Pauses between attempts: each is twice the one before, until an attempt succeeds.
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 

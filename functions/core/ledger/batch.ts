@@ -1,4 +1,4 @@
-// How do many requests share one call to the store? Holds of a tick go together, settlements ride along, 5 ms at the latest (LEDGER 11).
+// Batches: the operations of many requests share one call to the store. Holds of a tick go together, settlements wait for them, 5 ms at the longest (LEDGER 11).
 import type { Clock, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
@@ -18,9 +18,9 @@ import type {
 } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
 import type { Membership } from './membership.ts';
-import { type Cargo, emptyCargo, isEmpty, type Pending, takeCargo } from './queue.ts';
+import { emptyCargo, isEmpty, type Pending, type PendingOperations, takeCargo } from './pending-operations.ts';
 import type { StoreClock } from './store-clock.ts';
-import { within } from './within.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
 
 export interface Batch {
   /** Rejects when nobody knows whether it was taken. Waits while the store is rebuilt. */
@@ -39,7 +39,7 @@ export interface Batch {
   flush(): Promise<void>;
   /** The store is being rebuilt, or is there again. */
   resume(): void;
-  /** It cannot be rebuilt now: whoever waits to take something is told so. */
+  /** The store cannot be rebuilt now: requests that wait to take something are refused with this. */
   refuse(why: unknown): void;
   close(): void;
 }
@@ -62,10 +62,9 @@ export interface BatchDependencies {
   readonly onGap: (since: Millis) => void;
 }
 
-const RIDE: Millis = 5;
-/** A lease lasts a minute, and began up to a quarter of one before the last answer (lease.ts, take.ts). */
+const FLUSH_AFTER: Millis = 5;
+/** A lease lasts a minute, and began up to a quarter of one before the last answer (lease.ts, acquire.ts). */
 const LEASES_MAY_END: Millis = 44_000;
-const SILENCE: Millis = 2000;
 const PROBE = 32;
 
 export function createBatch(deps: BatchDependencies): Batch {
@@ -79,7 +78,7 @@ export function createBatch(deps: BatchDependencies): Batch {
 
   const later = (): void => {
     if (ticking || cancelRide !== undefined) return;
-    cancelRide = deps.timer(RIDE, () => {
+    cancelRide = deps.timer(FLUSH_AFTER, () => {
       cancelRide = undefined;
       sendAll();
     });
@@ -101,7 +100,7 @@ export function createBatch(deps: BatchDependencies): Batch {
       const sending = send(deps, takeCargo(waiting)).then((failure) =>
         failure === undefined ? succeeded() : failed(failure),
       );
-      // Whoever flushes hears of it; everybody else waits for an operation of his own.
+      // A flush hears of it; every other caller waits for its own operation.
       sending.catch(() => undefined);
       sent.push(sending);
     }
@@ -136,7 +135,7 @@ export function createBatch(deps: BatchDependencies): Batch {
     throw failure.cause;
   };
   /** Nothing of it was done, or nothing that is left: it is asked again under the epoch that follows. */
-  const putBack = ({ settles, releases, holds, moves, loads }: Cargo, cause: StaleEpochError): never => {
+  const putBack = ({ settles, releases, holds, moves, loads }: PendingOperations, cause: StaleEpochError): never => {
     waiting.settles.unshift(...settles);
     waiting.releases.unshift(...releases);
     waiting.holds.unshift(...holds);
@@ -195,19 +194,19 @@ export function createBatch(deps: BatchDependencies): Batch {
 }
 
 interface Failure {
-  readonly cargo: Cargo;
+  readonly cargo: PendingOperations;
   readonly cause: unknown;
 }
 
-/** One call. After a `Failure` the result is unknown: whoever may repeat does. */
-async function send(deps: BatchDependencies, cargo: Cargo): Promise<Failure | undefined> {
+/** One call. After a `Failure` the result is unknown: operations that may be repeated are. */
+async function send(deps: BatchDependencies, cargo: PendingOperations): Promise<Failure | undefined> {
   const { membership } = deps;
   const sentAt = deps.clock.now();
   const epoch = membership.epoch();
   let reply: StoreReply;
   try {
     const call = { ...toCall(cargo, epoch), from: membership.from() };
-    const answer = await within(deps.timer, SILENCE, 'the store', deps.store.call(call));
+    const answer = await withTimeout(deps.timer, TIMEOUT, 'the store', deps.store.call(call));
     deps.storeClock.learn(answer.now, sentAt);
     if (answer.outcome === 'epoch') membership.leave(epoch, answer.epoch);
     // What an epoch answered that we have left since is void: its store is empty now, and our holds are registered anew.
@@ -229,13 +228,13 @@ async function send(deps: BatchDependencies, cargo: Cargo): Promise<Failure | un
   return undefined;
 }
 
-const isComplete = (cargo: Cargo, reply: StoreReply): boolean =>
+const isComplete = (cargo: PendingOperations, reply: StoreReply): boolean =>
   reply.settles.length === cargo.settles.length &&
   reply.releases.length === cargo.releases.length &&
   reply.holds.length === cargo.holds.length &&
   (reply.moves?.length ?? 0) === cargo.moves.length;
 
-function toCall(cargo: Cargo, epoch: number): StoreCall {
+function toCall(cargo: PendingOperations, epoch: number): StoreCall {
   return {
     epoch,
     settles: cargo.settles.map(({ operation }) => operation),

@@ -1,4 +1,4 @@
-// When does PostgreSQL learn what was charged? In batches within about 100 ms, tried again until it has them (LEDGER 8).
+// Bookings: PostgreSQL learns what was charged in batches, within about 100 ms, tried again until it has them (LEDGER 8).
 import type { Books, Entry, Marks } from '../ports/books.ts';
 import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
@@ -8,11 +8,11 @@ import type { EntryName, Store, StoreCall } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
 import { besideBooked } from './entry.ts';
 import type { Membership } from './membership.ts';
-import { within } from './within.ts';
+import { withTimeout } from './timeout.ts';
 
 export interface Booking {
   /** Only what the store has counted, under which epoch (ports/store.ts says why). Adding the same entry again changes nothing. */
-  add(entry: Entry, epoch: number, isMoved?: boolean): void;
+  add(entry: Entry, epoch: number, isReRegistered?: boolean): void;
   has(entry: Entry): boolean;
   size(): number;
   /** When the oldest entry that PostgreSQL does not have came here, on our clock. */
@@ -37,32 +37,33 @@ export interface BookingDependencies {
   /** Something was booked, or could not be. */
   readonly onRun: () => void;
   /** These were counted under an epoch that is over, and are in PostgreSQL now: a counter may have been loaded without them. */
-  readonly onStraight: (entries: ReadonlyArray<Entry>) => void;
+  readonly onBookedAcrossEpochs: (entries: ReadonlyArray<Entry>) => void;
 }
 
 interface Waiting {
   readonly entry: Entry;
   /** Under which the store counted it. */
   readonly epoch: number;
-  /** Its hold went through a rebuild (lives.ts). */
-  readonly isMoved: boolean;
+  /** Its hold went through a rebuild (live-holds.ts). */
+  readonly isReRegistered: boolean;
   readonly since: Millis;
 }
 
-const NO_EPOCH = -1;
+/** Counted under no epoch, so it is always audited after booking. */
+export const NO_EPOCH = -1;
 const GATHER: Millis = 100;
-const SILENCE: Millis = 5000;
-const MOST = 2000;
-const MOST_UNFORGOTTEN = 10_000;
+const BOOKING_TIMEOUT: Millis = 5000;
+const MAX_BATCH = 2000;
+const MAX_UNACKNOWLEDGED = 10_000;
 
 export function createBooking(deps: BookingDependencies): Booking {
   const { clock, timer, metrics } = deps;
   /** In the order in which they came, so the first is the oldest. */
   const waiting = new Map<string, Waiting>();
-  /** The first of them, where somebody has asked since it became that. */
+  /** The first of them, where it was asked for since it became that. */
   let oldest: Waiting | undefined;
   /** PostgreSQL has them, and the store was not there to hear it. */
-  const unforgotten: EntryName[] = [];
+  const unacknowledged: EntryName[] = [];
   const backOff = createBackOff(timer, GATHER, 1000);
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
@@ -106,22 +107,22 @@ export function createBooking(deps: BookingDependencies): Booking {
     for (const { entry } of batch) waiting.delete(keyOf(entry));
     oldest = undefined;
     forget(batch.map(({ entry }) => entry));
-    const straight = batch.filter(({ epoch, isMoved }) => isMoved || epoch !== current);
-    if (straight.length > 0) deps.onStraight(straight.map(({ entry }) => entry));
+    const straight = batch.filter(({ epoch, isReRegistered }) => isReRegistered || epoch !== current);
+    if (straight.length > 0) deps.onBookedAcrossEpochs(straight.map(({ entry }) => entry));
     return batch.length;
   };
 
-  /** What the store keeps longer is harmless, and somebody drains it; it is told again with the next ones. */
+  /** What the store keeps longer is harmless, and a drain takes it; it is told again with the next ones. */
   const forget = (entries: ReadonlyArray<Entry>): void => {
-    const names = [...unforgotten.splice(0), ...entries.map(({ id, kind }) => ({ id, kind }))];
-    const forgotten = within(timer, SILENCE, 'the store', deps.store.forget(names));
-    forgotten.catch(() => unforgotten.push(...names.slice(-MOST_UNFORGOTTEN)));
+    const names = [...unacknowledged.splice(0), ...entries.map(({ id, kind }) => ({ id, kind }))];
+    const forgotten = withTimeout(timer, BOOKING_TIMEOUT, 'the store', deps.store.forget(names));
+    forgotten.catch(() => unacknowledged.push(...names.slice(-MAX_UNACKNOWLEDGED)));
   };
 
   return {
-    add(entry, epoch, isMoved = false) {
+    add(entry, epoch, isReRegistered = false) {
       const key = keyOf(entry);
-      if (!waiting.has(key)) waiting.set(key, { entry, epoch, isMoved, since: clock.now() });
+      if (!waiting.has(key)) waiting.set(key, { entry, epoch, isReRegistered, since: clock.now() });
       gather();
     },
     has: (entry) => waiting.has(keyOf(entry)),
@@ -148,7 +149,12 @@ async function bookBatch(deps: BookingDependencies, batch: ReadonlyArray<Waiting
   const from = membership.from();
   const marks = from === undefined ? undefined : toMarks(membership.epoch(), from);
   const entries = await correctEnds(deps, batch);
-  const { rejected, epoch } = await within(timer, SILENCE, 'PostgreSQL', books.book(instanceUid, entries, marks));
+  const { rejected, epoch } = await withTimeout(
+    timer,
+    BOOKING_TIMEOUT,
+    'PostgreSQL',
+    books.book(instanceUid, entries, marks),
+  );
   if (rejected.length > 0) {
     deps.metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
     deps.log.error('PostgreSQL put entries aside in entry_rejected', { ids: rejected });
@@ -158,16 +164,16 @@ async function bookBatch(deps: BookingDependencies, batch: ReadonlyArray<Waiting
   return epoch ?? (membership.isOpen() ? membership.epoch() : NO_EPOCH);
 }
 
-/** Holds that went through a rebuild, and ends of leases, may have ended otherwise meanwhile, and somebody booked that. */
+/** Holds that went through a rebuild, and ends of leases, may have ended otherwise meanwhile, and another process may have booked that. */
 async function correctEnds({ books, timer }: BookingDependencies, batch: ReadonlyArray<Waiting>): Promise<Entry[]> {
   const doubtful = batch
-    .filter(({ isMoved, entry }) => isMoved || entry.kind === 'expired')
+    .filter(({ isReRegistered, entry }) => isReRegistered || entry.kind === 'expired')
     .map(({ entry }) => entry.id);
   if (doubtful.length === 0) return batch.map(({ entry }) => entry);
-  const booked = await within(timer, SILENCE, 'PostgreSQL', books.bookedOf(doubtful));
-  return batch.flatMap(({ entry, isMoved }) => {
+  const booked = await withTimeout(timer, BOOKING_TIMEOUT, 'PostgreSQL', books.bookedOf(doubtful));
+  return batch.flatMap(({ entry, isReRegistered }) => {
     const found = booked.get(entry.id);
-    if (!isMoved || entry.kind !== 'correction') return besideBooked(entry, found);
+    if (!isReRegistered || entry.kind !== 'correction') return besideBooked(entry, found);
     const ended = found?.find(({ kind }) => kind === 'expired');
     return ended === undefined ? [] : [{ ...entry, cost: -ended.cost }];
   });
@@ -184,7 +190,7 @@ const keyOf = ({ id, kind }: Entry): string => (kind === 'settled' ? id : `${kin
 function firstOf(waiting: ReadonlyMap<string, Waiting>): Waiting[] {
   const first: Waiting[] = [];
   for (const one of waiting.values()) {
-    if (first.length === MOST) break;
+    if (first.length === MAX_BATCH) break;
     first.push(one);
   }
   return first;

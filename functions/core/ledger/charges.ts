@@ -1,4 +1,4 @@
-// Which scopes pay for a request, in which windows, and which of them have a limit?
+// Charges of a request: the scopes that pay, in which windows, and which of them have a limit.
 import type { Millis, Window } from '../ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '../ports/policy.ts';
 import type { Counter } from '../ports/store.ts';
@@ -20,7 +20,7 @@ interface Reading {
 
 /**
  * Reads a policy once per policy object and window; a refreshed policy is another object, so nothing grows stale. The same list of
- * scopes in the same windows is answered with the same charges: whoever writes them down encodes them once.
+ * scopes in the same windows is answered with the same charges: they are encoded once.
  */
 export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Millis) => Charges {
   const readings = new WeakMap<ScopePolicy, Reading>();

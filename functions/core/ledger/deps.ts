@@ -1,4 +1,4 @@
-// What does a ledger need of the world?
+// Dependencies of a ledger.
 import type { Books } from '../ports/books.ts';
 import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
 import type { Epochs } from '../ports/epochs.ts';
@@ -22,5 +22,5 @@ export interface LedgerDependencies {
   /** Calls back when the requests that are here now have been read: they share a store call. Default: after this turn's promises. */
   readonly tick?: (callback: () => void) => void;
   /** Given where a ledger lives for one request only (Workers): what it learns of the store is for the next ones. */
-  readonly visits?: StoreMemory | undefined;
+  readonly isolate?: StoreMemory | undefined;
 }

@@ -36,7 +36,7 @@ describe('what a process counted that is gone for good', () => {
     const settled = await take(two, 30n);
     await two.settle(settled, settlementOf(25n));
     await scene.time.advance(10);
-    await ended(one.tend());
+    await ended(one.maintain());
     expect(scene.books.part.entries()).toHaveLength(1);
     await scene.time.advance(1000);
     expect(scene.books.part.entries()).toHaveLength(1);

@@ -1,4 +1,4 @@
-// Who books what a process counted that is gone? Anybody, from the store's records, one at a time (LEDGER 8).
+// Drains: what a process counted that is gone is booked from the store's records, by one process at a time (LEDGER 8).
 import type { Books, Entry, ErrandBooks } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
@@ -12,17 +12,17 @@ export interface DrainDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
   /** The epoch under which these were counted is over: counters that were loaded since may miss them. */
-  readonly onDoubt?: (entries: ReadonlyArray<Entry>) => void;
+  readonly onSuspect?: (entries: ReadonlyArray<Entry>) => void;
 }
 
 /** After so long a process that says nothing counts as gone. */
 export const GONE_AFTER: Millis = 2000;
 
 const PAGE = 500;
-const MOST_PAGES = 2000;
+const MAX_PAGES = 2000;
 
 /**
- * Books what was counted so long ago by whoever has been silent as long, and every end of a lease; with 0, all there is:
+ * Books what was counted so long ago by processes that have been silent as long, and every end of a lease; with 0, all there is:
  * what its own process books as well is there once. Nothing leaves the store that is not in PostgreSQL. Answers how many.
  */
 export async function drain(deps: DrainDependencies, silence: Millis): Promise<number> {
@@ -30,10 +30,10 @@ export async function drain(deps: DrainDependencies, silence: Millis): Promise<n
   if (first.records.length === 0) return 0;
   const { instanceUid, store, log, metrics } = deps;
   let drained = 0;
-  for (let page = 0; page < MOST_PAGES; page += 1) {
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const booked = await deps.books.tryErrandLock(instanceUid, 'drain', (books) => bookPage(deps, books, silence));
     if (booked === undefined || booked.records.length === 0) break;
-    if (booked.isDoubtful) deps.onDoubt?.(booked.entries);
+    if (booked.isSuspect) deps.onSuspect?.(booked.entries);
     if (booked.rejected.length > 0) {
       metrics.add('gateway_operator_ledger_rejected_total', {}, booked.rejected.length);
       log.error('PostgreSQL put entries aside in entry_rejected', { ids: booked.rejected });
@@ -52,7 +52,7 @@ interface BookedPage {
   readonly records: ReadonlyArray<UnbookedRecord>;
   readonly entries: ReadonlyArray<Entry>;
   readonly rejected: ReadonlyArray<string>;
-  readonly isDoubtful: boolean;
+  readonly isSuspect: boolean;
 }
 
 async function bookPage(
@@ -61,9 +61,9 @@ async function bookPage(
   silence: Millis,
 ): Promise<BookedPage> {
   const { records, calls, epoch } = await store.unbooked(silence, PAGE);
-  if (records.length === 0) return { records, entries: [], rejected: [], isDoubtful: false };
+  if (records.length === 0) return { records, entries: [], rejected: [], isSuspect: false };
   const found = await books.bookedOf([...new Set(records.map(({ id }) => id))]);
   const entries = records.map(fromRecord).flatMap((entry) => besideBooked(entry, found.get(entry.id)));
   const { rejected, epoch: current = epoch } = await books.book(instanceUid, entries, { epoch, calls });
-  return { records, entries, rejected, isDoubtful: current !== epoch };
+  return { records, entries, rejected, isSuspect: current !== epoch };
 }

@@ -1,4 +1,4 @@
-// What does PostgreSQL learn of a hold that is over?
+// Entries: what PostgreSQL learns of a hold that has ended.
 import type { Booked, Entry, EntryKind, Tokens } from '../ports/books.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -12,7 +12,7 @@ export function toSettled(id: string, note: HoldNote, settlement: Settlement, se
   return { id, kind: 'settled', charges: note.charges, cost, tokens, model, identifier, estimated, settledAt };
 }
 
-/** Nobody said what it cost: it is charged at what is known of it. */
+/** The cost was not told: the hold is charged at what is known of it. */
 export function toExpired(id: string, note: HoldNote, charged: Nano, settledAt: Millis): Entry {
   return { ...toUnsaid(id, 'expired', note, settledAt), cost: charged };
 }
@@ -37,12 +37,12 @@ export function besideBooked(entry: Entry, booked: ReadonlyArray<Booked> = []): 
   return entry.kind === 'expired' && booked.some(({ kind }) => kind === 'settled') ? [] : [entry];
 }
 
-/** What the store is told of it, so that anybody can book it. */
+/** What the store is told of it, so that any process can book it. */
 export function toNote({ id: _id, cost: _cost, ...note }: Entry): SettleNote {
   return note;
 }
 
-/** What the store kept for whoever books it. */
+/** What the store kept for the process that books it. */
 export function fromRecord({ id, kind, cost, hold, said, since }: UnbookedRecord): Entry {
   const rest = said ?? toUnsaid(id, kind, hold, since);
   return { ...rest, id, kind, cost, charges: hold.charges };

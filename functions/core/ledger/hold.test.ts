@@ -214,9 +214,9 @@ describe('windows', () => {
   test('are those of the store’s clock: a process whose own clock is wrong learns it and computes again', async () => {
     const ahead = createManualTime(scene.time.clock.now() + 40 * DAY);
     scene.store.part = createMemoryStore(ahead);
-    const behind = scene.process();
-    await behind.start();
-    const hold = heldOf(await behind.hold(requestOf(10n, scopeOf('key', 100n))));
+    const backlog = scene.process();
+    await backlog.start();
+    const hold = heldOf(await backlog.hold(requestOf(10n, scopeOf('key', 100n))));
     expect(hold.charges[0]?.window.start).toBe(Date.UTC(2026, 0, 31));
   });
 

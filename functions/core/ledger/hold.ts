@@ -4,18 +4,18 @@ import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import { reasonAndCausesOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
-import type { Ending } from './ending.ts';
-import type { Lives } from './lives.ts';
+import type { Acquire, Attempt, Busy, Taken } from './acquire.ts';
+import type { LiveHolds } from './live-holds.ts';
 import type { Membership } from './membership.ts';
-import { openPatience, type Watch } from './patience.ts';
 import { ratesOf } from './rates.ts';
-import type { Attempt, Busy, Take, Taken } from './take.ts';
-import { Silence } from './within.ts';
+import { openRequestDeadline, type Watch } from './request-deadline.ts';
+import type { Settlements } from './settlements.ts';
+import { TimeoutError } from './timeout.ts';
 
 export interface HoldDependencies {
-  readonly lives: Lives;
-  readonly take: Take;
-  readonly ending: Ending;
+  readonly liveHolds: LiveHolds;
+  readonly acquire: Acquire;
+  readonly settlements: Settlements;
   readonly membership: Membership;
   readonly outbox: Outbox;
   readonly clock: Clock;
@@ -49,24 +49,26 @@ export function createHold(deps: HoldDependencies): (request: HoldRequest) => Pr
         id: request.id ?? deps.ids.next(),
         request,
         rates: ratesOf(request),
-        patience: openPatience(deps, request.waited),
+        requestDeadline: openRequestDeadline(deps, request.waited),
         tell,
         over: false,
         asked: undefined,
         busy: undefined,
         written: false,
       };
-      deps.watch.begin(attempt.patience, (silence) => giveUp(deps, attempt, silence));
+      deps.watch.begin(attempt.requestDeadline, (silence) => giveUp(deps, attempt, silence));
       void holdOnce(deps, attempt);
     });
 }
 
 async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promise<void> {
   try {
-    const asked = deps.take.ask(attempt);
+    const asked = deps.acquire.ask(attempt);
     const answer = await asked.answer;
     const isHeld = answer.outcome === 'held';
-    const result = isHeld ? ok(deps.take.taken(attempt, asked, answer)) : await deps.take.insist(attempt, asked);
+    const result = isHeld
+      ? ok(deps.acquire.taken(attempt, asked, answer))
+      : await deps.acquire.acquireWithRetry(attempt, asked);
     if (attempt.over) return;
     if (!result.ok) return tell(deps, attempt, result);
     await write(deps, attempt, result.value);
@@ -77,7 +79,7 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
 }
 
 function tell(deps: HoldDependencies, attempt: WrittenAttempt, result: Result<Hold, HoldRefusal>): void {
-  deps.watch.end(attempt.patience);
+  deps.watch.end(attempt.requestDeadline);
   deps.metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
   attempt.tell(result);
 }
@@ -86,7 +88,7 @@ function giveUp(deps: HoldDependencies, attempt: WrittenAttempt, error: unknown)
   if (attempt.over) return;
   attempt.over = true;
   // It may have been taken: given back until the store says that it heard.
-  if (attempt.asked !== undefined) deps.ending.abandon(attempt.asked.operation, attempt.written);
+  if (attempt.asked !== undefined) deps.settlements.releaseUnknown(attempt.asked.operation, attempt.written);
   const refusal = isHeld(deps, attempt, error) ? attempt.busy.refusal : unavailable(error);
   tell(deps, attempt, err(refusal));
 }
@@ -96,7 +98,7 @@ function write(deps: HoldDependencies, attempt: WrittenAttempt, taken: Taken): P
   const { amount, operation, at, entry } = taken;
   const { note, counters } = operation;
   // From here on: should the store forget it, it is registered anew.
-  deps.lives.set(id, {
+  deps.liveHolds.set(id, {
     id,
     amount,
     note,
@@ -108,9 +110,9 @@ function write(deps: HoldDependencies, attempt: WrittenAttempt, taken: Taken): P
     known: undefined,
     lost: undefined,
     written: undefined,
-    isCounted: false,
-    isMoved: false,
-    isEnded: false,
+    isSettledInStore: false,
+    isReRegistered: false,
+    isExpiredBefore: false,
     outcome: undefined,
     ending: undefined,
   });
@@ -125,15 +127,15 @@ function toHold(id: string, { amount, operation, rates, entry }: Taken): Hold {
   return { ...hold, ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
 }
 
-/** It waited for live holds as long as anybody does, and only the answer to its last question is missing. */
+/** The request waited for live holds as long as any does, and only the answer to its last question is missing. */
 const isHeld = (
   { clock, membership }: HoldDependencies,
   attempt: WrittenAttempt,
   error: unknown,
 ): attempt is WrittenAttempt & { readonly busy: Busy } =>
-  error instanceof Silence &&
+  error instanceof TimeoutError &&
   attempt.busy !== undefined &&
   clock.now() >= attempt.busy.until &&
-  membership.isIn(attempt.patience.epoch);
+  membership.isIn(attempt.requestDeadline.epoch);
 
 const unavailable = (error: unknown): HoldRefusal => ({ reason: 'unavailable', why: reasonAndCausesOf(error) });

@@ -1,14 +1,14 @@
-// What keeps a hold alive while its request is? A beat every second: what was streamed goes to the outbox, leases are renewed every 15 s.
+// Leases of live holds: each second what was streamed goes to the outbox, each 15 s the lease is renewed.
 import type { Clock, Log } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
+import { LEASE } from './acquire.ts';
 import type { Batch } from './batch.ts';
-import type { Live, Lives } from './lives.ts';
-import { LEASE } from './take.ts';
+import type { LiveHold, LiveHolds } from './live-holds.ts';
 
 export interface LeaseDependencies {
-  readonly lives: Lives;
+  readonly liveHolds: LiveHolds;
   readonly batch: Batch;
   readonly outbox: Outbox;
   readonly clock: Clock;
@@ -19,8 +19,8 @@ export interface LeaseDependencies {
 
 const BEAT: Millis = 1000;
 const RENEW: Millis = 15_000;
-/** No request lives longer (upstream.ts sees to it): whoever forgot to end its hold does not keep the headroom. */
-export const LONGEST: Millis = 3_600_000;
+/** No request lives longer (upstream.ts sees to it): a hold that was never ended does not keep the headroom. */
+export const MAX_REQUEST: Millis = 3_600_000;
 
 /** Beats from now on. Answers how to stop. */
 export function keepLeases(deps: LeaseDependencies): () => void {
@@ -29,7 +29,9 @@ export function keepLeases(deps: LeaseDependencies): () => void {
 
   const beat = (): void => {
     const now = deps.clock.now();
-    const open = [...deps.lives.values()].filter((live) => live.ending === undefined && now - live.since < LONGEST);
+    const open = [...deps.liveHolds.values()].filter(
+      (live) => live.ending === undefined && now - live.since < MAX_REQUEST,
+    );
     for (const live of open) writeProgress(deps, live);
     if (now - renewed >= RENEW || now < renewed) {
       renewed = now;
@@ -46,9 +48,9 @@ export function keepLeases(deps: LeaseDependencies): () => void {
   return () => cancel();
 }
 
-/** Whoever spends from a hold of before then may not go on: its lease may have ended, and others have what it left. */
-export function tellLost(lives: Lives, since: Millis): void {
-  for (const live of [...lives.values()]) {
+/** Nothing more may be spent from a hold of before then: its lease may have ended, and others have what it left. */
+export function tellLost(liveHolds: LiveHolds, since: Millis): void {
+  for (const live of [...liveHolds.values()]) {
     const { lost } = live;
     if (lost === undefined || live.since > since) continue;
     live.lost = undefined;
@@ -56,7 +58,7 @@ export function tellLost(lives: Lives, since: Millis): void {
   }
 }
 
-function writeProgress({ outbox, log }: LeaseDependencies, live: Live): void {
+function writeProgress({ outbox, log }: LeaseDependencies, live: LiveHold): void {
   const { id, written } = live;
   const known = live.known?.();
   if (known === undefined || known === written) return;

@@ -1,17 +1,17 @@
-// How is money held before a request and charged after it? Everything the gateway asks of the ledger, put together (LEDGER).
+// The ledger: money is held before a request and charged after it. Everything the gateway asks, put together (LEDGER).
 import type { Hold, HoldRefusal, HoldRequest, Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
 import { reasonAndCausesOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import { auditAll } from './audit.ts';
+import { createComponents } from './components.ts';
 import type { LedgerDependencies } from './deps.ts';
 import { drain } from './drain.ts';
 import { keepLeases } from './lease.ts';
-import { createParts } from './parts.ts';
-import { leftOf } from './patience.ts';
 import { recover } from './recover.ts';
-import { within } from './within.ts';
+import { leftOf } from './request-deadline.ts';
+import { withTimeout } from './timeout.ts';
 
 /** A flush answers within this; a stop may take so long. */
 const GRACE: Millis = 5000;
@@ -19,14 +19,14 @@ const GRACE: Millis = 5000;
 export interface StartableLedger extends Ledger {
   /** Books what an earlier process left in the outbox. Requests wait for it within their deadlines; where it failed they are refused as unavailable, and it may be called again. */
   start(): Promise<void>;
-  /** Books what anybody has counted and nobody has booked, then compares every counter with its entries. For a sweep. */
-  tend(): Promise<void>;
+  /** Books what is counted and not booked, by whichever process, then compares every counter with its entries. For a sweep. */
+  maintain(): Promise<void>;
 }
 
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const { outbox, clock, timer, log } = deps;
-  const parts = createParts(deps);
-  const { lives, batch, booking, ending, behind, attendance, membership, hold, move, spend } = parts;
+  const components = createComponents(deps);
+  const { liveHolds, batch, booking, settlements, backlog, heartbeat, membership, hold, move, spend } = components;
   let records: ReadonlyArray<OutboxRecord> | undefined;
   let phase: 'new' | 'open' | 'closed' = 'new';
   let starting: Promise<void> | undefined;
@@ -35,17 +35,17 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   const refusal = (): HoldRefusal | undefined => {
     if (phase !== 'open')
       return { reason: 'unavailable', why: phase === 'new' ? 'the ledger starts' : 'the ledger stops' };
-    if (!behind.isTooFar()) return undefined;
+    if (!backlog.isOverLimit()) return undefined;
     return { reason: 'unavailable', why: 'PostgreSQL or the store is behind with what was settled' };
   };
 
   const open = async (): Promise<void> => {
     records ??= await outbox.recover();
-    await attendance?.start();
-    await recover({ ...deps, ...parts }, records);
+    await heartbeat?.start();
+    await recover({ ...deps, ...components }, records);
     records = undefined;
     phase = 'open';
-    stopBeating = keepLeases({ lives, batch, outbox, clock, timer, log, onBeat: behind.report });
+    stopBeating = keepLeases({ liveHolds, batch, outbox, clock, timer, log, onBeat: backlog.report });
   };
 
   /** The request that wakes a process waits for the start, within its deadline. Answers for how long the request has waited then. */
@@ -53,7 +53,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     if (phase !== 'new' || starting === undefined) return ok(waited);
     const began = clock.now();
     try {
-      await within(timer, leftOf(waited), 'store or database', starting);
+      await withTimeout(timer, leftOf(waited), 'store or database', starting);
       return ok(waited + clock.now() - began);
     } catch (error) {
       return err({ reason: 'unavailable', why: `the ledger starts: ${reasonAndCausesOf(error)}` });
@@ -66,7 +66,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   };
 
   const flushAll = async (): Promise<void> => {
-    await Promise.all([batch.flush(), ending.counted()]);
+    await Promise.all([batch.flush(), settlements.counted()]);
     await booking.flush();
   };
 
@@ -83,20 +83,20 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     },
     hold: (request) => (phase === 'open' ? holdNow(request) : holdWhenStarted(request)),
     progress({ id }, known, lost) {
-      const live = lives.get(id);
+      const live = liveHolds.get(id);
       if (live === undefined || live.ending !== undefined) return;
       live.known = known;
       live.lost = lost;
     },
-    settle: ({ id }, settlement) => ending.settle(id, settlement),
-    release: ({ id }, how) => ending.release(id, how),
+    settle: ({ id }, settlement) => settlements.settle(id, settlement),
+    release: ({ id }, how) => settlements.release(id, how),
     move: ({ id }, to) => move(id, to),
     async spend(scopes, waited) {
       const started = await whenStarted(waited);
       return started.ok ? spend(scopes, started.value) : started;
     },
-    flush: () => within(timer, GRACE, 'store or database', flushAll()),
-    async tend() {
+    flush: () => withTimeout(timer, GRACE, 'store or database', flushAll()),
+    async maintain() {
       if (!membership.isOpen()) throw new Error('the store is being rebuilt');
       await drain(deps, 0);
       await auditAll(deps, membership.epoch());
@@ -105,13 +105,13 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (phase === 'closed') return;
       phase = 'closed';
       stopBeating();
-      await within(timer, GRACE, 'store or database', flushAll()).catch((error) =>
+      await withTimeout(timer, GRACE, 'store or database', flushAll()).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
-          unbooked: booking.size() + ending.size(),
+          unbooked: booking.size() + settlements.size(),
           error: String(error),
         }),
       );
-      await attendance?.close();
+      await heartbeat?.close();
       batch.close();
       booking.close();
     },

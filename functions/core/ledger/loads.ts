@@ -1,11 +1,11 @@
-// What has a counter that the store does not have? Its PostgreSQL sum: absent is not zero (LEDGER 5).
+// Loads: a counter that the store does not have gets its PostgreSQL sum. Absent is not zero (LEDGER 6).
 import type { Books } from '../ports/books.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
-import type { Store } from '../ports/store.ts';
+import { counterKey, type Store } from '../ports/store.ts';
 import type { Batch } from './batch.ts';
-import { readExactly } from './exact.ts';
-import { within } from './within.ts';
+import { readCounterSums } from './counter-sums.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
 
 export interface Loads {
   /**
@@ -30,8 +30,6 @@ interface Wanted {
   readonly resolve: (loaded: Promise<ScopeSpend>) => void;
 }
 
-const SILENCE = 2000;
-
 export function createLoads({ instanceUid, books, store, batch, timer, tick }: LoadsDependencies): Loads {
   const underWay = new Map<string, Wanted>();
   let wanted: Wanted[] = [];
@@ -42,30 +40,28 @@ export function createLoads({ instanceUid, books, store, batch, timer, tick }: L
     const counters = asked.map(({ counter }) => counter);
     // A sum that is read before a booking and set after it would miss what was booked, or count it twice.
     const work = books.withLedgerLock(instanceUid, async (reading) => {
-      const exact = await readExactly(store, reading, counters);
+      const exact = await readCounterSums(store, reading, counters);
       await Promise.all(exact.map(({ load }) => batch.load(load)));
       return exact;
     });
-    const reading = within(timer, SILENCE, 'PostgreSQL or the store', work);
+    const reading = withTimeout(timer, TIMEOUT, 'PostgreSQL or the store', work);
     asked.forEach(({ counter, resolve }, index) => {
       const loading = reading.then((sums) => sums[index] ?? Promise.reject(new Error('PostgreSQL left a sum out')));
-      const over = (): unknown => underWay.delete(keyOf(counter));
+      const over = (): unknown => underWay.delete(counterKey(counter));
       loading.then(over, over);
       resolve(loading);
     });
   };
 
   const want = (counter: ScopeWindow): Promise<ScopeSpend> => {
-    const known = underWay.get(keyOf(counter));
+    const known = underWay.get(counterKey(counter));
     if (known !== undefined) return known.loaded;
     const { promise: loaded, resolve } = Promise.withResolvers<ScopeSpend>();
     const one = { counter, loaded, resolve };
-    underWay.set(keyOf(counter), one);
+    underWay.set(counterKey(counter), one);
     if (wanted.push(one) === 1) tick(read);
     return loaded;
   };
 
   return { load: (counters) => Promise.all(counters.map(want)) };
 }
-
-const keyOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;

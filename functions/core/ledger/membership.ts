@@ -1,4 +1,4 @@
-// Under which epoch does this process speak to the store, and may it speak at all? Closed while the store is rebuilt (LEDGER 5).
+// Membership: the epoch under which this process speaks to the store, closed while the store is rebuilt (LEDGER 6).
 import type { StoreCall } from '../ports/store.ts';
 import { type LastAnswer, noAnswer } from './store-clock.ts';
 
@@ -8,12 +8,12 @@ export interface Membership {
   isOpen(): boolean;
   /** Open, and under this one. */
   isIn(epoch: number): boolean;
-  /** Who calls, and what the store must remember of it; undefined where nobody counts. */
+  /** The caller, and what the store must remember of it; undefined where nothing is counted. */
   from(): StoreCall['from'];
   /** The store has counted so many calls of ours. */
   answered(epoch: number, calls: number): void;
-  /** What we named as `epoch` lives under `said` now: nothing is sent until it is open again. */
-  leave(epoch: number, said: number): void;
+  /** The store that lived under `of` lives under `storeEpoch` now: nothing is sent until it is open again. */
+  leave(epoch: number, storeEpoch: number): void;
   /** Why it cannot be rebuilt now; undefined while it is being rebuilt, or open. */
   whyAway(): unknown;
   /** Resolves when it is open. */
@@ -28,8 +28,8 @@ export function createFixedMembership(epoch: number): Membership {
     isIn: () => true,
     from: () => undefined,
     answered: () => undefined,
-    leave(_, said) {
-      throw new Error(`the store lives under epoch ${said}, not ${epoch}`);
+    leave(_, storeEpoch) {
+      throw new Error(`the store lives under epoch ${storeEpoch}, not ${epoch}`);
     },
     whyAway: () => undefined,
     opened: async () => undefined,
@@ -45,7 +45,7 @@ export interface OpenableMembership extends Membership {
 
 /** What a process knows of its store, as plain data: on Workers requests that share no I/O share it (LEDGER 7). */
 export interface StoreMemory {
-  /** Who calls; many may call by one name, each with the highest count that it was answered. */
+  /** The caller; many may call by one name, each with the highest count that it was answered. */
   readonly process: string;
   /** The epoch that was open last. 0: none yet. */
   epoch: number;
@@ -60,7 +60,7 @@ export const createStoreMemory = (process: string): StoreMemory => ({
   last: noAnswer(),
 });
 
-export function createMembership(memory: StoreMemory, onLeave: (said: number) => void): OpenableMembership {
+export function createMembership(memory: StoreMemory, onLeave: (storeEpoch: number) => void): OpenableMembership {
   let epoch = 0;
   let isOpen = false;
   let why: unknown;
@@ -82,11 +82,11 @@ export function createMembership(memory: StoreMemory, onLeave: (said: number) =>
       if (of !== counted.epoch || calls <= counted.acknowledged) return;
       memory.counted = { epoch: of, acknowledged: calls };
     },
-    leave(of, said) {
+    leave(of, storeEpoch) {
       if (!isOpen || of !== epoch) return;
       isOpen = false;
       waiting = Promise.withResolvers();
-      onLeave(said);
+      onLeave(storeEpoch);
     },
     whyAway: () => why,
     opened: () => waiting.promise,

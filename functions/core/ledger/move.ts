@@ -1,23 +1,23 @@
-// May a request go on to another model entry, because the one before failed? That one must have room too (decision: rate limits).
+// Moves: a request goes on to another model entry because the one before failed, if that has room too (decision 0012).
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import { reasonOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Batch } from './batch.ts';
-import type { Lives } from './lives.ts';
-import { openPatience, type PatienceDependencies, patiently, type Watch } from './patience.ts';
+import type { LiveHolds } from './live-holds.ts';
+import { openRequestDeadline, type RequestDeadlineDependencies, type Watch, withDeadline } from './request-deadline.ts';
 
-export interface MoveDependencies extends PatienceDependencies {
-  readonly lives: Lives;
+export interface MoveDependencies extends RequestDeadlineDependencies {
+  readonly liveHolds: LiveHolds;
   readonly batch: Batch;
   readonly watch: Watch;
 }
 
 export function createMove(deps: MoveDependencies) {
-  const { lives, batch, watch } = deps;
+  const { liveHolds, batch, watch } = deps;
 
   return async function move(id: string, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>> {
-    const live = lives.get(id);
+    const live = liveHolds.get(id);
     if (live?.tokens === undefined) return ok(undefined);
     const refused = to === undefined && live.entry === undefined ? ok(undefined) : await ask(id, live.tokens, to);
     if (refused.ok) live.entry = to;
@@ -26,7 +26,7 @@ export function createMove(deps: MoveDependencies) {
 
   async function ask(id: string, tokens: number, to: RateLimit | undefined): Promise<Result<void, HoldRefusal>> {
     try {
-      const answer = await patiently(watch, openPatience(deps), batch.move({ id, tokens, to }));
+      const answer = await withDeadline(watch, openRequestDeadline(deps), batch.move({ id, tokens, to }));
       if (answer === undefined) return ok(undefined);
       return err({ reason: 'limited', ...answer, limit: to?.[answer.rate] ?? 0, rates: {} });
     } catch (error) {

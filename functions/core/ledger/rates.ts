@@ -1,4 +1,4 @@
-// Which rates does a request use, and what do its clients hear of them? Nothing where nothing is limited (decision: rate limits).
+// Rates of a request, and what its client hears of them: nothing where nothing is limited (decision 0012).
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateRefusal, RateReply, RateRequest, RatesLeft } from '../ports/rates.ts';

@@ -1,4 +1,4 @@
-// How do processes share a store that forgets? Each on a folder of its own, in a time that the test lets pass.
+// Processes that share a store which forgets, each on a folder of its own, in a time that the test lets pass.
 
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';

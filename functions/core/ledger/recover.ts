@@ -1,20 +1,20 @@
-// What did this process's predecessor leave unfinished? It is booked before anything new is allowed (LEDGER 6).
+// Recovery: what the predecessor of this process left unfinished is booked before anything new is allowed (LEDGER 6).
 import type { Books, Entry, Reading } from '../ports/books.ts';
 import type { Log } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox, OutboxRecord } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
-import type { Store } from '../ports/store.ts';
+import { counterKey, type Store } from '../ports/store.ts';
+import { LEASE } from './acquire.ts';
 import type { Batch } from './batch.ts';
-import type { Booking } from './booking.ts';
+import { type Booking, NO_EPOCH } from './booking.ts';
+import { readCounterSums } from './counter-sums.ts';
 import { toRefund } from './entry.ts';
-import { readExactly } from './exact.ts';
-import { foldRecords, type Leftover, type Step, stepFor } from './leftovers.ts';
 import type { Membership } from './membership.ts';
+import { foldRecords, type Step, stepFor, type UnfinishedHold } from './outbox-replay.ts';
 import type { StoreClock } from './store-clock.ts';
-import { LEASE } from './take.ts';
-import { within } from './within.ts';
+import { withTimeout } from './timeout.ts';
 
 export interface RecoverDependencies {
   readonly instanceUid: string;
@@ -30,27 +30,28 @@ export interface RecoverDependencies {
 }
 
 /** Whatever holds then is another. */
-const NO_EPOCH = -1;
 const CHUNK = 500;
-const SILENCE: Millis = 10_000;
+const RECOVERY_TIMEOUT: Millis = 10_000;
 
 /** Returns when PostgreSQL has everything. Throws when it cannot be asked; may be called again with the same records. */
 export async function recover(deps: RecoverDependencies, records: ReadonlyArray<OutboxRecord>): Promise<void> {
-  const leftovers = foldRecords(records);
-  for (let at = 0; at < leftovers.length; at += CHUNK) {
-    const chunk = recoverChunk(deps, leftovers.slice(at, at + CHUNK));
-    await within(deps.timer, SILENCE, 'store or database', chunk);
+  const unfinishedHolds = foldRecords(records);
+  for (let at = 0; at < unfinishedHolds.length; at += CHUNK) {
+    const chunk = recoverChunk(deps, unfinishedHolds.slice(at, at + CHUNK));
+    await withTimeout(deps.timer, RECOVERY_TIMEOUT, 'store or database', chunk);
   }
-  if (leftovers.length > 0) deps.log.info('recovered the outbox', { holds: leftovers.length });
+  if (unfinishedHolds.length > 0) deps.log.info('recovered the outbox', { holds: unfinishedHolds.length });
 }
 
-async function recoverChunk(deps: RecoverDependencies, leftovers: ReadonlyArray<Leftover>): Promise<void> {
-  const counted = await deps.books.withLedgerLock(deps.instanceUid, (reading) => countChunk(deps, leftovers, reading));
+async function recoverChunk(deps: RecoverDependencies, unfinishedHolds: ReadonlyArray<UnfinishedHold>): Promise<void> {
+  const counted = await deps.books.withLedgerLock(deps.instanceUid, (reading) =>
+    countChunk(deps, unfinishedHolds, reading),
+  );
   // A store that was silent meanwhile may have counted a call twice, once late: looked at again when they are booked.
   for (const entry of counted.flat()) deps.booking.add(entry, NO_EPOCH);
   await deps.booking.flush();
   // What has entries now is cut away by the booking.
-  deps.outbox.done(leftovers.filter((_, index) => counted[index]?.length === 0).map(({ id }) => id));
+  deps.outbox.done(unfinishedHolds.filter((_, index) => counted[index]?.length === 0).map(({ id }) => id));
 }
 
 /**
@@ -59,16 +60,18 @@ async function recoverChunk(deps: RecoverDependencies, leftovers: ReadonlyArray<
  */
 async function countChunk(
   deps: RecoverDependencies,
-  leftovers: ReadonlyArray<Leftover>,
+  unfinishedHolds: ReadonlyArray<UnfinishedHold>,
   reading: Reading,
 ): Promise<ReadonlyArray<ReadonlyArray<Entry>>> {
-  const booked = await reading.bookedOf(leftovers.map(({ id }) => id));
+  const booked = await reading.bookedOf(unfinishedHolds.map(({ id }) => id));
   const now = deps.storeClock.now();
-  const plan = leftovers.map((leftover) => [leftover, stepFor(leftover, booked.get(leftover.id) ?? [], now)] as const);
+  const plan = unfinishedHolds.map(
+    (unfinishedHold) => [unfinishedHold, stepFor(unfinishedHold, booked.get(unfinishedHold.id) ?? [], now)] as const,
+  );
   const counters = countersOf(plan.map(([, step]) => step));
-  const exact = counters.length === 0 ? [] : await readExactly(deps.store, reading, counters);
+  const exact = counters.length === 0 ? [] : await readCounterSums(deps.store, reading, counters);
   await Promise.all(exact.map(({ load }) => deps.batch.load(load)));
-  return Promise.all(plan.map(([leftover, step]) => act(deps, leftover, step)));
+  return Promise.all(plan.map(([unfinishedHold, step]) => act(deps, unfinishedHold, step)));
 }
 
 function countersOf(steps: ReadonlyArray<Step>): ScopeWindow[] {
@@ -76,14 +79,14 @@ function countersOf(steps: ReadonlyArray<Step>): ScopeWindow[] {
   for (const step of steps) {
     if (step.step !== 'settle') continue;
     for (const counter of step.operation.counters ?? []) {
-      counters.set(`${counter.window.start}/${counter.window.end}/${counter.scopeId}`, counter);
+      counters.set(counterKey(counter), counter);
     }
   }
   return [...counters.values()];
 }
 
 /** Tells the store, and answers what is to be booked. */
-async function act(deps: RecoverDependencies, { id, hold }: Leftover, step: Step): Promise<Entry[]> {
+async function act(deps: RecoverDependencies, { id, hold }: UnfinishedHold, step: Step): Promise<Entry[]> {
   if (step.step === 'done') return [];
   if (step.step === 'release') {
     const answer = await deps.batch.release({ id, lease: LEASE });

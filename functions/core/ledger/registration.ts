@@ -1,9 +1,9 @@
-// What is a store told of a hold that was taken in an earlier epoch?
+// Registrations: what a store is told of a hold that was taken in an earlier epoch.
 import type { Booked } from '../ports/books.ts';
 import type { Nano } from '../ports/money.ts';
 import type { Registration } from '../ports/store.ts';
-import type { Live } from './lives.ts';
-import { LEASE } from './take.ts';
+import { LEASE } from './acquire.ts';
+import type { LiveHold } from './live-holds.ts';
 
 /** What the end of its lease was charged, where PostgreSQL has that. */
 export const chargedOf = (booked: ReadonlyMap<string, ReadonlyArray<Booked>>, id: string): Nano | undefined =>
@@ -11,7 +11,7 @@ export const chargedOf = (booked: ReadonlyMap<string, ReadonlyArray<Booked>>, id
 
 /** One that has told its cost needs no more than that. */
 export const toRegistration = (
-  { id, amount, outcome, at, known, note }: Live,
+  { id, amount, outcome, at, known, note }: LiveHold,
   charged: Nano | undefined,
 ): Registration => ({
   ...{ id, amount: typeof outcome === 'bigint' ? outcome : amount, at, note, lease: LEASE },

@@ -1,4 +1,4 @@
-// Where do the ledger's tests play? A ledger over memory parts that can fall silent, lose answers, and die between any two steps.
+// The scene of the ledger's tests: a ledger over parts in memory that can fall silent, lose answers, and die between any two steps.
 
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
@@ -28,7 +28,7 @@ export interface Process {
   /** While true it does nothing at all; then it goes on where it was. */
   readonly isFrozen?: () => boolean;
   /** What it shares with others that come and go. */
-  readonly visits?: StoreMemory;
+  readonly isolate?: StoreMemory;
 }
 
 export const IMMORTAL: Process = { before: () => true, after: () => true, isDead: () => false };
@@ -118,7 +118,7 @@ export function createScene(): Scene {
           },
         },
         books: withMoods(scene.books, process, time),
-        visits: process.visits,
+        isolate: process.isolate,
         ...(scene.epochs === undefined ? {} : { epochs: withMoods(scene.epochs, process, time) }),
         outbox: withMoods(
           {

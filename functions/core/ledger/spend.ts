@@ -1,4 +1,4 @@
-// How much has each scope spent in its current window? As the store counts it, holds left out.
+// Spend of scopes in their current windows, as the store counts it, holds left out.
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
@@ -8,10 +8,17 @@ import { err, ok, type Result } from '../result.ts';
 import { spendWindow } from '../window.ts';
 import type { Batch } from './batch.ts';
 import type { Loads } from './loads.ts';
-import { goOn, openPatience, type Patience, type PatienceDependencies, patiently, type Watch } from './patience.ts';
+import {
+  extend,
+  openRequestDeadline,
+  type RequestDeadline,
+  type RequestDeadlineDependencies,
+  type Watch,
+  withDeadline,
+} from './request-deadline.ts';
 import type { StoreClock } from './store-clock.ts';
 
-export interface SpendDependencies extends PatienceDependencies {
+export interface SpendDependencies extends RequestDeadlineDependencies {
   readonly store: Store;
   readonly batch: Batch;
   readonly loads: Loads;
@@ -26,9 +33,9 @@ export type Spend = (
 
 export function createSpend(deps: SpendDependencies): Spend {
   return async (scopes, waited) => {
-    const patience = openPatience(deps, waited);
+    const requestDeadline = openRequestDeadline(deps, waited);
     try {
-      return ok(await patiently(deps.watch, patience, readSpend(deps, scopes, patience)));
+      return ok(await withDeadline(deps.watch, requestDeadline, readSpend(deps, scopes, requestDeadline)));
     } catch (error) {
       return err({ reason: 'unavailable', why: reasonOf(error) });
     }
@@ -38,16 +45,16 @@ export function createSpend(deps: SpendDependencies): Spend {
 async function readSpend(
   { store, batch, loads, storeClock, clock }: SpendDependencies,
   scopes: ReadonlyArray<ScopePolicy>,
-  patience: Patience,
+  requestDeadline: RequestDeadline,
 ): Promise<ReadonlyArray<ScopeSpend | undefined>> {
   // Settlements that still wait for their ride count too.
   await batch.flush();
-  goOn(patience, clock.now());
+  extend(requestDeadline, clock.now());
   const now = storeClock.now();
   const limited = scopes.filter(({ budget }) => budget !== undefined);
   const counters: ScopeWindow[] = limited.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
   const read = await store.read(counters);
-  goOn(patience, clock.now());
+  extend(requestDeadline, clock.now());
   const absent = counters.filter((_, index) => read[index] === undefined);
   const loaded = new Map(absent.length === 0 ? [] : await loadedBy(loads, absent));
   const spends = new Map<ScopePolicy, ScopeSpend>();

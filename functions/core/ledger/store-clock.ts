@@ -1,4 +1,4 @@
-// What time is it at the store, and when did it last speak? Its clock is the only one of leases, deadlines and windows (LEDGER 4).
+// The store's clock, the only one of leases, deadlines and windows, and when the store last answered (LEDGER 5).
 import type { Clock } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 

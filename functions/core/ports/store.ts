@@ -9,6 +9,9 @@ export interface Counter extends ScopeWindow {
   readonly limit: Nano;
 }
 
+/** One text per counter: a scope in a window. */
+export const counterKey = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
+
 /** What an entry needs besides the cost. Kept with the hold, so that anybody can book it when its lease ends. */
 export interface HoldNote {
   /** Every scope that pays, those without a limit too. */
@@ -149,6 +152,9 @@ export interface StoreCall {
   /** Done last. Absent: none. */
   readonly moves?: ReadonlyArray<MoveOperation>;
 }
+
+/** A call that asks for nothing: to be spread into one that does. */
+export const EMPTY_CALL = { settles: [], releases: [], renewals: [], loads: [], holds: [] } as const;
 
 /** A hold whose lease ended: counted at `charged`, to be booked as `expired`. */
 export interface Expired {

@@ -3,7 +3,7 @@ import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
 import { openUpstash } from './upstash.ts';
 
-export const PATIENCE = 1800;
+export const PROBE_TIMEOUT = 1800;
 export const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
 
 /** It evicts only where somebody switched that on, and does not say so. */
@@ -13,7 +13,7 @@ export async function probeUpstash(
 ): Promise<StoreHealth> {
   try {
     const { evaluate } = openUpstash(connection);
-    await within(PATIENCE, () => evaluate(WRITE, `{${instanceUid}}:probe`, []));
+    await withTimeout(PROBE_TIMEOUT, () => evaluate(WRITE, `{${instanceUid}}:probe`, []));
     return { ok: true };
   } catch (error) {
     const message = `${connection.url}: ${reasonOf(error)}: check the host and password (token) entries of the store Secret; the token must be allowed to write`;
@@ -21,7 +21,7 @@ export async function probeUpstash(
   }
 }
 
-export function within<T>(millis: number, work: () => Promise<T>): Promise<T> {
+export function withTimeout<T>(millis: number, work: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const timeout = setTimeout(() => reject(new Error(`no answer within ${millis} ms`)), millis);
     work()

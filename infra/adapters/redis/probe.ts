@@ -1,7 +1,7 @@
 // The probe of a Redis: it must answer, run scripts, write, and evict nothing.
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
-import { PATIENCE, probeUpstash, WRITE, within } from './probe-upstash.ts';
+import { PROBE_TIMEOUT, probeUpstash, WRITE, withTimeout } from './probe-upstash.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
 /** Answers within 2 s, over a connection of its own. */
@@ -15,13 +15,13 @@ export function probeShared(
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
   const store = `Redis at ${address.host}:${address.port}`;
   const { Redis } = await readLibrary();
-  const redis = new Redis({ ...optionsOf(address), commandTimeout: PATIENCE, retryStrategy: null });
+  const redis = new Redis({ ...optionsOf(address), commandTimeout: PROBE_TIMEOUT, retryStrategy: null });
   let last: unknown;
   redis.on('error', (error) => {
     last = error;
   });
   try {
-    return await within(PATIENCE, async () => {
+    return await withTimeout(PROBE_TIMEOUT, async () => {
       await redis.connect();
       await redis.ping();
       const policy = await evictionPolicy(() => redis.config('GET', 'maxmemory-policy'));

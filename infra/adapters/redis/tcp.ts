@@ -14,7 +14,7 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-/** Clients wait less (core/ledger/patience.ts), and an answer that comes later still counts; a connection on which nothing comes for so long is made anew. */
+/** Clients wait less (core/ledger/request-deadline.ts), and an answer that comes later still counts; a connection on which nothing comes for so long is made anew. */
 const SILENCE = 1700;
 const CONNECT = 1000;
 /** Between attempts: it works again soon after the store does. */

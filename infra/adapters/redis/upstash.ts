@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { RedisConnection } from './tcp.ts';
 
-/** Clients wait less (core/ledger/patience.ts); what answers later still counts. */
+/** Clients wait less (core/ledger/request-deadline.ts); what answers later still counts. */
 const SILENCE = 1700;
 
 /** A call is sent once: whoever asks repeats it (ports/store.ts). The library is read only here. */

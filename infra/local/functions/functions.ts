@@ -18,7 +18,7 @@ import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { withMetrics } from '../../node/metrics.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { type Served, type ServeOptions, serve } from '../../node/serve.ts';
-import { createTending } from '../../node/store-maintenance.ts';
+import { createStoreMaintenance } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
 import { createHint } from '../../triggers/hint.ts';
 import type { Accounts } from '../cluster/accounts.ts';
@@ -102,7 +102,7 @@ function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster):
 
 function openBackends({ gateway, reconcile }: Readonly<Record<'gateway' | 'reconcile', Parts>>, { flush }: Gateways) {
   const { onStop, log } = reconcile;
-  const { clear } = createTending({ ...gateway, open: openStore });
+  const { clear } = createStoreMaintenance({ ...gateway, open: openStore });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
   const backends = createBackends({ ...reconcile, openDatabase, flush, clear, probeShared });
   onStop(backends.close);

@@ -12,7 +12,7 @@ export interface Seen {
   /** The reply's name, where its end was seen. */
   readonly completed: string | undefined;
   /** Whether something may have been held for it. */
-  readonly isDoubtful: boolean;
+  readonly isSuspect: boolean;
   /** Milliseconds to the status. */
   readonly took: number;
 }
@@ -69,8 +69,8 @@ export function ask(url: string, key: Key, isStream: boolean, content = 'Say wor
     const request = send(`${url}/chat/completions`, { method: 'POST', headers, agent: false, timeout: 30_000 });
     // It may have been killed between the hold and its first byte, unless nobody was there to ask.
     const fail = (error: NodeJS.ErrnoException): void => {
-      const isDoubtful = error.code !== 'ECONNREFUSED';
-      resolve({ ...nothing, status: undefined, isDoubtful, took: performance.now() - began });
+      const isSuspect = error.code !== 'ECONNREFUSED';
+      resolve({ ...nothing, status: undefined, isSuspect, took: performance.now() - began });
     };
     request.on('error', fail);
     request.on('timeout', () => request.destroy(new Error('no answer')));
@@ -83,10 +83,10 @@ export function ask(url: string, key: Key, isStream: boolean, content = 'Say wor
         text += chunk;
       });
       response.on('close', () => {
-        if (status !== 200) return resolve({ ...nothing, status, code: codeIn(text), isDoubtful: false, took });
+        if (status !== 200) return resolve({ ...nothing, status, code: codeIn(text), isSuspect: false, took });
         const isWhole = response.complete && (!isStream || text.includes('data: [DONE]'));
         const completed = isWhole ? /"id":"(reply-\d+)"/.exec(text)?.[1] : undefined;
-        resolve({ key, status, code: undefined, completed, isDoubtful: !isWhole, took });
+        resolve({ key, status, code: undefined, completed, isSuspect: !isWhole, took });
       });
       response.on('error', () => undefined);
     });

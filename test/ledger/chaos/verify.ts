@@ -28,7 +28,7 @@ export async function verify(harness: Harness, seen: ReadonlyArray<Seen>): Promi
   for (const key of harness.keys) {
     const own = seen.filter((one) => one.key === key);
     const whole = own.reduce((all, { completed }) => all + (completed === undefined ? 0n : billed(completed)), 0n);
-    const doubtful = BigInt(own.filter(({ isDoubtful }) => isDoubtful).length) * MOST_HELD;
+    const doubtful = BigInt(own.filter(({ isSuspect }) => isSuspect).length) * MOST_HELD;
     const paid = charged.get(key.scopeId) ?? 0n;
     if (paid < whole) wrong.push(`${whole - paid} nano-dollars of completed replies were not charged`);
     if (paid > whole + doubtful) wrong.push(`${paid - whole - doubtful} nano-dollars too much were charged`);

@@ -35,12 +35,12 @@ export function ofProcess(state: State, who: number, go: Go): void {
   }
   // An audit says no count of calls.
   if (!process.out && store.epoch === process.epoch) {
-    if (process.doubts && store.loaded && books.lock < 0)
+    if (process.suspectCounters && store.loaded && books.lock < 0)
       go(`${who} audits`, (to) => {
         const spent = exact(to, sumsOf(to), (of, kind) => isBooked(to, of, kind));
         const by = spent.map((wanted, scope) => wanted - at(to.store.spent, scope));
         to.store.spent = spent;
-        at(to.processes, who).doubts = false;
+        at(to.processes, who).suspectCounters = false;
         return [{ call: 'adjust', epoch: process.epoch, by }];
       });
     for (const [of, { moved, heard, stage }] of state.requests.entries()) {
@@ -59,9 +59,9 @@ export function ofProcess(state: State, who: number, go: Go): void {
         return to.store.loaded ? [adjust, register] : [register];
       });
     }
-    if (process.doubts && !store.loaded)
+    if (process.suspectCounters && !store.loaded)
       go(`${who} has nothing to audit`, (to) => {
-        at(to.processes, who).doubts = false;
+        at(to.processes, who).suspectCounters = false;
         return [];
       });
   }
@@ -85,23 +85,23 @@ export function ofProcess(state: State, who: number, go: Go): void {
       const one = at(to.processes, who);
       for (const entry of one.unbooked) {
         const kinds = at(to.books.entries, entry.of);
-        const isMoved = at(to.requests, entry.of).moved;
+        const isReRegistered = at(to.requests, entry.of).moved;
         const ended = kinds.expired ?? 0;
         if (entry.isRefund === true) {
           if (ended === 0) continue;
           kinds.correction ??= -ended;
           one.unforgotten.push(name(entry.of, entry.kind));
-          one.doubts = true;
+          one.suspectCounters = true;
           continue;
         }
         // A hold that went through a rebuild may have ended with its lease, and somebody booked that meanwhile.
-        const wasEnded = entry.kind === 'settled' && isMoved && ended > 0;
+        const wasEnded = entry.kind === 'settled' && isReRegistered && ended > 0;
         const kind = wasEnded ? 'correction' : entry.kind;
         if (kind !== 'expired' || kinds.settled === undefined)
           kinds[kind] ??= wasEnded ? entry.cost - (kinds.expired ?? 0) : entry.cost;
         one.unforgotten.push(name(entry.of, entry.kind));
         // PostgreSQL says in the same transaction whether the epoch it was counted under is over.
-        if (entry.epoch !== to.books.epoch || wasEnded) one.doubts = true;
+        if (entry.epoch !== to.books.epoch || wasEnded) one.suspectCounters = true;
       }
       one.unbooked = [];
       one.unforgotten = [...new Set(one.unforgotten)].sort();
@@ -149,7 +149,7 @@ export function drains(state: State, who: number, go: Go): void {
         // What ended twice, under two epochs, is charged once.
         if (kind === 'settled' && kinds.expired !== undefined) kinds.correction ??= cost - kinds.expired;
         else if (kind !== 'expired' || kinds.settled === undefined) kinds[kind] ??= cost;
-        if (epoch !== to.books.epoch) one.doubts = true;
+        if (epoch !== to.books.epoch) one.suspectCounters = true;
         one.unforgotten.push(name(of, kind));
       }
       one.drained = [];

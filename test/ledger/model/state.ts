@@ -58,7 +58,7 @@ export interface State {
     joined: number;
     unbooked: Entry[];
     unforgotten: string[];
-    doubts: boolean;
+    suspectCounters: boolean;
     slept: boolean;
     dead: boolean;
     /** Read from what a dead process left in the store. */
@@ -143,7 +143,7 @@ export const emptyStore = (epoch: number): State['store'] => ({
 
 export function initial(left: Adversity): State {
   const process = {
-    ...{ epoch: 1, out: false, joined: 1, unbooked: [], unforgotten: [], doubts: false, slept: false },
+    ...{ epoch: 1, out: false, joined: 1, unbooked: [], unforgotten: [], suspectCounters: false, slept: false },
     ...{ dead: false, drained: [], seen: [], since: false, marked: false },
   };
   const request = { stage: 'new', moved: false, taken: false, heard: false, lateHold: 0, lateSettle: 0, lost: false };

@@ -35,7 +35,7 @@ export function isDoubled({ store, books, processes, requests }: State, scope: n
     );
     if (!told && at(books.entries, of).expired === undefined) return false;
     const isKnown = at(store.records, of)?.state === 'expired';
-    return !isKnown || processes.some(({ doubts, unbooked }) => doubts || unbooked.length > 0);
+    return !isKnown || processes.some(({ suspectCounters, unbooked }) => suspectCounters || unbooked.length > 0);
   });
 }
 
@@ -63,7 +63,7 @@ export function isQuiet(state: State): boolean {
         (!one.out &&
           one.epoch === store.epoch &&
           one.unbooked.length + one.unforgotten.length + one.drained.length === 0 &&
-          !one.doubts &&
+          !one.suspectCounters &&
           !isBehind(state, who)),
     ) &&
     store.epoch === books.epoch &&

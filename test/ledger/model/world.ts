@@ -43,7 +43,16 @@ export function ofWorld(state: State, go: Go): void {
 
 export function die(to: State, who: number): void {
   Object.assign(at(to.processes, who), {
-    ...{ dead: true, out: false, epoch: 0, joined: 0, unbooked: [], unforgotten: [], doubts: false, drained: [] },
+    ...{
+      dead: true,
+      out: false,
+      epoch: 0,
+      joined: 0,
+      unbooked: [],
+      unforgotten: [],
+      suspectCounters: false,
+      drained: [],
+    },
   });
   if (to.books.lock === who) Object.assign(to.books, { lock: -1, read: null });
   for (const [of, one] of to.requests.entries()) {

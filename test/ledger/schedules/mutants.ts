@@ -94,7 +94,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
           "if (before?.state === 'settled') { charge(before.counters, -before.cost); return { outcome: 'settled' }; }",
       },
       {
-        file: `${LEDGER}/ending.ts`,
+        file: `${LEDGER}/settlements.ts`,
         line: "live.ending !== undefined) return live?.ending;\n      live.outcome = 'released';",
         becomes: "false) return undefined;\n      live.outcome = 'released';",
       },
@@ -103,13 +103,19 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a settlement after the end of its lease that is not booked',
     edits: [
-      { file: `${LEDGER}/ending.ts`, line: 'booking.add(toCorrection(entry, answer.charged), epoch);', becomes: '' },
+      {
+        file: `${LEDGER}/settlements.ts`,
+        line: 'booking.add(toCorrection(entry, answer.charged), epoch);',
+        becomes: '',
+      },
     ],
   },
   {
     name: 'a settlement that is not written before the reply ends',
     faults: { die: 1 },
-    edits: [{ file: `${LEDGER}/ending.ts`, line: 'return written.catch(', becomes: 'return Promise.resolve().catch(' }],
+    edits: [
+      { file: `${LEDGER}/settlements.ts`, line: 'return written.catch(', becomes: 'return Promise.resolve().catch(' },
+    ],
   },
   {
     name: 'a restart that does not read the outbox',
@@ -119,7 +125,11 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a counter that is absent and taken for zero',
     edits: [
-      { file: `${LEDGER}/exact.ts`, line: 'load: { ...sum, booked', becomes: 'load: { ...sum, spent: 0n, booked' },
+      {
+        file: `${LEDGER}/counter-sums.ts`,
+        line: 'load: { ...sum, booked',
+        becomes: 'load: { ...sum, spent: 0n, booked',
+      },
     ],
   },
   {
@@ -127,7 +137,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${LEDGER}/hold.ts`,
-        line: 'deps.ending.abandon(attempt.asked.operation, attempt.written);',
+        line: 'deps.settlements.releaseUnknown(attempt.asked.operation, attempt.written);',
         becomes: ';',
       },
     ],

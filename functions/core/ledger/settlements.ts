@@ -1,4 +1,4 @@
-// How does a hold end? Settled, released, or expired: once in the outbox, once in the store, once in PostgreSQL (LEDGER 1, 2).
+// The end of a hold: settled, released, or expired; once in the outbox, once in the store, once in PostgreSQL (LEDGER 1, 2).
 import type { Entry } from '../ports/books.ts';
 import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Settlement } from '../ports/ledger.ts';
@@ -13,31 +13,31 @@ import type {
   SettleAnswer,
   SettleOperation,
 } from '../ports/store.ts';
+import { LEASE } from './acquire.ts';
 import type { Batch } from './batch.ts';
-import type { Booking } from './booking.ts';
+import { type Booking, NO_EPOCH } from './booking.ts';
 import { toCorrection, toExpired, toRefund, toSettled } from './entry.ts';
-import type { Live, Lives } from './lives.ts';
+import type { Waiting } from './hold-queue.ts';
+import type { LiveHold, LiveHolds } from './live-holds.ts';
 import type { Loads } from './loads.ts';
 import type { Membership } from './membership.ts';
 import type { StoreClock } from './store-clock.ts';
-import { LEASE } from './take.ts';
-import type { Waiting } from './waiting.ts';
 
-export interface Ending {
+export interface Settlements {
   settle(id: string, settlement: Settlement): Promise<void>;
   release(id: string, how?: { readonly called: boolean }): Promise<void>;
-  /** Nobody knows whether the store took it, and nobody waits for it any more. */
-  abandon(operation: HoldOperation, written: boolean): void;
+  /** Whether the store took it is not known, and its request does not wait any more. */
+  releaseUnknown(operation: HoldOperation, written: boolean): void;
   expired(ended: ReadonlyArray<Expired>): void;
-  /** When the oldest ending that the store does not have began, on our clock. */
+  /** When the oldest settlement or release that the store does not have began, on our clock. */
   oldest(): Millis | undefined;
   size(): number;
-  /** Resolves when the store has every ending begun so far. */
+  /** Resolves when the store has every settlement and release begun so far. */
   counted(): Promise<void>;
 }
 
-export interface EndingDependencies {
-  readonly lives: Lives;
+export interface SettlementsDependencies {
+  readonly liveHolds: LiveHolds;
   readonly outbox: Outbox;
   readonly batch: Batch;
   readonly loads: Loads;
@@ -52,13 +52,11 @@ export interface EndingDependencies {
 }
 
 const LOAD_AGAIN: Millis = 1000;
-/** Whatever holds when it is booked is another. */
-const NO_EPOCH = -1;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' }, expired: { kind: 'expired' } };
 
-export function createEnding(deps: EndingDependencies): Ending {
-  const { lives, outbox, batch, booking, membership, storeClock, waiting, log, metrics } = deps;
+export function createSettlements(deps: SettlementsDependencies): Settlements {
+  const { liveHolds, outbox, batch, booking, membership, storeClock, waiting, log, metrics } = deps;
   const counting = new Map<Promise<void>, Millis>();
 
   const track = (work: Promise<void>): Promise<void> => {
@@ -68,7 +66,7 @@ export function createEnding(deps: EndingDependencies): Ending {
     return work;
   };
 
-  const settleOnce = (live: Live, entry: Entry): Promise<void> => {
+  const settleOnce = (live: LiveHold, entry: Entry): Promise<void> => {
     const written = outbox.append({ type: 'settle', entry });
     const counted = track(countSettled(deps, live, entry, written));
     return written.catch(async (error) => {
@@ -88,25 +86,25 @@ export function createEnding(deps: EndingDependencies): Ending {
     const answer = await batch.release(operation);
     const epoch = membership.epoch();
     const { id } = operation;
-    const live = lives.get(id);
-    markCounted(live);
+    const live = liveHolds.get(id);
+    markSettledInStore(live);
     waiting.freed(note.charges);
-    lives.delete(id);
+    liveHolds.delete(id);
     metrics.add('gateway_operator_ledger_settles_total', KINDS.released);
     if (answer.outcome === 'expired') {
       const now = storeClock.now();
-      // Whoever corrects it books it too: the store may forget it before it tells.
+      // The process that corrects it books it too: the store may forget it before it tells.
       booking.add(toExpired(id, note, answer.charged, now), epoch);
       booking.add(toRefund(id, note, answer.charged, now), epoch);
-    } else if (live?.isMoved === true) {
-      // Somebody may have booked the end of its lease before the store forgot it.
+    } else if (live?.isReRegistered === true) {
+      // Another process may have booked the end of its lease before the store forgot it.
       booking.add(toRefund(id, note, 0n, storeClock.now()), epoch, true);
     } else outbox.done([id]);
   };
 
   return {
     settle(id, settlement) {
-      const live = lives.get(id);
+      const live = liveHolds.get(id);
       if (live === undefined || live.ending !== undefined) return live?.ending ?? Promise.resolve();
       if (settlement.cost < 0n) return Promise.reject(new Error(`a reply cannot cost ${settlement.cost}`));
       if (settlement.cost > live.amount) {
@@ -122,7 +120,7 @@ export function createEnding(deps: EndingDependencies): Ending {
     },
 
     async release(id, how) {
-      const live = lives.get(id);
+      const live = liveHolds.get(id);
       if (live === undefined || live.ending !== undefined) return live?.ending;
       live.outcome = 'released';
       live.ending = writeRelease(id);
@@ -131,7 +129,7 @@ export function createEnding(deps: EndingDependencies): Ending {
       return live.ending;
     },
 
-    abandon({ id, note }, written) {
+    releaseUnknown({ id, note }, written) {
       track(releaseInStore({ id, lease: LEASE }, note, written ? writeRelease(id) : Promise.resolve()));
     },
 
@@ -142,7 +140,7 @@ export function createEnding(deps: EndingDependencies): Ending {
         waiting.freed(note.charges);
         metrics.add('gateway_operator_ledger_settles_total', KINDS.expired);
         // While we work on it, its settlement may follow: after a crash that must know what was charged.
-        const written = lives.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
+        const written = liveHolds.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
         const epoch = membership.epoch();
         track(written.catch(() => undefined).then(() => booking.add(entry, epoch)));
       }
@@ -157,25 +155,30 @@ export function createEnding(deps: EndingDependencies): Ending {
 }
 
 /** Booked when the store has counted it: nothing is cut away too early. */
-async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, written: Promise<void>): Promise<void> {
-  const { lives, outbox, booking, log } = deps;
+async function countSettled(
+  deps: SettlementsDependencies,
+  live: LiveHold,
+  entry: Entry,
+  written: Promise<void>,
+): Promise<void> {
+  const { liveHolds, outbox, booking, log } = deps;
   try {
     // First the disk, then the store: a restart that finds only the hold charges it, and the store must not know better.
     await written;
   } catch {
-    // Whoever settles waits for PostgreSQL instead.
+    // The settlement waits for PostgreSQL instead.
   }
   const operation = toOperation(live, entry);
   const told = await deps.batch.settle(operation);
   const answer = isKnown(told) ? told : await settleUnknown(deps, live, operation, told);
-  // Somebody may have booked it, or the end of its lease, and the store forgotten it, before this process heard: then it is counted twice, and looked at again.
+  // Another process may have booked it, or the end of its lease, and the store forgotten it, before this one heard: then it is counted twice, and audited.
   const isUnknown = told.outcome === 'unknown';
   const epoch = isUnknown ? NO_EPOCH : deps.membership.epoch();
-  markCounted(live);
+  markSettledInStore(live);
   deps.waiting.freed(live.note.charges);
-  lives.delete(live.id);
+  liveHolds.delete(live.id);
   deps.metrics.add('gateway_operator_ledger_settles_total', KINDS.settled);
-  if (answer.outcome === 'settled') booking.add(entry, epoch, live.isMoved || isUnknown);
+  if (answer.outcome === 'settled') booking.add(entry, epoch, live.isReRegistered || isUnknown);
   else if (answer.outcome === 'expired') {
     booking.add(toExpired(live.id, live.note, answer.charged, entry.settledAt), epoch);
     booking.add(toCorrection(entry, answer.charged), epoch);
@@ -185,8 +188,8 @@ async function countSettled(deps: EndingDependencies, live: Live, entry: Entry, 
   }
 }
 
-/** The entry is the note: it has all that whoever books it needs. */
-function toOperation({ id, tokens }: Live, entry: Entry): SettleOperation {
+/** The entry is the note: it has all that its booking needs. */
+function toOperation({ id, tokens }: LiveHold, entry: Entry): SettleOperation {
   const operation = { id, cost: entry.cost, note: entry };
   return tokens === undefined ? operation : { ...operation, tokens: entry.tokens.input + entry.tokens.output };
 }
@@ -195,8 +198,8 @@ const isKnown = ({ outcome }: SettleAnswer): boolean => outcome !== 'unknown' &&
 
 /** The store does not know the hold any more: until it has counted it once. */
 async function settleUnknown(
-  { batch, loads, timer }: EndingDependencies,
-  { counters }: Live,
+  { batch, loads, timer }: SettlementsDependencies,
+  { counters }: LiveHold,
   operation: SettleOperation,
   first: SettleAnswer,
 ): Promise<SettleAnswer> {
@@ -208,9 +211,9 @@ async function settleUnknown(
   return answer;
 }
 
-/** Whatever is written of it now, it holds nothing any more. */
-function markCounted(live: Live | undefined): void {
-  if (live !== undefined) live.isCounted = true;
+/** The hold holds nothing any more, whatever is still to be written of it. */
+function markSettledInStore(live: LiveHold | undefined): void {
+  if (live !== undefined) live.isSettledInStore = true;
 }
 
 const pause = (timer: Timer, millis: Millis): Promise<void> =>

@@ -1,11 +1,11 @@
-// What do an earlier process's records say about each hold? Folded by id, and what PostgreSQL should have of it.
+// Replay of an outbox: the records of an earlier process folded by hold, and what PostgreSQL should have of each.
 import type { Booked, Entry } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
 import type { HoldNote, SettleOperation } from '../ports/store.ts';
 import { toCorrection, toExpired, toNote, toRefund } from './entry.ts';
 
-export interface Leftover {
+export interface UnfinishedHold {
   readonly id: string;
   hold: Extract<OutboxRecord, { type: 'hold' }> | undefined;
   known: Nano | undefined;
@@ -15,7 +15,7 @@ export interface Leftover {
 }
 
 export type Step =
-  /** PostgreSQL has it, or nothing was consumed and nobody holds anything. */
+  /** PostgreSQL has it, or nothing was consumed and nothing is held. */
   | { readonly step: 'done' }
   /** It was released; the store may not have heard. */
   | { readonly step: 'release' }
@@ -23,17 +23,17 @@ export type Step =
   | {
       readonly step: 'settle';
       readonly operation: SettleOperation;
-      /** Nobody said how it ended: if the store heard that nothing was consumed, that is so. */
+      /** How it ended is not known: if the store heard that nothing was consumed, that is so. */
       readonly isUnsaid?: true;
       readonly entries: (answered: Nano | undefined) => Entry[];
     };
 
-/** One leftover per id, oldest first. Records may be told twice. */
-export function foldRecords(records: ReadonlyArray<OutboxRecord>): Leftover[] {
-  const leftovers = new Map<string, Leftover>();
+/** One unfinished hold per id, oldest first. Records may be told twice. */
+export function foldRecords(records: ReadonlyArray<OutboxRecord>): UnfinishedHold[] {
+  const unfinishedHolds = new Map<string, UnfinishedHold>();
   for (const record of records) {
     const id = 'entry' in record ? record.entry.id : record.id;
-    const leftover = leftovers.get(id) ?? {
+    const unfinishedHold = unfinishedHolds.get(id) ?? {
       id,
       hold: undefined,
       known: undefined,
@@ -41,21 +41,21 @@ export function foldRecords(records: ReadonlyArray<OutboxRecord>): Leftover[] {
       expired: undefined,
       released: false,
     };
-    leftovers.set(id, leftover);
-    if (record.type === 'hold') leftover.hold = record;
-    else if (record.type === 'progress') leftover.known = record.known;
-    else if (record.type === 'settle') leftover.settled ??= record.entry;
-    else if (record.type === 'expired') leftover.expired ??= record.entry;
-    else leftover.released = true;
+    unfinishedHolds.set(id, unfinishedHold);
+    if (record.type === 'hold') unfinishedHold.hold = record;
+    else if (record.type === 'progress') unfinishedHold.known = record.known;
+    else if (record.type === 'settle') unfinishedHold.settled ??= record.entry;
+    else if (record.type === 'expired') unfinishedHold.expired ??= record.entry;
+    else unfinishedHold.released = true;
   }
-  return [...leftovers.values()];
+  return [...unfinishedHolds.values()];
 }
 
 /** What is left to do for one id, when PostgreSQL has these entries of it. */
-export function stepFor(leftover: Leftover, booked: ReadonlyArray<Booked>, now: Millis): Step {
-  const { id, hold, known, settled, expired, released } = leftover;
+export function stepFor(unfinishedHold: UnfinishedHold, booked: ReadonlyArray<Booked>, now: Millis): Step {
+  const { id, hold, known, settled, expired, released } = unfinishedHold;
   if (booked.some(({ kind }) => kind !== 'expired')) return { step: 'done' };
-  // At what the end of its lease was charged, whoever booked it.
+  // At what the end of its lease was charged, whichever process booked it.
   const charged = booked[0]?.cost;
   if (settled !== undefined) {
     return charged === undefined ? settleStep(settled, expired) : bookedExpiredStep(settled, charged);
@@ -101,7 +101,7 @@ function refundStep(id: string, note: HoldNote, charged: Nano, now: Millis): Ste
   };
 }
 
-/** Nobody settled it: what was streamed, else its size. */
+/** The charge of a hold that was not settled: what was streamed, else its size. */
 function unsettledStep(expired: Entry): Step {
   return {
     ...{ step: 'settle', isUnsaid: true },
@@ -110,7 +110,7 @@ function unsettledStep(expired: Entry): Step {
   };
 }
 
-/** The end of its lease was charged by somebody else; the truth is what we know. */
+/** Another process charged the end of its lease; the truth is what we know. */
 function expiredAndCorrected(truth: Entry, charged: Nano): Entry[] {
   return [toExpired(truth.id, truth, charged, truth.settledAt), toCorrection(truth, charged)];
 }

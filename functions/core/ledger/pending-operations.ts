@@ -1,4 +1,4 @@
-// What goes into the store's next call? At most 64 operations and 2,000 arguments, in the order in which they are done (LEDGER 3).
+// Operations that wait for the store's next call: at most 64 operations and 2,000 arguments in one, in the order in which they are done (LEDGER 3).
 import type { MoveAnswer, MoveOperation } from '../ports/rates.ts';
 import type {
   HoldAnswer,
@@ -10,14 +10,14 @@ import type {
   StoreCall,
 } from '../ports/store.ts';
 
-/** An operation, and who waits for its answer. */
+/** An operation, and the promise of its answer. */
 export interface Pending<Operation, Answer> {
   readonly operation: Operation;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export interface Cargo {
+export interface PendingOperations {
   settles: Pending<SettleOperation, SettleAnswer>[];
   releases: Pending<ReleaseOperation, ReleaseAnswer>[];
   renewals: StoreCall['renewals'][number][];
@@ -26,18 +26,18 @@ export interface Cargo {
   moves: Pending<MoveOperation, MoveAnswer>[];
 }
 
-const MOST_OPERATIONS = 64;
-const MOST_ARGUMENTS = 2000;
+const MAX_OPERATIONS = 64;
+const MAX_ARGUMENTS = 2000;
 
-export const emptyCargo = (): Cargo => ({
+export const emptyCargo = (): PendingOperations => ({
   ...{ settles: [], releases: [], renewals: [], loads: [], holds: [], moves: [] },
 });
 
-export const isEmpty = (cargo: Cargo): boolean => Object.values(cargo).every((list) => list.length === 0);
+export const isEmpty = (cargo: PendingOperations): boolean => Object.values(cargo).every((list) => list.length === 0);
 
 /** Takes what fits one call out of `waiting`. */
-export function takeCargo(waiting: Cargo): Cargo {
-  const room = { operations: MOST_OPERATIONS, arguments: MOST_ARGUMENTS };
+export function takeCargo(waiting: PendingOperations): PendingOperations {
+  const room = { operations: MAX_OPERATIONS, arguments: MAX_ARGUMENTS };
   return {
     settles: cut(waiting.settles, room, ({ operation }) => 4 + 3 * (operation.counters?.length ?? 0)),
     releases: cut(waiting.releases, room, () => 2),
@@ -55,7 +55,7 @@ function cut<T>(list: T[], room: { operations: number; arguments: number }, size
   let count = 0;
   for (const item of list) {
     // The first of a call is always taken, or it would wait for ever.
-    if (room.operations < 1 || (room.arguments < size(item) && room.operations < MOST_OPERATIONS)) break;
+    if (room.operations < 1 || (room.arguments < size(item) && room.operations < MAX_OPERATIONS)) break;
     room.operations -= 1;
     room.arguments -= size(item);
     count += 1;

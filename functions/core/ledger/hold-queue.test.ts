@@ -124,11 +124,11 @@ describe('of those who wait for live holds', () => {
     const [first] = [heldOf(await ledger.hold(requestOf(100n, team))), heldOf(await ledger.hold(requestOf(10n, mine)))];
     // The team's counter is judged first; what is in the way of this one behind it is its own key.
     const told = await rush([10n], [team, mine]);
-    const behind = await rush([10n], [team]);
+    const backlog = await rush([10n], [team]);
     await scene.time.advance(50);
     await ledger.release(first);
     await scene.time.advance(10);
-    expect([heldIn(told), heldIn(behind)]).toEqual([[], [0]]);
+    expect([heldIn(told), heldIn(backlog)]).toEqual([[], [0]]);
   });
 
   test('one that was refused leaves its place to those who came later, and does not disturb them', async () => {

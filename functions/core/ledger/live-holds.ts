@@ -1,9 +1,9 @@
-// Which holds of this process are in flight, and what is known of them?
+// Live holds of this process, and what is known of each.
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import type { HoldNote, HoldOperation } from '../ports/store.ts';
 
-export interface Live {
+export interface LiveHold {
   readonly id: string;
   readonly amount: Nano;
   readonly note: HoldNote;
@@ -21,16 +21,16 @@ export interface Live {
   entry: RateLimit | undefined;
   /** What the outbox has of `known`. */
   written: Nano | undefined;
-  /** The store has its ending: it is not under way any more, though its record may not be written yet. */
-  isCounted: boolean;
+  /** The store has its settlement or release: it is not under way any more, though its record may not be written yet. */
+  isSettledInStore: boolean;
   /** What its settlement says that it cost; `released` where nothing was consumed; undefined while it is under way. */
   outcome: Nano | 'released' | undefined;
-  /** Registered under a later epoch than it was taken in: somebody may have booked the end of its lease meanwhile. */
-  isMoved: boolean;
+  /** Registered under a later epoch than it was taken in: another process may have booked the end of its lease meanwhile. */
+  isReRegistered: boolean;
   /** The store knows it as one whose lease had ended, in an earlier epoch. */
-  isEnded: boolean;
+  isExpiredBefore: boolean;
   /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */
   ending: Promise<void> | undefined;
 }
 
-export type Lives = Map<string, Live>;
+export type LiveHolds = Map<string, LiveHold>;

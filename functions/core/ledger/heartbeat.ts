@@ -1,42 +1,41 @@
-// How does a process notice that the store forgot, and that others did? It shows itself to store and PostgreSQL again and again (LEDGER 5).
+// The heartbeat of a process: it asks store and PostgreSQL again and again, and so detects that the store forgot, or that another process found it so (LEDGER 6).
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Expired } from '../ports/store.ts';
+import { EMPTY_CALL, type Expired } from '../ports/store.ts';
 import { reasonOf } from '../reason.ts';
-import { type JoinDependencies, join, type Standing } from './join.ts';
 import type { OpenableMembership, StoreMemory } from './membership.ts';
-import { within } from './within.ts';
+import { type EpochProgress, type RejoinDependencies, rejoin } from './rejoin.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
 
-export interface AttendanceDependencies extends Omit<JoinDependencies, 'epochs' | 'membership'> {
+export interface HeartbeatDependencies extends Omit<RejoinDependencies, 'epochs' | 'membership'> {
   readonly epochs: Epochs;
   readonly membership: OpenableMembership;
   /** What waited may be sent; what was counted before is looked at once more. */
   readonly onOpen: () => void;
-  /** Nobody can be let in now. */
+  /** No request can be admitted now. */
   readonly onAway: (why: unknown) => void;
   readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
   /** Every two seconds, while it is open. */
   readonly onBeat: () => void;
-  /** Absent: a process that stays. Else it comes under the epoch that earlier visits knew, and beats for nobody. */
-  readonly visits: StoreMemory | undefined;
+  /** Absent: a process that stays. Else a request of its own (Workers), which starts under the epoch that earlier ones knew, and has no heartbeat. */
+  readonly isolate: StoreMemory | undefined;
 }
 
-export interface Attendance {
+export interface Heartbeat {
   /** Joins, and goes on until it is closed. Resolves when the first attempt is over, however it ended. */
   start(): Promise<void>;
   /** The store lives under another epoch than we do. */
-  left(said: number): void;
+  onStaleEpoch(storeEpoch: number): void;
   close(): Promise<void>;
 }
 
 const BEAT: Millis = 500;
 const BEATS_OF_POSTGRES = 4;
 const TRY_AGAIN: Millis = 200;
-const SILENCE: Millis = 2000;
 
-export function createAttendance(deps: AttendanceDependencies): Attendance {
-  const { membership, epochs, store, timer, log, lives, visits } = deps;
-  const standing: Standing = { joined: 0, said: 0 };
+export function createHeartbeat(deps: HeartbeatDependencies): Heartbeat {
+  const { membership, epochs, store, timer, log, liveHolds, isolate } = deps;
+  const progress: EpochProgress = { joined: 0, storeEpoch: 0 };
   let closed = false;
   let hasBeaten = false;
   let joining: Promise<void> | undefined;
@@ -52,7 +51,7 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
   const attempt = async (): Promise<void> => {
     hasBeaten = true;
     try {
-      await join(deps, standing);
+      await rejoin(deps, progress);
       if (!closed) deps.onOpen();
     } catch (error) {
       if (closed) return;
@@ -65,7 +64,7 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
   };
 
   const schedule = (): void => {
-    if (closed || !membership.isOpen() || visits !== undefined) return;
+    if (closed || !membership.isOpen() || isolate !== undefined) return;
     cancel();
     cancel = timer(BEAT, () => void beat().then(schedule));
   };
@@ -74,18 +73,17 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
   const beat = async (): Promise<void> => {
     beats += 1;
     const isDue = beats % BEATS_OF_POSTGRES === 0;
-    if (!isDue && lives.size === 0) return;
+    if (!isDue && liveHolds.size === 0) return;
     const epoch = membership.epoch();
     try {
       const state = isDue
-        ? await within(timer, SILENCE, 'PostgreSQL', epochs.beat(deps.process, standing.joined))
+        ? await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.beat(deps.process, progress.joined))
         : undefined;
       if (!membership.isIn(epoch)) return;
       if (state !== undefined && (state.epoch !== epoch || !state.isOpen)) return membership.leave(epoch, state.epoch);
       const marks = state === undefined ? {} : { marks: state.marks };
-      const nothing = { settles: [], releases: [], renewals: [], loads: [], holds: [] };
-      const call = { ...nothing, epoch, from: membership.count(epoch), ...marks };
-      const answer = await within(timer, SILENCE, 'the store', store.call(call));
+      const call = { ...EMPTY_CALL, epoch, from: membership.count(epoch), ...marks };
+      const answer = await withTimeout(timer, TIMEOUT, 'the store', store.call(call));
       if (answer.outcome === 'epoch') return membership.leave(epoch, answer.epoch);
       membership.answered(epoch, answer.calls);
       if (answer.expired.length > 0) deps.onExpired(answer.expired);
@@ -98,18 +96,18 @@ export function createAttendance(deps: AttendanceDependencies): Attendance {
   return {
     async start() {
       // The first call finds out whether it is still the epoch.
-      if (visits !== undefined && visits.epoch > 0) return membership.open(visits.epoch);
+      if (isolate !== undefined && isolate.epoch > 0) return membership.open(isolate.epoch);
       await joinUntilIn();
       schedule();
     },
-    left(said) {
-      standing.said = said;
+    onStaleEpoch(storeEpoch) {
+      progress.storeEpoch = storeEpoch;
       void joinUntilIn().then(schedule);
     },
     async close() {
       closed = true;
       cancel();
-      if (hasBeaten) await within(timer, SILENCE, 'PostgreSQL', epochs.leave(deps.process)).catch(() => undefined);
+      if (hasBeaten) await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.leave(deps.process)).catch(() => undefined);
     },
   };
 }

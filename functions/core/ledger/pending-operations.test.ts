@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { HoldOperation } from '../ports/store.ts';
-import { emptyCargo, isEmpty, type Pending, takeCargo } from './queue.ts';
+import { emptyCargo, isEmpty, type Pending, takeCargo } from './pending-operations.ts';
 
 const pending = <O, A>(operation: O): Pending<O, A> => ({
   operation,

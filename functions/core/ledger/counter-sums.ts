@@ -1,10 +1,10 @@
-// How does a counter get exactly what was spent? PostgreSQL's sum and what the store has beside it, read while nothing is booked (LEDGER 5).
+// What counters must show: PostgreSQL's sum and what the store has beside it, read while nothing is booked (LEDGER 6).
 import type { Booked, Reading } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import type { EntryName, Load, Part, Store, StoreCall } from '../ports/store.ts';
 
-export interface Exact extends ScopeSpend {
+export interface CounterSum extends ScopeSpend {
   /** What the store shows; undefined where the counter is not loaded. */
   readonly shown: Nano | undefined;
   /** What sets the counter. */
@@ -17,11 +17,11 @@ type Adjust = NonNullable<StoreCall['adjusts']>[number];
 export const DEADLINE: Millis = 1000;
 
 /** To be called inside `Books.withLedgerLock`. `spent` is what the counter must show. */
-export async function readExactly(
+export async function readCounterSums(
   store: Pick<Store, 'survey'>,
   reading: Reading,
   counters: ReadonlyArray<ScopeWindow>,
-): Promise<ReadonlyArray<Exact>> {
+): Promise<ReadonlyArray<CounterSum>> {
   const survey = await store.survey(counters);
   const sums = await reading.sums(counters);
   if (sums.length !== counters.length) throw new Error('PostgreSQL left a sum out');
@@ -41,7 +41,7 @@ export async function readExactly(
 }
 
 /** What makes loaded counters show what they must. */
-export const differencesIn = (exact: ReadonlyArray<Exact>): ReadonlyArray<Adjust> =>
+export const differencesIn = (exact: ReadonlyArray<CounterSum>): ReadonlyArray<Adjust> =>
   exact.flatMap(({ scopeId, window, shown, spent, load }) =>
     shown === undefined || shown === spent
       ? []

@@ -1,4 +1,4 @@
-// Is there money for this request? Asks the store until it knows: with the right windows, loaded counters, and patience for holds that end.
+// Money for a request: asks the store until it knows, with the right windows, loaded counters, and time for live holds to end.
 import type { Clock } from '../ports/clock.ts';
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -7,20 +7,20 @@ import type { HoldAnswer, HoldOperation } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
 import { type Batch, StaleEpochError } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
+import type { Place, Waiting } from './hold-queue.ts';
 import type { Loads } from './loads.ts';
-import { ASKED_AGAIN, deadlineOf, goOn, NOTHING_ASKED, type Patience } from './patience.ts';
 import { type RatesAsked, toLimited, toView } from './rates.ts';
-import type { Signs } from './signs.ts';
+import { ASKED_AGAIN, deadlineOf, extend, NOTHING_ASKED, type RequestDeadline } from './request-deadline.ts';
 import type { StoreClock } from './store-clock.ts';
-import type { Place, Waiting } from './waiting.ts';
+import type { StoreLiveness } from './store-liveness.ts';
 
-/** One request's way to its hold. Whoever loses patience sets `over`: then no further call is made for it. */
+/** One request's way to its hold. When its deadline has passed, `over` is set: then no further call is made for it. */
 export interface Attempt {
   readonly id: string;
   readonly request: HoldRequest;
   /** Undefined where nothing is limited. */
   readonly rates: RatesAsked | undefined;
-  readonly patience: Patience;
+  readonly requestDeadline: RequestDeadline;
   over: boolean;
   /** What the store was last asked. */
   asked: Asked | undefined;
@@ -50,46 +50,46 @@ export interface Taken {
   readonly entry: number | undefined;
 }
 
-export interface TakeDependencies {
+export interface AcquireDependencies {
   readonly batch: Batch;
   readonly loads: Loads;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly timer: Timer;
   readonly waiting: Waiting;
-  readonly signs: Signs;
+  readonly liveness: StoreLiveness;
 }
 
 /** The store says that live holds stand in the way for so long at most. */
 const BUSY: Millis = 1000;
-/** For so long a request waits for one in flight that a rate counts: its ending may ride in another process. */
+/** For so long a request waits for one in flight that a rate counts: that one may end in another process. */
 const IN_FLIGHT: Millis = 100;
 /** Another process may have loaded a counter for which this one still waits: PostgreSQL lets in one at a time. */
 const LOADED_MEANWHILE: Millis = 250;
-/** Most endings have arrived by then. */
+/** Most settlements and releases have arrived by then. */
 const ON_ITS_WAY: Millis = 20;
 /** 60 s, renewed every 15 s (DESIGN 10). */
 export const LEASE: Millis = 60_000;
 
-export interface Take {
+export interface Acquire {
   /** Asks the store for the first time. Its answer rejects when the store keeps silent. */
   ask(attempt: Attempt): Asked;
   /** The answer was that it is held. */
   taken(attempt: Attempt, asked: Asked, answer: HeldAnswer): Taken;
   /** Any other answer may change: asks again until it is known for sure. Throws when store or database keep silent. */
-  insist(attempt: Attempt, asked: Asked): Promise<Result<Taken, HoldRefusal>>;
+  acquireWithRetry(attempt: Attempt, asked: Asked): Promise<Result<Taken, HoldRefusal>>;
 }
 
 /**
- * So often whoever is in front is woken when a request is refused. Its second is over: that is no news. Spend refuses it: most of
+ * So often the request in front is woken when one is refused. Its second is over: that is no news. Spend refuses it: most of
  * the others too, and each of them wakes two more.
  */
 const NEXT: Readonly<Record<HoldRefusal['reason'], number>> = { busy: 0, limited: 1, exceeded: 2, unavailable: 1 };
 
 type HeldAnswer = Extract<HoldAnswer, { outcome: 'held' }>;
 
-export function createTake(deps: TakeDependencies): Take {
-  const { batch, loads, clock, storeClock, waiting, signs } = deps;
+export function createAcquire(deps: AcquireDependencies): Acquire {
+  const { batch, loads, clock, storeClock, waiting, liveness } = deps;
   const chargesOf = createCharges();
 
   const ask = (attempt: Attempt): Asked => {
@@ -105,21 +105,21 @@ export function createTake(deps: TakeDependencies): Take {
   };
 
   const insistOn = async (attempt: Attempt, first: Asked, place: Place): Promise<Result<Taken, HoldRefusal>> => {
-    const { rates, patience } = attempt;
+    const { rates, requestDeadline } = attempt;
     let busyUntil: Millis | undefined;
     let limitedUntil: Millis | undefined;
     let isLoading = false;
     for (let asked = first; ; asked = ask(attempt)) {
       const { charges, operation } = asked;
-      const answer = await (patience.isShared ? signs.expect(asked.answer) : asked.answer);
-      patience.askedAt = NOTHING_ASKED;
+      const answer = await (requestDeadline.isShared ? liveness.expect(asked.answer) : asked.answer);
+      requestDeadline.askedAt = NOTHING_ASKED;
       // A question that came too late says nothing new of what is in the way.
       if (answer.outcome !== 'late') {
         attempt.busy = undefined;
-        patience.isShared = false;
+        requestDeadline.isShared = false;
       }
       if (answer.outcome === 'held') {
-        goOn(patience, clock.now());
+        extend(requestDeadline, clock.now());
         return ok(taken(attempt, asked, answer));
       }
       const told = toldOf(rates, answer);
@@ -133,7 +133,7 @@ export function createTake(deps: TakeDependencies): Take {
         await waiting.wait(place, scope.scopeId, left === IN_FLIGHT ? ON_ITS_WAY : left);
       }
       if (answer.outcome === 'absent') {
-        if (!isLoading) goOn(patience, clock.now());
+        if (!isLoading) extend(requestDeadline, clock.now());
         const absent = operation.counters.filter((_, index) => answer.counters.includes(index));
         isLoading = !(await isOver(loads.load(absent), deps));
       } else isLoading = false;
@@ -141,26 +141,26 @@ export function createTake(deps: TakeDependencies): Take {
         const scope = charges.limited[answer.counter];
         if (scope === undefined) throw new Error('the store refused for a counter nobody named');
         const now = clock.now();
-        busyUntil ??= Math.min(now + BUSY, patience.latest - ASKED_AGAIN);
+        busyUntil ??= Math.min(now + BUSY, requestDeadline.latest - ASKED_AGAIN);
         const refusal = { reason: 'busy', scope, ...told } as const;
         if (now >= busyUntil) return err(refusal);
         attempt.busy = { until: busyUntil, refusal };
-        patience.isShared = true;
-        // In front it is woken before; whoever is not asks once more when its second is over.
+        requestDeadline.isShared = true;
+        // The request in front is woken before; another one asks once more when its second is over.
         await waiting.wait(place, scope.scopeId, busyUntil - now);
-        goOn(patience, signs.silentSince() ?? clock.now(), ASKED_AGAIN);
+        extend(requestDeadline, liveness.unresponsiveSince() ?? clock.now(), ASKED_AGAIN);
       } else if (!isLoading) {
         // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
-        goOn(patience, clock.now());
+        extend(requestDeadline, clock.now());
       }
-      if (attempt.over) throw new Error('patience ended');
+      if (attempt.over) throw new Error('the request deadline has passed');
     }
   };
 
   return {
     ask,
     taken,
-    async insist(attempt, asked) {
+    async acquireWithRetry(attempt, asked) {
       const place = waiting.place(attempt.request.amount);
       let next = 1;
       try {
@@ -175,7 +175,7 @@ export function createTake(deps: TakeDependencies): Take {
 }
 
 /** Whether it was before it is worth asking the store again all the same. A store that is rebuilt meanwhile is asked again. */
-function isOver(loading: Promise<unknown>, { timer }: TakeDependencies): Promise<boolean> {
+function isOver(loading: Promise<unknown>, { timer }: AcquireDependencies): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const cancel = timer(LOADED_MEANWHILE, () => resolve(false));
     const end = (error?: unknown): void => {
@@ -188,7 +188,7 @@ function isOver(loading: Promise<unknown>, { timer }: TakeDependencies): Promise
 }
 
 /** Now, or the nearest instant that all its windows have. */
-function instantIn({ all }: Charges, { storeClock }: TakeDependencies): Millis {
+function instantIn({ all }: Charges, { storeClock }: AcquireDependencies): Millis {
   let first = Number.NEGATIVE_INFINITY;
   let last = Number.POSITIVE_INFINITY;
   for (const { window } of all) {
@@ -199,16 +199,16 @@ function instantIn({ all }: Charges, { storeClock }: TakeDependencies): Millis {
 }
 
 function toOperation(
-  { id, request, rates, patience }: Attempt,
+  { id, request, rates, requestDeadline }: Attempt,
   charges: Charges,
-  deps: TakeDependencies,
+  deps: AcquireDependencies,
 ): HoldOperation {
   const { amount, least, model, identifier } = request;
   const { counters, all } = charges;
   const note = { charges: all, model, identifier };
   const now = deps.clock.now();
-  patience.askedAt = now;
-  const deadline = deps.storeClock.now() + deadlineOf(patience, now) - now;
+  requestDeadline.askedAt = now;
+  const deadline = deps.storeClock.now() + deadlineOf(requestDeadline, now) - now;
   const operation = { id, amount, least, counters, note, deadline, lease: LEASE };
   return rates === undefined ? operation : { ...operation, rates: rates.request };
 }

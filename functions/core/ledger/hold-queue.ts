@@ -1,11 +1,11 @@
-// Who asks the store again when live holds are in the way? Those in front, for all who stand behind them (decision 0028).
+// The queue of requests that live holds are in the way of: those in front ask the store again, for all behind them (decision 0028).
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
 
-/** One request's place in a line. It keeps its place while it tries, and has none before it first waits. */
+/** One request in a queue. It keeps its place while it tries, and has none before it first waits. */
 export interface Place {
-  /** For so much it asks. */
+  /** What it asks for. */
   readonly amount: Nano;
   scopeId: ScopeId | undefined;
   /** Set while it sleeps. */
@@ -14,9 +14,9 @@ export interface Place {
 
 export interface Waiting {
   place(amount: Nano): Place;
-  /** Until it is this one's turn because something of the scope may be free, or so much time has passed. */
+  /** Until it is this request's turn because something of the scope may be free, or so much time has passed. */
   wait(place: Place, scopeId: ScopeId, millis: Millis): Promise<void>;
-  /** It goes, with its money or without: so many times whoever is in front then may try. */
+  /** It leaves, with its money or without: so many times the request in front then may try. */
   leave(place: Place, next: number): void;
   /** Something that these scopes held is free. A thousand that try at once would only be in each other's way. */
   freed(charges: ReadonlyArray<ScopeWindow>): void;
@@ -29,17 +29,17 @@ interface Line {
 }
 
 /** Another process may have freed something without our knowing. */
-const LOOK_AGAIN: Millis = 100;
+const CHECK_AGAIN_AFTER: Millis = 100;
 
 export function createWaiting(timer: Timer): Waiting {
   const lines = new Map<ScopeId, Line>();
 
   const open = (scopeId: ScopeId): Line => {
     const lookAgain = (): void => {
-      line.cancel = timer(LOOK_AGAIN, lookAgain);
+      line.cancel = timer(CHECK_AGAIN_AFTER, lookAgain);
       wakeFront(line);
     };
-    const line = { places: new Set<Place>(), cancel: timer(LOOK_AGAIN, lookAgain) };
+    const line = { places: new Set<Place>(), cancel: timer(CHECK_AGAIN_AFTER, lookAgain) };
     lines.set(scopeId, line);
     return line;
   };
@@ -86,11 +86,11 @@ export function createWaiting(timer: Timer): Waiting {
   };
 }
 
-/** In front is who asks for less than everybody before it. What does not suffice for one of them does not for those behind it. */
+/** In front is each request that asks for less than all before it: what does not suffice for it does not for those behind it. */
 function wakeFront({ places }: Line): void {
   let least: Nano | undefined;
   for (const { amount, wake } of places) {
-    // Whoever does not sleep is asking already, perhaps too early.
+    // A request that does not sleep is asking already, perhaps too early.
     if (wake === undefined || (least !== undefined && amount >= least)) continue;
     least = amount;
     wake();

@@ -248,8 +248,8 @@ describe('a process that could do nothing for a while', () => {
 describe('what a store does late', () => {
   test('takes nothing, also when nobody is left to give it back', async () => {
     let isDead = false;
-    const lives = () => !isDead;
-    const [mortal, other] = [await start({ before: lives, after: lives, isDead: () => isDead }), await start()];
+    const liveHolds = () => !isDead;
+    const [mortal, other] = [await start({ before: liveHolds, after: liveHolds, isDead: () => isDead }), await start()];
     await ended(other.hold(requestOf(1n, key)));
     scene.store.mood = 'hangs';
     const refused = await told(mortal, requestOf(99n, key));

@@ -119,9 +119,9 @@ describe('those who wait for live holds judge together', () => {
   });
 
   test('also where each has a ledger of its own, as on Workers: what one is answered the others know of', async () => {
-    const visits = createStoreMemory('worker');
+    const isolate = createStoreMemory('worker');
     const visit = async (): Promise<StartableLedger> => {
-      const one = scene.process({ ...IMMORTAL, visits }, { records: [] });
+      const one = scene.process({ ...IMMORTAL, isolate }, { records: [] });
       await one.start();
       return one;
     };

@@ -163,7 +163,7 @@ describe('a lease', () => {
       ['expired', 60n],
       ['correction', -40n],
     ]);
-    await ledger.tend();
+    await ledger.maintain();
     expect(await spent()).toBe(20n);
   });
 

@@ -1,0 +1,44 @@
+// The backlog: what has ended and is not in the store or in PostgreSQL. Requests are refused by it, and an alert goes by it (LEDGER 6).
+import type { Clock, Metrics } from '../ports/clock.ts';
+import type { Millis } from '../ports/money.ts';
+import type { Booking } from './booking.ts';
+import type { Settlements } from './settlements.ts';
+
+export interface Backlog {
+  /** Nothing more is admitted. */
+  isOverLimit(): boolean;
+  /** To be called each second, and when something was booked: a gauge that is not set stands still. */
+  report(): void;
+}
+
+export interface BacklogDependencies {
+  readonly instanceUid: string;
+  readonly booking: Pick<Booking, 'size' | 'oldest'>;
+  readonly settlements: Pick<Settlements, 'size' | 'oldest'>;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+/** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */
+const MAX_UNBOOKED = 100_000;
+export const MAX_UNBOOKED_AGE: Millis = 30_000;
+
+export function createBacklog({ instanceUid, booking, settlements, clock, metrics }: BacklogDependencies): Backlog {
+  // One object: metrics know it again.
+  const labels = { instance: instanceUid };
+  const size = (): number => booking.size() + settlements.size();
+  const age = (): Millis => {
+    const since = Math.min(
+      booking.oldest() ?? Number.POSITIVE_INFINITY,
+      settlements.oldest() ?? Number.POSITIVE_INFINITY,
+    );
+    return Math.max(0, clock.now() - since);
+  };
+  return {
+    isOverLimit: () => size() > MAX_UNBOOKED || age() > MAX_UNBOOKED_AGE,
+    report() {
+      metrics.set('gateway_operator_ledger_unbooked', size(), labels);
+      metrics.set('gateway_operator_ledger_unbooked_age_seconds', age() / 1000, labels);
+    },
+  };
+}

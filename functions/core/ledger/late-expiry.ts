@@ -1,0 +1,67 @@
+// Late expiries: holds whose lease had ended before the store forgot, and was booked after they were registered anew. They would count twice (LEDGER 6).
+import type { Booked, Books, Reading } from '../ports/books.ts';
+import type { Timer } from '../ports/platform.ts';
+import { counterKey, EMPTY_CALL, type Store, type StoreCall } from '../ports/store.ts';
+import { differencesIn, readCounterSums } from './counter-sums.ts';
+import type { LiveHold, LiveHolds } from './live-holds.ts';
+import { chargedOf, toRegistration } from './registration.ts';
+import { TIMEOUT, withTimeout } from './timeout.ts';
+
+export interface LateExpiryDependencies {
+  readonly instanceUid: string;
+  readonly books: Books;
+  readonly store: Store;
+  readonly liveHolds: LiveHolds;
+  readonly timer: Timer;
+}
+
+/** With their counters they fit one call. */
+const MAX_PER_CALL = 16;
+
+type BookedOf = ReadonlyMap<string, ReadonlyArray<Booked>>;
+
+/**
+ * Another process had heard of the end and had not booked it when this one registered the hold: PostgreSQL has the charge, the
+ * store the hold. Counters are made right, then the store is told: what is freed is spent. Costs one
+ * question while a hold lives that went through a rebuild, and nothing else.
+ */
+export async function tellLateExpiries(deps: LateExpiryDependencies, epoch: number): Promise<void> {
+  const { books, timer, liveHolds } = deps;
+  const moved = [...liveHolds.values()].filter(
+    (live) => live.isReRegistered && !live.isSettledInStore && !live.isExpiredBefore,
+  );
+  if (moved.length === 0) return;
+  const booked = await withTimeout(timer, TIMEOUT, 'PostgreSQL', books.bookedOf(moved.map(({ id }) => id)));
+  const ended = moved.filter(({ id }) => chargedOf(booked, id) !== undefined);
+  for (let at = 0; at < ended.length; at += MAX_PER_CALL) {
+    const some = ended.slice(at, at + MAX_PER_CALL);
+    const work = books.withLedgerLock(deps.instanceUid, (reading) => tell(deps, epoch, some, booked, reading));
+    await withTimeout(timer, TIMEOUT, 'PostgreSQL or the store', work);
+  }
+}
+
+/** Only what the counters show already is freed: a call that a frozen store runs late may lose its adjustment. */
+async function tell(
+  { store }: LateExpiryDependencies,
+  epoch: number,
+  ended: ReadonlyArray<LiveHold>,
+  booked: BookedOf,
+  reading: Reading,
+): Promise<void> {
+  const charges = ended.flatMap(({ note }) => note.charges);
+  const counters = [...new Map(charges.map((of) => [counterKey(of), of])).values()];
+  const adjusts = differencesIn(await readCounterSums(store, reading, counters));
+  if (adjusts.length > 0) {
+    await call(store, { ...EMPTY_CALL, epoch, adjusts });
+    // Again at the next beat.
+    if (differencesIn(await readCounterSums(store, reading, counters)).length > 0) return;
+  }
+  const registers = ended.map((live) => toRegistration(live, chargedOf(booked, live.id)));
+  await call(store, { ...EMPTY_CALL, epoch, registers });
+  for (const live of ended) live.isExpiredBefore = true;
+}
+
+async function call(store: Store, asked: StoreCall): Promise<void> {
+  const answer = await store.call(asked);
+  if (answer.outcome === 'epoch') throw new Error('the store is being rebuilt');
+}
