@@ -121,10 +121,10 @@ describe('the hold', () => {
     const { chat, ledger } = stage({ snapshot: snapshotOf(models) });
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     await chat(text);
-    const { amount = 0n, least = 0n } = ledger.asked[0] ?? {};
+    const { amount = 0n, minAmount = 0n } = ledger.asked[0] ?? {};
     return {
       amount,
-      least,
+      minAmount,
       prompt: BigInt(encoder.encode(text).length) * 1_000n,
       identifier: ledger.asked[0]?.identifier,
     };
@@ -142,7 +142,7 @@ describe('the hold', () => {
   ])('covers the prompt at a token a byte, and %s', async (_, body, more, output) => {
     const held = await holdOf({ ...chat, ...body }, [entry('gpt', more)]);
     expect(held.amount).toBe(held.prompt + output * 2_000n);
-    expect(held.least).toBe(held.prompt + BigInt('n' in body ? body.n : 1) * 2_000n);
+    expect(held.minAmount).toBe(held.prompt + BigInt('n' in body ? body.n : 1) * 2_000n);
   });
 
   test('counts a picture as 100,000 tokens, never as the bytes of its base64', async () => {
@@ -176,14 +176,14 @@ describe('the hold', () => {
   });
 
   test('is never more than a ledger can count, whatever the client asks for', async () => {
-    const { amount, least } = await holdOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 });
+    const { amount, minAmount } = await holdOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 });
     expect(amount).toBe(9_000_000_000_000_000_000n);
-    expect(least).toBeLessThan(amount);
+    expect(minAmount).toBeLessThan(amount);
   });
 
   test('of a free model is nothing', async () => {
     const held = await holdOf(chat, [entry('gpt', { price: { input: '0', output: '0' } })]);
-    expect(held).toMatchObject({ amount: 0n, least: 0n });
+    expect(held).toMatchObject({ amount: 0n, minAmount: 0n });
   });
 });
 

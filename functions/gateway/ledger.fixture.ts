@@ -63,7 +63,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
         if (scope.budget === undefined) continue;
         const limit = BigInt(scope.budget.limit);
         const left = limit - spent(scope.scopeId);
-        if (left <= 0n || left < request.least) {
+        if (left <= 0n || left < request.minAmount) {
           const resetAt = windowOf(scope).end;
           return { ok: false, failure: { reason: 'exceeded', scope, spent: spent(scope.scopeId), limit, resetAt } };
         }

@@ -50,17 +50,17 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   return async function reserve(grant, line, waited) {
     const isLimited = grant.candidates.some(({ entry }) => limitOf(entry) !== undefined);
     const ranking = isLimited ? rank(grant, line) : undefined;
-    const { amount, least, identifier } = dearest(grant);
+    const { amount, minAmount, identifier } = dearest(grant);
     const { model } = grant.chat;
     const entries = ranking?.order.map(({ entry }) => limitOf(entry)) ?? [];
     const tokens = tokensOf(grant);
     const id = line.names.requestId;
-    const money = { scopes: grant.payers, amount, least, model, identifier };
+    const money = { scopes: grant.payers, amount, minAmount, model, identifier };
     const held = await ledger.hold({ id, ...money, tokens, entries, waited });
     ranking?.settled();
     if (held.ok) return ok({ [made]: true, grant, ranking, hold: held.value, isCalled: false });
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
-    const needs = { money: least, tokens };
+    const needs = { money: minAmount, tokens };
     return err({ failure: toFailure(held.failure, { model, now: clock.now(), needs }), rates });
   };
 }
@@ -99,20 +99,23 @@ export async function release(
   }
 }
 
-function dearest(grant: Grant): { readonly amount: Nano; readonly least: Nano; readonly identifier: string } {
+function dearest(grant: Grant): { readonly amount: Nano; readonly minAmount: Nano; readonly identifier: string } {
   let amount = 0n;
-  let least = 0n;
+  let minAmount = 0n;
   let identifier = grant.candidates[0]?.entry.identifier ?? '';
   for (const candidate of grant.candidates) {
     const { entry, price } = candidate;
     if (price === undefined) continue;
     const most = mostFor(grant.chat, { entry, price });
-    least = larger(least, smaller(maxCostOf(inputMost(grant.chat, candidate), BigInt(grant.chat.n), price), most));
+    minAmount = larger(
+      minAmount,
+      smaller(maxCostOf(inputMost(grant.chat, candidate), BigInt(grant.chat.n), price), most),
+    );
     if (most <= amount) continue;
     amount = most;
     identifier = entry.identifier;
   }
-  return { amount, least, identifier };
+  return { amount, minAmount, identifier };
 }
 
 function mostFor(chat: Chat, { entry, price }: Priced): Nano {

@@ -125,7 +125,7 @@ describe('web searches at an entry that names a price for them', () => {
     expect(fake.sent()).toMatchObject(asked);
     expect(ledger.asked[0]?.amount).toBeGreaterThanOrEqual(most * CENT);
     expect(ledger.asked[0]?.amount).toBeLessThan((most + 1n) * CENT);
-    expect(ledger.asked[0]?.least).toBeGreaterThanOrEqual(most * CENT);
+    expect(ledger.asked[0]?.minAmount).toBeGreaterThanOrEqual(most * CENT);
     expect(ledger.settled).toMatchObject([{ identifier: 'gpt', cost: 20_000n + 2n * CENT, estimated: false }]);
   });
 

@@ -83,7 +83,7 @@ test('kill -9 and a freeze of PostgreSQL while requests go on: each settlement i
   await database.migrate();
   await ledger.start();
   const settled = new Map<string, bigint>();
-  const request = { amount: 100n, least: 1n, model: 'small', identifier: 'small-1' };
+  const request = { amount: 100n, minAmount: 1n, model: 'small', identifier: 'small-1' };
   const spendFor = async (millis: number): Promise<void> => {
     for (const until = Date.now() + millis; Date.now() < until; ) {
       const held = await ledger.hold({ ...request, scopes: [key] });

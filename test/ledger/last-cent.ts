@@ -47,7 +47,7 @@ async function rush({ connection, instanceUid, scopes, requests, amount }: Rush)
   writeSync(1, 'ready\n');
   await new Promise((resolve) => process.stdin.once('data', resolve));
   const size = BigInt(amount);
-  const request = { scopes, amount: size, least: size, model: 'small', identifier: 'small-1' };
+  const request = { scopes, amount: size, minAmount: size, model: 'small', identifier: 'small-1' };
   const results = await Promise.all(Array.from({ length: requests }, () => ledger.hold(request)));
   const outcomes = results.map((result) => (result.ok ? 'held' : result.failure.reason));
   const counts: Record<string, number> = {};
@@ -66,7 +66,7 @@ async function warmUp(ledger: Ledger): Promise<void> {
     models: [],
     anchor: Date.now(),
   };
-  const request = { scopes: [other], amount: 1n, least: 1n, model: 'small', identifier: 'small-1' };
+  const request = { scopes: [other], amount: 1n, minAmount: 1n, model: 'small', identifier: 'small-1' };
   for (let round = 0; round < 20; round += 1) {
     const holds = await Promise.all(Array.from({ length: 50 }, () => ledger.hold(request)));
     await Promise.all(holds.map((hold) => (hold.ok ? ledger.release(hold.value) : undefined)));

@@ -64,7 +64,7 @@ test('it charges nothing twice and loses nothing: a person decides, and budgets 
   const ledger = await start();
   expect(await ledger.spend([key])).toMatchObject({ ok: true, value: [{ spent: 30n }] });
   const hold = (amount: bigint) =>
-    ledger.hold({ scopes: [key], amount, least: amount, model: 'small', identifier: 'small-1' });
+    ledger.hold({ scopes: [key], amount, minAmount: amount, model: 'small', identifier: 'small-1' });
   expect(await hold(71n)).toMatchObject({ ok: false, failure: { reason: 'exceeded', spent: 30n } });
   expect(await hold(70n)).toMatchObject({ ok: true });
   const aside = await server.query<{ id: string }>(

@@ -100,7 +100,7 @@ describeUnless(missing, 'processes on one Redis', () => {
       const note = { charges: counters, model: 'small', identifier: 'small-1' };
       const rest = CENT - amount * BigInt(fit);
       const hold = (id: string, size: bigint) => ({
-        ...{ id, amount: size, least: size, counters, note, deadline: Date.now() + 60_000, lease: 60_000 },
+        ...{ id, amount: size, minAmount: size, counters, note, deadline: Date.now() + 60_000, lease: 60_000 },
       });
       const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };
       const reply = await store.call({ ...nothing, holds: [hold('more', rest + 1n), hold('rest', rest)] });

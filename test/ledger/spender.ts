@@ -47,7 +47,7 @@ async function spend(order: Order): Promise<never> {
       const result = await ledger.hold({
         scopes: order.scopes,
         amount,
-        least: 1n,
+        minAmount: 1n,
         model: 'small',
         identifier: 'small-1',
       });

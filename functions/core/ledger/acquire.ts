@@ -203,13 +203,13 @@ function toOperation(
   charges: Charges,
   deps: AcquireDependencies,
 ): HoldOperation {
-  const { amount, least, model, identifier } = request;
+  const { amount, minAmount, model, identifier } = request;
   const { counters, all } = charges;
   const note = { charges: all, model, identifier };
   const now = deps.clock.now();
   requestDeadline.askedAt = now;
   const deadline = deps.storeClock.now() + deadlineOf(requestDeadline, now) - now;
-  const operation = { id, amount, least, counters, note, deadline, lease: LEASE };
+  const operation = { id, amount, minAmount, counters, note, deadline, lease: LEASE };
   return rates === undefined ? operation : { ...operation, rates: rates.request };
 }
 

@@ -11,7 +11,7 @@ export interface BackOff {
   cancel(): void;
 }
 
-export function createBackOff(timer: Timer, first: Millis, most: Millis): BackOff {
+export function createBackOff(timer: Timer, first: Millis, max: Millis): BackOff {
   let pause = first;
   let cancelPending: (() => void) | undefined;
   return {
@@ -21,7 +21,7 @@ export function createBackOff(timer: Timer, first: Millis, most: Millis): BackOf
         cancelPending = undefined;
         again();
       });
-      pause = Math.min(most, pause * 2);
+      pause = Math.min(max, pause * 2);
     },
     succeeded() {
       pause = first;

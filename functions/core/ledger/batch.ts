@@ -144,9 +144,9 @@ export function createBatch(deps: BatchDependencies): Batch {
     if (membership.isOpen()) later();
     throw cause;
   };
-  const sendAgain = (most: number): void => {
-    waiting.settles = [...unacknowledged.settles.splice(0, most), ...waiting.settles];
-    waiting.releases = [...unacknowledged.releases.splice(0, most), ...waiting.releases];
+  const sendAgain = (max: number): void => {
+    waiting.settles = [...unacknowledged.settles.splice(0, max), ...waiting.settles];
+    waiting.releases = [...unacknowledged.releases.splice(0, max), ...waiting.releases];
   };
 
   const ask = <O, A>(list: Pending<O, A>[], operation: O, when: () => void): Promise<A> =>

@@ -88,11 +88,11 @@ export function createWaiting(timer: Timer): Waiting {
 
 /** In front is each request that asks for less than all before it: what does not suffice for it does not for those behind it. */
 function wakeFront({ places }: Line): void {
-  let least: Nano | undefined;
+  let min: Nano | undefined;
   for (const { amount, wake } of places) {
     // A request that does not sleep is asking already, perhaps too early.
-    if (wake === undefined || (least !== undefined && amount >= least)) continue;
-    least = amount;
+    if (wake === undefined || (min !== undefined && amount >= min)) continue;
+    min = amount;
     wake();
   }
 }

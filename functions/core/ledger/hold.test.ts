@@ -169,7 +169,7 @@ test('a hold has the id of its request, under which it is booked', async () => {
 test('a hold is clamped to what spend leaves, and says so', async () => {
   const key = scopeOf('key', 100n);
   await ledger.settle(heldOf(await ledger.hold(requestOf(70n, key))), settlementOf(70n));
-  const hold = heldOf(await ledger.hold({ ...requestOf(80n, key), least: 5n }));
+  const hold = heldOf(await ledger.hold({ ...requestOf(80n, key), minAmount: 5n }));
   expect(hold.amount).toBe(30n);
 });
 

@@ -30,7 +30,7 @@ const event = fc.record({
   kind: fc.constantFrom('hold', 'hold', 'hold', 'settle', 'settle', 'release', 'progress', 'kill', 'books', 'wait'),
   scopes: fc.subarray([0, 1, 2], { minLength: 1 }),
   share: fc.nat(700),
-  least: fc.nat(700),
+  minAmount: fc.nat(700),
   which: fc.nat(3),
   books: fc.constantFrom<Mood>('up', 'refuses', 'loses'),
 });
@@ -60,8 +60,8 @@ function charge(naive: Naive, flight: Flight, cost: Nano): void {
 /** What the ledger must answer: the amount held, or the reason. */
 function judge(naive: Naive, limit: Nano, scopes: ReadonlyArray<number>, asked: Nano, wanted: Nano): Nano | string {
   const left = scopes.map((scope) => limit - (naive.spent[scope] ?? 0n));
-  const least = wanted < asked ? wanted : asked;
-  if (left.some((rest) => rest <= 0n || rest < least)) return 'exceeded';
+  const minAmount = wanted < asked ? wanted : asked;
+  if (left.some((rest) => rest <= 0n || rest < minAmount)) return 'exceeded';
   const amount = [asked, ...left].reduce((low, rest) => (rest < low ? rest : low));
   const held = (scope: number): Nano =>
     sum(naive.flights.filter((each) => each.scopes.includes(scope)).map((f) => f.amount));
@@ -100,11 +100,11 @@ async function soon<T>(scene: Scene, promise: Promise<T>): Promise<T> {
   return noted;
 }
 
-async function hold(stage: Stage, { scopes, share, least }: Event): Promise<void> {
+async function hold(stage: Stage, { scopes, share, minAmount }: Event): Promise<void> {
   const { scene, naive, limit, policies } = stage;
   const paying = scopes.flatMap((scope) => policies[scope] ?? []);
-  const request: HoldRequest = { ...requestOf(part(share, limit), ...paying), least: part(least, limit) };
-  const expected = judge(naive, limit, scopes, request.amount, request.least);
+  const request: HoldRequest = { ...requestOf(part(share, limit), ...paying), minAmount: part(minAmount, limit) };
+  const expected = judge(naive, limit, scopes, request.amount, request.minAmount);
   const result = await soon(scene, stage.ledger.hold(request));
   expect(result.ok ? result.value.amount : result.failure.reason).toBe(expected);
   if (result.ok) naive.flights.push({ hold: result.value, scopes, amount: result.value.amount, known: undefined });

@@ -27,7 +27,7 @@ describe('a stream whose hold’s lease may have ended is told to end', () => {
     const asleep = scene.time.jump(120 * SECOND);
     const other = scene.process(undefined, { records: [] });
     await other.start();
-    await other.settle(heldOf(await other.hold({ ...requestOf(100n, key), least: 1n })), settlementOf(90n));
+    await other.settle(heldOf(await other.hold({ ...requestOf(100n, key), minAmount: 1n })), settlementOf(90n));
     await asleep;
     await scene.time.advance(SECOND);
     expect(told).toHaveLength(1);

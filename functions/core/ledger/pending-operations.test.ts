@@ -14,7 +14,7 @@ function holdOf(id: string, scopes: number): HoldOperation {
   return {
     id,
     amount: 1n,
-    least: 1n,
+    minAmount: 1n,
     counters: charges.map((each) => ({ ...each, limit: 1n })),
     note,
     deadline: 0,

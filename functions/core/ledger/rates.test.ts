@@ -117,8 +117,8 @@ describe('rate limits', () => {
 
   test('a budget that is held by others tells what is left of the rates, and uses nothing of them', async () => {
     const key = limited('key', { rpmLimit: 2 }, 100n);
-    const first = heldOf(await ledger.hold({ ...ask(key), amount: 100n, least: 1n }));
-    const second = ledger.hold({ ...ask(key), amount: 100n, least: 1n });
+    const first = heldOf(await ledger.hold({ ...ask(key), amount: 100n, minAmount: 1n }));
+    const second = ledger.hold({ ...ask(key), amount: 100n, minAmount: 1n });
     await scene.time.advance(1100);
     expect(await second).toMatchObject({ failure: { reason: 'busy', rates: { requests: { remaining: 1 } } } });
     await ledger.settle(first, settlementOf(100n));

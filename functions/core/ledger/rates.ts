@@ -63,12 +63,12 @@ function tightest(
   limits: ReadonlyArray<RateLimit>,
   left: ReadonlyArray<RatesLeft>,
 ): RateView['requests'] {
-  let least: RateView['requests'];
+  let lowest: RateView['requests'];
   limits.forEach((of, index) => {
     const limit = of[what];
     const one = left[index]?.[what];
     if (limit === undefined || one === undefined) return;
-    if (least === undefined || one.remaining < least.remaining) least = { ...one, limit };
+    if (lowest === undefined || one.remaining < lowest.remaining) lowest = { ...one, limit };
   });
-  return least;
+  return lowest;
 }

@@ -110,8 +110,8 @@ export function createScene(): Scene {
         store: {
           ...{ forget: (entries) => store.forget(entries), read: (of) => store.read(of) },
           ...{ begin: (epoch) => store.begin(epoch), survey: (of) => store.survey(of), clear: () => store.clear() },
-          unbooked: (silence, most) => store.unbooked(silence, most),
-          loaded: (from, most) => store.loaded(from, most),
+          unbooked: (silence, max) => store.unbooked(silence, max),
+          loaded: (from, max) => store.loaded(from, max),
           call(call) {
             calls.push(call.holds.length);
             return store.call(call);
@@ -170,7 +170,7 @@ export function scopeOf(scopeId: string, limit?: Nano, more: Partial<ScopePolicy
 }
 
 export function requestOf(amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): HoldRequest {
-  return { scopes, amount, least: amount, model: 'small', identifier: 'small-1' };
+  return { scopes, amount, minAmount: amount, model: 'small', identifier: 'small-1' };
 }
 
 export function settlementOf(cost: Nano): Settlement {

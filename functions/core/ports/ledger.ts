@@ -13,7 +13,7 @@ export interface HoldRequest {
   /** Upper bound of what the request can cost; 0n for a free model. */
   readonly amount: Nano;
   /** The least that makes sense: the prompt and one token. */
-  readonly least: Nano;
+  readonly minAmount: Nano;
   readonly model: string;
   /** `identifier` of the dearest target. */
   readonly identifier: string;

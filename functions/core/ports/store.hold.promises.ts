@@ -32,7 +32,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
     test('is refused as exceeded where spend alone leaves less than the least, and is told the spend', async () => {
       const key = counter('key', 100n);
       await load(95n, key);
-      expect(await take(operation(50n, [key], { least: 6n }))).toEqual({
+      expect(await take(operation(50n, [key], { minAmount: 6n }))).toEqual({
         outcome: 'exceeded',
         counter: 0,
         spent: 95n,
@@ -43,7 +43,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       const [key, team] = [counter('key', 100n), counter('team', 100n)];
       await load(10n, key);
       await load(70n, team);
-      expect(await take(operation(50n, [key, team], { least: 6n }))).toEqual({ outcome: 'held', amount: 30n });
+      expect(await take(operation(50n, [key, team], { minAmount: 6n }))).toEqual({ outcome: 'held', amount: 30n });
     });
 
     test('waits for live holds even where it would be clamped: what they hold may come back', async () => {
@@ -51,7 +51,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       await load(50n, key);
       const first = operation(10n, [key]);
       await take(first);
-      const second = operation(80n, [key], { least: 1n });
+      const second = operation(80n, [key], { minAmount: 1n });
       expect(await take(second)).toEqual({ outcome: 'busy', counter: 0 });
       await release(first.id);
       expect(await take(second)).toEqual({ outcome: 'held', amount: 50n });

@@ -13,7 +13,7 @@ export interface Event {
   readonly scopes: ReadonlyArray<number>;
   /** Thousandths of the limit. */
   readonly amount: number;
-  readonly least: number;
+  readonly minAmount: number;
 }
 
 export const eventOf: fc.Arbitrary<Event> = fc.record({
@@ -22,7 +22,7 @@ export const eventOf: fc.Arbitrary<Event> = fc.record({
   which: fc.nat(4),
   scopes: fc.subarray([0, 1, 2], { minLength: 1 }),
   amount: fc.nat(600),
-  least: fc.nat(600),
+  minAmount: fc.nat(600),
 });
 
 interface ModelHold {
@@ -84,8 +84,8 @@ export function modelStore(limit: Nano, lease: Millis) {
   };
 
   const take = (id: string, asked: Nano, wanted: Nano, scopes: ReadonlyArray<number>): HoldAnswer => {
-    const least = lower([asked, wanted]);
-    const exceeded = scopes.findIndex((scope) => spentIn(scope) >= limit || limit - spentIn(scope) < least);
+    const minAmount = lower([asked, wanted]);
+    const exceeded = scopes.findIndex((scope) => spentIn(scope) >= limit || limit - spentIn(scope) < minAmount);
     const spent = spentIn(scopes[exceeded] ?? -1);
     if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent };
     const amount = lower([asked, ...scopes.map((scope) => limit - spentIn(scope))]);
@@ -108,7 +108,7 @@ export function modelStore(limit: Nano, lease: Millis) {
       if (event.kind === 'hold') {
         const chosen = event.scopes.flatMap((scope) => counters[scope] ?? []);
         const note = { charges: chosen.map(({ scopeId, window }) => ({ scopeId, window })), model: '', identifier: '' };
-        const sizes = { amount: part(event.amount, limit), least: part(event.least, limit) };
+        const sizes = { amount: part(event.amount, limit), minAmount: part(event.minAmount, limit) };
         const hold = { id: `hold-${made++}`, ...sizes, counters: chosen, note, deadline: storeNow + 60_000, lease };
         return { ...nothing, holds: [hold] };
       }
@@ -134,11 +134,11 @@ export function modelStore(limit: Nano, lease: Millis) {
         Object.assign(hold, { state: 'expired', cost: charged, charged });
       }
       for (const hold of holds) if (hold.state === 'released' && hold.until <= now) hold.forgotten = true;
-      const answers = call.holds.map(({ id, amount, least, counters }) =>
+      const answers = call.holds.map(({ id, amount, minAmount, counters }) =>
         take(
           id,
           amount,
-          least,
+          minAmount,
           counters.map(({ scopeId }) => ['a', 'b', 'c'].indexOf(scopeId)),
         ),
       );

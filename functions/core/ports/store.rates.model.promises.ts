@@ -97,7 +97,7 @@ export function modelRates(lease: Millis) {
       if (kind === 'hold') {
         const rates = { tokens, limits: limits.flatMap((limit) => LIMITS[limit] ?? []), entries: [] };
         const note = { charges: [], model: '', identifier: '' };
-        const sizes = { amount: 0n, least: 0n, counters: [], deadline: now + 60_000, lease };
+        const sizes = { amount: 0n, minAmount: 0n, counters: [], deadline: now + 60_000, lease };
         made += 1;
         return { ...nothing, holds: [{ id: `use-${made}`, ...sizes, note, rates }] };
       }

@@ -37,7 +37,7 @@ export function storeScene(under: () => StoreUnderTest) {
     return reply;
   };
   const operation = (amount: Nano, counters: ReadonlyArray<Counter>, more: Partial<HoldOperation> = {}) => ({
-    ...{ id: nextId(), amount, least: amount, counters, deadline: under().now() + HOUR, lease: LEASE },
+    ...{ id: nextId(), amount, minAmount: amount, counters, deadline: under().now() + HOUR, lease: LEASE },
     note: {
       charges: counters.map(({ scopeId, window }) => ({ scopeId, window })),
       ...{ model: 'small', identifier: 's-1' },

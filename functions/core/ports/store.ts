@@ -26,7 +26,7 @@ export interface HoldOperation {
   /** Upper bound of what the request can cost. 0n: a free model, refused only by spend that has reached a limit. */
   readonly amount: Nano;
   /** The least that makes sense (the prompt and one token): spend that leaves less refuses, spend that leaves more clamps. */
-  readonly least: Nano;
+  readonly minAmount: Nano;
   /** Only scopes with a limit; none is legal. All or none is taken from them. */
   readonly counters: ReadonlyArray<Counter>;
   readonly note: HoldNote;
@@ -240,13 +240,10 @@ export interface Store {
   begin(epoch: number): Promise<number>;
   /** All of it is seen at one instant. */
   survey(counters: ReadonlyArray<ScopeWindow>): Promise<Survey>;
-  /** Counted so long ago by a process that has been silent as long, or expired; oldest first, at most `most`. Those of the living are passed over: two thousand in a call at least. */
-  unbooked(silence: Millis, most: number): Promise<Unbooked>;
+  /** Counted so long ago by a process that has been silent as long, or expired; oldest first, at most `max`. Those of the living are passed over: two thousand in a call at least. */
+  unbooked(silence: Millis, max: number): Promise<Unbooked>;
   /** Loaded counters, some at a time, and where to go on; a counter may be missed that is loaded meanwhile. */
-  loaded(
-    from: number,
-    most: number,
-  ): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: number }>;
+  loaded(from: number, max: number): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: number }>;
   /** Nothing of the instance is left. */
   clear(): Promise<void>;
 }

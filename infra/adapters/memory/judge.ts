@@ -7,16 +7,16 @@ type Found = ReadonlyArray<CounterState | undefined>;
 
 /** `found` are the operation's counters, in order. */
 export function judge(operation: HoldOperation, found: Found, now: Millis): HoldAnswer {
-  const { counters, amount: asked, least: wanted } = operation;
+  const { counters, amount: asked, minAmount: wanted } = operation;
   for (const { window } of counters) if (now < window.start || window.end <= now) return { outcome: 'window' };
   if (found.includes(undefined)) return { outcome: 'absent', counters: absentIn(found) };
-  const least = wanted < asked ? wanted : asked;
+  const minAmount = wanted < asked ? wanted : asked;
   let amount = asked;
   for (let at = 0; at < counters.length; at += 1) {
     const spent = found[at]?.spent ?? 0n;
     const left = (counters[at]?.limit ?? 0n) - spent;
     // What spend has reached stays refused, also for what costs nothing.
-    if (left <= 0n || left < least) return { outcome: 'exceeded', counter: at, spent };
+    if (left <= 0n || left < minAmount) return { outcome: 'exceeded', counter: at, spent };
     // Spend that leaves less than was asked clamps; all scopes give the same.
     if (left < amount) amount = left;
   }

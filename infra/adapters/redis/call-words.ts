@@ -39,14 +39,14 @@ function pushHold(
   hold: HoldOperation,
   placeOf: (of: ScopeWindow & { limit?: bigint }) => string,
 ): void {
-  const { id, amount, least, counters, note, deadline, lease, rates } = hold;
+  const { id, amount, minAmount, counters, note, deadline, lease, rates } = hold;
   let shape = '';
   for (const counter of counters) shape += placeOf(counter);
   if (!isSame(counters, note.charges)) {
     shape += '//';
     for (const charge of note.charges) shape += placeOf(charge);
   }
-  words.push(id, `${amount}`, `${least}`, shape, `${Math.floor(deadline)}`, `${Math.ceil(lease)}`, noteText(note));
+  words.push(id, `${amount}`, `${minAmount}`, shape, `${Math.floor(deadline)}`, `${Math.ceil(lease)}`, noteText(note));
   words.push(rates === undefined ? '' : JSON.stringify(fromRates(rates)));
 }
 

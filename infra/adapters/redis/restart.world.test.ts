@@ -12,7 +12,7 @@ const missing = whyNoRedis();
 const nothing: StoreCall = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
 const counter = { scopeId: 'key', window: { start: 0, end: 10 ** 15 } };
 const hold = (id: string) => ({
-  ...{ id, amount: 10n, least: 10n, counters: [{ ...counter, limit: 100n }], deadline: 10 ** 15, lease: 60_000 },
+  ...{ id, amount: 10n, minAmount: 10n, counters: [{ ...counter, limit: 100n }], deadline: 10 ** 15, lease: 60_000 },
   note: { charges: [counter], model: 'small', identifier: 's-1' },
 });
 

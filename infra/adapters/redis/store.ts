@@ -46,11 +46,11 @@ export function createRedisStore({ evaluate, instanceUid }: RedisStoreDependenci
     async survey(counters) {
       return toSurvey(await ask(['survey', fromCounters(counters)]));
     },
-    async unbooked(silence, most) {
-      return toUnbooked(await ask(['unbooked', `${silence}`, `${most}`]));
+    async unbooked(silence, max) {
+      return toUnbooked(await ask(['unbooked', `${silence}`, `${max}`]));
     },
-    async loaded(from, most) {
-      return toLoaded(await ask(['loaded', `${from}`, `${most}`]));
+    async loaded(from, max) {
+      return toLoaded(await ask(['loaded', `${from}`, `${max}`]));
     },
     async clear() {
       await ask(['clear']);

@@ -54,7 +54,7 @@ describeUnless(missing, 'with a real server', () => {
       const window = { start: now - 60_000, end: now + 60_000 };
       const key = { scopeId: 'key', window, limit: 10n };
       const note = { charges: [{ scopeId: 'key', window }], model: 'small', identifier: 's-1' };
-      const hold = { id: 'a', amount: 10n, least: 10n, counters: [key], note, deadline: now + 60_000, lease: 100 };
+      const hold = { id: 'a', amount: 10n, minAmount: 10n, counters: [key], note, deadline: now + 60_000, lease: 100 };
       const loads = [{ ...key, spent: 0n }];
       const taken = await store.call({ ...nothing, loads, holds: [hold, { ...hold, id: 'b', deadline: now - 1000 }] });
       expect(taken).toMatchObject({ holds: [{ outcome: 'held', amount: 10n }, { outcome: 'late' }] });
@@ -70,7 +70,7 @@ describeUnless(missing, 'with a real server', () => {
     await store.begin(1);
     const note = { charges: [], model: 'small', identifier: 's-1' };
     const rates = { tokens: 5, limits: [{ id: 'scope key', requests: 10, tokens: 100 }], entries: [] };
-    const sizes = { amount: 0n, least: 0n, counters: [], deadline: Date.now() + 60_000, lease: 60_000 };
+    const sizes = { amount: 0n, minAmount: 0n, counters: [], deadline: Date.now() + 60_000, lease: 60_000 };
     const nothing: StoreCall = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
     const lives = async () => {
       const script = `return tostring(redis.call('PTTL', KEYS[1]))`;
@@ -104,7 +104,7 @@ describeUnless(missing, 'with a real server', () => {
     const note = { charges: [small, big], model: 'small', identifier: 's-1' };
     const times = { deadline: 10 ** 15, lease: 60_000 };
     const hold = (id: string, amount: bigint) => ({
-      ...{ id, amount, least: amount, note },
+      ...{ id, amount, minAmount: amount, note },
       counters: [small, big],
       ...times,
     });

@@ -78,7 +78,7 @@ async function createLife(store: Store, keys: number) {
 }
 
 const toHold = (counters: ReadonlyArray<Counter>): HoldOperation => ({
-  ...{ id: SURROUNDINGS.ids.next(), amount: 2n * COST, least: COST, counters },
+  ...{ id: SURROUNDINGS.ids.next(), amount: 2n * COST, minAmount: COST, counters },
   note: { charges: counters, model: 'sample-small', identifier: 'sample-small-1' },
   ...{ deadline: Date.now() + 60_000, lease: 60_000 },
 });

@@ -37,7 +37,7 @@ export const makeScope = (kind: ScopePolicy['kind'], scopeId: string = randomUUI
 export const COST = 15_600n;
 
 export const requestOf = (scopes: ReadonlyArray<ScopePolicy>): HoldRequest => ({
-  ...{ scopes, amount: 2n * COST, least: COST, model: 'sample-small', identifier: 'sample-small-1' },
+  ...{ scopes, amount: 2n * COST, minAmount: COST, model: 'sample-small', identifier: 'sample-small-1' },
 });
 
 export const SETTLEMENT: Settlement = {

@@ -62,7 +62,7 @@ async function isFree({ store }: Harness, counter: ScopeWindow, limit: bigint): 
   const note = { charges: [counter], model: 'probe', identifier: 'probe' };
   const amount = limit - spent;
   const times = { deadline: Date.now() + 60_000, lease: 60_000 };
-  const hold = { id: randomUUID(), amount, least: amount, counters: [{ ...counter, limit }], note, ...times };
+  const hold = { id: randomUUID(), amount, minAmount: amount, counters: [{ ...counter, limit }], note, ...times };
   const answer = await store.call({ ...nothing, holds: [hold] });
   const isHeld = answer.outcome === 'done' && answer.holds[0]?.outcome === 'held';
   if (isHeld) await store.call({ ...nothing, holds: [], releases: [{ id: hold.id, lease: 1000 }] });

@@ -41,7 +41,7 @@ export function walk({ store, ...world }: StoreOfWalk) {
   const hold = (of: number) => {
     const amount = BigInt(REQUESTS[of]?.amount ?? 0);
     return {
-      ...{ id: idOf(of), amount, least: amount, counters: countersOf(of), note: noteOf(of) },
+      ...{ id: idOf(of), amount, minAmount: amount, counters: countersOf(of), note: noteOf(of) },
       ...{ deadline: now() + DAY, lease: LEASE },
     };
   };

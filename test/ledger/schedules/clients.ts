@@ -27,7 +27,7 @@ function ask({ gateways, scopes, isStale, admittedStale }: Course, request: Requ
   if (isStale) admittedStale.add(request);
   const { amount, name, known } = request;
   const of = request.scopes.flatMap((scope) => scopes[scope] ?? []);
-  const asked = gateway?.ledger.hold({ scopes: of, amount, least: amount, model: name, identifier: 'entry' });
+  const asked = gateway?.ledger.hold({ scopes: of, amount, minAmount: amount, model: name, identifier: 'entry' });
   void asked?.then((result) => {
     if (!result.ok) request.stage = result.failure.reason === 'unavailable' ? 'unavailable' : 'refused';
     else Object.assign(request, { stage: 'held', hold: result.value });

@@ -119,7 +119,13 @@ async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<
     if (left <= 0n) continue;
     const tried: string[] = [];
     for (const amount of [left + 1n, left]) {
-      const asked = gateway.ledger.hold({ scopes: [scope], amount, least: amount, model: 'last', identifier: 'entry' });
+      const asked = gateway.ledger.hold({
+        scopes: [scope],
+        amount,
+        minAmount: amount,
+        model: 'last',
+        identifier: 'entry',
+      });
       void asked.then((result) => {
         tried.push(result.ok ? 'held' : result.failure.reason);
         if (result.ok) void gateway.ledger.release(result.value);
