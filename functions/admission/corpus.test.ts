@@ -9,6 +9,7 @@ import { judge } from '#crds/judge.ts';
 import { type KindName, kinds } from '#crds/kinds.ts';
 import { ask, createWorld, depsOf, requestOf } from '../../test/admission/fixtures.ts';
 import { type Mutant, mutant } from '../../test/crds-mutants.ts';
+import { runs } from '../../test/runs.ts';
 
 const { cluster } = await createWorld();
 const annotations = { [SHARED_CREDENTIALS_ANNOTATION]: SHARED_CREDENTIALS_ALLOWED };
@@ -35,6 +36,6 @@ describe('a corpus of objects, good and bad', () => {
       const { allowed, status } = await ask(depsOf(cluster), '/mutate', requestOf(full(name, object)));
       expect(allowed, JSON.stringify({ found, status })).toBe(found.length === 0);
     };
-    await fc.assert(fc.asyncProperty(mutant, judged), { numRuns: 1000 });
+    await fc.assert(fc.asyncProperty(mutant, judged), { numRuns: runs(1000) });
   });
 });

@@ -5,6 +5,7 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import type { KindName } from '#crds/kinds.ts';
 import { ask, createWorld, depsOf, GOOD, objectOf, type Response, requestOf } from '../../test/admission/fixtures.ts';
+import { runs } from '../../test/runs.ts';
 
 const { cluster } = await createWorld();
 const deps = depsOf(cluster);
@@ -158,8 +159,8 @@ describe('whatever is asked', () => {
         expect(await mutate(result, oldObject)).toEqual({ uid: once.uid, allowed: true });
         expect(await mutate(result, { oldObject: result })).toEqual({ uid: once.uid, allowed: true });
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
-    expect(admitted).toBeGreaterThan(200);
+    expect(admitted).toBeGreaterThan(runs(200));
   });
 });

@@ -3,11 +3,12 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { kinds } from '#crds/kinds.ts';
 import { createWorld, depsOf, GOOD, objectOf, post, requestOf } from '../../test/admission/fixtures.ts';
+import { runs } from '../../test/runs.ts';
 
 const { cluster } = await createWorld();
 const deps = depsOf(cluster);
 /** Bodies out of generators in all; `npm run bench -- hostile` sends many more. */
-const BODIES = Number(process.env.HOSTILE_BODIES ?? 1600);
+const BODIES = Number(process.env.HOSTILE_BODIES ?? runs(1600));
 const share = (part: number) => ({ numRuns: Math.ceil(BODIES * part) });
 const PATIENCE = 60_000 + 50 * BODIES;
 

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../test/runs.ts';
 import { membersOf, splice } from './members.ts';
 
 const encoder = new TextEncoder();
@@ -56,7 +57,7 @@ test('the scanner finds the members that JSON.parse finds, whatever their values
       const parsed: object = JSON.parse(decoder.decode(bytes));
       expect(new Map(Object.entries(parsed))).toEqual(found);
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -81,7 +82,7 @@ test('a splice changes what it was told to and nothing else', () => {
         expect(names.filter((other) => other === name).length).toBeLessThanOrEqual(1);
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 

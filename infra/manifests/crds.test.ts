@@ -7,6 +7,7 @@ import { judge } from '#crds/judge.ts';
 import { type KindName, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { mutant } from '../../test/crds-mutants.ts';
+import { runs } from '../../test/runs.ts';
 import type { JsonObject } from '../apiserver/schema/json.ts';
 import type { Schema } from '../apiserver/schema/schema.ts';
 import { createStructural } from '../apiserver/schema/structural.ts';
@@ -34,7 +35,7 @@ test('the embedded cluster never accepts what we refuse, nor refuses what we acc
       const causes = causesOf(kind, object);
       expect(causes.length > 0, JSON.stringify({ causes, found })).toBe(found.length > 0);
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   );
 });
 

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { searchByChance, tell } from '../../../test/ledger/schedules/search.ts';
+import { runs } from '../../../test/runs.ts';
 
 // FAULT_SCHEDULES=100000 goes on; FAULT_SEED=7 begins there.
-const count = Number(process.env.FAULT_SCHEDULES ?? 500);
+const count = Number(process.env.FAULT_SCHEDULES ?? runs(500));
 const first = Number(process.env.FAULT_SEED ?? 1);
 
 test(

@@ -1,6 +1,7 @@
 // Can a provider or a client say anything that makes the translation throw, or count what was not said?
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../../test/runs.ts';
 import { anthropic } from './anthropic.ts';
 import { toMessagesBody } from './anthropic-request.ts';
 
@@ -93,7 +94,7 @@ test('no stream of events throws, ends twice, or yields an event that is no JSON
           JSON.parse(line.slice(6));
       }
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 });
 
@@ -104,7 +105,7 @@ test('no reply throws, and what is no message is told apart', () => {
       anthropic.readError(encoder.encode(JSON.stringify(body)));
       if (reply !== undefined) expect(JSON.parse(`${reply.body}`)).toMatchObject({ object: 'chat.completion' });
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 });
 
@@ -120,6 +121,6 @@ test('no request throws: it is translated, or refused with the place that is wro
           param: expect.stringMatching(/^messages\[\d+\]/),
         });
     }),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 });

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../../test/runs.ts';
 import { concat } from '../members.ts';
 import type { Piece } from './dialect.ts';
 import { toPiece } from './openai-chunk.ts';
@@ -52,7 +53,7 @@ test('a stream says the same whether its events pass without a parser or not, ho
       for (const [at, byte] of spoils) if (bytes.length > 0) bytes[at % bytes.length] = byte;
       agree(bytes, read(packetsOf(bytes, cut)));
     }),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
 });
 
@@ -72,7 +73,7 @@ test('a stream says the same whatever other streams of the provider said before 
       }
       for (const { bytes, reader, pieces } of running) agree(bytes, [...pieces, ...reader.end()]);
     }),
-    { numRuns: 800 },
+    { numRuns: runs(800) },
   );
 });
 

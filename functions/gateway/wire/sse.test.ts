@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { runs } from '../../../test/runs.ts';
 import { concat } from '../members.ts';
 import { createSplitter, dataOf } from './sse.ts';
 
@@ -44,7 +45,7 @@ test('events are the same however their bytes are cut into packets, in the middl
         events.flatMap(({ data }) => (data === undefined ? [] : [data])),
       );
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -57,7 +58,7 @@ test('no byte is lost, added or moved, whatever the bytes are', () => {
         expect(concat(play(bytes, sizes))).toEqual(bytes);
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   );
 });
 
@@ -89,6 +90,6 @@ test('the data of an event are its data lines, joined, however it is written', (
       const data = lines.map((line) => line.replace(/^data:? ?/, '')).join('\n');
       expect(dataOf(encoder.encode(text))).toBe(lines.length === 0 ? undefined : data);
     }),
-    { numRuns: 5000 },
+    { numRuns: runs(5000) },
   );
 });
