@@ -1,10 +1,10 @@
 // Is a model behind Anthropic's Messages API like any other to a client: replies, streams, refusals, money?
 import { describe, expect, test } from 'vitest';
-import { COUNT, errorBody, event, eventsOf, message, START, STOP, words } from './anthropic.fixture.ts';
-import { stage } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
-import { completion, MESSAGES, type Script, SSE, stuckAfter, type WireReply } from './upstream.fixture.ts';
+import { COUNT, errorBody, event, eventsOf, message, START, STOP, words } from '../../test/gateway/anthropic.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
+import { completion, MESSAGES, type Script, SSE, stuckAfter, type WireReply } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 const STREAM = { ...CHAT, stream: true };

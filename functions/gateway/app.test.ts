@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { codeOf, stage } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, scope, snapshotOf } from './instance.fixture.ts';
-import { NOW, settleDown } from './time.fixture.ts';
-import { completion, MESSAGES } from './upstream.fixture.ts';
+import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
+import { codeOf, stage } from '../../test/gateway/stage.ts';
+import { NOW, settleDown } from '../../test/gateway/time.ts';
+import { completion, MESSAGES } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 

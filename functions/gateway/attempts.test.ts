@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
-import { stage } from './gateway.fixture.ts';
-import { entry, snapshotOf } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
 import {
   breaksAfter,
   completion,
@@ -12,7 +12,7 @@ import {
   SSE,
   streamed,
   USAGE_CHUNK,
-} from './upstream.fixture.ts';
+} from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const ok = { body: completion('hello') };

@@ -1,5 +1,6 @@
 // Who are you? A live key, neither expired nor blocked, nor its user or teams.
 import type { Failure } from '#core/failure.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -13,14 +14,16 @@ export interface Caller extends KeyRecord {
 }
 
 /** At once where the key is known. */
-export type Authenticate = (request: Request) => Result<Caller, Failure> | Promise<Result<Caller, Failure>>;
+export type Authenticate = (
+  client: Pick<HttpExchange, 'header'>,
+) => Result<Caller, Failure> | Promise<Result<Caller, Failure>>;
 
 /** Longer than any key: what is longer is not worth a hash. */
 const LONGEST_KEY = 1024;
 
 export function createAuthenticate(deps: Pick<GatewayDeps, 'hash' | 'clock'>, findPolicy: FindPolicy): Authenticate {
-  return function authenticate(request) {
-    const key = bearerOf(request.headers.get('authorization'));
+  return function authenticate(client) {
+    const key = bearerOf(client.header('authorization'));
     if (key === undefined) return err({ code: 'invalid_api_key' });
     const found = findPolicy(deps.hash(key));
     return found instanceof Promise ? found.then(toCaller) : toCaller(found);
@@ -34,7 +37,7 @@ export function createAuthenticate(deps: Pick<GatewayDeps, 'hash' | 'clock'>, fi
 }
 
 /** The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1). */
-function bearerOf(header: string | null): string | undefined {
+function bearerOf(header: string | undefined): string | undefined {
   const [, key] = /^\s*bearer\s+(\S+)\s*$/i.exec(header ?? '') ?? [];
   return key === undefined || key.length > LONGEST_KEY ? undefined : key;
 }

@@ -1,9 +1,7 @@
 // Bodies of requests: up to 32 MiB each, and no more of them at once than the process can keep.
 import type { Failure } from '#core/failure.ts';
-import type { Connection, ReadBody } from '#core/ports/connection.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Visit } from './deps.ts';
-import { concat } from './members.ts';
 
 export const LARGEST_BODY = 32 * 1024 * 1024;
 /** Bytes of all bodies that are kept at the same time: four of the largest. */
@@ -19,7 +17,7 @@ const FAILURES = {
 
 /** One request's. What it has read counts until it is closed. */
 export interface Body {
-  read(request: Request, visit: Pick<Visit, 'connection'>): Promise<Result<Uint8Array, Failure>>;
+  read(client: HttpExchange): Promise<Result<Uint8Array, Failure>>;
   close(): void;
 }
 
@@ -41,10 +39,10 @@ export function createBodies(): { open(): Body } {
       return refused;
     };
     return {
-      read: async (request, { connection }) => {
+      read: async (client) => {
         // What the client says it will send is not even begun when it is too much.
-        const refused = refusal(Number(request.headers.get('content-length') ?? 0));
-        const body = refused ?? (await (connection?.readBody?.(accept) ?? readRequest(request, accept)));
+        const refused = refusal(Number(client.header('content-length') ?? 0));
+        const body = refused ?? (await client.readBody(accept));
         return typeof body === 'string' ? err(FAILURES[body]) : ok(body);
       },
       close: () => {
@@ -52,20 +50,5 @@ export function createBodies(): { open(): Body } {
         length = 0;
       },
     };
-  }
-}
-
-/** Where no platform has a shorter way. */
-async function readRequest(request: Request, accept: Parameters<Connection['readBody']>[0]): ReturnType<ReadBody> {
-  const pieces: Uint8Array[] = [];
-  try {
-    for await (const piece of request.body ?? []) {
-      const refused = accept(piece.length);
-      if (refused !== undefined) return refused;
-      pieces.push(piece);
-    }
-    return concat(pieces);
-  } catch {
-    return 'broken';
   }
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { codeOf, Envelope, stage } from './gateway.fixture.ts';
-import { KEY, keyRecord, scope } from './instance.fixture.ts';
-import { NOW } from './time.fixture.ts';
-import { MESSAGES } from './upstream.fixture.ts';
+import { KEY, keyRecord, scope } from '../../test/gateway/instance.ts';
+import { codeOf, Envelope, stage } from '../../test/gateway/stage.ts';
+import { NOW } from '../../test/gateway/time.ts';
+import { MESSAGES } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { MESSAGES } from '../../test/gateway/upstream.ts';
 import { LARGEST_BODY } from './body.ts';
-import { stage } from './gateway.fixture.ts';
-import { entry, KEY, snapshotOf } from './instance.fixture.ts';
-import { MESSAGES } from './upstream.fixture.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

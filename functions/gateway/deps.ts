@@ -1,11 +1,9 @@
 // What does the gateway need of the world? Everything arrives from the platform; nothing is global.
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
-import type { Connection } from '#core/ports/connection.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Credentials, Snapshots, Upstream } from '#core/ports/serving.ts';
-import type { Tracer } from '#core/ports/tracer.ts';
 
 export interface GatewayDeps {
   readonly snapshots: Snapshots;
@@ -20,16 +18,4 @@ export interface GatewayDeps {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Absent: nobody follows. */
-  readonly tracer?: Tracer;
-}
-
-/** Keeps work alive that outlasts its response: `waitUntil` on Workers, nothing to do in a process that stays. */
-export type Background = (work: Promise<unknown>) => void;
-
-/** What the platform gives along with one request. */
-export interface Visit {
-  readonly background: Background;
-  /** Where it has one to lend, and as much of it as it has. */
-  readonly connection: Partial<Connection> | undefined;
 }

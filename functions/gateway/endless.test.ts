@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { stage } from './gateway.fixture.ts';
-import { MESSAGES, SSE } from './upstream.fixture.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 
 const MEBIBYTE = new Uint8Array(1024 * 1024).fill(0x20);
 

@@ -39,6 +39,8 @@ export interface StreamExchange extends Answered {
   /** Whether all of `rest` has arrived, where that can be told. */
   readonly hasEnded: UpstreamResponse['hasEnded'];
   readonly deadline: Deadline;
+  /** Stops what the upstream is doing. */
+  stop(): void;
   /** To be told once how the stream ended. */
   over(end: ReplyEnd): void;
 }
@@ -58,6 +60,7 @@ export interface Accepted {
   readonly deadline: Deadline;
   readonly created: Seconds;
   readonly clock: Clock;
+  stop(): void;
   over(end: ReplyEnd): void;
 }
 
@@ -112,6 +115,7 @@ async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptF
     rest,
     hasEnded: response.hasEnded,
     deadline,
+    stop: accepted.stop,
     over: accepted.over,
   });
 }

@@ -2,9 +2,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stage } from './gateway.fixture.ts';
-import { entry, snapshotOf } from './instance.fixture.ts';
-import { MESSAGES, SSE } from './upstream.fixture.ts';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 
 const folder = join(import.meta.dirname, 'golden');
 

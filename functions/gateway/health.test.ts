@@ -1,9 +1,18 @@
 // Is an entry that fails put aside, and does the rest of the gateway go on without it?
 import { describe, expect, test } from 'vitest';
-import { stage } from './gateway.fixture.ts';
-import { entry, snapshotOf } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
-import { chunk, completion, DONE, MESSAGES, type Script, SSE, streamed, type WireReply } from './upstream.fixture.ts';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
+import {
+  chunk,
+  completion,
+  DONE,
+  MESSAGES,
+  type Script,
+  SSE,
+  streamed,
+  type WireReply,
+} from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const OK: WireReply = { body: completion('hello') };
@@ -228,6 +237,7 @@ test('LeastBusy sends each request to the entry with the fewest in flight, strea
       { strategy: 'LeastBusy' },
     ),
     script: () => ({ headers: SSE, body: streamed(['x']) }),
+    room: 1,
   });
   const open = await streams.chat({ ...CHAT, stream: true });
   await (await streams.chat({ ...CHAT, stream: true })).text();

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { stage } from './gateway.fixture.ts';
-import { KEY, keyRecord } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
-import { chunk, MESSAGES, type Script, SSE } from './upstream.fixture.ts';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
+import { chunk, MESSAGES, type Script, SSE } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const script: Script = () => ({
@@ -27,10 +27,10 @@ describe.each([undefined, 1, 100])('a stream whose hold may be gone (room for %s
     expect([fake.requests[0]?.signal.aborted, ledger.held()]).toEqual([true, 0]);
   });
 
-  test('goes on where nobody has a budget', async () => {
+  test('goes on where it costs nothing', async () => {
     const client = new AbortController();
-    const keys = { [KEY]: keyRecord({ limit: 'none' }) };
-    const { chat, ledger, fake } = stage({ script, room, keys });
+    const snapshot = snapshotOf([entry('gpt', { price: { input: '0', output: '0' } })]);
+    const { chat, ledger, fake } = stage({ script, room, snapshot });
     const response = await chat(CHAT, { signal: client.signal });
     await settleDown();
     ledger.lose();

@@ -2,10 +2,10 @@ import { beforeEach, expect, test } from 'vitest';
 import { createScene, type Scene } from '#core/ledger/scene.promises.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { stage } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
-import { NOW } from './time.fixture.ts';
-import { completion, MESSAGES } from './upstream.fixture.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { NOW } from '../../test/gateway/time.ts';
+import { completion, MESSAGES } from '../../test/gateway/upstream.ts';
 
 const PRICE = { input: '1000', output: '1000' };
 let scene: Scene;

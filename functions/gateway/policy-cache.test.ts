@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { keyRecord } from './instance.fixture.ts';
+import { keyRecord } from '../../test/gateway/instance.ts';
+import { createTime, settleDown } from '../../test/gateway/time.ts';
 import { createPolicyCache } from './policy-cache.ts';
-import { createTime, settleDown } from './time.fixture.ts';
 
 function open(find: (hash: string, call: number) => Promise<ReturnType<typeof keyRecord> | undefined>) {
   const time = createTime();

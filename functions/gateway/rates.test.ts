@@ -3,9 +3,9 @@ import { createScene, type Scene } from '#core/ledger/scene.promises.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { RateLimits } from '#core/ports/policy.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
-import { stage, type World } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, scope, snapshotOf } from './instance.fixture.ts';
-import { completion, DONE, MESSAGES, SSE, streamed } from './upstream.fixture.ts';
+import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage, type World } from '../../test/gateway/stage.ts';
+import { completion, DONE, MESSAGES, SSE, streamed } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
 let scene: Scene;

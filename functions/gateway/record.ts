@@ -7,6 +7,7 @@ import type { AttemptFailure } from './attempt-failure.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Endpoint } from './endpoint.ts';
+import type { RequestNames } from './respond.ts';
 
 /** What becomes known of one request on its way; written once, at its end. */
 export interface Line {
@@ -16,8 +17,6 @@ export interface Line {
   model(name: string, stream: boolean): void;
   /** An entry that could not even be called, and why. */
   skipped(identifier: string, why: string): void;
-  /** What happens next, for whoever follows; with the target of a call. */
-  step(name: 'hold' | 'call' | 'settle', target?: Endpoint): void;
   attempt(target: Endpoint, failed: AttemptFailure | undefined): void;
   settled(hold: Hold, settlement: Settlement): void;
   /** The reply was refused. */
@@ -32,12 +31,6 @@ export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
 const LONGEST_NAME = 256;
 
 type LineDeps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
-
-/** Our id, never the client's: what it calls the request is only echoed and logged. */
-export interface RequestNames {
-  readonly requestId: string;
-  readonly clientRequestId: string | undefined;
-}
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -71,8 +64,7 @@ function createLabels(): (route: string, model: string) => ModelLabels {
   };
 }
 
-/** `request` is for whoever follows. */
-export type OpenLine = (names: RequestNames, route: string, request?: Request) => Line;
+export type OpenLine = (names: RequestNames, route: string) => Line;
 
 export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
   const labelsOf = createLabels();
@@ -104,7 +96,6 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
         fields.skipped = skipped;
         metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, 'skipped'));
       },
-      step: () => undefined,
       attempt: (target, failed) => {
         attempts += 1;
         const { identifier } = target.entry;

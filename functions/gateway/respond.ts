@@ -1,66 +1,102 @@
-// What does the client get? Our own headers, a few of the provider's, and errors in one envelope.
+// Replies to clients: our own headers, a few of the provider's, and errors in one envelope.
 import { type Failure, type FailureReply, toReply } from '#core/failure.ts';
 import type { Ids } from '#core/ports/clock.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
-import { rateHeaders } from './rate-headers.ts';
-import type { RequestNames } from './record.ts';
-import type { Target } from './route.ts';
+import type { Millis } from '#core/ports/money.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** A refusal, and what it became. */
-export function toRefusal(
-  failure: Failure,
-  names: RequestNames,
-  rates?: RateView,
-): { readonly response: Response; readonly reply: FailureReply } {
-  const reply = toReply(failure);
-  const response = toJson(
-    reply.status,
-    { error: reply.error },
-    {
-      ...{ ...reply.headers, ...nameHeaders(names) },
-      ...rateHeaders(rates),
-    },
-  );
-  return { response, reply };
+/** Our id, never the client's: what it calls the request is only echoed and logged. */
+export interface RequestNames {
+  readonly requestId: string;
+  readonly clientRequestId: string | undefined;
 }
 
 /** What a client may call its request: printable, and short enough for a header. */
 const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
 
-export function namesOf(request: Request, ids: Ids): RequestNames {
-  const client = request.headers.get('x-client-request-id') ?? request.headers.get('x-request-id');
-  return { requestId: ids.next(), clientRequestId: client !== null && CLIENT_NAME.test(client) ? client : undefined };
-}
-
-export function nameHeaders({ requestId, clientRequestId }: RequestNames): HeaderRecord {
+export function namesOf(client: Pick<HttpExchange, 'header'>, ids: Ids): RequestNames {
+  const name = client.header('x-client-request-id') ?? client.header('x-request-id');
   return {
-    'x-request-id': requestId,
-    ...(clientRequestId === undefined ? {} : { 'x-client-request-id': clientRequestId }),
+    requestId: ids.next(),
+    clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
   };
 }
 
-export function toJson(status: number, body: unknown, headers: HeaderRecord): Response {
-  return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } });
+/** Answers what was sent, for the log. */
+export function refuse(client: HttpExchange, failure: Failure, names: RequestNames, rates?: RateView): FailureReply {
+  const reply = toReply(failure);
+  sendJson(
+    client,
+    { status: reply.status, names, headers: { ...reply.headers, ...rateHeaders(rates) } },
+    { error: reply.error },
+  );
+  return reply;
 }
 
-/** Headers of an answer: everything of the provider's stays behind but its content type and its request id. */
-export function answerHeaders(
-  upstream: HeaderRecord,
-  target: Target,
-  names: RequestNames,
-  rates: RateView | undefined,
-): Record<string, string> {
+interface Head {
+  readonly status: number;
+  readonly names: RequestNames;
+  readonly headers?: HeaderRecord;
+}
+
+export function sendJson(client: HttpExchange, { status, names, headers }: Head, body: unknown): void {
+  client.begin(status, { 'content-type': 'application/json', ...nameHeaders(names), ...headers });
+  client.end(JSON.stringify(body));
+}
+
+export function sendText(client: HttpExchange, status: number, text: string): void {
+  client.begin(status, { 'content-type': 'text/plain; charset=utf-8' });
+  client.end(text);
+}
+
+/** Of an answer. */
+export interface Answered {
+  /** As the provider sent them: all of them stay behind but the content type, the request id and `retry-after`. */
+  readonly upstream: HeaderRecord;
+  readonly names: RequestNames;
+  readonly rates: RateView | undefined;
+  /** The limit that was lowered to what can be paid. */
+  readonly clampedTo: number | undefined;
+}
+
+export function answerHeaders({ upstream, names, rates, clampedTo }: Answered): Record<string, string> {
   const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
   const retryAfter = upstream['retry-after'];
-  const { clamped, send } = target.limit;
   return {
     'content-type': upstream['content-type'] ?? 'application/json',
     ...nameHeaders(names),
     ...(upstreamId === undefined ? {} : { 'x-upstream-request-id': upstreamId }),
     ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
     ...rateHeaders(rates),
-    ...(clamped ? { 'x-gateway-clamped-to': String(send) } : {}),
+    ...(clampedTo === undefined ? {} : { 'x-gateway-clamped-to': String(clampedTo) }),
   };
+}
+
+function nameHeaders({ requestId, clientRequestId }: RequestNames): HeaderRecord {
+  const named = { 'x-request-id': requestId };
+  return clientRequestId === undefined ? named : { ...named, 'x-client-request-id': clientRequestId };
+}
+
+/** OpenAI's headers, which its clients already read (platform.openai.com/docs/guides/rate-limits), of the scope that leaves least. */
+export function rateHeaders(rates: RateView | undefined): HeaderRecord {
+  if (rates === undefined) return {};
+  return { ...rateHeadersOf('requests', rates.requests), ...rateHeadersOf('tokens', rates.tokens) };
+}
+
+function rateHeadersOf(what: string, rate: RateView['requests']): HeaderRecord {
+  if (rate === undefined) return {};
+  return {
+    [`x-ratelimit-limit-${what}`]: String(rate.limit),
+    [`x-ratelimit-remaining-${what}`]: String(rate.remaining),
+    [`x-ratelimit-reset-${what}`]: toSpan(rate.resetIn),
+  };
+}
+
+/** `1m0s`, `59s`, `350ms`, `0s`: never earlier than it is true. */
+export function toSpan(millis: Millis): string {
+  if (millis > 0 && millis < 1000) return `${Math.ceil(millis)}ms`;
+  const seconds = Math.ceil(millis / 1000);
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { stage } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
-import { completion, MESSAGES, SSE, streamed } from './upstream.fixture.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { completion, MESSAGES, SSE, streamed } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const ok = { body: completion('hello') };

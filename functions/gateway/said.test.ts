@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { stage } from './gateway.fixture.ts';
-import { entry, snapshotOf } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
-import { chunk, MESSAGES, SSE } from './upstream.fixture.ts';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
+import { chunk, MESSAGES, SSE } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const WORDS = 'nine bytes '.repeat(20);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import { stage } from './gateway.fixture.ts';
-import { KEY, keyRecord, scope } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
-import { MESSAGES } from './upstream.fixture.ts';
+import { KEY, keyRecord, scope } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
+import { MESSAGES } from '../../test/gateway/upstream.ts';
 
 const CHAT = new TextEncoder().encode(JSON.stringify({ model: 'gpt', messages: MESSAGES }));
 

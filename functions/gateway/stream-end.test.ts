@@ -1,10 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
-import { WAYS } from './connection.fixture.ts';
-import { stage as stageWorld, type World } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
-import { chunk, DONE, MESSAGES, type Script, SSE, streamed, stuckAfter, USAGE_CHUNK } from './upstream.fixture.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage as stageWorld, WAYS, type World } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
+import {
+  chunk,
+  DONE,
+  MESSAGES,
+  type Script,
+  SSE,
+  streamed,
+  stuckAfter,
+  USAGE_CHUNK,
+} from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const ASKING = { ...CHAT, stream_options: { include_usage: true } };

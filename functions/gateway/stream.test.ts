@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { WAYS } from './connection.fixture.ts';
-import { stage as stageWorld, type World } from './gateway.fixture.ts';
-import { KEY } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
+
+import { stage as stageWorld, WAYS, type World } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
 import {
   breaksAfter,
   chunk,
@@ -13,7 +12,7 @@ import {
   streamed,
   stuckAfter,
   USAGE_CHUNK,
-} from './upstream.fixture.ts';
+} from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const ASKING = { ...CHAT, stream_options: { include_usage: true } };
@@ -25,13 +24,10 @@ const counting = (output: number) => ({ usage: { prompt_tokens: 7, completion_to
 const counted = (output: number) => `data: ${JSON.stringify({ choices: [], ...counting(output) })}\n\n`;
 
 test('a stream that cannot begin on its connection is answered with an error, charged, and its upstream stopped', async () => {
-  const { app, ledger, fake } = stageWorld({ script: plays(stuckAfter(chunk({ content: 'x' }))) });
-  const openReply = () => {
-    throw new TypeError('Invalid character in header content');
-  };
-  const headers = { authorization: `Bearer ${KEY}` };
-  const request = { method: 'POST', headers, body: JSON.stringify(CHAT) };
-  expect((await app.request('/chat/completions', request, { openReply })).status).toBe(500);
+  const headers = { ...SSE, 'x-request-id': 'a\nb' };
+  const script: Script = () => ({ headers, body: stuckAfter(chunk({ content: 'x' })) });
+  const { chat, ledger, fake } = stageWorld({ script });
+  expect((await chat(CHAT)).status).toBe(500);
   await settleDown();
   expect([ledger.held(), ledger.settled.length, fake.requests[0]?.signal.aborted]).toEqual([0, 1, true]);
 });

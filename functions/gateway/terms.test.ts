@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { ok } from '#core/result.ts';
+import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { NOW } from '../../test/gateway/time.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
-import { stage } from './gateway.fixture.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
 import { termsOf } from './terms.ts';
-import { NOW } from './time.fixture.ts';
 
 const CHAT = { model: 'gpt', messages: [] };
 
 async function callerOf(record: KeyRecord): Promise<Caller> {
   const authenticate = createAuthenticate({ hash: (text) => text, clock: { now: () => NOW } }, () => ok(record));
-  const caller = await authenticate(new Request('http://gateway/', { headers: { authorization: `Bearer ${KEY}` } }));
+  const caller = await authenticate({ header: () => `Bearer ${KEY}` });
   if (!caller.ok) throw new Error(caller.failure.code);
   return caller.value;
 }

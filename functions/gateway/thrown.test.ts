@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { Metrics } from '#core/ports/clock.ts';
-import { stage, type World } from './gateway.fixture.ts';
-import { entry, snapshotOf } from './instance.fixture.ts';
-import { settleDown } from './time.fixture.ts';
-import { completion, MESSAGES, SSE, streamed } from './upstream.fixture.ts';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage, type World } from '../../test/gateway/stage.ts';
+import { settleDown } from '../../test/gateway/time.ts';
+import { completion, MESSAGES, SSE, streamed } from '../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const two = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'second' })]);

@@ -1,13 +1,14 @@
 // Can a step be skipped? Not by anything that compiles: each of these lines is an error to the type checker, or the check fails.
 import { expect, test } from 'vitest';
+import { keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import type { Caller } from './authenticate.ts';
 import { authorize, type Grant } from './authorize.ts';
 import type { Chat } from './chat.ts';
-import type { Exchange } from './exchange.ts';
-import { keyRecord, snapshotOf } from './instance.fixture.ts';
+import type { PlainExchange, StreamExchange } from './exchange.ts';
 import type { Reservation, Reserve } from './reserve.ts';
 import type { Route, Targets } from './route.ts';
 import type { Settle } from './settle.ts';
+import type { Stream } from './stream.ts';
 import type { CallUpstream } from './upstream.ts';
 
 declare const chat: Chat;
@@ -15,6 +16,7 @@ declare const reserve: Reserve;
 declare const route: Route;
 declare const callUpstream: CallUpstream;
 declare const settle: Settle;
+declare const stream: Stream;
 
 type Line = Parameters<CallUpstream>[2];
 type Client = Parameters<CallUpstream>[1];
@@ -43,9 +45,13 @@ function skippingSteps(line: Line, client: Client): void {
   const targets = {} as Targets;
   callUpstream(targets, client, line);
   // @ts-expect-error Nothing is answered without an exchange.
-  settle.answer(targets, line, { background: () => {}, connection: undefined });
-  const exchange = {} as Exchange;
-  settle.answer(exchange, line, { background: () => {}, connection: undefined });
+  settle.reply(targets, client, line);
+  const exchange = {} as PlainExchange;
+  settle.reply(exchange, client, line);
+  // @ts-expect-error Nothing is streamed without an exchange.
+  stream(targets, client, line);
+  const streamed = {} as StreamExchange;
+  stream(streamed, client, line);
 }
 
 test('the steps of a request are held together by types', () => {

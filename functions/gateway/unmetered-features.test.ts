@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { stage, type World } from './gateway.fixture.ts';
-import { entry, snapshotOf } from './instance.fixture.ts';
-import { completion, MESSAGES, SSE, streamed, USAGE_CHUNK } from './upstream.fixture.ts';
+import { entry, snapshotOf } from '../../test/gateway/instance.ts';
+import { stage, type World } from '../../test/gateway/stage.ts';
+import { completion, MESSAGES, SSE, streamed, USAGE_CHUNK } from '../../test/gateway/upstream.ts';
 
 const bodyOf = (members: string) => `{"model":"gpt","messages":[{"role":"user","content":"hi"}]${members}}`;
 

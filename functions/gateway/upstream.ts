@@ -1,12 +1,13 @@
 // What does the upstream answer? Targets are tried in turn until one begins to answer; nothing has reached the client before that.
 import type { Failure } from '#core/failure.ts';
 import { MAX_REQUEST } from '#core/ledger/lease.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
 import type { Chat } from './chat.ts';
-import { type Client, type Deadline, openDeadline } from './deadline.ts';
+import { type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { limitOf } from './entry-limits.ts';
 import { type Accepted, type Exchange, openExchange } from './exchange.ts';
@@ -24,7 +25,11 @@ export interface NoExchange {
   readonly called: boolean;
 }
 
-export type CallUpstream = (targets: Targets, client: Client, line: Line) => Promise<Result<Exchange, NoExchange>>;
+export type CallUpstream = (
+  targets: Targets,
+  client: HttpExchange,
+  line: Line,
+) => Promise<Result<Exchange, NoExchange>>;
 
 /** Before an upstream is tried again that was tried before; twice as long each time. */
 const PAUSE = 100;
@@ -61,7 +66,6 @@ export function createCallUpstream(
       }
       tries += 1;
       const target = lost === undefined ? next : { ...next, limit: outputLimit(targets.reservation, next, lost.cost) };
-      line.step('call', target);
       targets.reservation.isCalled = true;
       const trying = { ...enter(targets.reservation, target, deadline), lost };
       const result = await exchange(trying);
@@ -129,11 +133,15 @@ export function createCallUpstream(
     const { chat, routing } = reservation.grant;
     const request = target.dialect.toRequest(chat, target);
     if (!request.ok) return err(unspeakable(request.failure));
-    const endAttempt = deadline.limitAttempt(target.entry.timeout);
+    const attempt = new AbortController();
+    const stop = () => attempt.abort();
+    const { timeout } = target.entry;
+    const cancel = timeout === undefined ? () => {} : deps.timer(timeout, stop);
+    deadline.onEnd(stop);
     let opened: Result<Exchange, AttemptFailure> | undefined;
     try {
       const { url, headers, body } = request.value;
-      const { signal } = deadline;
+      const { signal } = attempt;
       const response = await deps.upstream({
         url,
         headers,
@@ -143,20 +151,20 @@ export function createCallUpstream(
       });
       const { clock } = deps;
       const created = Math.floor(clock.now() / 1000);
-      opened = await openExchange({ reservation, target, lost, deadline, over, response, clock, created });
+      opened = await openExchange({ reservation, target, lost, deadline, stop, over, response, clock, created });
       return opened;
     } catch (error) {
-      return err(toFailure(error, deadline));
+      return err(toFailure(error, attempt.signal));
     } finally {
-      endAttempt();
+      cancel();
       // Whatever went wrong, nobody reads on: the connection goes.
-      if (opened?.ok !== true) deadline.abort();
+      if (opened?.ok !== true) stop();
     }
   }
 }
 
 /** An attempt. `leave`: the entry has nothing to do with it any more. */
-type Trying = Omit<Accepted, 'response' | 'created' | 'clock'> & { readonly leave: () => void };
+type Trying = Omit<Accepted, 'response' | 'created' | 'clock' | 'stop'> & { readonly leave: () => void };
 
 /** A plain reply comes in one piece: its first byte may be its last. */
 function timeoutsOf({ stream }: Chat, { connect, firstByte, idle, total }: Timeouts): UpstreamRequest['timeouts'] {
@@ -169,7 +177,7 @@ interface Unanswered {
   /** Why the last entry that was passed over had no room. */
   readonly full: HoldRefusal | undefined;
   readonly targets: Targets;
-  readonly client: Client;
+  readonly client: HttpExchange;
 }
 
 function outcome(
@@ -188,7 +196,7 @@ function uncalled(full: HoldRefusal | undefined, model: string): Failure {
   return { code: 'rate_limit_exceeded', model, rate, limit, retryIn };
 }
 
-function toFailure(error: unknown, { signal }: Deadline): AttemptFailure {
+function toFailure(error: unknown, signal: AbortSignal): AttemptFailure {
   const how = error instanceof UpstreamBroke ? error.how : undefined;
   if (how === 'unsent') return UNSENT;
   if (signal.aborted || how === 'timeout') return TIMED_OUT;

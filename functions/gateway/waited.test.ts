@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { HoldRequest, Ledger } from '#core/ports/ledger.ts';
-import { stage } from './gateway.fixture.ts';
-import { KEY, keyRecord } from './instance.fixture.ts';
-import { createTime, settleDown } from './time.fixture.ts';
-import { MESSAGES } from './upstream.fixture.ts';
+import { KEY, keyRecord } from '../../test/gateway/instance.ts';
+import { stage } from '../../test/gateway/stage.ts';
+import { createTime, settleDown } from '../../test/gateway/time.ts';
+import { MESSAGES } from '../../test/gateway/upstream.ts';
 
 const CHAT = JSON.stringify({ model: 'gpt', messages: MESSAGES });
 

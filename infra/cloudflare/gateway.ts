@@ -13,8 +13,8 @@ import { createGateway } from '../../functions/gateway/app.ts';
 import { createMemory } from '../../functions/gateway/memory.ts';
 import { GatewayBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/read-environment.ts';
+import { toExchange } from './http-exchange.ts';
 import { createMountedText } from './mounted-text.ts';
-import { untilEnded } from './until-ended.ts';
 import { orFail, workerDependencies, workerLog } from './worker.ts';
 
 interface Execution {
@@ -49,8 +49,7 @@ async function answer(
   const database = createDatabase({ host, port, username: user, password, dbname }, { log });
   const instanceUid = snapshot?.instance.uid ?? 'none';
   const ledger = createVisit(environment, database, instanceUid);
-  const works: Promise<unknown>[] = [];
-  const app = createGateway(
+  const handle = createGateway(
     {
       ...node,
       snapshots: { current: () => snapshot },
@@ -63,25 +62,14 @@ async function answer(
     },
     memory,
   );
-  const context = {
-    waitUntil: (work: Promise<unknown>) => {
-      works.push(work.catch(() => undefined));
-      execution.waitUntil(work);
-    },
-    passThroughOnException: () => undefined,
-    props: {},
-  };
-  const response = await app.fetch(request, bindings, context);
-  const { body, ended } = untilEnded(response.body, request.signal);
+  const { exchange, response } = toExchange(request);
   const over = async (): Promise<void> => {
-    await ended;
-    // Work may begin further work.
-    for (let done = 0; done < works.length; done += 1) await works[done];
+    await handle(exchange);
     await ledger.close();
     await database.close();
   };
   execution.waitUntil(over());
-  return new Response(body, response);
+  return response;
 }
 
 type Parts = ReturnType<typeof createDatabase>;

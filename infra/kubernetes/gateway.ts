@@ -34,6 +34,6 @@ main(async () => {
     await upstream.close();
     await traces.close();
   };
-  const server = { fetch: gateway.fetch, port: environment.PORT, host: environment.HOST, traces };
+  const server = { handle: gateway.handle, port: environment.PORT, host: environment.HOST, traces };
   await runServer({ log, server, metrics: { ...metrics, port: environment.METRICS_PORT }, close });
 });

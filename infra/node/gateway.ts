@@ -5,7 +5,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
-import type { Connection } from '#core/ports/connection.ts';
+import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { reasonOf } from '#core/reason.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
@@ -22,7 +22,7 @@ export interface GatewayParts extends NodeDependencies, Pick<GatewayDeps, 'snaps
 }
 
 export interface OpenGateway {
-  fetch(request: Request, connection: Connection): Response | Promise<Response>;
+  readonly handle: HttpHandler;
   /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
   flush(): Promise<void>;
   /** After the last request. */
@@ -38,9 +38,9 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   const epochs = isShared ? { epochs: database.epochs(instanceUid) } : {};
   const ledger = createLedger({ ...parts, store, books: database, ...epochs, outbox, tick: afterReading });
   const starting = keepStarting(ledger.start, parts);
-  const app = createGateway({ ...parts, policies: database.policies(instanceUid), ledger });
+  const handle = createGateway({ ...parts, policies: database.policies(instanceUid), ledger });
   return {
-    fetch: (...call) => app.fetch(...call),
+    handle,
     flush: async () => {
       await starting.first;
       await ledger.flush();

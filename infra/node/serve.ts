@@ -1,14 +1,18 @@
-// How does a fetch handler become an HTTP server in Node, and how does it stop without cutting anybody off?
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+// A handler as an HTTP server in Node, which stops without cutting anybody off.
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
-import type { Connection } from '#core/ports/connection.ts';
-import { lend } from './connection.ts';
+import type { HttpHandler } from '#core/ports/http-exchange.ts';
+import { NodeExchange } from './http-exchange.ts';
 import type { Traces } from './otel.ts';
 import { cutStalled } from './stalled-clients.ts';
 
-export interface ServeOptions {
-  fetch(request: Request, connection: Connection): Response | Promise<Response>;
+export interface FetchHandler {
+  fetch(request: Request): Response | Promise<Response>;
+}
+
+export type ServeOptions = (FetchHandler | { readonly handle: HttpHandler }) & Listening;
+
+export interface Listening {
   /** 0: any free port. */
   readonly port: number;
   readonly host: string;
@@ -39,20 +43,16 @@ export interface Served {
 const KEEP_ALIVE = 65_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
-export async function serve({ fetch, port, host, tls, stalled, traces }: ServeOptions): Promise<Served> {
+export async function serve(options: ServeOptions): Promise<Served> {
+  const { port, host, tls, stalled, traces } = options;
+  const listener = followed(
+    'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle),
+    traces,
+  );
   // Behind an ingress nobody speaks TLS here: a cold start does without it.
   const https = tls === undefined ? undefined : await import('node:https');
-  const server = createAdaptorServer({
-    fetch: (request, connection) => {
-      // HTTP/2 is the third thing that they can be, and is not spoken here.
-      const [incoming, outgoing] = [connection.incoming as IncomingMessage, connection.outgoing as ServerResponse];
-      const handle = () => fetch(request, lend(incoming, outgoing));
-      return traces === undefined ? handle() : traces.request(incoming, outgoing, handle);
-    },
-    ...(https === undefined || tls === undefined
-      ? { createServer }
-      : { createServer: https.createServer, serverOptions: tls }),
-  }) as Server; // Nor is that asked for.
+  const server: Server =
+    https === undefined || tls === undefined ? createServer(listener) : https.createServer({ ...tls }, listener);
   server.keepAliveTimeout = KEEP_ALIVE;
   cutStalled(server, stalled);
   const sockets = socketsOf(server, https === undefined ? 'connection' : 'secureConnection');
@@ -71,6 +71,22 @@ export async function serve({ fetch, port, host, tls, stalled, traces }: ServeOp
       return closing;
     },
   };
+}
+
+/** For handlers that are made of web requests. Who has none does not load this. */
+async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
+  const { getRequestListener } = await import('@hono/node-server');
+  const listener = getRequestListener((request) => handler.fetch(request));
+  return (incoming, outgoing) => void listener(incoming, outgoing);
+}
+
+function exchangeListener(handle: HttpHandler): RequestListener {
+  return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing));
+}
+
+function followed(listener: RequestListener, traces: Listening['traces']): RequestListener {
+  if (traces === undefined) return listener;
+  return (incoming, outgoing) => traces.request(incoming, outgoing, () => listener(incoming, outgoing));
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

@@ -1,8 +1,8 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openDirectReply } from './reply-stream.ts';
+import { NodeExchange } from './http-exchange.ts';
 import { serve } from './serve.ts';
 import { cutStalled } from './stalled-clients.ts';
 
@@ -37,10 +37,14 @@ function ask(port: number): Socket {
 
 const HOW: ReadonlyArray<readonly [string, RequestListener]> = [
   ['that is whole', (_, outgoing) => void outgoing.end(LARGE)],
-  ['that is streamed and has ended', (_, outgoing) => stream(outgoing).end([LARGE])],
-  ['that is streamed and goes on', (_, outgoing) => void stream(outgoing).write([LARGE])],
+  ['that is streamed and has ended', (...of) => stream(...of).end([LARGE])],
+  ['that is streamed and goes on', (...of) => void stream(...of).write([LARGE])],
 ];
-const stream = (outgoing: ServerResponse) => openDirectReply(outgoing, 200, {}).stream;
+const stream: (...of: Parameters<RequestListener>) => NodeExchange = (incoming, outgoing) => {
+  const exchange = new NodeExchange(incoming, outgoing);
+  exchange.begin(200, {});
+  return exchange;
+};
 
 describe('a client', { timeout: 30_000 }, () => {
   test.each(HOW)('that takes nothing of a reply %s loses its connection', async (_, listener) => {

@@ -11,6 +11,7 @@ import { linkBundles, sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../upstash.ts';
 import { type RunningWorkers, startWorkers } from './miniflare.ts';
+import { RECONCILE_TOKEN } from './node-process.ts';
 import { startWorld, type TestWorld } from './world.ts';
 
 const missing = whyNoRedis();
@@ -35,7 +36,7 @@ describeUnless(missing, 'the gateway as a Worker', () => {
       world.sample().map((object) => (object.metadata.name === 'sample-store' ? { ...object, data: store } : object)),
     );
     const scriptPath = (name: string) => join(world.folder, `cloudflare/${name}.mjs`);
-    const bindings = { API_SERVER: world.url, API_TOKEN: world.token };
+    const bindings = { API_SERVER: world.url, API_TOKEN: world.token, RECONCILE_TOKEN };
     const worker = { name: 'reconcile', scriptPath: scriptPath('reconcile'), bindings, services: {} };
     reconcile = await startWorkers([worker], ca);
     await sweep();

@@ -17,14 +17,7 @@ export interface UpstreamRequest {
   readonly body: Uint8Array;
   /** Milliseconds to the connection, to the first byte of the response, between two bytes. */
   readonly timeouts: { readonly connect: number; readonly firstByte: number; readonly idle: number };
-  readonly signal: StopSignal;
-}
-
-/** As much of an `AbortSignal` as a call needs; making a real one costs more than most calls need it for. */
-export interface StopSignal {
-  readonly aborted: boolean;
-  addEventListener(type: 'abort', listener: () => void, options?: { readonly once?: boolean }): void;
-  removeEventListener(type: 'abort', listener: () => void): void;
+  readonly signal: AbortSignal;
 }
 
 export interface UpstreamResponse {

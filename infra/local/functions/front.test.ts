@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
-import { stage } from '../../../functions/gateway/gateway.fixture.ts';
-import { KEY, keyRecord } from '../../../functions/gateway/instance.fixture.ts';
+import { KEY, keyRecord } from '../../../test/gateway/instance.ts';
+import { stage } from '../../../test/gateway/stage.ts';
 import { silentLog } from '../../../test/silent-log.ts';
 import { type Served, serve } from '../../node/serve.ts';
-import { type FrontDependencies, gatewayServer } from './front.ts';
+import { type FrontDependencies, gatewayFront } from './front.ts';
 
 let server: Served | undefined;
 afterEach(() => server?.close(0));
 
-const UNREAD = { ids: { next: randomUUID }, log: silentLog };
+const UNREAD = { ids: { next: randomUUID }, log: silentLog, metrics: { render: () => 'metrics\n' } };
 
 async function open(
   find: FrontDependencies['gateways']['find'],
   more: Partial<FrontDependencies> = {},
 ): Promise<string> {
-  const front = gatewayServer({ ...UNREAD, gateways: { find }, ...more });
-  server = await serve({ fetch: (...call) => front.fetch(...call), port: 0, host: '127.0.0.1' });
+  const handle = gatewayFront({ ...UNREAD, gateways: { find }, ...more });
+  server = await serve({ handle, port: 0, host: '127.0.0.1' });
   return server.url;
 }
 

@@ -1,67 +1,70 @@
 // The address of all gateways of the stack: `/{namespace}/{name}/…` is the instance's own.
-import { type Context, Hono } from 'hono';
 import type { Failure } from '../../../functions/core/failure.ts';
-import type { Ids, Log } from '../../../functions/core/ports/clock.ts';
-import type { Connection } from '../../../functions/core/ports/connection.ts';
-import { namesOf, toRefusal } from '../../../functions/gateway/respond.ts';
+import type { Ids, Log, Metrics } from '../../../functions/core/ports/clock.ts';
+import type { HttpExchange, HttpHandler } from '../../../functions/core/ports/http-exchange.ts';
+import { reasonOf } from '../../../functions/core/reason.ts';
+import { namesOf, type RequestNames, refuse, sendText } from '../../../functions/gateway/respond.ts';
 import type { OpenGateway } from '../../node/gateway.ts';
 import type { Gateways } from './gateways.ts';
 
 export interface FrontDependencies {
   /** As much of the running gateways as is needed to pass requests on. */
   readonly gateways: {
-    find(...at: Parameters<Gateways['find']>): Promise<Pick<OpenGateway, 'fetch'> | 'absent' | 'unavailable'>;
+    find(...at: Parameters<Gateways['find']>): Promise<Pick<OpenGateway, 'handle'> | 'absent' | 'unavailable'>;
   };
   readonly ids: Ids;
   readonly log: Log;
+  readonly metrics: Pick<Metrics, 'render'>;
 }
 
-/** One server for all instances: `/{namespace}/{name}/…` is the instance's own gateway; health stands at the root. What it refuses itself reads as a gateway's own refusals do. */
-export function gatewayServer({ gateways, ids, log }: FrontDependencies): Hono<{ Bindings: Connection }> {
-  const app = new Hono<{ Bindings: Connection }>();
-  app.get('/healthz', (c) => c.text('ok'));
-  app.get('/readyz', (c) => c.text('ok'));
-  app.all('/:namespace/:name/*', async (c) => {
-    const { namespace, name } = c.req.param();
-    if (namesNone(c.req.path)) return refuse(c, nothingAt(c));
-    const runtime = await gateways.find(namespace, name);
-    // A key of an instance that is not there is a key nobody knows (DESIGN 10, Keys); not knowing is another thing.
-    if (runtime === 'absent') return refuse(c, { code: 'invalid_api_key' });
-    if (runtime === 'unavailable') return refuse(c, { code: 'ledger_unavailable', why: 'the gateway is not up' });
-    const url = new URL(c.req.url);
-    // A client may have written the names with escapes: what was read of them is shorter.
-    url.pathname = `/${url.pathname.split('/').slice(3).join('/')}`;
-    return runtime.fetch(at(url.href, c.req.raw), c.env);
-  });
-  app.notFound((c) => refuse(c, nothingAt(c)));
-  app.onError((error, c) => {
-    const response = refuse(c, { code: 'internal_error' });
-    const requestId = response.headers.get('x-request-id');
-    log.error('a request failed for a reason of ours', { requestId, why: error.message, stack: error.stack });
-    return response;
-  });
-  return app;
+/** One server for all instances; health and metrics stand at the root. What it refuses itself reads as a gateway's own refusals do. */
+export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies): HttpHandler {
+  return async function front(client) {
+    const { method, path } = client;
+    if (method === 'GET' && (path === '/healthz' || path === '/readyz')) return sendText(client, 200, 'ok');
+    if (method === 'GET' && path === '/metrics') return sendText(client, 200, metrics.render());
+    const names = namesOf(client, ids);
+    try {
+      const runtime = await find(path);
+      if (typeof runtime === 'string') refuse(client, failureOf(runtime, path), names);
+      else await runtime.handle(client, pathBelow(path));
+    } catch (error) {
+      fail(client, names, error);
+    }
+  };
 
-  function refuse(c: Context, failure: Failure): Response {
-    return toRefusal(failure, namesOf(c.req.raw, ids)).response;
+  async function find(path: string) {
+    const [namespace, name] = namesIn(path);
+    return namespace === undefined || name === undefined || namesNone(path)
+      ? 'nothing'
+      : gateways.find(namespace, name);
+  }
+
+  function fail(client: HttpExchange, names: RequestNames, error: unknown): void {
+    const { requestId } = names;
+    log.error('a request failed for a reason of ours', { requestId, why: reasonOf(error) });
+    if (client.hasBegun()) client.destroy();
+    else refuse(client, { code: 'internal_error' }, names);
   }
 }
 
-const nothingAt = (c: Context): Failure => ({ code: 'not_found', path: c.req.path, base: '/{namespace}/{name}' });
+function failureOf(found: 'absent' | 'unavailable' | 'nothing', path: string): Failure {
+  // A key of an instance that is not there is a key nobody knows (DESIGN 10, Keys); not knowing is another thing.
+  if (found === 'absent') return { code: 'invalid_api_key' };
+  if (found === 'unavailable') return { code: 'ledger_unavailable', why: 'the gateway is not up' };
+  return { code: 'not_found', path, base: '/{namespace}/{name}' };
+}
+
+/** A client may have written the names with escapes. */
+function namesIn(path: string): ReadonlyArray<string | undefined> {
+  try {
+    return path.split('/').slice(1, 3).map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+
+const pathBelow = (path: string): string => `/${path.split('/').slice(3).join('/')}`;
 
 /** A base address without its instance: as it stands it would be one whose key nobody knows. */
-const namesNone = (path: string): boolean =>
-  path.split('/').slice(3).join('') === '' || path === '/v1/chat/completions';
-
-/**
- * The same request at another address. Hono's `mount` makes a new `Request`, which begins to read the body, but the body is the
- * instance's to read from the connection; Hono's `route` leaves the 404s and 405s of the instance's gateway behind.
- */
-function at(url: string, request: Request): Request {
-  const get = (of: Request, name: string | symbol): unknown => {
-    if (name === 'url') return url;
-    const member: unknown = Reflect.get(of, name, of);
-    return typeof member === 'function' ? member.bind(of) : member;
-  };
-  return new Proxy(request, { get });
-}
+const namesNone = (path: string): boolean => pathBelow(path) === '/' || path === '/v1/chat/completions';

@@ -3,7 +3,7 @@
 import { createAdmission } from '../../../functions/admission/app.ts';
 import type { Backends, DatabaseConnection } from '../../../functions/core/ports/backends.ts';
 import type { Cluster } from '../../../functions/core/ports/cluster.ts';
-import type { Connection } from '../../../functions/core/ports/connection.ts';
+import type { HttpHandler } from '../../../functions/core/ports/http-exchange.ts';
 import type { Platform } from '../../../functions/core/ports/platform.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { createBackends } from '../../adapters/backends.ts';
@@ -25,7 +25,7 @@ import type { Accounts } from '../cluster/accounts.ts';
 import type { Certificates } from '../cluster/certificates.ts';
 import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';
-import { gatewayServer } from './front.ts';
+import { gatewayFront } from './front.ts';
 import { createGateways, type Gateways } from './gateways.ts';
 
 export interface FunctionsOptions {
@@ -57,7 +57,11 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const listen = createListen(context);
 
   const gateways = openGateways(parts.gateway, cluster);
-  const gateway = await listen(parts.gateway, gatewayServer({ ...parts.gateway, gateways }), { port: gatewayPort });
+  const gateway = await listen(
+    parts.gateway,
+    { handle: gatewayFront({ ...parts.gateway, gateways }) },
+    { port: gatewayPort },
+  );
 
   const backends = openBackends(parts, gateways);
   const reconciling = reconcileOf(parts.reconcile, { cluster: accounts.reconcile, backends, gateway: gateway.url });
@@ -130,8 +134,8 @@ function reconcileOf(parts: Parts, { cluster, backends, gateway }: Reconciling):
 /** Whatever a run has published, the gateways follow, as a kubelet has them do elsewhere. */
 function followedBy(refresh: () => void, app: App): App {
   return {
-    fetch: async (request, connection) => {
-      const response = await app.fetch(request, connection);
+    fetch: async (request) => {
+      const response = await app.fetch(request);
       if (request.method === 'POST') refresh();
       return response;
     },
@@ -155,7 +159,7 @@ function admissionOf(parts: Parts, { accounts, segment, reconcile }: Admitting):
 }
 
 interface App {
-  fetch(request: Request, connection: Connection): Response | Promise<Response>;
+  fetch(request: Request): Response | Promise<Response>;
 }
 
 type Listening = Pick<ServeOptions, 'port' | 'tls'> & { readonly metricsAt?: ReadonlyArray<string> };
@@ -164,9 +168,14 @@ type Listening = Pick<ServeOptions, 'port' | 'tls'> & { readonly metricsAt?: Rea
 function createListen({ onStop }: Serving) {
   const servers: Served[] = [];
   onStop(() => Promise.allSettled(servers.map((server) => server.close(GRACE))));
-  return async ({ traces, metrics }: Parts, app: App, { metricsAt, ...listening }: Listening): Promise<Served> => {
-    const fetch = withMetrics(metrics, (...call: Parameters<App['fetch']>) => app.fetch(...call), metricsAt);
-    const server = await serve({ ...listening, fetch, host: '127.0.0.1', traces });
+  return async (
+    { traces, metrics }: Parts,
+    app: App | { readonly handle: HttpHandler },
+    { metricsAt, ...listening }: Listening,
+  ): Promise<Served> => {
+    const handler =
+      'handle' in app ? app : { fetch: withMetrics(metrics, (request: Request) => app.fetch(request), metricsAt) };
+    const server = await serve({ ...listening, ...handler, host: '127.0.0.1', traces });
     servers.push(server);
     return server;
   };

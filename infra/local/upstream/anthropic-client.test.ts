@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI from 'openai';
 import { expect, test } from 'vitest';
-import { stage } from '../../../functions/gateway/gateway.fixture.ts';
-import { entry, KEY, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
-import { SSE } from '../../../functions/gateway/upstream.fixture.ts';
+import { entry, KEY, snapshotOf } from '../../../test/gateway/instance.ts';
+import { stage } from '../../../test/gateway/stage.ts';
+import { SSE } from '../../../test/gateway/upstream.ts';
 
 const golden = join(import.meta.dirname, '../../../functions/gateway/golden');
 
@@ -20,7 +20,7 @@ async function finalOf(recorded: string) {
     apiKey: KEY,
     baseURL: 'http://gateway/v1',
     maxRetries: 0,
-    fetch: async (url, init) => app.request(new Request(url, init)),
+    fetch: async (url, init) => app.request(String(url), init),
   });
   const stream = client.chat.completions.stream({
     model: 'claude',

@@ -3,8 +3,8 @@
 import OpenAI, { APIError } from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createGateway } from '../../../functions/gateway/app.ts';
-import { entry, keyRecord, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
-import { createLedgerFake } from '../../../functions/gateway/ledger.fixture.ts';
+import { entry, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
+import { createLedgerFake } from '../../../test/gateway/ledger.ts';
 import { createUpstream } from '../../adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../node/platform.ts';
 import { serve } from '../../node/serve.ts';
@@ -41,7 +41,7 @@ async function open({ provider, path }: Dialect) {
     { retries: 1 },
   );
   const record = keyRecord({ limit: '1000', anchor: Date.now() });
-  const app = createGateway({
+  const handle = createGateway({
     ...node,
     snapshots: { current: () => snapshot },
     credentials: { read: (_, name) => (name === 'wrong' ? 'not-the-key' : 'upstream-key') },
@@ -51,7 +51,7 @@ async function open({ provider, path }: Dialect) {
     log: { info: note, warn: note, error: note },
     metrics: { add: () => {}, set: () => {}, observe: () => {}, render: () => '' },
   });
-  const gateway = await serve({ fetch: (request) => app.fetch(request), port: 0, host: '127.0.0.1' });
+  const gateway = await serve({ handle, port: 0, host: '127.0.0.1' });
   const close = async () => {
     await gateway.close(0);
     await upstream.close();

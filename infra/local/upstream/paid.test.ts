@@ -5,8 +5,8 @@ import { createLedger } from '../../../functions/core/ledger/ledger.ts';
 import { parseMoney } from '../../../functions/core/money.ts';
 import { costOf, toPrice } from '../../../functions/core/price.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
-import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../functions/gateway/instance.fixture.ts';
 import { createMemoryBooks } from '../../../test/doubles/books.ts';
+import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { silentLog } from '../../../test/silent-log.ts';
 import { createMemoryOutbox } from '../../adapters/memory/outbox.ts';
 import { createMemoryStore } from '../../adapters/memory/store.ts';
@@ -41,7 +41,7 @@ async function open(limit: string, teamLimit: string) {
   });
   const record = keyRecord({ limit, anchor }, [team]);
   const snapshot = snapshotOf(models, { retries: 0 });
-  const app = createGateway({
+  const handle = createGateway({
     ...deps,
     ledger,
     upstream,
@@ -49,7 +49,7 @@ async function open(limit: string, teamLimit: string) {
     credentials: { read: () => undefined },
     policies: { find: async () => record },
   });
-  const served = await serve({ fetch: (request) => app.fetch(request), port: 0, host: '127.0.0.1' });
+  const served = await serve({ handle, port: 0, host: '127.0.0.1' });
   cleanUp.push(
     sample.close,
     upstream.close,

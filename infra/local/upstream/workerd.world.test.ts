@@ -10,8 +10,9 @@ const root = join(import.meta.dirname, '../../..');
 /** A Worker that holds a gateway with one key; everything but the ledger and the database is the real thing. */
 const worker = (upstream: string) => `
 import { createGateway } from '${root}/functions/gateway/app.ts';
-import { createLedgerFake } from '${root}/functions/gateway/ledger.fixture.ts';
-import { entry, keyRecord, snapshotOf } from '${root}/functions/gateway/instance.fixture.ts';
+import { createLedgerFake } from '${root}/test/gateway/ledger.ts';
+import { entry, keyRecord, snapshotOf } from '${root}/test/gateway/instance.ts';
+import { toExchange } from '${root}/infra/cloudflare/http-exchange.ts';
 import { createFetchUpstream } from '${root}/infra/adapters/upstream/fetch.ts';
 
 const ledger = createLedgerFake(Date.now);
@@ -27,7 +28,7 @@ const models = ['echo', 'chatterbox', 'cut', 'error-500', 'compressed'].flatMap(
 const snapshot = snapshotOf(models, { retries: 0 });
 const quiet = () => {};
 let ids = 0;
-const app = createGateway({
+const handle = createGateway({
   ledger,
   timer,
   snapshots: { current: () => snapshot },
@@ -43,7 +44,11 @@ const app = createGateway({
 });
 export default {
   fetch(request, env, ctx) {
-    if (new URL(request.url).pathname !== '/settled') return app.fetch(request, env, ctx);
+    if (new URL(request.url).pathname !== '/settled') {
+      const { exchange, response } = toExchange(request);
+      ctx.waitUntil(handle(exchange));
+      return response;
+    }
     const settled = ledger.settled.map((one) => ({ ...one, cost: String(one.cost) }));
     return Response.json({ settled, held: ledger.held() });
   },

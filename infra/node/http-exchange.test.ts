@@ -1,7 +1,6 @@
 import { connect } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import type { Connection } from '#core/ports/connection.ts';
-import type { ReplyStream } from '#core/ports/reply.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { type Served, serve } from './serve.ts';
 
 const encoder = new TextEncoder();
@@ -10,12 +9,11 @@ let server: Served | undefined;
 afterEach(() => server?.close(0));
 
 /** A server whose every reply is what this writes. */
-async function writing(write: (stream: ReplyStream, connection: Connection) => unknown): Promise<string> {
+async function writing(write: (client: HttpExchange) => unknown): Promise<string> {
   server = await serve({
-    fetch: async (_, connection) => {
-      const { stream, response } = connection.openReply(200, HEADERS);
-      void write(stream, connection);
-      return response;
+    handle: async (client) => {
+      client.begin(200, HEADERS);
+      await write(client);
     },
     port: 0,
     host: '127.0.0.1',
@@ -48,13 +46,14 @@ test('a reply that is whole at once says how long it is, in as many pieces as it
 test('a header that cannot be sent is refused before anything is', async () => {
   let refused: unknown;
   server = await serve({
-    fetch: (_, connection) => {
+    handle: async (client) => {
       try {
-        return connection.openReply(200, { 'x-request-id': 'a\nb' }).response;
+        client.begin(200, { 'x-request-id': 'a\nb' });
       } catch (error) {
         refused = error;
-        return new Response(null, { status: 500 });
+        client.begin(500, {});
       }
+      client.end('');
     },
     port: 0,
     host: '127.0.0.1',
@@ -65,8 +64,8 @@ test('a header that cannot be sent is refused before anything is', async () => {
 
 test('a client that has its whole reply has not left, also when it closes its connection then', async () => {
   let hasLeft = false;
-  const url = await writing((stream, connection) => {
-    connection.onLeave(() => {
+  const url = await writing((stream) => {
+    stream.onLeave(() => {
       hasLeft = true;
     });
     stream.end([encoder.encode('all')]);
@@ -114,8 +113,8 @@ test('a client that does not read is waited for, and gets everything when it doe
 test('a client that leaves is told of; whoever waited for room goes on, and what is written then is dropped', async () => {
   let hasLeft = false;
   let over = false;
-  const url = await writing(async (stream, connection) => {
-    connection.onLeave(() => {
+  const url = await writing(async (stream) => {
+    stream.onLeave(() => {
       hasLeft = true;
     });
     while (stream.write([new Uint8Array(1024 * 1024)]));

@@ -2,7 +2,7 @@
 import { parseMoney } from '#core/money.ts';
 import type { KeyPolicy, KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
-import { NOW } from './time.fixture.ts';
+import { NOW } from './time.ts';
 
 export const KEY = 'sk-test-key';
 

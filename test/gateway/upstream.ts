@@ -1,5 +1,5 @@
 // What is an upstream in a test? A script of replies, and the texts that providers send.
-import { type StopSignal, type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 
 export interface WireReply {
   readonly status?: number;
@@ -20,7 +20,7 @@ export function createUpstreamFake(script: Script) {
     return { status, headers, body: read(typeof body === 'string' ? [body] : body, request.signal) };
   };
 
-  async function* read(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array | string>, signal: StopSignal) {
+  async function* read(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array | string>, signal: AbortSignal) {
     const iterator = toAsync(body);
     try {
       while (true) {
@@ -46,7 +46,7 @@ async function* toAsync<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerato
   yield* items;
 }
 
-function aborted(signal: StopSignal): Promise<never> {
+function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const fail = () => reject(new UpstreamBroke('broken', 'aborted'));
     if (signal.aborted) fail();

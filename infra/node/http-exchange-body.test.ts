@@ -14,17 +14,16 @@ afterEach(async () => {
 async function reading(wait: () => Promise<void> = async () => {}) {
   const read: Array<string> = [];
   server = await serve({
-    fetch: async (_, connection) => {
+    handle: async (client) => {
       await wait();
       let length = 0;
-      const body = await connection.readBody((bytes) => {
+      const body = await client.readBody((bytes) => {
         length += bytes;
         return length > MOST ? 'too large' : undefined;
       });
       read.push(typeof body === 'string' ? body : `${body.length} bytes`);
-      return new Response(typeof body === 'string' ? body : new Uint8Array(body), {
-        status: body === 'too large' ? 413 : 200,
-      });
+      client.begin(body === 'too large' ? 413 : 200, {});
+      client.end(typeof body === 'string' ? body : [body]);
     },
     port: 0,
     host: '127.0.0.1',

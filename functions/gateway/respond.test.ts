@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rateHeaders, toSpan } from './rate-headers.ts';
+import { rateHeaders, toSpan } from './respond.ts';
 
 test.each([
   [0, '0s'],

@@ -1,22 +1,22 @@
-// What does a test need to send requests through a gateway? The whole app, with a world that the test writes down.
+// A gateway under test: the whole app, with a world that the test writes down.
 import * as z from 'zod';
 import type { Log } from '#core/ports/clock.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { Snapshot } from '#core/snapshot.ts';
-import { createGateway } from './app.ts';
-import { createConnectionFake } from './connection.fixture.ts';
-import type { GatewayDeps } from './deps.ts';
-import { entry, KEY, keyRecord, snapshotOf } from './instance.fixture.ts';
-import { createLedgerFake } from './ledger.fixture.ts';
-import { createTime } from './time.fixture.ts';
-import { completion, createUpstreamFake, type Script } from './upstream.fixture.ts';
+import { createGateway } from '../../functions/gateway/app.ts';
+import type { GatewayDeps } from '../../functions/gateway/deps.ts';
+import { toExchange } from '../../infra/cloudflare/http-exchange.ts';
+import { entry, KEY, keyRecord, snapshotOf } from './instance.ts';
+import { createLedgerFake } from './ledger.ts';
+import { createTime } from './time.ts';
+import { completion, createUpstreamFake, type Script } from './upstream.ts';
 
 export interface World {
   readonly snapshot?: Snapshot | undefined;
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly script?: Script;
   readonly deps?: Partial<GatewayDeps>;
-  /** Replies are written to a connection with room for so many writes; absent: they are web streams. */
+  /** Pieces that a client may leave unread before it counts as slow. */
   readonly room?: number | undefined;
 }
 
@@ -66,21 +66,23 @@ export function stage(world: World = {}) {
     },
     ...world.deps,
   };
-  const app = createGateway(deps);
+  const handle = createGateway(deps);
+  const request = (path: string, init?: RequestInit): Promise<Response> => {
+    const { exchange, response } = toExchange(new Request(new URL(path, 'http://gateway.test'), init), world.room);
+    void handle(exchange);
+    return response;
+  };
+  const app = { handle, request };
   const chat = async (body: unknown, init: { key?: string | null; signal?: AbortSignal; path?: string } = {}) => {
-    const connection = world.room === undefined ? undefined : createConnectionFake(world.room);
-    const signals = [init.signal, connection?.signal].filter((signal) => signal !== undefined);
-    const request = {
+    return request(init.path ?? '/chat/completions', {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
         ...(init.key === null ? {} : { authorization: `Bearer ${init.key ?? KEY}` }),
       },
-      body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
-      ...(signals.length === 0 ? {} : { signal: AbortSignal.any(signals) }),
-    };
-    const response = await app.request(init.path ?? '/chat/completions', request, connection);
-    return connection === undefined ? response : connection.received(response);
+      body: typeof body === 'string' ? body : body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body),
+      ...(init.signal === undefined ? {} : { signal: init.signal }),
+    });
   };
   const get = (path: string, key: string | null = KEY) =>
     app.request(path, { headers: key === null ? {} : { authorization: `Bearer ${key}` } });
@@ -96,3 +98,10 @@ export const Envelope = z.strictObject({
 export async function codeOf(response: Response): Promise<readonly [number, string]> {
   return [response.status, Envelope.parse(await response.json()).error.code];
 }
+
+/** The clients that a stream may have, and how much room each has. */
+export const WAYS: ReadonlyArray<[string, number | undefined]> = [
+  ['a connection with some room', undefined],
+  ['a connection that is always full', 1],
+  ['a connection with much room', 100],
+];

@@ -1,0 +1,42 @@
+// One HTTP exchange: a client's request, and the reply that is written to it. Each platform has a face of it (infra/node, infra/cloudflare).
+
+/** Why a body is read no further. */
+export type BodyRefusal = 'too large' | 'no room';
+
+/** All that the client sends, unless `accept`, which is told of each piece's bytes, refuses: then no more is read. `broken`: the client left before the end. */
+export type ReadBody = (
+  accept: (bytes: number) => BodyRefusal | undefined,
+) => Promise<Uint8Array | BodyRefusal | 'broken'>;
+
+/** To be called as its methods. After the client has left, what is written is dropped. */
+export interface HttpExchange {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  /** A header of the request by its name in lower case. */
+  header(name: string): string | undefined;
+  /** Once. */
+  readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
+  /** Begins the reply; throws for a header that cannot be sent. The head goes out with the first bytes, or with `flush`. */
+  begin(status: number, headers: Readonly<Record<string, string>>): void;
+  flush(): void;
+  /** Whether any of the reply has gone out. */
+  hasBegun(): boolean;
+  /** False: the client is slower than we are, and `drained` should be awaited. */
+  write(pieces: ReadonlyArray<Uint8Array>): boolean;
+  /** Resolves when there is room again, or nobody who reads. */
+  drained(): Promise<void>;
+  /** Ends the reply with these bytes, or this text. */
+  end(body: ReadonlyArray<Uint8Array> | string): void;
+  /** Breaks the reply off, so that nobody takes it for a whole one. */
+  destroy(): void;
+  hasLeft(): boolean;
+  /** Tells the listener when the client leaves before its reply has ended, at most once; not of a client that has left before. */
+  onLeave(listener: () => void): void;
+}
+
+/**
+ * Answers one exchange. Resolves when all that follows from it is done; never rejects. `path`: another than the request's own, where
+ * several handlers share an address.
+ */
+export type HttpHandler = (exchange: HttpExchange, path?: string) => Promise<void>;

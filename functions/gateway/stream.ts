@@ -1,0 +1,191 @@
+// Streams to clients: piece by piece as they came, counted on the way, settled before their last bytes.
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { StreamExchange } from './exchange.ts';
+import { cutWords, endWords, errorWords } from './last-words.ts';
+import { createMeter, type Meter } from './meter.ts';
+import type { Line, ReplyEnd } from './record.ts';
+import { headersOf, type Settle, UNSETTLED } from './settle.ts';
+import { NOTHING, type Piece } from './wire/dialect.ts';
+
+export type Stream = (exchange: StreamExchange, client: HttpExchange, line: Line) => Promise<void>;
+
+/** An upstream that has said all is heard for so long: for its count, and so that its connection can be used again. */
+const LINGER = 1_000;
+
+/** One stream that is under way. */
+interface Running {
+  readonly exchange: StreamExchange;
+  readonly client: HttpExchange;
+  readonly meter: Meter;
+  readonly includeUsage: boolean;
+  /** Why it ends, once that is known. */
+  end: ReplyEnd | undefined;
+  /** Ends the wait for room in the client's connection. */
+  wake: () => void;
+  /** A client that has left hears nothing more, and its count is waited for no longer than this. */
+  cancelLinger: () => void;
+}
+
+export function createStream(
+  deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>,
+  settle: Pick<Settle, 'durably'>,
+): Stream {
+  return async function stream(exchange, client, line) {
+    const running = open(exchange, client);
+    try {
+      client.begin(200, { ...headersOf(exchange, line), 'cache-control': 'no-cache' });
+      const last = await pass(running);
+      await finish(running, last, line);
+    } catch (error) {
+      await abandon(running);
+      throw error;
+    }
+  };
+
+  function open(exchange: StreamExchange, client: HttpExchange): Running {
+    const { reservation, target, lost, deadline } = exchange;
+    const meter = createMeter(reservation, target, lost);
+    const { includeUsage } = reservation.grant.chat;
+    const running: Running = {
+      ...{ exchange, client, meter, includeUsage, end: undefined },
+      ...{ wake: () => {}, cancelLinger: () => {} },
+    };
+    const interrupt = (end: ReplyEnd) => {
+      running.end ??= end;
+      stop(running);
+      running.wake();
+    };
+    deadline.onEnd((why) => {
+      // A client that has the whole answer leaves nothing but its count to be heard.
+      const isOwed = why === 'left' && running.end === undefined && meter.finished && !meter.counted;
+      if (isOwed) running.cancelLinger = deps.timer(LINGER, () => interrupt('left'));
+      else interrupt(why);
+    });
+    // What is left of the hold may be others' now. What is free leaves nothing.
+    const lose = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
+    deps.ledger.progress(reservation.hold, () => meter.settlement().cost, lose);
+    return running;
+  }
+
+  /** Ends the reply: the upstream is let go, the charge made durable, then the last bytes are sent. */
+  async function finish(running: Running, last: ReadonlyArray<Uint8Array>, line: Line): Promise<void> {
+    const { exchange, client, meter, end = 'broken' } = running;
+    const { reservation, deadline } = exchange;
+    const isWhole = end === 'complete';
+    running.cancelLinger();
+    if (!isWhole) stop(running);
+    else if (!meter.counted) await drain(running);
+    const settlement = meter.settlement();
+    const durable = await settle.durably(reservation, settlement, line);
+    deadline.close();
+    exchange.over(end);
+    line.answered(200, durable ? end : 'broken');
+    if (!durable) client.end([errorWords(UNSETTLED)]);
+    else if (end === 'cut') client.end([...last, cutWords(meter, settlement.tokens, running.includeUsage)]);
+    else client.end(isWhole ? last : [...last, ...endWords(end)]);
+    if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
+  }
+
+  /** For a reason of ours: what is known of its cost is charged, unless that has been done. */
+  async function abandon(running: Running): Promise<void> {
+    const { exchange, meter } = running;
+    running.cancelLinger();
+    stop(running);
+    exchange.deadline.close();
+    exchange.over('broken');
+    await deps.ledger.settle(exchange.reservation.hold, meter.settlement());
+  }
+
+  /** The client has seen the end; the count may stand behind it. */
+  async function drain(running: Running): Promise<void> {
+    const { reader, rest } = running.exchange;
+    const cancel = deps.timer(LINGER, () => stop(running));
+    try {
+      for (let next = await rest.next(); !next.done; next = await rest.next()) {
+        countLate(running.meter, reader.push(next.value));
+      }
+      countLate(running.meter, reader.end());
+    } catch {
+      // The reply is complete without what came after it.
+    } finally {
+      cancel();
+    }
+  }
+}
+
+/** Passes pieces on until the reply ends. Answers the last bytes, which wait for the settlement. */
+async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
+  const { exchange, client } = running;
+  let hasSpoken = false;
+  let pieces: ReadonlyArray<Piece> | undefined = exchange.first;
+  while (running.end === undefined && pieces !== undefined) {
+    const shown: Uint8Array[] = [];
+    running.end = show(running, pieces, shown);
+    if (running.end !== undefined) return shown;
+    const isFull = shown.length > 0 && !client.write(shown);
+    // What the upstream has said so far shows nothing, and nobody knows when it goes on.
+    if (shown.length === 0 && !hasSpoken) client.flush();
+    hasSpoken = true;
+    if (isFull) await roomIn(running);
+    if (running.end === undefined) pieces = await next(exchange);
+  }
+  // An end without `[DONE]` is a whole reply only when its content had ended.
+  running.end ??= running.meter.finished ? 'complete' : 'broken';
+  return [];
+}
+
+function roomIn(running: Running): Promise<void> {
+  return new Promise((resolve) => {
+    running.wake = resolve;
+    void running.client.drained().then(resolve);
+  });
+}
+
+/** The pieces that come next; undefined where the upstream has no more to say, or broke. */
+async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Piece> | undefined> {
+  try {
+    const chunk = await rest.next();
+    if (!chunk.done) return reader.push(chunk.value);
+    const left = reader.end();
+    return left.length === 0 ? undefined : left;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Counts these pieces and collects what the client is shown of them. Answers how the reply ends, where it does. */
+function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
+  const { meter, includeUsage } = running;
+  for (const [at, piece] of pieces.entries()) {
+    // The provider's own words about its failure stay with us: they may name its account.
+    if (piece.error !== undefined) return 'broken';
+    if (meter.exceeds(piece)) return piece.events === undefined ? 'cut' : show(running, piece.events(), shown);
+    if (piece.done) {
+      countLate(meter, pieces.slice(at + 1));
+      add(shown, piece.bytes);
+      return 'complete';
+    }
+    meter.count(piece);
+    if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) add(shown, piece.bytes);
+  }
+  return undefined;
+}
+
+function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {
+  for (const { usage } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage });
+}
+
+function stop({ exchange }: Running): void {
+  exchange.stop();
+  // Its failing to end is no news: it has just been stopped.
+  Promise.resolve(exchange.rest.return?.()).catch(() => {});
+}
+
+/** What stood side by side in a packet is shown as it came. */
+function add(shown: Uint8Array[], bytes: Uint8Array): void {
+  const last = shown.at(-1);
+  const isNext = last?.buffer === bytes.buffer && last.byteOffset + last.length === bytes.byteOffset;
+  if (last === undefined || !isNext) shown.push(bytes);
+  else shown[shown.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + bytes.length);
+}

@@ -1,0 +1,142 @@
+// An HTTP exchange of a fetch handler: the reply becomes a `Response`, whole or as a stream that is written to.
+import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** The exchange of this request, and its reply, which comes when it begins. `room`: pieces that wait for the client before it counts as slow. */
+export function toExchange(request: Request, room = 16): { exchange: HttpExchange; response: Promise<Response> } {
+  const { promise: response, resolve: respond } = Promise.withResolvers<Response>();
+  return { exchange: new WebExchange(request, respond, room), response };
+}
+
+class WebExchange implements HttpExchange {
+  readonly method: string;
+  readonly path: string;
+  readonly #request: Request;
+  readonly #respond: (response: Response) => void;
+  readonly #room: number;
+  #head: { readonly status: number; readonly headers: Readonly<Record<string, string>> } = { status: 200, headers: {} };
+  #client: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #hasEnded = false;
+  #hasLeft = false;
+  #onLeave: () => void = () => {};
+  #onRoom: () => void = () => {};
+
+  constructor(request: Request, respond: (response: Response) => void, room: number) {
+    this.#request = request;
+    this.#respond = respond;
+    this.#room = room;
+    this.method = request.method;
+    this.path = new URL(request.url).pathname;
+    if (request.signal.aborted) this.#hasLeft = true;
+    else request.signal.addEventListener('abort', () => this.#leave(), { once: true });
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.headers.get(name) ?? undefined;
+  }
+
+  async readBody(...[accept]: Parameters<ReadBody>): ReturnType<ReadBody> {
+    const pieces: Uint8Array[] = [];
+    try {
+      for await (const piece of this.#request.body ?? []) {
+        const refused = accept(piece.length);
+        if (refused !== undefined) return refused;
+        pieces.push(piece);
+      }
+      return whole(pieces);
+    } catch {
+      return 'broken';
+    }
+  }
+
+  begin(status: number, headers: Readonly<Record<string, string>>): void {
+    // Throws for what cannot be sent.
+    new Headers(headers);
+    this.#head = { status, headers };
+  }
+
+  flush(): void {
+    this.#stream();
+  }
+
+  hasBegun(): boolean {
+    return this.#hasEnded || this.#client !== undefined;
+  }
+
+  write(pieces: ReadonlyArray<Uint8Array>): boolean {
+    if (this.#hasLeft) return true;
+    const client = this.#stream();
+    client?.enqueue(whole(pieces));
+    return (client?.desiredSize ?? 1) > 0;
+  }
+
+  drained(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onRoom = resolve;
+      if (this.#hasLeft || (this.#client?.desiredSize ?? 1) > 0) resolve();
+    });
+  }
+
+  end(body: ReadonlyArray<Uint8Array> | string): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    if (this.#client === undefined) {
+      this.#respond(new Response(typeof body === 'string' ? body : whole(body), this.#head));
+      return;
+    }
+    if (this.#hasLeft) return;
+    const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : whole(body);
+    if (bytes.length > 0) this.#client.enqueue(bytes);
+    this.#client.close();
+  }
+
+  destroy(): void {
+    if (!this.#hasEnded && !this.#hasLeft) this.#stream()?.error(new Error('the reply was broken off'));
+    this.#hasEnded = true;
+  }
+
+  hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  onLeave(listener: () => void): void {
+    this.#onLeave = listener;
+  }
+
+  #stream(): ReadableStreamDefaultController<Uint8Array> | undefined {
+    if (this.#client !== undefined) return this.#client;
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: (client) => {
+          this.#client = client;
+        },
+        pull: () => this.#onRoom(),
+        cancel: () => this.#leave(),
+      },
+      new CountQueuingStrategy({ highWaterMark: this.#room }),
+    );
+    this.#respond(new Response(body, this.#head));
+    return this.#client;
+  }
+
+  #leave(): void {
+    if (this.#hasLeft || this.#hasEnded) return;
+    this.#hasLeft = true;
+    this.#onRoom();
+    this.#onLeave();
+  }
+}
+
+function whole(pieces: ReadonlyArray<Uint8Array>): Bytes {
+  const [first] = pieces;
+  // What a stream of bytes or an encoder makes is never shared memory.
+  if (pieces.length === 1 && first !== undefined) return first as Bytes;
+  const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,137 @@
+// An HTTP exchange of Node's server: through the web's `Request` and `Response` a short one costs twice as much.
+import { type IncomingMessage, type ServerResponse, validateHeaderValue } from 'node:http';
+import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
+
+type Headers = Readonly<Record<string, string>>;
+
+/** What is left of a body that was refused is thrown away for so long, so that its client can read why; then the connection goes. */
+const LINGER = 2_000;
+
+/** A class, because one is made for each request: methods are shared. */
+export class NodeExchange implements HttpExchange {
+  readonly method: string;
+  readonly path: string;
+  readonly #incoming: IncomingMessage;
+  readonly #outgoing: ServerResponse;
+  /** Not yet written: with all that follows, where that is there immediately, the head goes out in one piece. */
+  #head: { readonly status: number; readonly headers: Headers } | undefined;
+
+  /** `path`: another than the request's own. */
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse) {
+    this.#incoming = incoming;
+    this.#outgoing = outgoing;
+    this.method = incoming.method ?? 'GET';
+    this.path = pathOf(incoming.url ?? '/');
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#incoming.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  }
+
+  readBody(...[accept]: Parameters<ReadBody>): ReturnType<ReadBody> {
+    const incoming = this.#incoming;
+    return new Promise((resolve) => {
+      const pieces: Uint8Array[] = [];
+      const finish = (body: Awaited<ReturnType<ReadBody>>) => {
+        incoming.off('data', take).off('end', end).off('error', fail).off('close', fail);
+        resolve(body);
+      };
+      const take = (piece: Uint8Array) => {
+        pieces.push(piece);
+        const refused = accept(piece.length);
+        if (refused === undefined) return;
+        incoming.pause();
+        finish(refused);
+      };
+      const end = () => finish(whole(pieces));
+      const fail = () => finish('broken');
+      if (incoming.destroyed || incoming.readableEnded) return fail();
+      incoming.on('data', take).on('end', end).on('error', fail).on('close', fail);
+    });
+  }
+
+  begin(status: number, headers: Headers): void {
+    for (const name in headers) validateHeaderValue(name, headers[name] ?? '');
+    this.#head = { status, headers };
+  }
+
+  flush(): void {
+    if (this.#outgoing.destroyed) return;
+    this.#writeHead();
+    this.#outgoing.flushHeaders();
+  }
+
+  hasBegun(): boolean {
+    return this.#outgoing.headersSent;
+  }
+
+  write(pieces: ReadonlyArray<Uint8Array>): boolean {
+    if (this.#outgoing.destroyed) return true;
+    this.#writeHead();
+    return this.#outgoing.write(whole(pieces));
+  }
+
+  drained(): Promise<void> {
+    const outgoing = this.#outgoing;
+    return new Promise((resolve) => {
+      const done = () => {
+        outgoing.off('drain', done).off('close', done);
+        resolve();
+      };
+      if (outgoing.destroyed || !outgoing.writableNeedDrain) return resolve();
+      outgoing.on('drain', done).on('close', done);
+    });
+  }
+
+  end(body: ReadonlyArray<Uint8Array> | string): void {
+    if (this.#outgoing.destroyed) return;
+    const bytes = typeof body === 'string' ? body : whole(body);
+    this.#writeHead(Buffer.byteLength(bytes));
+    this.#outgoing.end(bytes);
+    if (!this.#incoming.complete) this.#discardBody();
+  }
+
+  destroy(): void {
+    this.#outgoing.destroy();
+  }
+
+  hasLeft(): boolean {
+    return this.#outgoing.destroyed;
+  }
+
+  onLeave(listener: () => void): void {
+    const outgoing = this.#outgoing;
+    // It closes too when all has been written.
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) listener();
+    });
+  }
+
+  /** `length` of the reply, where that is known. */
+  #writeHead(length?: number): void {
+    if (this.#head === undefined) return;
+    const { status, headers } = this.#head;
+    this.#head = undefined;
+    this.#outgoing.writeHead(status, length === undefined ? headers : { ...headers, 'content-length': length });
+  }
+
+  #discardBody(): void {
+    const incoming = this.#incoming;
+    const cut = setTimeout(() => incoming.destroy(), LINGER).unref();
+    incoming.once('close', () => clearTimeout(cut)).resume();
+  }
+}
+
+function pathOf(url: string): string {
+  const end = url.search(/[?#]/);
+  const path = end === -1 ? url : url.slice(0, end);
+  // A proxy's client names the whole address.
+  return path.startsWith('/') ? path : path.replace(/^[a-z]+:\/\/[^/]*/i, '') || '/';
+}
+
+/** Each piece of its own would be a chunk of the transfer of its own. */
+function whole(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
+  const [first] = pieces;
+  return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces);
+}
