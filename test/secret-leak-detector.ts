@@ -1,10 +1,10 @@
 // Search for keys and passwords of a cluster's Secrets, past ones too, in its objects and in what processes print.
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
-import { watch } from '#adapters/kubernetes/watch.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { openObjects } from './open-objects.ts';
 import { findShown, toOpenText, valuesIn } from './reconcile/silence.ts';
+import { watch } from './watch.ts';
 
 export interface LeakDetector {
   /** Every key and password that was in a Secret since it began. */
@@ -24,15 +24,7 @@ export async function openLeakDetector(kubeconfig: string): Promise<LeakDetector
   const note = (secret: KubeObject) => {
     for (const value of valuesIn(secret)) values.add(value);
   };
-  const over = new AbortController();
-  const begun = Promise.withResolvers<void>();
-  const watching = watch(request, {
-    resource: RESOURCES.secrets,
-    signal: over.signal,
-    onStart: begun.resolve,
-    onEvent: ({ object }) => note(object),
-  });
-  await begun.promise;
+  const stopWatching = await watch(kubeconfig, { resource: RESOURCES.secrets, onEvent: note });
   const lookAgain = async () => {
     for (const secret of await cluster.list(RESOURCES.secrets)) note(secret);
   };
@@ -46,8 +38,7 @@ export async function openLeakDetector(kubeconfig: string): Promise<LeakDetector
     },
     searchTexts,
     stop: async () => {
-      over.abort();
-      await watching;
+      stopWatching();
       await close();
     },
   };

@@ -57,25 +57,29 @@ async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): 
   }
 }
 
-/** Of these kinds; one whose CRD is gone has no objects. */
 async function find(
   cluster: Cluster,
   kinds: ReadonlyArray<Kind> = [virtualKeys, users, teams, gatewayInstances],
 ): Promise<ReadonlyArray<Found>> {
-  const lists = kinds.map((kind) =>
-    cluster.list(kind).then(
-      (objects) => objects.map((object): Found => [kind, object]),
-      (error: unknown) => {
-        if (error instanceof ClusterError && error.status === 404) return [];
-        throw error;
-      },
-    ),
-  );
+  const lists = kinds.map(async (kind) => {
+    const objects = (await unlessGone(cluster.list(kind))) ?? [];
+    return objects.map((object): Found => [kind, object]);
+  });
   return (await Promise.all(lists)).flat();
 }
 
 const remove = (cluster: Cluster, kind: Kind, { namespace, name, uid = '' }: KubeObject['metadata']) =>
-  cluster.delete(kind, namespace, name, uid);
+  unlessGone(cluster.delete(kind, namespace, name, uid));
+
+/** Undefined where the kind is not served any more: its CRD is gone, and its objects with it. */
+async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ClusterError && error.status === 404) return undefined;
+    throw error;
+  }
+}
 
 /** Deleted without being cleaned: what reconcile would have done is not done. */
 async function release({ cluster, print }: RemoveDependencies, [kind, { metadata }]: Found): Promise<void> {
@@ -86,7 +90,9 @@ async function release({ cluster, print }: RemoveDependencies, [kind, { metadata
     throw new Error(`${kind.kind} ${namespace}/${name} is held by ${others.join(', ')}, which is not ours to remove`);
   // The deletion has made another version.
   const version = metadata.deletionTimestamp === undefined ? {} : { resourceVersion };
-  const written = await cluster.patch(kind, namespace, name, { metadata: { ...version, finalizers: others } });
+  const patch = { metadata: { ...version, finalizers: others } };
+  const written = await unlessGone(cluster.patch(kind, namespace, name, patch));
+  if (written === undefined) return;
   if (written.ok) print(`released ${kind.kind} ${namespace}/${name}: nobody has cleaned up behind it`);
   else if (written.refusal !== 'conflict' && written.refusal !== 'gone') throw new Error(written.message);
 }

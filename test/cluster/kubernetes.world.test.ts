@@ -8,7 +8,6 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
 import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
-import { watch } from '#adapters/kubernetes/watch.ts';
 import { describeCluster } from '#core/ports/cluster.promises.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
@@ -84,28 +83,5 @@ describeUnless(why, 'a real API server', () => {
       subjects: [{ kind: 'User', name: 'ada' }],
     });
     await expect.poll(() => may('ada')).toBe(true);
-  });
-
-  test('a watch tells what happens after it began', async () => {
-    const request = await (transports['a kubeconfig'] as () => Promise<KubeTransport>)();
-    const cluster = createCluster({ request });
-    const stop = new AbortController();
-    const told: string[] = [];
-    const started = Promise.withResolvers<void>();
-    const watching = watch(request, {
-      resource: RESOURCES.configMaps,
-      namespace: 'default',
-      signal: stop.signal,
-      onStart: started.resolve,
-      onEvent: ({ type, object }) => void told.push(`${type} ${object.metadata.name}`),
-    });
-    await started.promise;
-    const metadata = { name: 'seen', namespace: 'default' };
-    const made = await cluster.create(RESOURCES.configMaps, { apiVersion: 'v1', kind: 'ConfigMap', metadata });
-    await cluster.patch(RESOURCES.configMaps, 'default', 'seen', { data: { a: 'b' } });
-    await cluster.delete(RESOURCES.configMaps, 'default', 'seen', (made.ok && made.object.metadata.uid) || '');
-    await expect.poll(() => told).toEqual(['ADDED seen', 'MODIFIED seen', 'DELETED seen']);
-    stop.abort();
-    await watching;
   });
 });

@@ -123,7 +123,7 @@ async function run(place: Place, count: number, { admission, sweep, stop }: Func
     await sweep();
     const target = { type: 'url', base: admission } as const;
     await apply(cluster, webhookConfigurations({ target, caBundle: place.certificates.ca }));
-    return await measure({ request: transport.request, cluster }, count, makeKey);
+    return await measure({ kubeconfig: place.kubeconfig, cluster }, count, makeKey);
   } finally {
     await stop();
     await transport.close();

@@ -1,13 +1,12 @@
 // Keys applied one after the other, and watched until each works.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
-import { watch } from '#adapters/kubernetes/watch.ts';
 import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import { users, virtualKeys } from '#crds/kinds.ts';
 import { put } from '../../../infra/manifests/apply.ts';
+import { watch } from '../../watch.ts';
 
 export interface Ground {
-  readonly request: KubeTransport;
+  readonly kubeconfig: string;
   readonly cluster: Cluster;
 }
 
@@ -35,17 +34,15 @@ export const makeUser = (name: string): KubeObject => ({
 
 /** The waits, in milliseconds; fails where a key is not usable in time. The first few are not told: processes warm up. */
 export async function measure(
-  { request, cluster }: Ground,
+  { kubeconfig, cluster }: Ground,
   count: number,
   make: (name: string) => KubeObject,
 ): Promise<number[]> {
   const applied = new Map<string, number>();
   const waits = new Map<string, number>();
-  const over = new AbortController();
-  const watching = watch(request, {
+  const stop = await watch(kubeconfig, {
     resource: virtualKeys,
-    signal: over.signal,
-    onEvent: ({ object }) => {
+    onEvent: (object) => {
       const { name } = object.metadata;
       const at = applied.get(name);
       const isActive = (object.status as { isActive?: boolean } | undefined)?.isActive === true;
@@ -62,8 +59,7 @@ export async function measure(
   for (const until = Date.now() + PATIENCE; waits.size < applied.size; await pause(50)) {
     if (Date.now() > until) throw new Error(`of ${applied.size} keys only ${waits.size} were usable in time`);
   }
-  over.abort();
-  await watching;
+  stop();
   return [...applied.keys()].slice(warmUp).map((name) => waits.get(name) ?? Number.NaN);
 }
 

@@ -78,7 +78,7 @@ export async function hintsOfKnative(count: number): Promise<number[]> {
       return found.some((key) => (key?.status as { isActive?: boolean } | undefined)?.isActive === true);
     };
     await eventually(isHeard, Boolean, PATIENCE);
-    return await measure({ request, cluster }, count, makeUser);
+    return await measure({ kubeconfig, cluster }, count, makeUser);
   } finally {
     for (const close of closing) await close();
   }
