@@ -14,39 +14,24 @@ export interface BookingDeps {
   readonly log: Log;
 }
 
-/**
- * One transaction for `work`. A first attempt takes batches whole; where one is refused, or its month has no partition
- * yet, that is rolled back, the months are made, and `work` runs again with batches that are halved.
- */
+/** One transaction in which batches are booked. What was put aside is told when it is committed. */
 export async function inBooking<T>(
   { session, months, log }: BookingDeps,
   work: (booking: Booking) => Promise<T>,
 ): Promise<T> {
-  const attempt = async (isHalving: boolean): Promise<T> => {
-    const aside: Aside[] = [];
-    const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
-      aside.length = 0;
-      return work({ query, months, isHalving, aside });
-    });
-    for (const fields of aside)
-      log.error('an entry was refused by the database and put aside in entry_rejected', { ...fields });
-    return value;
-  };
-  try {
-    return await attempt(false);
-  } catch (error) {
-    if (!(error instanceof BatchRefused)) throw error;
-    months.forget();
-    await months.ensure(error.ids);
-    return attempt(true);
-  }
+  const aside: Aside[] = [];
+  const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
+    aside.length = 0;
+    return work({ query, months, aside });
+  });
+  for (const fields of aside)
+    log.error('an entry was refused by the database and put aside in entry_rejected', { ...fields });
+  return value;
 }
 
-/** The transaction in which a batch is booked, and what it has put aside. */
 export interface Booking {
   readonly query: Query;
   readonly months: Months;
-  readonly isHalving: boolean;
   readonly aside: Aside[];
 }
 
@@ -57,44 +42,22 @@ interface Aside {
   readonly reason: string;
 }
 
-/** PostgreSQL does not take this batch as it is: its transaction is over. */
-class BatchRefused extends Error {
-  override readonly name = 'BatchRefused';
-  readonly ids: ReadonlyArray<string>;
-  constructor(ids: ReadonlyArray<string>, options?: ErrorOptions) {
-    super('PostgreSQL does not take the batch as it is', options);
-    this.ids = ids;
-  }
-}
-
+/** Books a batch whole, or, where that is refused, all of it but the bad rows. */
 export async function bookIn(
   booking: Booking,
   instanceUid: string,
   entries: ReadonlyArray<Entry>,
   marks: Marks | undefined,
 ): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }> {
-  const { query, months, isHalving } = booking;
-  await lockForBooking(query, instanceUid);
-  const rejected = isHalving
-    ? await bookHalving(booking, instanceUid, entries)
-    : await bookWhole(query, months, instanceUid, entries);
-  return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
-}
-
-async function bookWhole(
-  query: Query,
-  months: Months,
-  instanceUid: string,
-  entries: ReadonlyArray<Entry>,
-): Promise<ReadonlyArray<string>> {
+  const { query, months } = booking;
   const ids = entries.map(({ id }) => id);
-  if (!months.areMade(ids)) throw new BatchRefused(ids);
-  try {
-    await insertEntries(query, instanceUid, entries);
-  } catch (error) {
-    throw refusalOf(error) === undefined ? error : new BatchRefused(ids, { cause: error });
-  }
-  return [];
+  await lockForBooking(query, instanceUid);
+  await months.ensure(query, ids);
+  const refusal = await refusalIn(query, () => insertEntries(query, instanceUid, entries));
+  // A month may have gone since it was made: another process dropped it, or the database was restored.
+  if (refusal !== undefined) await months.ensureAgain(query, ids);
+  const rejected = refusal === undefined ? [] : await bookHalving(booking, instanceUid, entries);
+  return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
 }
 
 /** Answers the ids that were put aside. A refused batch is halved until the bad rows stand alone (LEDGER 8). */
@@ -142,26 +105,18 @@ async function putAside(
   return entries.map(({ id }) => id);
 }
 
-/** Why PostgreSQL does not take what `work` writes, which is undone then; undefined when it took it. */
+/** Why PostgreSQL does not take the rows that `work` writes, which is undone then; undefined when it took them. */
 async function refusalIn(query: Query, work: () => Promise<void>): Promise<string | undefined> {
   await query('savepoint batch');
   try {
     await work();
+    return undefined;
   } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal === undefined) throw error;
+    // Classes 22 (data), 23 (integrity) and 54 (limits) are about the rows.
+    if (!(error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? ''))) throw error;
     await query('rollback to savepoint batch; release savepoint batch');
-    return refusal;
+    return `${error.code}: ${error.message}`;
   }
-  await query('release savepoint batch');
-  return undefined;
-}
-
-/** Why PostgreSQL does not take these rows; undefined where the error is about something else. */
-function refusalOf(error: unknown): string | undefined {
-  // Classes 22 (data), 23 (integrity) and 54 (limits) are about the rows.
-  const isRefusal = error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? '');
-  return isRefusal ? `${error.code}: ${error.message}` : undefined;
 }
 
 function toJson(entry: Entry): string {

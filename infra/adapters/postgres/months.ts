@@ -21,16 +21,14 @@ export function lowestId(time: Millis): string {
 }
 
 export interface Months {
-  /** Whether the partitions of these ids' months, and of the months after them, are known to be there (or to have been dropped). */
-  areMade(ids: ReadonlyArray<string>): boolean;
-  /** Makes them, on a connection of its own. */
-  ensure(ids: ReadonlyArray<string>): Promise<void>;
+  /** Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs nothing where this process has made them, or seen them. */
+  ensure(query: Query, ids: ReadonlyArray<string>): Promise<void>;
+  /** The same, whatever was there before: months come and go behind a process. */
+  ensureAgain(query: Query, ids: ReadonlyArray<string>): Promise<void>;
   /** This month and the next two, by the database's clock. */
   ahead(): Promise<void>;
   /** Its month was dropped when that was last looked at: it is not made again, for nobody can tell what was in it. */
   isDropped(id: string): boolean;
-  /** What was there may be gone: a database restored from a backup, a month that somebody dropped. */
-  forget(): void;
   /**
    * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into (an
    * edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
@@ -53,35 +51,31 @@ export function createMonths(session: Session): Months {
   const made = new Set<Month>();
   let dropped: ReadonlySet<Month> = new Set();
 
-  const missingOf = (months: ReadonlyArray<Month>) =>
-    months.filter((month) => month >= 0 && month <= LAST_MONTH && !made.has(month));
-
-  const make = async (months: ReadonlyArray<Month>) => {
-    const missing = missingOf(months);
+  const make = async (query: Query, months: ReadonlyArray<Month>) => {
+    const missing = months.filter((month) => month >= 0 && month <= LAST_MONTH && !made.has(month));
     if (missing.length === 0) return;
-    await session.transaction(LIMIT, async (query) => {
-      await lockMonths(query);
-      dropped = await readDropped(query);
-      for (const month of missing) if (!dropped.has(month)) await makeMonth(query, month);
-    });
+    await lockMonths(query);
+    dropped = await readDropped(query);
+    for (const month of missing) if (!dropped.has(month)) await makeMonth(query, month);
     for (const month of missing) made.add(month);
   };
 
   return {
-    areMade: (ids) => missingOf(monthsOf(ids)).length === 0,
-    ensure: (ids) => make(monthsOf(ids)),
-    ahead: async () => {
-      const [row] = await session.run(LIMIT, (query) =>
-        query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now'),
-      );
-      const month = monthOf(Number(row?.now));
-      await make([month, month + 1, month + 2]);
+    ensure: (query, ids) => make(query, monthsOf(ids)),
+    ensureAgain: (query, ids) => {
+      made.clear();
+      return make(query, monthsOf(ids));
     },
+    ahead: () =>
+      session.transaction(LIMIT, async (query) => {
+        const [row] = await query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now');
+        const month = monthOf(Number(row?.now));
+        await make(query, [month, month + 1, month + 2]);
+      }),
     isDropped: (id) => {
       const time = timeOf(id);
       return time !== undefined && dropped.has(monthOf(time));
     },
-    forget: () => made.clear(),
     drop: async (kept) => {
       const old = await session.run(LIMIT, (query) => query<{ month: string }>(OLD, [kept]));
       if (old.length === 0) return [];
