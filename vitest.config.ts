@@ -63,8 +63,8 @@ function projectOf({ name, files }: Suite): TestProjectConfiguration {
             hookTimeout: 60_000,
           }
         : {
-            // Many of them mostly wait; more than two at once would be about the machine, not about the code.
-            maxWorkers: 2,
+            // They mostly wait for each other's processes: three fill two cores.
+            maxWorkers: 3,
             sequence: { groupOrder: 2 },
             testTimeout: 120_000,
             hookTimeout: 180_000,

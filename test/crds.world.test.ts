@@ -2,28 +2,28 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { judge } from '#crds/judge.ts';
 import { type Kind, kindOf, kinds } from '#crds/kinds.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
+import { whyNoControlPlane } from './control-plane.ts';
 import { type Mutant, mutant } from './crds-mutants.ts';
 import { eventually } from './eventually.ts';
+import { type SharedControlPlane, sharedControlPlane } from './shared-servers.ts';
 import { describeUnless } from './skip-unless.ts';
 
 const why = whyNoControlPlane();
 const manifests = join(import.meta.dirname, '../crds/manifests');
 
 describeUnless(why, 'a real API server', () => {
-  let server: TestControlPlane;
+  let server: SharedControlPlane;
 
   beforeAll(async () => {
-    server = await startControlPlane();
+    server = await sharedControlPlane();
     kubectl('apply', '-f', manifests);
     await Promise.all(kinds.map(established));
   });
-  afterAll(() => server?.stop());
 
   const kubectl = (...args: string[]) =>
     execFileSync('kubectl', ['--kubeconfig', server.kubeconfig, ...args], {

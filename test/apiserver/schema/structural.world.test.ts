@@ -1,10 +1,11 @@
 // A real API server validates as the golden files say; `--update` records them anew.
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
 import type { Schema } from '../../../infra/apiserver/schema/schema.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { whyNoControlPlane } from '../../control-plane.ts';
 import { eventually } from '../../eventually.ts';
+import { type SharedControlPlane, sharedControlPlane } from '../../shared-servers.ts';
 import { describeUnless } from '../../skip-unless.ts';
 import { bounds } from './bounds.ts';
 import { type Answer, objectOf, type SchemaCase, sample } from './case.ts';
@@ -17,12 +18,11 @@ const crdName = `${sample.plural}.${sample.group}`;
 const folder = `/apis/${sample.group}/${sample.version}/namespaces/default/${sample.plural}`;
 
 describeUnless(why, 'a real API server', () => {
-  let server: TestControlPlane;
+  let server: SharedControlPlane;
   let defined = 0;
   beforeAll(async () => {
-    server = await startControlPlane();
+    server = await sharedControlPlane();
   });
-  afterAll(() => server?.stop());
 
   test.each([bounds, rules, ratcheting])('judges $name as recorded', async (table) => {
     const names = table.cases.map((_, i) => `old-${i}`);

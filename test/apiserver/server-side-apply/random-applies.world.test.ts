@@ -2,7 +2,8 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startCluster } from '../../clusters.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { type SharedControlPlane, sharedControlPlane } from '../../shared-servers.ts';
 import { describeUnless } from '../../skip-unless.ts';
 import { type Step, widgetDefinition } from './cases.ts';
 import { merging } from './merging.ts';
@@ -35,17 +36,17 @@ const step: fc.Arbitrary<Step> = fc.record({
 });
 
 describeUnless(whyNoControlPlane(), 'a real API server', () => {
-  const servers: TestControlPlane[] = [];
+  const servers: SharedControlPlane[] = [];
+  let embedded: TestControlPlane;
   beforeAll(async () => {
-    for (const server of [await startControlPlane(), await startCluster('embedded')]) {
+    embedded = await startCluster('embedded');
+    for (const server of [await sharedControlPlane(), embedded]) {
       servers.push(server);
       await server.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', widgetDefinition);
       await merging(server);
     }
   });
-  afterAll(async () => {
-    for (const server of servers) await server.stop();
-  });
+  afterAll(() => embedded?.stop());
 
   test('random sequences of applies by three managers leave the same', async () => {
     let count = 0;

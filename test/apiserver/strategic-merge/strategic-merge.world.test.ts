@@ -1,19 +1,19 @@
 // A real API server merges as the golden file says; `--update` records it anew.
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { whyNoControlPlane } from '../../control-plane.ts';
+import { type SharedControlPlane, sharedControlPlane } from '../../shared-servers.ts';
 import { describeUnless } from '../../skip-unless.ts';
 import { folderOf, type StrategicAnswer, type StrategicCase, strategicCases } from './cases.ts';
 
 const why = whyNoControlPlane();
 
 describeUnless(why, 'a real API server', () => {
-  let server: TestControlPlane;
+  let server: SharedControlPlane;
   beforeAll(async () => {
-    server = await startControlPlane();
+    server = await sharedControlPlane();
   });
-  afterAll(() => server?.stop());
 
   test('merges as recorded', async () => {
     const lines: string[] = [];

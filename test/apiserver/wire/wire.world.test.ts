@@ -1,11 +1,12 @@
 // Tables and protobuf are what a real API server answers; `--update` records the tables anew.
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { decodeProtobuf } from '../../../infra/apiserver/codec/protobuf.ts';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
-import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../../control-plane.ts';
+import { whyNoControlPlane } from '../../control-plane.ts';
 import { eventually } from '../../eventually.ts';
+import { type SharedControlPlane, sharedControlPlane } from '../../shared-servers.ts';
 import { describeUnless } from '../../skip-unless.ts';
 import { columns, gadgets } from './columns.ts';
 
@@ -14,11 +15,10 @@ const folder = '/apis/sample.gateway-operator.dev/v1/namespaces/default/gadgets'
 const asTable = { accept: 'application/json;as=Table;g=meta.k8s.io;v=v1' };
 
 describeUnless(why, 'a real API server', () => {
-  let server: TestControlPlane;
+  let server: SharedControlPlane;
   beforeAll(async () => {
-    server = await startControlPlane();
+    server = await sharedControlPlane();
   });
-  afterAll(() => server?.stop());
 
   test('shows custom kinds in tables as recorded', async () => {
     const made = await server.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
