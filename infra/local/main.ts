@@ -33,14 +33,15 @@ async function main(): Promise<number> {
   return 0;
 }
 
-/** Serves until it throws what the interrupt says, or what went wrong. Everything that was started is stopped then. */
+/** Serves until an interrupt or a failure, which this throws when everything that was started is stopped. */
 async function run(start: Start): Promise<never> {
   const { options, state, progress, interrupted } = start;
   const stack = await startStack(start);
   const endpoints = state.path('endpoints.json');
   try {
     const call = options.empty ? undefined : await unless(interrupted, runSample(stack, state, progress));
-    await unless(interrupted, stack.sweep());
+    // A call ends with a sweep of its own.
+    if (call === undefined) await unless(interrupted, stack.sweep());
     writeWhole(endpoints, `${JSON.stringify(stack.endpoints, null, 2)}\n`);
     if (call !== undefined) progress.say(describeFirstCall(call));
     progress.say(describeReady(stack.endpoints, options));
@@ -51,10 +52,10 @@ async function run(start: Start): Promise<never> {
   }
 }
 
-/** A person who presses Ctrl-C again is not that fast. npm passes on a second SIGINT for the terminal's one. */
+/** Milliseconds within which a second SIGINT is the echo of the first: npm forwards the terminal's to its child once more. */
 const ECHO = 500;
 
-/** Aborts at the first SIGINT or SIGTERM, which `onFirst` tells. A second SIGINT ends the process immediately (a restart loses nothing). */
+/** Aborts at the first SIGINT or SIGTERM, after `onFirst`. A second SIGINT ends the process immediately: a restart loses nothing. */
 function onInterrupt(onFirst: () => void): AbortSignal {
   const controller = new AbortController();
   let first = 0;

@@ -22,11 +22,11 @@ test('a cluster that is neither embedded nor envtest is the path of a kubeconfig
 });
 
 test.each([
-  [['--port', 'x'], '--port: "x" is not a whole number from 0 to 65535.'],
-  [['--port', '70000'], '--port: "70000" is not a whole number from 0 to 65535.'],
-  [['--schedule', '0'], '--schedule: "0" is not a whole number from 1 to 86400.'],
-  [['--database', 'mysql://x/y'], '--database: say embedded, or postgres://user:password@host:port/dbname.'],
-  [['--cluster', ''], '--cluster: say embedded, envtest, or the path of a kubeconfig file.'],
+  [['--port', 'x'], '--port: Invalid value: "x": must be a whole number from 0 to 65535.'],
+  [['--port', '70000'], '--port: Invalid value: "70000": must be a whole number from 0 to 65535.'],
+  [['--schedule', '0'], '--schedule: Invalid value: "0": must be a whole number from 1 to 86400.'],
+  [['--database', 'mysql://x/y'], '--database: must be embedded, or postgres://user:password@host:port/dbname.'],
+  [['--cluster', ''], '--cluster: Required value: must be embedded, envtest, or the path of a kubeconfig file.'],
   [['--nonsense'], "Unknown option '--nonsense'. `npm start -- --help` lists the options."],
   [['extra'], "Unexpected argument 'extra'. `npm start -- --help` lists the options."],
 ])('%j is refused with one clear sentence', (args, sentence) => {

@@ -1,4 +1,4 @@
-// What did the person ask for on the command line?
+// Options of `npm start`, read from the command line.
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { reasonOf } from '../../functions/core/reason.ts';
@@ -28,11 +28,11 @@ export const HELP = `npm start -- [options]: the whole gateway operator on this 
                      PATH: the cluster of that kubeconfig file (our CRDs and webhooks are applied to it)
   --database WHICH   embedded (default): a PostgreSQL of our own, or postgres://user:password@host:port/dbname,
                      where the sample's instance keeps policies and the ledger; nothing of the cluster is in it
-  --schedule SECONDS how often the cron sweeps (default 60); changes of our kinds are looked at at once
+  --schedule SECONDS how often the cron sweeps (default 60); changes of our kinds are reconciled immediately
   --help             this text
 `;
 
-/** A mistake of the person at the keyboard: its message is printed as it is, and the exit code is 2. */
+/** A mistake on the command line or in what it names: the message alone is printed, and the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -75,19 +75,20 @@ function parse(args: ReadonlyArray<string>) {
       },
     });
   } catch (cause) {
-    const said = reasonOf(cause).split('. ')[0];
-    throw new UsageError(`${said}. \`npm start -- --help\` lists the options.`, { cause });
+    const [sentence] = reasonOf(cause).split('. ');
+    throw new UsageError(`${sentence}. \`npm start -- --help\` lists the options.`, { cause });
   }
 }
 
-function integer(option: string, text: string, least: number, most: number): number {
+function integer(option: string, text: string, min: number, max: number): number {
   const value = Number(text);
-  if (/^[0-9]+$/.test(text) && value >= least && value <= most) return value;
-  throw new UsageError(`${option}: "${text}" is not a whole number from ${least} to ${most}.`);
+  if (/^[0-9]+$/.test(text) && value >= min && value <= max) return value;
+  throw new UsageError(`${option}: Invalid value: "${text}": must be a whole number from ${min} to ${max}.`);
 }
 
 function clusterOf(text: string): Options['cluster'] {
-  if (text === '') throw new UsageError('--cluster: say embedded, envtest, or the path of a kubeconfig file.');
+  if (text === '')
+    throw new UsageError('--cluster: Required value: must be embedded, envtest, or the path of a kubeconfig file.');
   return text === 'embedded' || text === 'envtest' ? { type: text } : { type: 'kubeconfig', path: resolve(text) };
 }
 
@@ -96,5 +97,5 @@ function databaseOf(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const known = url?.protocol === 'postgres:' || url?.protocol === 'postgresql:';
   if (url !== undefined && known && url.hostname !== '' && url.pathname.length > 1) return url;
-  throw new UsageError('--database: say embedded, or postgres://user:password@host:port/dbname.');
+  throw new UsageError('--database: must be embedded, or postgres://user:password@host:port/dbname.');
 }

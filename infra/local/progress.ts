@@ -1,4 +1,4 @@
-// What does a person see while the stack starts?
+// Progress of a start, as a person sees it.
 
 /** One line per step, with the seconds since the start. */
 export interface Progress {

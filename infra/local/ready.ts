@@ -1,4 +1,4 @@
-// What does a person need to know when it runs? Text to copy and paste.
+// The ready block: addresses and commands to copy and paste.
 import { relative } from 'node:path';
 import { formatMoney, parseMoney } from '../../functions/core/money.ts';
 import type { Options } from './options.ts';

@@ -19,7 +19,7 @@ import { type Start, type StartContext, unless } from './start.ts';
 import { freePort, portOf } from './state/ports.ts';
 import { createSampleUpstream } from './upstream/server.ts';
 
-/** What `DIR/endpoints.json` says: addresses are URLs on 127.0.0.1. */
+/** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
 export interface Endpoints {
   readonly pid: number;
   readonly kubeconfig: string;
@@ -87,7 +87,7 @@ async function start(context: StartContext, { step, say }: Progress): Promise<Om
   await applyKinds(cluster);
   step('kinds       GatewayInstance, VirtualKey, User, Team');
 
-  // It asks for no key, so that an entry with `requiresAuth: false` can be tried as well.
+  // Without a key, so that entries with `requiresAuth: false` work as well.
   const upstream = await createSampleUpstream({ port: await portOf(state, 'upstream') });
   onStop(upstream.close);
   const accounts = await openAccounts(context, { kubeconfig, cluster });

@@ -1,4 +1,4 @@
-// Accounts of the stack's functions at the API server: as whom admission and reconcile speak to it.
+// Accounts of the stack's functions at the API server.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';

@@ -1,4 +1,4 @@
-// With which certificate do the stack's own servers speak TLS on this machine?
+// The certificate of the stack's own TLS servers, and the private CA that signed it.
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Pair } from '../../../functions/core/ports/issuer.ts';
@@ -15,7 +15,7 @@ const NAMES = ['127.0.0.1', 'localhost'];
 
 const issuer = createIssuer();
 
-/** The folder's certificates; made anew when there are none, they are damaged, or their end is near. */
+/** The folder's certificates; issued again where there are none, they are damaged, or they end within a month. */
 export async function openCertificates(folder: string, now: Date): Promise<Certificates> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, 'certificates.json');

@@ -13,17 +13,17 @@ export interface OpenCluster {
   /** Absolute path, for the stock `kubectl`. */
   readonly kubeconfig: string;
   readonly url: string;
-  /** Said when it is up. */
+  /** For the progress line. */
   readonly description: string;
 }
 
-/** Before anything is made: whether what `--cluster` names can be used. Throws UsageError. */
+/** Checks before anything is created that `--cluster` names something that can be used. Throws UsageError. */
 export function validateCluster({ cluster }: Options): void {
   if (cluster.type === 'envtest') envtestAssets();
   if (cluster.type === 'kubeconfig') readKubeconfig(cluster.path);
 }
 
-/** Starts the embedded cluster or envtest's, or reads the given kubeconfig. Throws UsageError where the person can mend it. */
+/** Starts the embedded cluster or envtest's, or reads the given kubeconfig. Throws UsageError for a file that cannot be used. */
 export async function openCluster(context: StartContext, certificates: Certificates): Promise<OpenCluster> {
   const { options, state } = context;
   if (options.cluster.type === 'kubeconfig') return readKubeconfig(options.cluster.path);

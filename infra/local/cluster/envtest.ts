@@ -150,7 +150,7 @@ function managerArgs({ controllers }: ControlPlaneOptions, kubeconfig: string, f
   ];
 }
 
-/** Asks /readyz until it says yes, for at most 45 s; an API server that ends says why in its log. */
+/** Polls /readyz for at most 45 s; the error has the last lines of the API server's log. */
 async function ready(url: string, ca: string, server: Child, log: string): Promise<void> {
   let isOver = false;
   void server.ended.then(() => {
@@ -159,8 +159,8 @@ async function ready(url: string, ca: string, server: Child, log: string): Promi
   for (const until = Date.now() + 45_000; !isOver && Date.now() < until; await pause(50)) {
     if (await isReady(url, ca)) return;
   }
-  const said = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n').slice(-3).join(' | ') : 'it did not run';
-  throw new Error(`kube-apiserver did not become ready: ${said}`);
+  const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n').slice(-3).join(' | ') : 'it did not run';
+  throw new Error(`kube-apiserver did not become ready: ${lines}`);
 }
 
 function isReady(url: string, ca: string): Promise<boolean> {

@@ -114,16 +114,16 @@ async function launchOnce({ children, command, args, folder, identity }: Launch)
   // would take a zombie, or a stranger that got the same id, for the server of this file, and refuse to start.
   rmSync(join(folder, 'postmaster.pid'), { force: true });
   const ready = Promise.withResolvers<void>();
-  let said = '';
+  let output = '';
   const onOutput = (chunk: Buffer) => {
-    said = (said + chunk).slice(-4000);
-    if (said.includes('ready to accept connections')) ready.resolve();
+    output = (output + chunk).slice(-4000);
+    if (output.includes('ready to accept connections')) ready.resolve();
   };
   // Stopped by SIGQUIT it recovers at the next start, as after a crash.
   const signals = { stopSignal: 'SIGINT', killSignal: 'SIGQUIT' } as const;
   const child = children.start({ command, args, identity, onOutput, ...signals });
   const ended = child.ended.then((how) => {
-    throw new Error(`PostgreSQL ended (${how}): ${said.trim().split('\n').slice(-3).join(' | ')}`);
+    throw new Error(`PostgreSQL ended (${how}): ${output.trim().split('\n').slice(-3).join(' | ')}`);
   });
   await Promise.race([ready.promise, ended]);
   ended.catch(() => undefined);
@@ -142,7 +142,7 @@ async function findBinaries(): Promise<Binaries> {
   }
 }
 
-/** The `postgres` user where there is one, else `nobody`: no user is ever made. */
+/** The `postgres` user where there is one, else `nobody`: no user is created. */
 function unprivileged(): Identity {
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
   const found = ['postgres', 'nobody'].map((name) => lines.find((line) => line.startsWith(`${name}:`))).find(Boolean);
@@ -155,7 +155,7 @@ function unprivileged(): Identity {
   return { uid: Number(uid), gid: Number(gid) };
 }
 
-/** A path under /root or a private temporary folder is closed to the unprivileged user: such things live under /var/lib instead. */
+/** The unprivileged user cannot enter /root or a private temporary folder: data and binaries from there live here instead. */
 const ELSEWHERE = '/var/lib/gateway-operator';
 
 function reachableFolder(folder: string, identity: Identity | undefined): string {
@@ -213,10 +213,10 @@ function writePrivate(file: string, text: string, identity: Identity | undefined
 }
 
 async function run(children: Children, program: Pick<Program, 'command' | 'args' | 'identity'>): Promise<void> {
-  let said = '';
+  let output = '';
   const onOutput = (chunk: Buffer) => {
-    said = (said + chunk).slice(-4000);
+    output = (output + chunk).slice(-4000);
   };
   const how = await children.start({ ...program, onOutput, stopSignal: 'SIGTERM', killSignal: 'SIGKILL' }).ended;
-  if (how !== 'exit code 0') throw new Error(`${program.command} ended (${how}): ${said.trim()}`);
+  if (how !== 'exit code 0') throw new Error(`${program.command} ended (${how}): ${output.trim()}`);
 }

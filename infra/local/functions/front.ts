@@ -49,7 +49,7 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
 }
 
 function failureOf(found: 'absent' | 'unavailable' | 'nothing', path: string): Failure {
-  // A key of an instance that is not there is a key nobody knows (DESIGN 10, Keys); not knowing is another thing.
+  // Keys of an instance that does not exist are unknown keys (DESIGN 10, Keys).
   if (found === 'absent') return { code: 'invalid_api_key' };
   if (found === 'unavailable') return { code: 'ledger_unavailable', why: 'the gateway is not up' };
   return { code: 'not_found', path, base: '/{namespace}/{name}' };
@@ -66,5 +66,5 @@ function namesIn(path: string): ReadonlyArray<string | undefined> {
 
 const pathBelow = (path: string): string => `/${path.split('/').slice(3).join('/')}`;
 
-/** A base address without its instance: as it stands it would be one whose key nobody knows. */
+/** A base address without its instance, which would otherwise be refused as an unknown key. */
 const namesNone = (path: string): boolean => pathBelow(path) === '/' || path === '/v1/chat/completions';

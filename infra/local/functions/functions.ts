@@ -1,5 +1,4 @@
 // The three functions in the stack's one process, with their adapters.
-
 import { createAdmission } from '../../../functions/admission/app.ts';
 import type { Backends, DatabaseConnection } from '../../../functions/core/ports/backends.ts';
 import type { Cluster } from '../../../functions/core/ports/cluster.ts';
@@ -30,7 +29,7 @@ import { createGateways, type Gateways } from './gateways.ts';
 
 export interface FunctionsOptions {
   readonly cluster: Cluster;
-  /** As whom admission and reconcile speak to it; the gateways are what kubelets would start. */
+  /** The accounts of admission and reconcile; `cluster` is for what a kubelet does elsewhere. */
   readonly accounts: Accounts;
   readonly certificates: Certificates;
   /** A port that is free. */

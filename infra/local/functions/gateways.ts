@@ -19,9 +19,12 @@ export interface GatewaysOptions extends Pick<GatewayParts, 'upstream' | 'log' |
   readonly folder: string;
 }
 
+/** `absent`: there is no such instance; `unavailable`: its gateway cannot run (yet), or the cluster does not answer. */
+type Found = OpenGateway | 'absent' | 'unavailable';
+
 export interface Gateways {
-  /** The gateway of this instance; `absent`: there is no such instance, `unavailable`: it cannot run (yet), or nobody knows. */
-  find(namespace: string, name: string): Promise<OpenGateway | 'absent' | 'unavailable'>;
+  /** The gateway of this instance. */
+  find(namespace: string, name: string): Promise<Found>;
   /** Reads what every instance and its Secrets say now, and has its gateway follow; in the background. */
   refresh(): void;
   /** Books what the instance's gateway has settled, and what it found in its outbox; nothing when no gateway runs. */
@@ -46,30 +49,33 @@ interface Running {
 export function createGateways(options: GatewaysOptions): Gateways {
   const { cluster, log } = options;
   const running = new Map<string, Running>();
-  const absent = new Set<string>();
-  const last = new Map<string, Promise<void>>();
+  const last = new Map<string, Promise<Found>>();
 
-  const refreshOne = (path: string): Promise<void> => {
-    const done = (last.get(path) ?? Promise.resolve())
+  const refreshOne = (path: string): Promise<Found> => {
+    const found = (last.get(path) ?? Promise.resolve())
       .then(() => follow(path))
-      .catch((error: unknown) => log.warn('gateway not started', { instance: path, why: reasonAndCausesOf(error) }));
-    last.set(path, done);
-    return done;
+      .catch((error: unknown): Found => {
+        log.warn('gateway not started', { instance: path, why: reasonAndCausesOf(error) });
+        return 'unavailable';
+      });
+    last.set(path, found);
+    return found;
   };
 
-  const follow = async (path: string): Promise<void> => {
-    absent.delete(path);
+  const follow = async (path: string): Promise<Found> => {
     const wanted = await readConfiguration(cluster, path);
     const have = running.get(path);
-    if (wanted === 'absent') absent.add(path);
-    if (wanted === 'unchanged') return;
+    if (wanted === 'unchanged') return have?.gateway ?? 'unavailable';
     if (have !== undefined && wanted !== 'absent' && isDeepStrictEqual(have.configuration.fixed, wanted.fixed)) {
       have.configuration = wanted;
-      return;
+      return have.gateway;
     }
     running.delete(path);
     await have?.gateway.close();
-    if (wanted !== 'absent') running.set(path, start(options, wanted));
+    if (wanted === 'absent') return wanted;
+    const fresh = start(options, wanted);
+    running.set(path, fresh);
+    return fresh.gateway;
   };
 
   const refreshAll = async () => {
@@ -90,8 +96,7 @@ export function createGateways(options: GatewaysOptions): Gateways {
   return {
     find: async (namespace, name) => {
       const path = `${namespace}/${name}`;
-      if (!running.has(path)) await refreshOne(path);
-      return running.get(path)?.gateway ?? (absent.has(path) ? 'absent' : 'unavailable');
+      return running.get(path)?.gateway ?? refreshOne(path);
     },
     refresh: () => {
       isDue = true;

@@ -1,4 +1,4 @@
-// Does it really work? One chat completion with the sample's key, as any client would make it.
+// The first call: one chat completion with the sample's key, as any client makes it.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { VirtualKey } from '../../../crds/virtual-key.ts';
@@ -64,7 +64,7 @@ async function readKey(cluster: Cluster): Promise<VirtualKey | undefined> {
   return found as unknown as VirtualKey | undefined;
 }
 
-/** From its Secret: `status.keyValue` shows a part only where the instance says `Redacted`. */
+/** Read from the Secret: `status.keyValue` shows a part only where the instance says `Redacted`. */
 async function readValue(cluster: Cluster, secretName: string | undefined): Promise<string | undefined> {
   if (secretName === undefined) return undefined;
   const secret = await cluster.get(RESOURCES.secrets, SAMPLE_KEY.namespace, secretName);

@@ -10,7 +10,7 @@ import type { Endpoints, Stack } from '../stack.ts';
 import { type State, writeWhole } from '../state/state.ts';
 import { type FirstCall, makeFirstCall, waitForKey } from './first-call.ts';
 
-/** Applies the sample and pays one real call with its key. What people changed in it since stays as they made it. */
+/** Applies the sample and pays one real call with its key. Objects of the sample that a person changed stay as they are. */
 export async function runSample(stack: Stack, state: State, { step, say }: Progress): Promise<FirstCall | undefined> {
   const text = renderSample(stack.endpoints, state.remembered.upstreamKey);
   writeWhole(state.path('sample.yaml'), text);
@@ -46,12 +46,12 @@ export function renderSample(
   const text = readFileSync(join(import.meta.dirname, 'sample.yaml'), 'utf8');
   return text.replace(/\$\{base64:(\w+)\}/g, (_, name: string) => {
     const value = values[name];
-    if (value === undefined) throw new Error(`the sample asks for ${name}`);
+    if (value === undefined) throw new Error(`sample.yaml: base64:${name}: not found`);
     return Buffer.from(value).toString('base64');
   });
 }
 
-/** With the annotation that `kubectl apply` leaves, to the byte: a person's first apply says `unchanged`. */
+/** With the annotation that `kubectl apply` leaves, to the byte, so that a person's first apply prints `unchanged`. */
 function withLastApplied(object: KubeObject): KubeObject {
   const { annotations = {} } = object.metadata;
   const applied = `${goJson({ ...object, metadata: { ...object.metadata, annotations } })}\n`;

@@ -81,7 +81,7 @@ function writeNote(file: string, note: Note): void {
   writeFileSync(file, JSON.stringify(note));
 }
 
-/** A shell that is told the child's id, and waits for a word. Where there is none, because this process is gone, the shell ends the child. */
+/** A shell that reads the child's id and then waits for one word. When this process is gone, the pipe closes without the word, and the shell ends the child. */
 function startGuard(killSignal: NodeJS.Signals): ChildProcess {
   const script = 'read -r pid && { read -r word || kill -s "$1" "$pid"; }';
   const guard = spawn('/bin/sh', ['-c', script, 'guard', killSignal.slice(3)], {
@@ -103,7 +103,7 @@ async function endLeftover(folder: string, name: string): Promise<void> {
   const file = join(folder, name);
   const note = readNote(file);
   const pid = Number(name);
-  // The id of a process that has ended may be somebody else's by now.
+  // Process ids are used again: id and start together name the process.
   const isRunning = () => note !== undefined && startOf(pid) === note.start;
   if (note !== undefined && isRunning()) process.kill(pid, note.killSignal);
   for (const until = Date.now() + PATIENCE; isRunning(); await pause(20)) {

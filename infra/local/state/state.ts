@@ -100,7 +100,7 @@ function makeFolder(folder: string): void {
 
 const OWN_BEFORE_STATE = /^(lock.*|children|state\.json\.new)$/;
 
-/** A folder with other people's files is never taken, and so never emptied by --reset. */
+/** A folder with other files is never used, and so never emptied by --reset. */
 function refuseForeign(folder: string): void {
   const names = readdirSync(folder);
   if (names.includes('state.json') || names.every((name) => OWN_BEFORE_STATE.test(name))) return;
@@ -149,7 +149,7 @@ function read(file: string): Remembered {
   try {
     return Remembered.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch (cause) {
-    throw new UsageError(`${file} is damaged. Restore it, or start anew with --reset, which empties the folder.`, {
+    throw new UsageError(`${file} is damaged. Restore it, or start again with --reset, which empties the folder.`, {
       cause,
     });
   }

@@ -1,4 +1,4 @@
-// What does the sample upstream say? The same to the same request, in countable tokens: a word is one.
+// Completions of the sample upstream: the same to the same request, in countable tokens. A word is one.
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { BEHAVIOURS, type Behaviour, WELL_BEHAVED } from './behaviours.ts';
@@ -27,18 +27,20 @@ export interface Completion {
   readonly frame: { readonly id: string; readonly created: number; readonly model: string };
   readonly tokens: ReadonlyArray<string>;
   readonly finish: 'stop' | 'length';
-  readonly answers: number;
-  /** Whether a stream tells its usage, for dialects where that is asked for. */
+  /** Their indexes. */
+  readonly answers: ReadonlyArray<number>;
+  /** Whether a stream reports its usage, in dialects where the request decides. */
   readonly includeUsage: boolean;
-  readonly usage: Usage;
+  /** Absent: this model reports none. */
+  readonly usage: Usage | undefined;
 }
 
 /** `created` in seconds; it is the only thing that differs between two answers to the same request. */
 export function complete(request: CompletionRequest, created: number): Completion {
   const behaviour = BEHAVIOURS.get(request.model) ?? WELL_BEHAVED;
-  const said = say(request, behaviour);
-  const limit = behaviour.chatter ?? request.max_completion_tokens ?? request.max_tokens ?? said.length;
-  const tokens = said.slice(0, limit);
+  const words = say(request, behaviour);
+  const limit = behaviour.chatter ?? request.max_completion_tokens ?? request.max_tokens ?? words.length;
+  const tokens = words.slice(0, limit);
   const answers = request.n ?? 1;
   const prompt = request.messages.reduce((sum, { content }) => sum + 4 + Math.ceil(textOf(content).length / 4), 3);
   const completion = tokens.length * answers;
@@ -47,10 +49,12 @@ export function complete(request: CompletionRequest, created: number): Completio
     behaviour,
     frame: { id, created, model: request.model },
     tokens,
-    finish: tokens.length < said.length ? 'length' : 'stop',
-    answers,
+    finish: tokens.length < words.length ? 'length' : 'stop',
+    answers: [...Array(answers).keys()],
     includeUsage: request.stream_options?.include_usage === true,
-    usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+    usage: behaviour.withoutUsage
+      ? undefined
+      : { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
   };
 }
 

@@ -1,143 +1,183 @@
-// What stands in for a provider on one machine? A small server that speaks OpenAI's and Anthropic's dialect, streams, counts and misbehaves on request.
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+// The sample upstream, which stands in for a provider on one machine: it streams, counts what it reports, and misbehaves by its models' names.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BEHAVIOURS } from './behaviours.ts';
-import { chatCompletions } from './chat-completions.ts';
-import { type Completion, type CompletionRequest, complete } from './completion.ts';
-import { guide } from './guide.ts';
-import { messages } from './messages.ts';
-import { createStats, type Stats } from './stats.ts';
-import { hangUp, open, sendJson, type Wire } from './wire.ts';
+import { constants, createGzip } from 'node:zlib';
+import { anthropic } from './anthropic.ts';
+import { type Completion, type CompletionRequest, complete, type Usage } from './completion.ts';
+import type { Dialect } from './dialect.ts';
+import { openai } from './openai.ts';
 
 export interface SampleUpstreamOptions {
   /** 0: any free port. */
   readonly port: number;
-  /** The bearer key it asks for, so that credentials are really used. Absent: none. */
+  /** The key that callers must send, so that credentials are really used. Absent: none. */
   readonly key?: string;
 }
 
 export interface SampleUpstream {
-  /** Without `/v1`: that is where the API begins. */
+  /** Without `/v1`: that is where OpenAI's API begins. */
   readonly url: string;
   readonly port: number;
-  readonly stats: Stats;
+  /** The same as `GET /stats`. */
+  readonly stats: { read(): { readonly models: Readonly<Record<string, ModelStats>> } };
   close(): Promise<void>;
 }
 
+/** Of one model. */
+export interface ModelStats {
+  requests: number;
+  /** Replies whose usage was sent. */
+  reported: number;
+  promptTokens: number;
+  completionTokens: number;
+  /** Replies that the caller did not wait for. */
+  abandoned: number;
+}
+
+type Models = Map<string, ModelStats>;
+
 /** Listens on the loopback only. */
 export async function createSampleUpstream({ port, key }: SampleUpstreamOptions): Promise<SampleUpstream> {
-  const stats = createStats();
+  const models: Models = new Map();
+  const stats = { read: () => ({ models: Object.fromEntries(models) }) };
   const server = createServer((request, response) => {
-    handle(request, response, stats, key).catch((error: unknown) => {
-      if (!response.headersSent) chatCompletions.refuse(response, 500, 'server_error', String(error));
+    const answering = request.url === '/stats' ? sendJson(response, 200, stats.read()) : handle(request, response);
+    Promise.resolve(answering).catch((error: unknown) => {
+      if (!response.headersSent) sendJson(response, 500, openai.toRefusal(500, 'server_error', String(error)));
       else response.destroy();
     });
   });
-  await listen(server, port);
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
   const address = server.address();
   const taken = typeof address === 'object' && address !== null ? address.port : port;
-  return {
-    url: `http://127.0.0.1:${taken}`,
-    port: taken,
-    stats,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { url: `http://127.0.0.1:${taken}`, port: taken, stats, close };
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
+    const dialect = DIALECTS.get(path) ?? openai;
+    const refuse = (status: number, code: string, message: string) =>
+      sendJson(response, status, dialect.toRefusal(status, code, message));
+    if (key !== undefined && !carries(request, key)) {
+      return refuse(401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
+    }
+    if (request.method !== 'POST' || !DIALECTS.has(path)) {
+      return refuse(404, 'not_found', `There is no ${request.method} ${path} here.`);
+    }
+    const read = dialect.read(parseJson(await text(request)));
+    if ('wrong' in read) return refuse(400, 'invalid_request', read.wrong);
+    return answer(response, { dialect, request: read.request, stats: statsOf(models, read.request.model) });
+  }
 }
 
-async function handle(request: IncomingMessage, response: ServerResponse, stats: Stats, key?: string): Promise<void> {
-  const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
-  const route = `${request.method} ${path}`;
-  const wire = WIRES.get(path) ?? chatCompletions;
-  if (route === 'GET /') return send(response, 200, 'text/plain; charset=utf-8', guide(key !== undefined));
-  if (route === 'GET /stats') return sendJson(response, 200, stats.read());
-  if (key !== undefined && !carries(request, key)) {
-    return wire.refuse(response, 401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
-  }
-  if (route === 'GET /models') return sendJson(response, 200, modelList());
-  if (request.method !== 'POST' || !WIRES.has(path)) {
-    return wire.refuse(response, 404, 'not_found', `There is no ${route} here.`);
-  }
-  const read = wire.read(parseJson(await readBody(request)));
-  if ('wrong' in read) return wire.refuse(response, 400, 'invalid_request', read.wrong);
-  stats.requested(read.request.model);
-  return answer(response, wire, read.request, stats);
-}
-
-const WIRES: ReadonlyMap<string, Wire> = new Map([
-  ['/chat/completions', chatCompletions],
-  ['/messages', messages],
+const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
+  ['/chat/completions', openai],
+  ['/messages', anthropic],
 ]);
 
 function carries({ headers }: IncomingMessage, key: string): boolean {
   return headers.authorization === `Bearer ${key}` || headers['x-api-key'] === key;
 }
 
-async function answer(response: ServerResponse, wire: Wire, request: CompletionRequest, stats: Stats): Promise<void> {
-  const completion = complete(request, Math.floor(Date.now() / 1000));
-  const { behaviour } = completion;
-  response.setHeader('x-request-id', `req-${completion.frame.id}`);
-  response.once('close', () => {
-    if (!response.writableFinished && behaviour.cutAfter === undefined) stats.abandoned(request.model);
-  });
-  if (behaviour.hang) return;
-  if (behaviour.refuse !== undefined) {
-    const { status, code, message } = behaviour.refuse;
-    if (behaviour.retryAfter !== undefined) response.setHeader('retry-after', behaviour.retryAfter);
-    return wire.refuse(response, status, code, message);
-  }
-  return request.stream === true
-    ? wire.replyStream(response, completion, stats)
-    : replyWhole(wire, response, completion, stats);
+function statsOf(models: Models, model: string): ModelStats {
+  const fresh = { requests: 0, reported: 0, promptTokens: 0, completionTokens: 0, abandoned: 0 };
+  const stats = models.get(model) ?? fresh;
+  models.set(model, stats);
+  return stats;
 }
 
-async function replyWhole(wire: Wire, response: ServerResponse, completion: Completion, stats: Stats): Promise<void> {
-  const { behaviour, tokens, usage, frame } = completion;
+interface Asked {
+  readonly dialect: Dialect;
+  readonly request: CompletionRequest;
+  readonly stats: ModelStats;
+}
+
+async function answer(response: ServerResponse, asked: Asked): Promise<void> {
+  const { dialect, request, stats } = asked;
+  const completion = complete(request, Math.floor(Date.now() / 1000));
+  const { hang, refuse, retryAfter, cutAfter } = completion.behaviour;
+  stats.requests += 1;
+  response.setHeader('x-request-id', `req-${completion.frame.id}`);
+  response.once('close', () => {
+    if (!response.writableFinished && cutAfter === undefined) stats.abandoned += 1;
+  });
+  if (hang) return;
+  if (refuse !== undefined) {
+    if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
+    return sendJson(response, refuse.status, dialect.toRefusal(refuse.status, refuse.code, refuse.message));
+  }
+  return request.stream === true ? stream(response, completion, asked) : reply(response, completion, asked);
+}
+
+async function reply(response: ServerResponse, completion: Completion, { dialect, stats }: Asked): Promise<void> {
+  const { behaviour, tokens, usage } = completion;
   const { first, token } = behaviour.pace ?? { first: 0, token: 0 };
   await pause(first + token * tokens.length);
-  const body = JSON.stringify(wire.toReply(completion));
-  const out = open(response, behaviour, 'application/json');
+  const body = JSON.stringify(dialect.toReply(completion));
+  const out = open(response, completion, 'application/json');
   if (behaviour.cutAfter !== undefined) {
     out.write(body.slice(0, body.length / 2));
     return hangUp(response);
   }
-  if (!behaviour.withoutUsage) stats.reported(frame.model, usage);
+  report(stats, usage);
   out.end(body);
 }
 
-function modelList(): object {
-  const data = [...BEHAVIOURS.keys()].map((id) => ({ id, object: 'model', created: 0, owned_by: 'sample' }));
-  return { object: 'list', data };
+async function stream(response: ServerResponse, completion: Completion, { dialect, stats }: Asked): Promise<void> {
+  const { behaviour, tokens } = completion;
+  const pace = behaviour.pace ?? { first: 0, token: 2 };
+  const { first, token, last, usage } = dialect.toStream(completion);
+  await pause(pace.first);
+  const out = open(response, completion, 'text/event-stream; charset=utf-8');
+  out.write(first);
+  for (const [index, word] of tokens.entries()) {
+    if (index === behaviour.cutAfter) return hangUp(response);
+    await pause(pace.token);
+    if (response.destroyed) return;
+    out.write(token(word));
+  }
+  report(stats, usage);
+  out.end(last);
 }
 
-function send(response: ServerResponse, status: number, type: string, body: string): void {
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
-  response.end(body);
+function report(stats: ModelStats, usage: Usage | undefined): void {
+  if (usage === undefined) return;
+  stats.reported += 1;
+  stats.promptTokens += usage.prompt_tokens;
+  stats.completionTokens += usage.completion_tokens;
 }
 
-async function readBody(request: IncomingMessage): Promise<string> {
-  const pieces: Buffer[] = [];
-  for await (const piece of request) pieces.push(piece);
-  return Buffer.concat(pieces).toString('utf8');
+/** Writes the head of a reply; its body goes through gzip where the model compresses. */
+function open(response: ServerResponse, { behaviour: { compressed } }: Completion, type: string) {
+  const headers = { 'content-type': type, 'cache-control': 'no-cache' };
+  response.writeHead(200, compressed ? { ...headers, 'content-encoding': 'gzip' } : headers);
+  if (!compressed) return response;
+  // Flushed at every write: a stream that waited for a full block would be none.
+  const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
+  gzip.pipe(response);
+  return gzip;
 }
 
-function parseJson(text: string): unknown {
+/** What was written still arrives; the end of the body never does. */
+function hangUp(response: ServerResponse): void {
+  response.socket?.end();
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  const json = JSON.stringify(body);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) });
+  response.end(json);
+}
+
+function parseJson(body: string): unknown {
   try {
-    return JSON.parse(text);
+    return JSON.parse(body);
   } catch {
     return undefined;
   }
-}
-
-function listen(server: Server, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
