@@ -25,7 +25,7 @@ export interface WebhookOptions {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Stands for the unguessable segment until somebody who installs puts it in (docs/deploy.md). */
+/** Stands for the unguessable segment until somebody who installs puts it in (docs/kubernetes.md). */
 export const PATH_PLACEHOLDER = '<ADMISSION_PATH>';
 
 /** In the cluster itself, as infra/kubernetes/operator.yaml has it: reconcile puts the CA in, or cert-manager where it is asked to. */

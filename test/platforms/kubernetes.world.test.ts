@@ -79,11 +79,11 @@ describeUnless(why, 'plain Kubernetes', () => {
     return stdout.trim();
   };
 
-  test('takes every document of our YAML, in the order of docs/deploy.md, word for word', async () => {
+  test('takes every document of our YAML, in the order of docs/kubernetes.md, word for word', async () => {
     const desk = deskIn(folder);
     const said: string[] = [];
     for (const step of ['access', 'functions']) {
-      said.push(await type(documented('docs/deploy.md', step), desk, server.kubeconfig));
+      said.push(await type(documented('docs/kubernetes.md', step), desk, server.kubeconfig));
     }
     const documents = [...YAML.flatMap(documentsOf)].length;
     expect(said.join('').match(/ created$/gm)?.length).toBe(documents + 6); // the CRDs, the Secret, the first run

@@ -1,4 +1,4 @@
-// Removing the operator, in the order of docs/deploy.md and in the naive one: nothing sticks, and nothing is left to be found by hand.
+// Removing the operator, in the order of docs/operations.md and in the naive one: nothing sticks, and nothing is left to be found by hand.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

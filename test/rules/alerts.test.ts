@@ -52,8 +52,8 @@ test('somebody is called about what waits to be booked in time to do something b
 });
 
 test('the metrics of the ledger that the docs name are counted, and every one that is counted is named', () => {
-  const docs = readFileSync(join(root, 'docs/deploy.md'), 'utf8');
-  const table = docs.slice(docs.indexOf('## Metrics and alerts'), docs.indexOf('## Environment'));
+  const docs = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+  const table = docs.slice(docs.indexOf('## Metrics and alerts'), docs.indexOf('Metrics of reconcile:'));
   const named = [...table.matchAll(/`([a-z_]+)(?:\{[a-z]+\})?`/g)].map(([, name]) => `gateway_operator_ledger_${name}`);
   const known = named.filter((name) => /_(total|unbooked|seconds)$/.test(name));
   expect(known.length).toBeGreaterThan(9);
