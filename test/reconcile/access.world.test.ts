@@ -14,7 +14,7 @@ import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { type Grant, RECONCILE, toRule } from '../../infra/manifests/rbac.ts';
-import { IN_CLUSTER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
+import { IN_CLUSTER, PATH_PLACEHOLDER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { type Bed, createBed } from './bed.ts';
@@ -81,13 +81,16 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
 
   /** Nobody serves them here, so they match nothing: only what reconcile writes into them is looked at. */
   const putWebhooks = async () => {
-    for (const configuration of webhookConfigurations(IN_CLUSTER)) {
+    for (const template of webhookConfigurations(IN_CLUSTER)) {
+      const text = JSON.stringify(template).replaceAll(PATH_PLACEHOLDER, 'a-segment');
+      const configuration = JSON.parse(text) as typeof template;
       const webhooks = (configuration.webhooks as Array<{ rules: object[] }>).map((webhook) => ({
         ...webhook,
         rules: webhook.rules.map((rule) => ({ ...rule, apiGroups: ['nobody.example.com'] })),
       }));
       const path = `/apis/admissionregistration.k8s.io/v1/${configuration.kind.toLowerCase()}s`;
-      await plane.call('POST', path, { ...configuration, webhooks });
+      const { code, body } = await plane.call('POST', path, { ...configuration, webhooks });
+      expect(code, JSON.stringify(body)).toBe(201);
     }
   };
 
