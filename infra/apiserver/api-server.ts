@@ -1,15 +1,14 @@
 // A small Kubernetes API server in this process, kept in a SQLite file, for trying and testing only.
 import { randomUUID } from 'node:crypto';
-import type { Log } from '../../functions/core/ports/clock.ts';
 import { createAdmission } from './admission/admission.ts';
 import { createCall } from './admission/call-webhook.ts';
-import { bootstrapNamespaces } from './controllers/bootstrap-namespaces.ts';
 import { createCustomResourceCleanup } from './controllers/custom-resource-cleanup.ts';
 import { createEventExpiry } from './controllers/event-expiry.ts';
 import { createGarbageCollector } from './controllers/garbage-collector.ts';
-import { createNamespaceController } from './controllers/namespace-controller.ts';
+import { bootstrapNamespaces, createNamespaceController } from './controllers/namespace-controller.ts';
 import type { Deps } from './deps.ts';
 import { createOpenApi } from './discovery/openapi.ts';
+import type { Log } from './log.ts';
 import { createAuthenticate } from './request/authenticate.ts';
 import { createRegistry } from './resources/registry.ts';
 import { type Listener, listen, type Tls } from './serve/listen.ts';
@@ -26,6 +25,8 @@ export type ApiServerOptions = {
   readonly token: string;
   readonly log: Log;
   readonly now?: () => number;
+  /** The end of a sentence about what this server does not do: what to do instead. Default: `use a real cluster`. */
+  readonly instead?: string;
   /** How many changes watches can resume over. */
   readonly historyLength?: number;
 };
@@ -40,7 +41,7 @@ export type ApiServer = {
 };
 
 export function createApiServer(options: ApiServerOptions): ApiServer {
-  const { port, tls, token, log, now = Date.now } = options;
+  const { port, tls, token, log, now = Date.now, instead = 'use a real cluster' } = options;
   const store = createStore(options);
   const registry = createRegistry(store, log);
   const webhooks = createCall(store);
@@ -52,7 +53,7 @@ export function createApiServer(options: ApiServerOptions): ApiServer {
     createCustomResourceCleanup(deps, log),
     createEventExpiry(deps),
   ];
-  const serving = { deps, openApi: createOpenApi(registry.all), authenticate: createAuthenticate(token) };
+  const serving = { deps, openApi: createOpenApi(registry.all), authenticate: createAuthenticate(token), instead };
   let listener: Listener | undefined;
   async function stop(): Promise<void> {
     await listener?.close();

@@ -1,4 +1,4 @@
-// What do the parts of the cluster work with?
+// Parts that requests and controllers work with.
 import type { Admission } from './admission/admission.ts';
 import type { Registry } from './resources/registry.ts';
 import type { Store } from './store/store.ts';

@@ -1,4 +1,4 @@
-// What does every object of the cluster have in common?
+// Objects: what every one of them has in common.
 import type { JsonObject } from './schema/json.ts';
 
 export type OwnerReference = {
@@ -44,6 +44,11 @@ export function withMeta(
   const metadata: JsonObject = { ...object.metadata, ...change };
   for (const key of Object.keys(metadata)) if (metadata[key] === undefined) delete metadata[key];
   return { ...object, metadata: metadata as ObjectMeta };
+}
+
+export function withoutFinalizer(object: KubeObject, finalizer: string): KubeObject {
+  const left = (object.metadata.finalizers ?? []).filter((one) => one !== finalizer);
+  return withMeta(object, { finalizers: left.length > 0 ? left : undefined });
 }
 
 /** The object with a member replaced; undefined removes it. */

@@ -1,4 +1,4 @@
-// What does the cluster know about one kind it serves?
+// Resources: what the server knows about one kind it serves.
 import type { Column } from './codec/table.ts';
 import type { KubeObject } from './object.ts';
 import type { Cause } from './schema/field-errors.ts';

@@ -22,7 +22,7 @@ const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
   },
   {
     folder: 'infra/apiserver/',
-    may: [/^infra\/apiserver\//, NODE, LIBRARY, /^functions\/core\/(reason|ports\/clock)\.ts$/],
+    may: [/^infra\/apiserver\//, NODE, LIBRARY],
   },
   { folder: 'infra/', may: [/^(?!test\/)/] },
   { folder: 'test/bench/', may: [/./] },
@@ -78,6 +78,21 @@ test('no file imports itself by way of others, not even for a type', () => {
       ]),
     ),
   ).toEqual(['c → d → c']);
+});
+
+test('the folders of the API server import downwards only', () => {
+  const folderOf = (file: string) => /^infra\/apiserver\/(?:[^/]+\/)?/.exec(file)?.[0] ?? '';
+  const own = files.filter((file) => file.startsWith('infra/apiserver/') && !file.endsWith('.test.ts'));
+  const folders = new Map<string, string[]>();
+  for (const file of own.filter((one) => folderOf(one) !== 'infra/apiserver/')) {
+    const below = importsOf(file).map(folderOf);
+    const targets = below.filter(
+      (folder) => folder !== '' && folder !== folderOf(file) && folder !== 'infra/apiserver/',
+    );
+    folders.set(folderOf(file), [...(folders.get(folderOf(file)) ?? []), ...targets]);
+  }
+  expect(folders.size).toBeGreaterThan(5);
+  expect(circlesIn(folders)).toEqual([]);
 });
 
 test('the rule can fail: functions never import infra, node: or each other, the API server nothing of ours, and source no test', () => {

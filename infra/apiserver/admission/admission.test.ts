@@ -3,8 +3,8 @@ import type { KubeObject } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { coreResources } from '../resources/core-resources.ts';
 import { createAdmission } from './admission.ts';
-import type { AdmissionAttributes } from './attributes.ts';
 import { readResponse } from './review.ts';
+import type { AdmissionAttributes } from './webhooks.ts';
 
 const secrets = coreResources.find(({ plural }) => plural === 'secrets');
 if (secrets === undefined) throw new Error('no secrets');

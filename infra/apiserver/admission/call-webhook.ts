@@ -1,6 +1,9 @@
-// How is a webhook reached?
+// Calls of webhooks over HTTPS.
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
-import { quote } from '../schema/go-words.ts';
+import { collect } from '../request/body.ts';
+import { quote } from '../schema/go-format.ts';
 import type { Store } from '../store/store.ts';
 import type { Webhook } from './webhooks.ts';
 
@@ -9,7 +12,7 @@ export type CallResult = { readonly body: unknown } | { readonly failed: string 
 
 /** Gives up when the signal says so, or after so many milliseconds. */
 export type Call = (
-  hook: Webhook,
+  webhook: Webhook,
   review: object,
   until: { signal: AbortSignal; milliseconds: number },
 ) => Promise<CallResult>;
@@ -19,7 +22,7 @@ type Target = {
   readonly connect: { readonly hostname?: string; readonly port?: number; readonly servername?: string };
 };
 
-const maxAnswerBytes = 7 * 1024 * 1024;
+const maxResponseBytes = 7 * 1024 * 1024;
 
 /** POSTs reviews over HTTPS with the CA of the configuration; connections are kept, one pool per CA. */
 export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): void } {
@@ -33,11 +36,11 @@ export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): vo
   }
 
   return {
-    async call(hook, review, { signal, milliseconds }) {
-      const target = targetOf(hook, store);
+    async call(webhook, review, { signal, milliseconds }) {
+      const target = targetOf(webhook, store);
       if (typeof target === 'string') return { failed: target };
-      target.url.searchParams.set('timeout', `${hook.timeoutSeconds}s`);
-      const options = { agent: agentFor(hook.clientConfig.caBundle), ...target.connect };
+      target.url.searchParams.set('timeout', `${webhook.timeoutSeconds}s`);
+      const options = { agent: agentFor(webhook.clientConfig.caBundle), ...target.connect };
       const gone = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
       return post(target.url, options, { review, signal: gone });
     },
@@ -57,7 +60,7 @@ function targetOf({ clientConfig }: Webhook, store: Pick<Store, 'get'>): Target 
   if (found === undefined) return `service ${quote(name)} not found`;
   const { type, externalName } = found.spec as { type?: string; externalName?: string };
   if (type !== 'ExternalName' || externalName === undefined) {
-    return `the embedded cluster has no Service network: use clientConfig.url, or make ${namespace}/${name} a Service of type ExternalName`;
+    return `this API server has no Service network: use clientConfig.url, or make ${namespace}/${name} a Service of type ExternalName`;
   }
   const servername = `${name}.${namespace}.svc`;
   return {
@@ -68,56 +71,35 @@ function targetOf({ clientConfig }: Webhook, store: Pick<Store, 'get'>): Target 
 
 type Sending = { readonly review: object; readonly signal: AbortSignal };
 
-function post(url: URL, options: object, { review, signal }: Sending): Promise<CallResult> {
+async function post(url: URL, options: object, { review, signal }: Sending): Promise<CallResult> {
   const body = Buffer.from(JSON.stringify(review));
-  return new Promise((resolve) => {
-    const fail = (error: Error & { code?: string }) => {
-      // A kept connection that the webhook closed meanwhile: the review never arrived, so it is sent again on a new one.
-      if (sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE')) {
-        return resolve(post(url, options, { review, signal }));
-      }
-      const why = signal.aborted ? 'context deadline exceeded' : errorWords(error);
-      resolve({ failed: `Post ${quote(url.href)}: ${why}` });
-    };
-    const sent = request(
-      url,
-      {
-        ...options,
-        method: 'POST',
-        signal,
-        headers: {
-          host: url.host,
-          'content-type': 'application/json',
-          accept: 'application/json, */*',
-          'content-length': body.length,
-          'user-agent': 'kube-apiserver-admission',
-        },
-      },
-      (answer) => {
-        const chunks: Buffer[] = [];
-        let size = 0;
-        answer.on('data', (chunk: Buffer) => {
-          size += chunk.length;
-          if (size > maxAnswerBytes) answer.destroy(new Error('the response is larger than 7 MiB'));
-          else chunks.push(chunk);
-        });
-        answer.on('error', fail);
-        answer.on('end', () => {
-          const [status, contentType] = [answer.statusCode ?? 0, answer.headers['content-type'] ?? ''];
-          resolve(readBody({ status, contentType, text: Buffer.concat(chunks).toString('utf8') }));
-        });
-      },
-    );
-    sent.on('error', fail);
+  const headers = {
+    host: url.host,
+    'content-type': 'application/json',
+    accept: 'application/json, */*',
+    'content-length': body.length,
+    'user-agent': 'kube-apiserver-admission',
+  };
+  const sent = request(url, { ...options, method: 'POST', signal, headers });
+  try {
     sent.end(body);
-  });
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    sent.on('error', () => undefined); // from here on the response tells
+    const content = await collect(response, maxResponseBytes);
+    if (content === undefined) throw new Error('the response is larger than 7 MiB');
+    return readBody(response, content.toString('utf8'));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    // A kept connection that the webhook closed meanwhile: the review never arrived, so it is sent again on a new one.
+    if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) return post(url, options, { review, signal });
+    const why = signal.aborted ? 'context deadline exceeded' : goMessage(error as Error);
+    return { failed: `Post ${quote(url.href)}: ${why}` };
+  }
 }
 
-type Received = { readonly status: number; readonly contentType: string; readonly text: string };
-
 /** The real server repeats what a webhook says only when it says it as text. */
-function readBody({ status, contentType, text }: Received): CallResult {
-  const said = contentType.startsWith('text/') ? text.trim().slice(0, 2048) : 'unknown';
+function readBody({ statusCode: status = 0, headers }: IncomingMessage, text: string): CallResult {
+  const said = headers['content-type']?.startsWith('text/') ? text.trim().slice(0, 2048) : 'unknown';
   if (status === 404) return { failed: 'the server could not find the requested resource' };
   if (status >= 500)
     return { failed: `an error on the server (${quote(said)}) has prevented the request from succeeding` };
@@ -131,7 +113,7 @@ function readBody({ status, contentType, text }: Received): CallResult {
   }
 }
 
-function errorWords(error: Error & { code?: string; address?: string; port?: number; hostname?: string }): string {
+function goMessage(error: Error & { code?: string; address?: string; port?: number; hostname?: string }): string {
   if (error.code === 'ECONNREFUSED') return `dial tcp ${error.address}:${error.port}: connect: connection refused`;
   if (error.code === 'ENOTFOUND') return `dial tcp: lookup ${error.hostname}: no such host`;
   if (/certificate|CERT|SIGNATURE|ALTNAME/.test(`${error.code} ${error.message}`)) {

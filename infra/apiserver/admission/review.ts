@@ -1,9 +1,8 @@
-// What does the cluster ask a webhook, and is the answer one it may give?
+// AdmissionReviews: the request to a webhook, and its response, read as strictly as the real server reads it.
 import { gvk, gvr } from '../resource.ts';
-import { quote } from '../schema/go-words.ts';
+import { quote } from '../schema/go-format.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import type { AdmissionAttributes } from './attributes.ts';
-import type { WebhookKind } from './webhooks.ts';
+import type { AdmissionAttributes, WebhookKind } from './webhooks.ts';
 
 export type Review = JsonObject & { readonly request: JsonObject & { readonly uid: string } };
 
@@ -57,7 +56,7 @@ function optionsOf(
   };
 }
 
-export type Answer = {
+export type WebhookResult = {
   readonly allowed: boolean;
   readonly status: JsonObject | undefined;
   readonly warnings: readonly string[];
@@ -66,7 +65,7 @@ export type Answer = {
 };
 
 /** Reads a response as strictly as the real server; a string is what is wrong with it. */
-export function readResponse(body: unknown, uid: string, kind: WebhookKind): Answer | string {
+export function readResponse(body: unknown, uid: string, kind: WebhookKind): WebhookResult | string {
   if (!isObject(body)) return 'the response is not a JSON object';
   const { response } = body;
   if (!isObject(response)) return 'webhook response was absent';

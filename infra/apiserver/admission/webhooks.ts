@@ -1,12 +1,22 @@
-// Which webhooks has somebody configured, in which order are they called, and which of them does an attempt concern?
-
+// Webhooks as they are configured: the order in which they are called, and the writes that each of them sees.
 import type { KubeObject } from '../object.ts';
-import { type LabelSelector, toLabelSelector } from '../request/label-selector.ts';
+import type { ApiRequest } from '../request/request.ts';
+import { type LabelSelector, toLabelSelector } from '../request/selection.ts';
 import { keyOf, type Resource } from '../resource.ts';
 import { type CelProgram, compileCel } from '../schema/cel.ts';
 import type { JsonObject } from '../schema/json.ts';
 import type { Store } from '../store/store.ts';
-import type { AdmissionAttributes } from './attributes.ts';
+
+export type AdmissionAttributes = {
+  readonly request: ApiRequest;
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE';
+  /** Absent on DELETE. */
+  readonly object: KubeObject | undefined;
+  /** Absent on CREATE. */
+  readonly old: KubeObject | undefined;
+  /** DeleteOptions as they were sent, on DELETE. */
+  readonly options?: object;
+};
 
 export type Rule = {
   readonly operations?: readonly string[];
@@ -41,54 +51,54 @@ export type Webhook = {
 
 export type WebhookKind = 'mutating' | 'validating';
 
-/** The hooks of a kind in calling order: configurations by name, then as listed. Compiled once per stored configuration. */
+/** The webhooks of a kind in calling order: configurations by name, then as listed. Compiled once per stored configuration. */
 export function createWebhooks(store: Pick<Store, 'list'>): (kind: WebhookKind) => readonly Webhook[] {
   const compiled = new WeakMap<KubeObject, readonly Webhook[]>();
   return (kind) =>
     store.list(`admissionregistration.k8s.io/${kind}webhookconfigurations`).flatMap((configuration) => {
-      const hooks = compiled.get(configuration) ?? toHooks(configuration);
-      compiled.set(configuration, hooks);
-      return hooks;
+      const webhooks = compiled.get(configuration) ?? toWebhooks(configuration);
+      compiled.set(configuration, webhooks);
+      return webhooks;
     });
 }
 
-function toHooks({ webhooks }: KubeObject): Webhook[] {
-  return (Array.isArray(webhooks) ? (webhooks as JsonObject[]) : []).map((hook) => ({
-    ...(hook as Pick<
+function toWebhooks({ webhooks }: KubeObject): Webhook[] {
+  return (Array.isArray(webhooks) ? (webhooks as JsonObject[]) : []).map((webhook) => ({
+    ...(webhook as Pick<
       Webhook,
       'name' | 'failurePolicy' | 'sideEffects' | 'timeoutSeconds' | 'reinvocationPolicy' | 'clientConfig'
     >),
-    rules: (hook.rules ?? []) as readonly Rule[],
-    namespaceSelector: toLabelSelector(hook.namespaceSelector),
-    objectSelector: toLabelSelector(hook.objectSelector),
-    conditions: ((hook.matchConditions ?? []) as ReadonlyArray<{ name: string; expression: string }>).map(
+    rules: (webhook.rules ?? []) as readonly Rule[],
+    namespaceSelector: toLabelSelector(webhook.namespaceSelector),
+    objectSelector: toLabelSelector(webhook.objectSelector),
+    conditions: ((webhook.matchConditions ?? []) as ReadonlyArray<{ name: string; expression: string }>).map(
       ({ name, expression }) => ({ name, test: compileCel(expression) }),
     ),
   }));
 }
 
-/** Whether rules and selectors concern the attempt. Webhook configurations themselves never pass through webhooks. */
-export function concerns(hook: Webhook, attempt: AdmissionAttributes, store: Pick<Store, 'get'>): boolean {
-  const { resource } = attempt.request;
+/** Whether rules and selectors concern the attributes. Webhook configurations themselves never pass through webhooks. */
+export function matches(webhook: Webhook, attributes: AdmissionAttributes, store: Pick<Store, 'get'>): boolean {
+  const { resource } = attributes.request;
   if (resource.group === 'admissionregistration.k8s.io') return false;
   return (
-    hook.rules.some((rule) => ruleFits(rule, attempt)) &&
-    namespaceFits(hook, attempt, store) &&
-    [attempt.object, attempt.old].some(
-      (object) => object !== undefined && hook.objectSelector(object.metadata.labels ?? {}),
+    webhook.rules.some((rule) => ruleFits(rule, attributes)) &&
+    namespaceFits(webhook, attributes, store) &&
+    [attributes.object, attributes.old].some(
+      (object) => object !== undefined && webhook.objectSelector(object.metadata.labels ?? {}),
     )
   );
 }
 
 function ruleFits(
   { operations, apiGroups, apiVersions, resources, scope }: Rule,
-  attempt: AdmissionAttributes,
+  attributes: AdmissionAttributes,
 ): boolean {
-  const { resource, subresource } = attempt.request;
+  const { resource, subresource } = attributes.request;
   const scoped = scope === undefined || scope === '*' || scope === (resource.namespaced ? 'Namespaced' : 'Cluster');
   return (
     scoped &&
-    listed(operations, attempt.operation) &&
+    listed(operations, attributes.operation) &&
     listed(apiGroups, resource.group) &&
     listed(apiVersions, resource.version) &&
     (resources ?? []).some((pattern) => resourceFits(pattern, resource, subresource))
@@ -108,17 +118,17 @@ function resourceFits(pattern: string, { plural }: Resource, subresource: string
 }
 
 function namespaceFits(
-  hook: Webhook,
+  webhook: Webhook,
   { request, object, old }: AdmissionAttributes,
   store: Pick<Store, 'get'>,
 ): boolean {
   const { resource, namespace } = request;
   if (resource.group === '' && resource.plural === 'namespaces') {
-    return hook.namespaceSelector((object ?? old)?.metadata.labels ?? {});
+    return webhook.namespaceSelector((object ?? old)?.metadata.labels ?? {});
   }
   if (!resource.namespaced) return true;
   const found = store.get(
     keyOf({ ...resource, namespaced: false, storedAs: '/namespaces' }, undefined, namespace ?? ''),
   );
-  return hook.namespaceSelector(found?.metadata.labels ?? {});
+  return webhook.namespaceSelector(found?.metadata.labels ?? {});
 }

@@ -1,4 +1,4 @@
-// What does a printer column's JSONPath find in an object?
+// JSONPath of printer columns and selectable fields.
 import { isObject } from '../schema/json.ts';
 
 type Step = (values: readonly unknown[]) => unknown[];

@@ -1,7 +1,7 @@
 // Strategic merge patches of core kinds.
 import { copyJson, isObject, type JsonObject, sameJson, setMember } from '../schema/json.ts';
 import { memberSchema, type Schema } from '../schema/schema.ts';
-import { PatchError } from './json-patch.ts';
+import { PatchError } from './patches.ts';
 
 const setOrder = '$setElementOrder/';
 const deletePrimitives = '$deleteFromPrimitiveList/';

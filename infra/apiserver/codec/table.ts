@@ -1,7 +1,6 @@
-// Which columns does `kubectl get` print of an object?
-import { goJson } from '../schema/go-words.ts';
+// Tables: the columns that `kubectl get` prints, and ages in kubectl's words (5m10s, 3d4h).
+import { goJson } from '../schema/go-format.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
-import { age } from './age.ts';
 import { jsonPath } from './json-path.ts';
 
 /** A CRD's `additionalPrinterColumns` entry. */
@@ -25,28 +24,27 @@ export type Column = {
 };
 
 export type TableRequest = {
-  readonly objects: readonly JsonObject[];
   readonly columns: readonly Column[];
-  readonly now: Date;
+  /** Milliseconds since 1970. */
+  readonly now: number;
   /** `includeObject` of the request: what stands in a row's `object`. */
   readonly include: 'None' | 'Metadata' | 'Object';
   /** `metadata` of the list: resourceVersion, continue, remainingItemCount. */
-  readonly listMeta?: JsonObject;
+  readonly listMeta: JsonObject;
   /** A watch sends the column definitions with its first event only. */
   readonly definitions?: boolean;
 };
 
 /** A `meta.k8s.io/v1` Table, for a list, one object or a watch event. */
-export function toTable({ objects, columns, now, include, listMeta, definitions = true }: TableRequest): JsonObject {
+export function toTable(objects: readonly JsonObject[], request: TableRequest): JsonObject {
+  const { columns, now, include, listMeta, definitions = true } = request;
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
-    metadata: listMeta ?? {},
-    columnDefinitions: definitions
-      ? columns.map(({ name, type, format, description, priority }) => ({ name, type, format, description, priority }))
-      : null,
+    metadata: listMeta,
+    columnDefinitions: definitions ? columns.map(({ cell: _, ...definition }) => definition) : null,
     rows: objects.map((object) => ({
-      cells: columns.map((column) => column.cell(object, now)),
+      cells: columns.map((column) => column.cell(object, new Date(now))),
       ...(include === 'None' ? {} : { object: include === 'Object' ? object : partial(object) }),
     })),
   };
@@ -111,4 +109,33 @@ function cell(value: unknown, type: string, now: Date): string | number | boolea
 
 function metadata(object: JsonObject): JsonObject {
   return isObject(object.metadata) ? object.metadata : {};
+}
+
+/** `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. An absent time is `<unknown>`, and so is one that cannot be read unless `unreadable` says otherwise. */
+export function age(timestamp: unknown, now: Date, unreadable = '<unknown>'): string {
+  const then = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN;
+  return Number.isNaN(then) ? unreadable : humanDuration(now.getTime() - then);
+}
+
+/** Milliseconds as kubectl writes a duration. */
+export function humanDuration(milliseconds: number): string {
+  const seconds = Math.trunc(milliseconds / 1000);
+  if (seconds < -1) return '<invalid>';
+  if (seconds < 0) return '0s';
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.trunc(seconds / 60);
+  if (minutes < 10) return two(minutes, 'm', seconds % 60, 's');
+  if (minutes < 180) return `${minutes}m`;
+  const hours = Math.trunc(minutes / 60);
+  if (hours < 8) return two(hours, 'h', minutes % 60, 'm');
+  if (hours < 48) return `${hours}h`;
+  const days = Math.trunc(hours / 24);
+  if (hours < 192) return two(days, 'd', hours % 24, 'h');
+  if (hours < 24 * 365 * 2) return `${days}d`;
+  const years = Math.trunc(days / 365);
+  return years < 8 ? two(years, 'y', days % 365, 'd') : `${years}y`;
+}
+
+function two(major: number, majorUnit: string, minor: number, minorUnit: string): string {
+  return minor === 0 ? `${major}${majorUnit}` : `${major}${majorUnit}${minor}${minorUnit}`;
 }

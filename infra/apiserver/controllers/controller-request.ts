@@ -1,4 +1,4 @@
-// How do the cluster's own controllers act? Like everybody, through admission, under a name of their own.
+// Requests of the server's own controllers: through admission like all others, under a name of their own.
 
 import { isApiError, type Outcome } from '../api-error.ts';
 import type { KubeObject } from '../object.ts';

@@ -1,11 +1,12 @@
-// What happens to the objects of a CustomResourceDefinition that is deleted?
-import type { Log } from '../../../functions/core/ports/clock.ts';
+// Clean-up of a deleted CustomResourceDefinition: its objects go first.
+
 import type { Deps } from '../deps.ts';
 import { crdFinalizer, crdSpec } from '../kinds/custom-resource-definition.ts';
-import { type KubeObject, withMeta } from '../object.ts';
+import type { Log } from '../log.ts';
+import { type KubeObject, withoutFinalizer } from '../object.ts';
 import { crdKey } from '../resources/registry.ts';
 import type { StoredEvent } from '../store/history.ts';
-import { remove } from '../write/delete.ts';
+import { deleteObject } from '../write/delete.ts';
 import { update } from '../write/update.ts';
 import { controllerRequest, done } from './controller-request.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -30,7 +31,7 @@ export function createCustomResourceCleanup(deps: Deps, log: Log): { start(): vo
     for (const object of store.list(storedAs)) {
       if (resource === undefined || object.metadata.deletionTimestamp !== undefined) continue;
       done(
-        await remove(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
+        await deleteObject(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
           propagationPolicy: 'Background',
         }),
       );
@@ -41,10 +42,7 @@ export function createCustomResourceCleanup(deps: Deps, log: Log): { start(): vo
   async function release(crd: KubeObject): Promise<void> {
     const resource = registry.byStorage(crdKey);
     if (resource === undefined) return;
-    const next = (now: KubeObject) => {
-      const finalizers = (now.metadata.finalizers ?? []).filter((one) => one !== crdFinalizer);
-      return withMeta(now, { finalizers: finalizers.length > 0 ? finalizers : undefined });
-    };
+    const next = (now: KubeObject) => withoutFinalizer(now, crdFinalizer);
     done(await update(deps, controllerRequest({ as, verb: 'patch', resource, object: crd }), { isPut: false, next }));
   }
 

@@ -1,4 +1,4 @@
-// How long is an Event kept?
+// Expiry of Events.
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 

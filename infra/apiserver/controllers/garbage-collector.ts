@@ -1,13 +1,14 @@
-// What happens to objects whose owner is gone, or going?
-import type { Log } from '../../../functions/core/ports/clock.ts';
+// Garbage collection: objects whose owner is gone, or going.
+
 import type { Deps } from '../deps.ts';
-import { type KubeObject, type OwnerReference, withMeta } from '../object.ts';
+import type { Log } from '../log.ts';
+import { type KubeObject, type OwnerReference, withMeta, withoutFinalizer } from '../object.ts';
 import { keyOf, type Resource } from '../resource.ts';
 import type { Key, StoredEvent } from '../store/history.ts';
-import { foregroundFinalizer, orphanFinalizer, remove } from '../write/delete.ts';
+import { deleteObject, foregroundFinalizer, orphanFinalizer } from '../write/delete.ts';
 import { update } from '../write/update.ts';
 import { controllerRequest, done } from './controller-request.ts';
-import { createDependents } from './dependents.ts';
+import { createOwnerIndex } from './owner-index.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const as = 'generic-garbage-collector';
@@ -19,7 +20,7 @@ const as = 'generic-garbage-collector';
 export function createGarbageCollector(deps: Deps, log: Log): { start(): void; stop(): Promise<void> } {
   const { store, registry } = deps;
   const queue = createWorkQueue<Key>({ name: 'garbage collection', log, keyOf: pathOf, work });
-  let owners: ReturnType<typeof createDependents>;
+  let owners: ReturnType<typeof createOwnerIndex>;
 
   async function work(key: Key): Promise<void> {
     const object = store.get(key);
@@ -66,7 +67,7 @@ export function createGarbageCollector(deps: Deps, log: Log): { start(): void; s
       (one) => one === foregroundFinalizer || one === orphanFinalizer,
     );
     const options = { preconditions: { uid, resourceVersion }, ...(!kept && { propagationPolicy }) };
-    done(await remove(deps, controllerRequest({ as, verb: 'delete', resource, object }), options));
+    done(await deleteObject(deps, controllerRequest({ as, verb: 'delete', resource, object }), options));
   }
 
   /** An owner is looked up as its reference says: kind, name, the same namespace (or none), and the uid. */
@@ -86,10 +87,7 @@ export function createGarbageCollector(deps: Deps, log: Log): { start(): void; s
   }
 
   function release(resource: Resource, object: KubeObject, finalizer: string): Promise<void> {
-    return edit(keyFor(resource, object), (now) => {
-      const finalizers = (now.metadata.finalizers ?? []).filter((one) => one !== finalizer);
-      return withMeta(now, { finalizers: finalizers.length > 0 ? finalizers : undefined });
-    });
+    return edit(keyFor(resource, object), (now) => withoutFinalizer(now, finalizer));
   }
 
   function follow({ type, object, previous, ...key }: StoredEvent): void {
@@ -104,7 +102,7 @@ export function createGarbageCollector(deps: Deps, log: Log): { start(): void; s
 
   return {
     start() {
-      owners = createDependents(store); // before follow, so that its index is up to date when follow asks it
+      owners = createOwnerIndex(store); // before follow, so that its index is up to date when follow asks it
       store.subscribe(follow);
       for (const resource of store.resources()) {
         for (const object of store.list(resource)) {

@@ -1,14 +1,15 @@
-// What happens in a namespace when it is made, and when it is deleted?
-import type { Log } from '../../../functions/core/ports/clock.ts';
-import { qualified } from '../api-error.ts';
+// Namespaces: what is made in a new one, and how a deleted one is emptied.
+
+import { isApiError, qualified } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { namespaceFinalizer, namespaceFinalizers } from '../kinds/namespace.ts';
+import type { Log } from '../log.ts';
 import { type KubeObject, timestamp, withMember } from '../object.ts';
 import type { Resource } from '../resource.ts';
 import { type JsonObject, objectAt } from '../schema/json.ts';
 import type { StoredEvent } from '../store/history.ts';
 import { create } from '../write/create.ts';
-import { remove } from '../write/delete.ts';
+import { deleteObject } from '../write/delete.ts';
 import { update } from '../write/update.ts';
 import { controllerRequest, done } from './controller-request.ts';
 import { createWorkQueue } from './work-queue.ts';
@@ -29,13 +30,13 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     if (namespace === undefined) return;
     const { deletionTimestamp } = namespace.metadata;
     if (deletionTimestamp === undefined) return serviceAccount(name);
-    const patience = grace - (deps.now() - Date.parse(deletionTimestamp));
-    if (patience > 0) return queue.add(name, patience);
+    const delay = grace - (deps.now() - Date.parse(deletionTimestamp));
+    if (delay > 0) return queue.add(name, delay);
     for (const { resource, object } of contentOf(name)) {
       if (object.metadata.deletionTimestamp !== undefined) continue;
       const { uid = '' } = object.metadata;
       done(
-        await remove(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
+        await deleteObject(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
           propagationPolicy: 'Background',
           preconditions: { uid },
         }),
@@ -102,6 +103,20 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     },
     stop: queue.stop,
   };
+}
+
+const bootstrapped = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
+
+/** Makes the namespaces that every cluster has, where they are not there yet. */
+export async function bootstrapNamespaces(deps: Deps): Promise<void> {
+  const resource = deps.registry.find('', 'v1', 'namespaces');
+  if (resource === undefined) throw new Error('the server does not know namespaces');
+  for (const name of bootstrapped) {
+    if (deps.store.get({ resource: resource.storedAs, namespace: '', name }) !== undefined) continue;
+    const object: KubeObject = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+    const made = await create(deps, controllerRequest({ as: 'bootstrap', verb: 'create', resource, object }), object);
+    if (isApiError(made)) throw new Error(`making the namespace ${name}: ${made.status.message}`);
+  }
 }
 
 type Left = ReadonlyArray<{ resource: Resource; object: KubeObject }>;

@@ -1,5 +1,5 @@
-// How does a controller get its work done, once for many reasons to do it, and again when it failed?
-import type { Log } from '../../../functions/core/ports/clock.ts';
+// Work queue of a controller: each item once for many reasons, and again when it failed.
+import type { Log } from '../log.ts';
 
 export type WorkQueue<Item> = {
   /** Adds now, or after so many milliseconds. */
@@ -47,7 +47,7 @@ export function createWorkQueue<Item>({ name, log, keyOf, work }: Working<Item>)
       const count = (failures.get(key) ?? 0) + 1;
       failures.set(key, count);
       const delay = Math.min(firstDelay * 2 ** (count - 1), maxDelay);
-      if (count > 3) log.warn(`embedded cluster: ${name} is stuck`, { item: key, error, retryInMilliseconds: delay });
+      if (count > 3) log.warn(`API server: ${name} is stuck`, { item: key, error, retryInMilliseconds: delay });
       add(item, delay);
     }
   }

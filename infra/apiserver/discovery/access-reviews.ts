@@ -1,4 +1,4 @@
-// Who may do what? Here the holder of the token may do everything, and everybody is told so.
+// Access reviews (`kubectl auth can-i`): the holder of the token may do everything.
 import { timestamp } from '../object.ts';
 import type { User } from '../request/request.ts';
 import { isObject, type JsonObject } from '../schema/json.ts';
@@ -11,7 +11,7 @@ export type AccessReview = {
   answer(review: JsonObject, user: User, now: number): JsonObject;
 };
 
-const everything = 'the embedded cluster does not enforce RBAC: it allows everything to the holder of its token';
+const everything = 'this API server does not enforce RBAC: it allows everything to the holder of its token';
 const allowed = () => ({ allowed: true, reason: everything });
 
 const authorization = { group: 'authorization.k8s.io', namespaced: false };
@@ -46,9 +46,11 @@ export const accessReviews: readonly AccessReview[] = [
   },
 ];
 
-export function findReview(group: string, version: string, plural: string): AccessReview | undefined {
-  if (version !== 'v1') return undefined;
-  return accessReviews.find((one) => one.group === group && one.plural === plural);
+export function findReview(
+  path: Pick<AccessReview, 'group' | 'plural'> & { version: string },
+): AccessReview | undefined {
+  if (path.version !== 'v1') return undefined;
+  return accessReviews.find(({ group, plural }) => group === path.group && plural === path.plural);
 }
 
 /** The review as it was sent, with its status. */

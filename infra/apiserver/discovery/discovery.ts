@@ -1,4 +1,4 @@
-// Which groups, versions and kinds are there?
+// Discovery: groups, versions and kinds.
 import type { Resource, Subresource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { accessReviews } from './access-reviews.ts';

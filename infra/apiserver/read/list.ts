@@ -1,15 +1,17 @@
-// Lists, a page at a time.
+// Reads: one object, or a list a page at a time.
 
-import { apiError, badRequest, expired, isApiError, type Outcome } from '../api-error.ts';
+import { apiError, badRequest, expired, isApiError, notFound, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { type Selection, selectionOf } from '../request/selection.ts';
-import { apiVersionOf, type Resource, shown } from '../resource.ts';
-import type { JsonObject } from '../schema/json.ts';
-import { partialMetadata, type Representation, tableOf } from './representation.ts';
+import { keyOf, type Resource, shown } from '../resource.ts';
+import type { Page } from './representation.ts';
 
-export type Page = { readonly objects: readonly KubeObject[]; readonly metadata: JsonObject };
+export function get({ store }: Deps, { resource, namespace, name = '' }: ApiRequest): Outcome<KubeObject> {
+  const stored = store.get(keyOf(resource, namespace, name));
+  return stored === undefined ? notFound(resource, name) : shown(resource, stored);
+}
 
 /** Where the next page begins: after `after`; `at` is the revision of the first page. */
 type Continue = { readonly at: number; readonly after: string };
@@ -89,26 +91,4 @@ function page(all: readonly KubeObject[], { selection, limit, at, selective }: P
 
 function pathOf({ metadata }: KubeObject): string {
   return `${metadata.namespace ?? ''}/${metadata.name ?? ''}`;
-}
-
-/** A page as a List, a Table, or a list of metadata. */
-export function presentList(
-  resource: Resource,
-  { objects, metadata }: Page,
-  form: Representation,
-  now: number,
-): JsonObject {
-  if (form.shape === 'table') {
-    return tableOf({ objects, columns: resource.columns, now, listMeta: metadata }, form);
-  }
-  if (form.shape === 'metadata') {
-    return {
-      kind: 'PartialObjectMetadataList',
-      apiVersion: 'meta.k8s.io/v1',
-      metadata,
-      items: objects.map(partialMetadata),
-    };
-  }
-  const items = resource.custom ? objects : objects.map(({ kind: _, apiVersion: __, ...rest }) => rest);
-  return { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata, items };
 }

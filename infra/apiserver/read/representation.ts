@@ -1,8 +1,9 @@
-// In which form does the caller want the answer?
+// Objects in the form that a caller asks for: as they are, as a table, or their metadata alone; in JSON or YAML.
 import { stringify as toYaml } from 'yaml';
 import { apiError, type Outcome } from '../api-error.ts';
-import { type Column, toTable } from '../codec/table.ts';
+import { toTable } from '../codec/table.ts';
 import type { KubeObject } from '../object.ts';
+import { apiVersionOf, type Resource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 
 export type Representation = {
@@ -27,11 +28,8 @@ export function negotiate(accept: string, query: URLSearchParams): Outcome<Repre
     }
   }
   const known = 'application/json, application/yaml';
-  return apiError(
-    406,
-    'NotAcceptable',
-    `only the following media types are accepted: ${known} (the embedded cluster does not answer in protobuf)`,
-  );
+  const message = `only the following media types are accepted: ${known} (this API server does not answer in protobuf)`;
+  return apiError(406, 'NotAcceptable', message);
 }
 
 function encodingOf(type: string): Representation['encoding'] | undefined {
@@ -50,18 +48,36 @@ export function encode(value: unknown, { encoding }: Pick<Representation, 'encod
   return encoding === 'application/yaml' ? toYaml(value) : `${JSON.stringify(value)}\n`;
 }
 
-export type Rows = {
-  readonly objects: readonly KubeObject[];
-  readonly columns: readonly Column[];
+export type Shown = {
+  readonly resource: Resource;
+  readonly form: Representation;
+  /** For ages, in milliseconds since 1970. */
   readonly now: number;
-  readonly listMeta?: JsonObject;
-  readonly definitions?: boolean;
 };
 
-/** A `meta.k8s.io/v1` Table of objects. */
-export function tableOf({ objects, columns, now, ...more }: Rows, { include }: Representation): JsonObject {
-  return toTable({ objects, columns, now: new Date(now), include, ...more });
+export function showObject(object: KubeObject, { resource, form, now }: Shown): JsonObject {
+  if (form.shape === 'metadata') return partialMetadata(object);
+  if (form.shape === 'object') return object;
+  const { resourceVersion } = object.metadata;
+  return toTable([object], { columns: resource.columns, now, include: form.include, listMeta: { resourceVersion } });
 }
+
+/** A page of a list as a List, a Table, or a list of metadata. */
+export function showPage(page: Page, { resource, form, now }: Shown): JsonObject {
+  const { objects, metadata } = page;
+  if (form.shape === 'table') {
+    return toTable(objects, { columns: resource.columns, now, include: form.include, listMeta: metadata });
+  }
+  if (form.shape === 'metadata') {
+    const items = objects.map(partialMetadata);
+    return { kind: 'PartialObjectMetadataList', apiVersion: 'meta.k8s.io/v1', metadata, items };
+  }
+  const items = resource.custom ? objects : objects.map(({ kind: _, apiVersion: __, ...rest }) => rest);
+  return { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata, items };
+}
+
+/** A list, or a part of one; its metadata say where the next part begins. */
+export type Page = { readonly objects: readonly KubeObject[]; readonly metadata: JsonObject };
 
 export function partialMetadata({ metadata }: KubeObject): JsonObject {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };

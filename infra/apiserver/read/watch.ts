@@ -1,6 +1,7 @@
-// What happens to the objects from here on?
+// Watches: what happens to the objects from here on.
 
 import { expired, isApiError, type Outcome, type Status } from '../api-error.ts';
+import { toTable } from '../codec/table.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
@@ -8,7 +9,7 @@ import { type Selection, selectionOf } from '../request/selection.ts';
 import { apiVersionOf, type Resource, shown } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import type { StoredEvent } from '../store/history.ts';
-import { partialMetadata, type Representation, tableOf } from './representation.ts';
+import { partialMetadata, type Representation } from './representation.ts';
 
 export type WatchEvent = { readonly type: string; readonly object: JsonObject | Status };
 
@@ -111,9 +112,10 @@ function shower({ now }: Deps, { resource }: ApiRequest, form: Representation): 
     const object = shown(resource, stored);
     if (form.shape === 'object') return object;
     if (form.shape === 'metadata') return partialMetadata(object);
-    const objects = stored.metadata.uid === undefined ? [] : [object];
+    const objects = stored.metadata.uid === undefined ? [] : [object]; // a bookmark has no row
     const listMeta = { resourceVersion: stored.metadata.resourceVersion };
-    const table = tableOf({ objects, columns: resource.columns, now: now(), listMeta, definitions: first }, form);
+    const { columns } = resource;
+    const table = toTable(objects, { columns, now: now(), include: form.include, listMeta, definitions: first });
     first = false;
     return table;
   };

@@ -1,4 +1,4 @@
-// Who is asking?
+// Authentication by the one bearer token, and impersonation (`kubectl --as`).
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { apiError, type Outcome } from '../api-error.ts';

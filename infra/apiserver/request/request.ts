@@ -1,4 +1,4 @@
-// Who wants what of which object?
+// One request on one resource, and the options that it carries.
 import type { ApiError } from '../api-error.ts';
 import { invalid } from '../api-error.ts';
 import type { Resource } from '../resource.ts';

@@ -9,7 +9,7 @@ const routed = (method: string, path: string) => {
   const url = new URL(path, 'https://x');
   const place = parsePath(url.pathname);
   const route = place && routeOf(registry, method, place, url.searchParams);
-  if (route === undefined || route === 'method') return route;
+  if (route === undefined || typeof route === 'string') return route;
   return [route.verb, route.resource.plural, route.namespace, route.name, route.subresource];
 };
 
@@ -21,7 +21,7 @@ test.each([
   ['GET', '/api/v1/namespaces/a/secrets?watch=true', ['watch', 'secrets', 'a', undefined, undefined]],
   ['GET', '/api/v1/secrets?watch=1', ['watch', 'secrets', undefined, undefined, undefined]],
   ['POST', '/apis/apps/v1/namespaces/a/deployments', ['create', 'deployments', 'a', undefined, undefined]],
-  ['PUT', '/apis/apps/v1/namespaces/a/deployments/d/scale', ['update', 'deployments', 'a', 'd', 'scale']],
+  ['PUT', '/apis/apps/v1/namespaces/a/deployments/d/status', ['update', 'deployments', 'a', 'd', 'status']],
   ['DELETE', '/api/v1/namespaces/a/secrets/s', ['delete', 'secrets', 'a', 's', undefined]],
   ['DELETE', '/api/v1/namespaces/a/secrets', ['deletecollection', 'secrets', 'a', undefined, undefined]],
   [
@@ -38,10 +38,12 @@ test.each([
   ['DELETE', '/api/v1/namespaces', 'method'],
   ['POST', '/api/v1/namespaces/a/pods', 'method'],
   ['PUT', '/api/v1/namespaces/a/secrets', 'method'],
-  ['GET', '/api/v1/secrets/s', undefined],
-  ['GET', '/api/v1/namespaces/a/clusterroles', undefined],
-  ['GET', '/api/v1/namespaces/a/nothing', undefined],
-  ['GET', '/api/v2/namespaces', undefined],
+  ['GET', '/api/v1/secrets/s', 'resource'],
+  ['GET', '/api/v1/namespaces/a/clusterroles', 'resource'],
+  ['GET', '/api/v1/namespaces/a/nothing', 'resource'],
+  ['GET', '/api/v2/namespaces', 'resource'],
+  ['PUT', '/apis/apps/v1/namespaces/a/deployments/d/scale', 'subresource'],
+  ['POST', '/api/v1/namespaces/a/pods/p/exec', 'subresource'],
   ['GET', '/metrics', undefined],
 ])('%s %s is no request on a resource (%s)', (method, path, wanted) => {
   expect(routed(method, path)).toBe(wanted);

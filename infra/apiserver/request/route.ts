@@ -1,5 +1,4 @@
-// Which resource does a path name, and what is to be done with it?
-
+// Routes: the resource that a path names, and the verb that the method means.
 import type { Resource } from '../resource.ts';
 import type { Registry } from '../resources/registry.ts';
 import type { Verb } from './request.ts';
@@ -12,7 +11,7 @@ export type Route = {
   readonly subresource: string | undefined;
 };
 
-export type Place = {
+export type ResourcePath = {
   readonly group: string;
   readonly version: string;
   readonly plural: string;
@@ -22,7 +21,7 @@ export type Place = {
 };
 
 /** Splits `/api/v1/…` and `/apis/GROUP/VERSION/…`; undefined for every other path. */
-export function parsePath(path: string): Place | undefined {
+export function parsePath(path: string): ResourcePath | undefined {
   const segments = path
     .split('/')
     .filter((segment) => segment !== '')
@@ -51,25 +50,26 @@ function isInside(group: string, below: readonly string[]): boolean {
   return !(group === '' && below.length === 3 && (below[2] === 'status' || below[2] === 'finalize'));
 }
 
-/** The route of a method on a place; undefined where the registry knows no such resource. */
+/** The route of a method on a path, or what of it is not served. */
 export function routeOf(
-  registry: Registry,
+  registry: Pick<Registry, 'find'>,
   method: string,
-  place: Place,
+  path: ResourcePath,
   query: URLSearchParams,
-): Route | 'method' | undefined {
-  const resource = registry.find(place.group, place.version, place.plural);
-  if (resource === undefined) return undefined;
-  if (!resource.namespaced && place.namespace !== undefined) return undefined;
-  if (resource.namespaced && place.name !== undefined && place.namespace === undefined) return undefined;
-  const verb = verbOf(method, place, query);
+): Route | 'resource' | 'subresource' | 'method' {
+  const { namespace, name, subresource } = path;
+  const resource = registry.find(path.group, path.version, path.plural);
+  if (resource === undefined) return 'resource';
+  if (!resource.namespaced && namespace !== undefined) return 'resource';
+  if (resource.namespaced && name !== undefined && namespace === undefined) return 'resource';
+  if (subresource !== undefined && !resource.subresources.some((one) => one === subresource)) return 'subresource';
+  const verb = verbOf(method, path, query);
   if (verb === undefined || !resource.verbs.includes(verb)) return 'method';
-  if (verb === 'create' && resource.namespaced && place.namespace === undefined) return 'method';
-  const { namespace, name, subresource } = place;
+  if (verb === 'create' && resource.namespaced && namespace === undefined) return 'method';
   return { verb, resource, namespace, name, subresource };
 }
 
-function verbOf(method: string, { name }: Place, query: URLSearchParams): Verb | undefined {
+function verbOf(method: string, { name }: ResourcePath, query: URLSearchParams): Verb | undefined {
   const watching = ['true', '1'].includes(query.get('watch') ?? '');
   if (method === 'GET') return name !== undefined ? 'get' : watching ? 'watch' : 'list';
   if (method === 'POST') return name === undefined ? 'create' : undefined;

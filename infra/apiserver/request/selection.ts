@@ -1,9 +1,8 @@
-// Which objects does a request choose, by labels, fields and namespace?
-
+// Selectors: which objects a request or a webhook chooses, by labels and fields.
 import { type ApiError, badRequest, isApiError } from '../api-error.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource } from '../resource.ts';
-import { parseLabelSelector } from './label-selector.ts';
+import { isObject } from '../schema/json.ts';
 
 export type Selection = (object: KubeObject) => boolean;
 
@@ -41,4 +40,69 @@ function fieldOf(resource: Resource, path: string): ((object: KubeObject) => str
 function unknownField({ custom, strategy }: Resource, path: string): string {
   if (custom || strategy.selectable !== undefined) return `field label not supported: ${path}`;
   return `"${path}" is not a known field selector: only "metadata.name", "metadata.namespace"`;
+}
+
+export type Labels = Readonly<Record<string, string>>;
+export type LabelSelector = (labels: Labels) => boolean;
+
+const keyPattern = '[A-Za-z0-9][-A-Za-z0-9_./]*';
+const valuePattern = '[-A-Za-z0-9_.]*';
+const requirement = new RegExp(
+  `^\\s*(?:(!)\\s*(${keyPattern})|(${keyPattern})\\s*(?:(==|=|!=|>|<)\\s*(${valuePattern})|(in|notin)\\s*\\(([^)]*)\\))?)\\s*$`,
+);
+
+/** Parses `a=b,c!=d,e in (f,g),!h`. An empty text chooses everything. */
+export function parseLabelSelector(text: string): LabelSelector | ApiError {
+  const tests: LabelSelector[] = [];
+  for (const part of splitOutside(text)) {
+    if (part.trim() === '') continue;
+    const test = toTest(part);
+    if (test === undefined)
+      return badRequest(
+        `unable to parse requirement: ${JSON.stringify(part)} in label selector ${JSON.stringify(text)}`,
+      );
+    tests.push(test);
+  }
+  return (labels) => tests.every((test) => test(labels));
+}
+
+/** Splits at commas that are not inside parentheses. */
+function splitOutside(text: string): string[] {
+  return text.match(/(?:[^,(]|\([^)]*\)?)+/g) ?? [];
+}
+
+function toTest(part: string): LabelSelector | undefined {
+  const match = requirement.exec(part);
+  if (match === null) return undefined;
+  const [, not, absent, key = '', operator, value = '', set, list = ''] = match;
+  if (not !== undefined && absent !== undefined) return (labels) => !has(labels, absent);
+  const values = list.split(',').map((one) => one.trim());
+  if (set === 'in') return (labels) => has(labels, key) && values.includes(labels[key] ?? '');
+  if (set === 'notin') return (labels) => !has(labels, key) || !values.includes(labels[key] ?? '');
+  if (operator === '=' || operator === '==') return (labels) => has(labels, key) && labels[key] === value;
+  if (operator === '!=') return (labels) => !has(labels, key) || labels[key] !== value;
+  if (operator === '>') return (labels) => has(labels, key) && Number(labels[key]) > Number(value);
+  if (operator === '<') return (labels) => has(labels, key) && Number(labels[key]) < Number(value);
+  return (labels) => has(labels, key);
+}
+
+/** The selector of an object (`matchLabels`, `matchExpressions`), as webhook configurations have it. */
+export function toLabelSelector(selector: unknown): LabelSelector {
+  if (!isObject(selector)) return () => true;
+  const labelled = Object.entries(isObject(selector.matchLabels) ? selector.matchLabels : {});
+  const expressions = Array.isArray(selector.matchExpressions) ? selector.matchExpressions.filter(isObject) : [];
+  return (labels) =>
+    labelled.every(([key, value]) => has(labels, key) && labels[key] === value) &&
+    expressions.every(({ key, operator, values }) => expression(labels, String(key), String(operator), values));
+}
+
+function expression(labels: Labels, key: string, operator: string, values: unknown): boolean {
+  const listed = Array.isArray(values) && values.includes(labels[key]);
+  if (operator === 'In') return has(labels, key) && listed;
+  if (operator === 'NotIn') return !has(labels, key) || !listed;
+  return operator === 'Exists' ? has(labels, key) : operator === 'DoesNotExist' && !has(labels, key);
+}
+
+function has(labels: Labels, key: string): boolean {
+  return Object.hasOwn(labels, key);
 }

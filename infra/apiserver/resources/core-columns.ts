@@ -1,6 +1,5 @@
 // Columns of `kubectl get` for core kinds, as the real server's tables have them. A kind that is not here shows its name and age.
-import { age } from '../codec/age.ts';
-import { type Column, defaultColumns } from '../codec/table.ts';
+import { age, type Column, defaultColumns } from '../codec/table.ts';
 import { isObject, type JsonObject, member } from '../schema/json.ts';
 
 type Cell = (object: JsonObject, now: Date) => unknown;

@@ -1,6 +1,7 @@
-// Which kinds does the cluster serve right now?
-import type { Log } from '../../../functions/core/ports/clock.ts';
+// Registry of the kinds that are served right now.
+
 import { crdSpec } from '../kinds/custom-resource-definition.ts';
+import type { Log } from '../log.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource } from '../resource.ts';
 import type { Store } from '../store/store.ts';
@@ -39,7 +40,7 @@ export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>,
     try {
       return customResources(crd);
     } catch (error) {
-      log.error('embedded cluster: a CustomResourceDefinition is not served', { name: crd.metadata.name, error });
+      log.error('API server: a CustomResourceDefinition is not served', { name: crd.metadata.name, error });
       return [];
     }
   }

@@ -1,4 +1,4 @@
-// Which part of the old object does this part of the new one continue?
+// Correlation of an update: the part of the old object that a part of the new one continues.
 import { isObject, sameJson } from './json.ts';
 import { elementKey } from './list-types.ts';
 import { memberSchema, type Schema } from './schema.ts';
@@ -6,7 +6,7 @@ import { memberSchema, type Schema } from './schema.ts';
 /** A value of the new object beside its predecessor in the old one. */
 export type Correlation = { readonly old: unknown; readonly now: unknown; readonly schema: Schema | undefined };
 
-/** True when nothing changed since: an error here is not the writer's, so it does not apiError (ratcheting). */
+/** True when nothing changed since: an error here is not the writer's, so it is no cause (ratcheting). */
 export function unchanged(correlation: Correlation | undefined): boolean {
   return correlation !== undefined && sameJson(correlation.old, correlation.now);
 }

@@ -1,5 +1,5 @@
 // Causes of a refusal, in the words that the API server has for each kind of them.
-import { goJson, number, quote } from './go-words.ts';
+import { goJson, number, quote } from './go-format.ts';
 
 /** One entry of `Status.details.causes`: the field, the reason, and the words after `field: ` in the Status message. */
 export type Cause = {

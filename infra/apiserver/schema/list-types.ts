@@ -1,6 +1,6 @@
 // Lists of type `set` and `map`: what identifies an element, and which elements stand there twice.
 import { type Cause, duplicate, invalid } from './field-errors.ts';
-import { goJson } from './go-words.ts';
+import { goJson } from './go-format.ts';
 import { isObject } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
 

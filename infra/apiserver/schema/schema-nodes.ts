@@ -1,4 +1,4 @@
-// Which parts has a schema, and which of them cannot be used?
+// Parts of a schema, and those that cannot be used.
 import { goPattern } from './formats.ts';
 import type { Schema } from './schema.ts';
 

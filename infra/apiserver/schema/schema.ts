@@ -1,4 +1,4 @@
-// What does a structural schema consist of?
+// Structural schemas: their members.
 import type { JsonObject } from './json.ts';
 
 /** One rule of `x-kubernetes-validations`. */

@@ -1,4 +1,4 @@
-// Which bounds of its schema does a value break?
+// Violations of a schema's types and bounds.
 
 import { type Correlation, correlateItem, correlateMember, unchanged } from './correlate.ts';
 import {
@@ -12,7 +12,7 @@ import {
   wrongType,
 } from './field-errors.ts';
 import { formatFits, goPattern } from './formats.ts';
-import { number } from './go-words.ts';
+import { number } from './go-format.ts';
 import { isObject, sameJson } from './json.ts';
 import { memberSchema, type Schema } from './schema.ts';
 

@@ -1,71 +1,57 @@
-// How does each verb answer?
-
-import { isApiError, noSuchPath, type Outcome, type Status } from '../api-error.ts';
+// Verbs on resources: what each of them answers.
+import { isApiError, type Outcome, type Status } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
-import { get, present } from '../read/get.ts';
-import { list, presentList } from '../read/list.ts';
-import { negotiate, type Representation } from '../read/representation.ts';
-import { type Watch, watch } from '../read/watch.ts';
-import { decodeBody, mediaType } from '../request/body.ts';
-import { duplicateMembers } from '../request/duplicate-members.ts';
+import { get, list } from '../read/list.ts';
+import { encode, negotiate, type Page, showObject, showPage } from '../read/representation.ts';
+import { watch } from '../read/watch.ts';
+import { decodeBody, duplicateMembers, mediaType } from '../request/body.ts';
 import type { ApiRequest } from '../request/request.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { create } from '../write/create.ts';
 import { decodeObject } from '../write/decode.ts';
-import { readDeletion, remove } from '../write/delete.ts';
-import { deleteCollection } from '../write/delete-collection.ts';
+import { type Deleted, deleteCollection, deleteObject, readDeletion } from '../write/delete.ts';
 import { patch } from '../write/patch.ts';
 import { update } from '../write/update.ts';
-
-export type ResourceResponse =
-  | { readonly code: number; readonly body: JsonObject | Status; readonly form: Representation }
-  | { readonly watch: Watch; readonly form: Representation };
+import type { PlainResponse, WatchResponse } from './write-response.ts';
 
 /** Serves one request on one resource. */
-export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<ResourceResponse>> {
+export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<PlainResponse | WatchResponse>> {
   const form = negotiate(request.accept, request.query);
   if (isApiError(form)) return form;
-  const { resource, subresource } = request;
-  if (subresource !== undefined && !resource.subresources.some((one) => one === subresource)) {
-    return noSuchPath(
-      `the embedded cluster has no ${resource.plural}/${subresource}; for that use a real cluster (--cluster envtest)`,
-    );
-  }
-  const show = (object: KubeObject, code = 200): ResourceResponse => ({
+  const shown = { resource: request.resource, form, now: deps.now() };
+  const answer = (body: JsonObject | Status, code = 200): PlainResponse => ({
     code,
-    form,
-    body: present(resource, object, form, deps.now()),
+    body: encode(body, form),
+    contentType: form.encoding,
   });
+  const object = (found: KubeObject) => answer(showObject(found, shown));
+  const page = (found: Page) => answer(showPage(found, shown));
   switch (request.verb) {
     case 'get':
-      return map(get(deps, request), show);
+      return map(get(deps, request), object);
     case 'list':
-      return map(list(deps, request), (page) => ({
-        code: 200,
-        form,
-        body: presentList(resource, page, form, deps.now()),
-      }));
+      return map(list(deps, request), page);
     case 'watch':
       return map(watch(deps, request, form), (watching) => ({ watch: watching, form }));
     case 'create':
-      return map(await createFrom(deps, request), (object) => show(object, 201));
+      return map(await createFrom(deps, request), (made) => answer(showObject(made, shown), 201));
     case 'update':
-      return map(await updateFrom(deps, request), show);
+      return map(await updateFrom(deps, request), object);
     case 'patch':
-      return map(await patch(deps, request), ({ object, created }) => show(object, created ? 201 : 200));
+      return map(await patch(deps, request), (patched) => {
+        return answer(showObject(patched.object, shown), patched.created ? 201 : 200);
+      });
     case 'delete':
-      return deleteOne(deps, request, form);
+      return map(await deleteFrom(deps, request), (deleted) => {
+        return deleted.gone ? answer(success(request, deleted.object)) : object(deleted.object);
+      });
     case 'deletecollection':
-      return map(await deleteCollection(deps, request), (page) => ({
-        code: 200,
-        form,
-        body: presentList(resource, page, form, deps.now()),
-      }));
+      return map(await deleteCollection(deps, request), page);
   }
 }
 
-function map<T>(outcome: Outcome<T>, make: (value: T) => ResourceResponse): Outcome<ResourceResponse> {
+function map<T, R>(outcome: Outcome<T>, make: (value: T) => R): Outcome<R> {
   return isApiError(outcome) ? outcome : make(outcome);
 }
 
@@ -79,6 +65,11 @@ async function updateFrom(deps: Deps, request: ApiRequest): Promise<Outcome<Kube
   return isApiError(object) ? object : update(deps, request, { isPut: true, next: () => object });
 }
 
+async function deleteFrom(deps: Deps, request: ApiRequest): Promise<Outcome<Deleted>> {
+  const deletion = readDeletion(request);
+  return isApiError(deletion) ? deletion : deleteObject(deps, deletion.request, deletion.options);
+}
+
 function decoded(request: ApiRequest): Outcome<KubeObject> {
   const body = decodeBody(request.body, request.contentType);
   if (isApiError(body)) return body;
@@ -86,19 +77,6 @@ function decoded(request: ApiRequest): Outcome<KubeObject> {
   const duplicates =
     isJson && request.fieldValidation !== 'Ignore' ? duplicateMembers(request.body.toString('utf8')) : [];
   return decodeObject(request.resource, body, { ...request, duplicates });
-}
-
-async function deleteOne(deps: Deps, request: ApiRequest, form: Representation): Promise<Outcome<ResourceResponse>> {
-  const deletion = readDeletion(request);
-  if (isApiError(deletion)) return deletion;
-  const deleted = await remove(deps, deletion.request, deletion.options);
-  if (isApiError(deleted)) return deleted;
-  const { object, gone } = deleted;
-  return {
-    code: 200,
-    form,
-    body: gone ? success(request, object) : present(request.resource, object, form, deps.now()),
-  };
 }
 
 function success({ resource }: ApiRequest, { metadata }: KubeObject): Status {

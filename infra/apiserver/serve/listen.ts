@@ -1,12 +1,11 @@
-// How does the cluster listen, and how does it stop without leaving anybody hanging?
+// Listening on 127.0.0.1, and stopping without leaving a client hanging.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { Log } from '../../../functions/core/ports/clock.ts';
-import { internalError } from '../api-error.ts';
-import { type ApiResponse, answer, type Serving } from './respond.ts';
-import { stream } from './stream.ts';
-import { brokenStatus, writeResponse } from './write-response.ts';
+import { type ApiError, internalError } from '../api-error.ts';
+import type { Log } from '../log.ts';
+import { respond, type Serving } from './respond.ts';
+import { streamEvents, writeResponse } from './write-response.ts';
 
 export type Listener = { readonly port: number; close(): Promise<void> };
 
@@ -26,7 +25,7 @@ export async function listen(
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause: NodeJS.ErrnoException) => {
       const why = cause.code === 'EADDRINUSE' ? `port ${port} is taken` : cause.message;
-      reject(new Error(`the embedded cluster cannot listen on 127.0.0.1: ${why}`, { cause }));
+      reject(new Error(`the API server cannot listen on 127.0.0.1: ${why}`, { cause }));
     });
     server.listen(port, '127.0.0.1', resolve);
   });
@@ -55,11 +54,16 @@ async function serve(serving: Serving, { message, response, log, stopping }: Exc
   response.once('close', () => left.abort());
   const warnings: string[] = [];
   const warn = (text: string) => void warnings.push(text.replaceAll(/[\r\n]+/g, ' '));
-  const answered = await answer(serving, message, { warn, signal: left.signal }).catch((error: Error): ApiResponse => {
-    log.error('embedded cluster: a request failed', { method: message.method, path: message.url, error });
-    return error instanceof URIError ? internalError(error.message) : brokenStatus(error);
+  const answer = await respond(serving, message, { warn, signal: left.signal }).catch((error: Error) => {
+    log.error('API server: a request failed', { method: message.method, path: message.url, error });
+    return ourFault(error);
   });
   if (response.destroyed) return;
-  if ('watch' in answered) stream(response, answered, AbortSignal.any([left.signal, stopping]));
-  else writeResponse(response, answered, warnings);
+  if ('watch' in answer) streamEvents(response, answer, AbortSignal.any([left.signal, stopping]));
+  else writeResponse(response, answer, warnings);
+}
+
+/** The log has the rest. */
+function ourFault({ message, cause }: Error): ApiError {
+  return internalError(cause instanceof Error ? `${message}: ${cause.message}` : message);
 }

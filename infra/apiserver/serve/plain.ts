@@ -1,18 +1,11 @@
-// What is answered on the paths that are no resources: health, version, discovery, OpenAPI?
+// Paths that are no resources: health, version, discovery, OpenAPI.
 import { aggregatedDiscovery, aggregatedType, groupList, groupOf, resourceList } from '../discovery/discovery.ts';
 import { type OpenApi, openApiV2, openApiV2Type } from '../discovery/openapi.ts';
 import { apiVersionOf } from '../resource.ts';
 import type { Registry } from '../resources/registry.ts';
+import { kubernetesVersion } from '../schema/core-schemas.ts';
 import type { JsonObject } from '../schema/json.ts';
-import { root, version } from './about.ts';
-
-export type PlainResponse = {
-  /** 200 where nothing is said. */
-  readonly code?: number;
-  readonly body: JsonObject | string | Uint8Array;
-  readonly contentType?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-};
+import type { PlainResponse } from './write-response.ts';
 
 type Deps = { readonly registry: Registry; readonly openApi: OpenApi };
 
@@ -64,4 +57,32 @@ function openApiResponse(openApi: OpenApi, path: string): PlainResponse | undefi
 
 function found(body: JsonObject | undefined): PlainResponse | undefined {
   return body && { body };
+}
+
+const notForProduction =
+  'This is an API server for trying and testing only. It runs no Pods, enforces no RBAC and has one token. Never use it in production.';
+
+/** `/version`: that of the Kubernetes whose schemas are served, and to which answers are held. */
+function version(): JsonObject {
+  return {
+    major: '1',
+    minor: kubernetesVersion.split('.')[1],
+    gitVersion: `${kubernetesVersion}+node`,
+    gitCommit: '',
+    gitTreeState: 'clean',
+    buildDate: '1970-01-01T00:00:00Z',
+    goVersion: `node-${process.version}`,
+    compiler: 'node',
+    platform: `${process.platform}/${process.arch}`,
+    note: notForProduction,
+  };
+}
+
+/** `/`: what there is to ask, and what this is. */
+function root(groupVersions: readonly string[]): JsonObject {
+  const groups = groupVersions.filter((one) => one.includes('/')).map((one) => `/apis/${one}`);
+  return {
+    note: notForProduction,
+    paths: ['/api', '/api/v1', '/apis', ...groups, '/healthz', '/livez', '/openapi/v3', '/readyz', '/version'],
+  };
 }

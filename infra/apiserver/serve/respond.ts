@@ -1,89 +1,76 @@
-// How does a request become an answer?
+// The way of a request: who asks, for what, and who answers.
 import type { IncomingMessage } from 'node:http';
 import { type ApiError, badRequest, isApiError, methodNotAllowed, noSuchPath, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { answerReview, findReview } from '../discovery/access-reviews.ts';
 import type { OpenApi } from '../discovery/openapi.ts';
-import { decodeBody } from '../request/body.ts';
-import { readBody } from '../request/read-body.ts';
+import { decodeBody, readBody } from '../request/body.ts';
 import { type ApiRequest, deadlineOf, type User, writeOptions } from '../request/request.ts';
-import { type Place, parsePath, routeOf } from '../request/route.ts';
-import type { JsonObject } from '../schema/json.ts';
-import { handle, type ResourceResponse } from './handle.ts';
-import { type PlainResponse, plainResponse, publicResponse } from './plain.ts';
+import { parsePath, type ResourcePath, routeOf } from '../request/route.ts';
+import { handle } from './handle.ts';
+import { plainResponse, publicResponse } from './plain.ts';
+import type { PlainResponse, WatchResponse } from './write-response.ts';
 
 export type Serving = {
   readonly deps: Deps;
   readonly openApi: OpenApi;
   authenticate(headers: IncomingMessage['headers']): Outcome<User>;
+  /** The end of a sentence about what this server does not do: what to do instead. */
+  readonly instead: string;
 };
 
-export type ApiResponse = ApiError | ResourceResponse | PlainResponse;
-
 /** Everything but the writing of the response. `warn` collects Warning headers. */
-export async function answer(
+export async function respond(
   serving: Serving,
   message: IncomingMessage,
-  context: { warn: ApiRequest['warn']; signal: AbortSignal },
-): Promise<ApiResponse> {
-  const { deps, openApi } = serving;
-  const url = new URL(message.url ?? '/', 'https://cluster');
+  context: Pick<ApiRequest, 'warn' | 'signal'>,
+): Promise<Outcome<PlainResponse | WatchResponse>> {
+  const { deps } = serving;
+  const url = new URL(message.url ?? '/', 'https://api-server');
   const open = publicResponse(url.pathname);
   if (open !== undefined) return open;
   const user = serving.authenticate(message.headers);
   if (isApiError(user)) return user;
-  const accept = message.headers.accept ?? '';
-  const plain = message.method === 'GET' ? plainResponse({ ...deps, openApi }, url.pathname, accept) : undefined;
+  const { method = '', headers } = message;
+  const { accept = '', 'content-type': contentType = '' } = headers;
+  const plain =
+    method === 'GET' ? plainResponse({ ...deps, openApi: serving.openApi }, url.pathname, accept) : undefined;
   if (plain !== undefined) return plain;
-  const place = parsePath(url.pathname);
-  if (place === undefined) return noSuchPath();
+  const path = parsePath(url.pathname);
+  if (path === undefined) return noSuchPath();
   const body = await readBody(message);
   if (isApiError(body)) return body;
-  const contentType = message.headers['content-type'] ?? '';
-  const review = message.method === 'POST' ? reviewed(place, { body, contentType, user, now: deps.now() }) : undefined;
-  if (review !== undefined) return review;
-  const route = routeOf(deps.registry, message.method ?? '', place, url.searchParams);
-  if (route === undefined) return noSuchPath();
-  if (route === 'method') return wrongMethod(place);
+  if (method === 'POST' && findReview(path) !== undefined) {
+    return review(path, { body, contentType, user, now: deps.now() });
+  }
+  const route = routeOf(deps.registry, method, path, url.searchParams);
+  if (typeof route === 'string') return unserved(route, path, serving);
   const options = writeOptions(url.searchParams, route.verb);
   if (isApiError(options)) return options;
-  return handle(deps, {
-    ...route,
-    ...options,
-    ...context,
-    deadline: deadlineOf(url.searchParams, deps.now()),
-    query: url.searchParams,
-    contentType,
-    accept,
-    body,
-    user,
-  });
+  const deadline = deadlineOf(url.searchParams, deps.now());
+  const request = { ...route, ...options, ...context, query: url.searchParams, contentType, accept, body, user };
+  return handle(deps, { ...request, deadline });
 }
 
-type Reviewing = { readonly body: Buffer; readonly contentType: string; readonly user: User; readonly now: number };
+type Asked = { readonly body: Buffer; readonly contentType: string; readonly user: User; readonly now: number };
 
-function reviewed(
-  { group, version, plural }: Place,
-  { body, contentType, user, now }: Reviewing,
-): PlainResponse | ApiError | undefined {
-  const kind = findReview(group, version, plural);
-  if (kind === undefined) return undefined;
-  const review: JsonObject | ApiError = decodeBody(body, contentType);
-  if (isApiError(review)) return review;
-  if (review.kind !== undefined && review.kind !== kind.kind) return badRequest(`the kind must be ${kind.kind}`);
-  return { code: 201, body: answerReview(kind, review, { user, now }) };
+function review(path: ResourcePath, { body, contentType, user, now }: Asked): Outcome<PlainResponse> {
+  const kind = findReview(path);
+  if (kind === undefined) return noSuchPath();
+  const asked = decodeBody(body, contentType);
+  if (isApiError(asked)) return asked;
+  if (asked.kind !== undefined && asked.kind !== kind.kind) return badRequest(`the kind must be ${kind.kind}`);
+  return { code: 201, body: answerReview(kind, asked, { user, now }) };
 }
 
-function wrongMethod({ plural, subresource, name }: Place): ApiError {
-  const words = 'the server does not allow this method on the requested resource';
-  if (plural === 'pods')
-    return methodNotAllowed(
-      undefined,
-      `${words}: the embedded cluster runs no Pods; for that use a real cluster (--cluster envtest, or a kubeconfig)`,
-    );
-  if (name !== undefined && subresource !== undefined)
-    return noSuchPath(
-      `the embedded cluster has no ${plural}/${subresource}; for that use a real cluster (--cluster envtest)`,
-    );
-  return methodNotAllowed(undefined, words);
+function unserved(
+  what: 'resource' | 'subresource' | 'method',
+  { plural, subresource }: ResourcePath,
+  { instead }: Serving,
+): ApiError {
+  if (what === 'resource') return noSuchPath();
+  if (what === 'subresource') return noSuchPath(`this API server has no ${plural}/${subresource}; ${instead}`);
+  const message = 'the server does not allow this method on the requested resource';
+  const hint = plural === 'pods' ? `: this API server runs no Pods; ${instead}` : '';
+  return methodNotAllowed(undefined, `${message}${hint}`);
 }

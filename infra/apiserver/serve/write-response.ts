@@ -1,50 +1,65 @@
-// How is an answer that is no watch written?
+// Responses on the wire: an answer in one piece, or the events of a watch.
 import type { ServerResponse } from 'node:http';
-import { type ApiError, apiError, isApiError } from '../api-error.ts';
-import { encode } from '../read/representation.ts';
-import type { ApiResponse } from './respond.ts';
+import { type ApiError, isApiError } from '../api-error.ts';
+import { encode, type Representation } from '../read/representation.ts';
+import type { Watch } from '../read/watch.ts';
+import type { JsonObject } from '../schema/json.ts';
 
-type Written = {
-  readonly code: number;
-  readonly content: string | Uint8Array;
-  readonly contentType: string;
+/** A text or bytes as they are; an object as JSON. */
+export type PlainResponse = {
+  /** Default: 200. */
+  readonly code?: number;
+  readonly body: JsonObject | string | Uint8Array;
+  /** Default: JSON. */
+  readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 };
+
+export type WatchResponse = { readonly watch: Watch; readonly form: Representation };
 
 /** Status code, Warning headers (`299 - "text"`) and body, in one piece. */
 export function writeResponse(
   response: ServerResponse,
-  answered: Exclude<ApiResponse, { watch: unknown }>,
+  answer: PlainResponse | ApiError,
   warnings: readonly string[],
 ): void {
-  const { code, content, contentType, headers = {} } = toWritten(answered);
+  const {
+    code = 200,
+    body,
+    contentType = 'application/json',
+    headers = {},
+  } = isApiError(answer) ? { code: answer.status.code, body: answer.status } : answer;
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+  const content = Buffer.from(isRaw ? body : `${JSON.stringify(body)}\n`);
   for (const warning of warnings) response.appendHeader('warning', `299 - ${JSON.stringify(warning)}`);
-  const body = typeof content === 'string' ? Buffer.from(content) : content;
   response.writeHead(code, {
     ...headers,
     'cache-control': 'no-cache, private',
     'content-type': contentType,
-    'content-length': body.length,
+    'content-length': content.length,
   });
-  response.end(body);
+  response.end(content);
 }
 
-function toWritten(answered: Exclude<ApiResponse, { watch: unknown }>): Written {
-  const json = { contentType: 'application/json' };
-  if (isApiError(answered)) {
-    return { ...json, code: answered.status.code ?? 500, content: `${JSON.stringify(answered.status)}\n` };
-  }
-  if ('form' in answered) {
-    const { code, body, form } = answered;
-    return { code, content: encode(body, form), contentType: form.encoding };
-  }
-  const { code = 200, body, contentType = json.contentType, headers = {} } = answered;
-  const raw = typeof body === 'string' || body instanceof Uint8Array;
-  return { code, content: raw ? body : `${JSON.stringify(body)}\n`, contentType, headers };
-}
+/** A client that does not read for so long is cut off; it resumes from the last resourceVersion it saw. */
+const maxUnsentBytes = 64 * 1024 * 1024;
 
-/** Our own fault, as a Status: the log has the rest. */
-export function brokenStatus(error: Error): ApiError {
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  return apiError(500, 'InternalError', `Internal error occurred: ${error.message}${cause}`);
+/** One JSON object a line (YAML documents where that was asked), until the client leaves, the time is up, or the server stops. */
+export function streamEvents(response: ServerResponse, { watch, form }: WatchResponse, signal: AbortSignal): void {
+  const isJson = form.encoding === 'application/json';
+  const contentType = isJson ? form.encoding : `${form.encoding};stream=watch`;
+  response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache, private' });
+  response.flushHeaders();
+  const stop = watch.run(
+    (event) => {
+      if (response.writableLength > maxUnsentBytes) response.destroy();
+      else response.write(isJson ? encode(event, form) : `---\n${encode(event, form)}`);
+    },
+    () => response.end(),
+  );
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', () => {
+    stop();
+    response.end();
+  });
 }

@@ -22,7 +22,7 @@ export type Store = Pick<ObjectCache, 'get' | 'list' | 'resources'> & {
   compactedRevision: History['compactedRevision'];
   /** Done when it returns, listeners included. Throws where the file cannot be written; then nothing has changed. */
   write(change: Change): Written;
-  /** CallResult after every write, in order. Returns the way to stop. */
+  /** Calls the listener after every write, in order. Returns the way to stop. */
   subscribe(listener: (event: StoredEvent) => void): () => void;
 };
 

@@ -1,12 +1,12 @@
 // A write on its way to the store: webhooks, defaults, rules, in this order.
-import type { AdmissionAttributes } from '../admission/attributes.ts';
+import { randomInt } from 'node:crypto';
+import type { AdmissionAttributes } from '../admission/webhooks.ts';
 import { type ApiError, invalid, isApiError, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { joinCauses } from '../schema/field-errors.ts';
 import { coreViolations, decodeObject } from './decode.ts';
-import { generatedName } from './generate-name.ts';
 import { metadataCauses } from './metadata-rules.ts';
 
 export type Admitting = {
@@ -59,4 +59,11 @@ function check({ resource, warn }: ApiRequest, object: KubeObject, old: KubeObje
   if (validation.warnings.length > 0) warn(joinCauses(validation.warnings));
   if (causes.length === 0) causes.push(...(resource.strategy.validate?.(object, old) ?? []));
   return causes.length === 0 ? undefined : invalid(resource, object.metadata.name ?? '', causes);
+}
+
+const letters = 'bcdfghjklmnpqrstvwxz2456789';
+
+/** The base, cut to 58 characters, and five more that spell no words. */
+function generatedName(base: string): string {
+  return base.slice(0, 58) + Array.from({ length: 5 }, () => letters[randomInt(letters.length)]).join('');
 }

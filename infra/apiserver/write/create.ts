@@ -1,4 +1,4 @@
-// Creates.
+// Creates: an object gets its place, its uid and its name.
 
 import {
   type ApiError,
@@ -7,14 +7,16 @@ import {
   forbidden,
   isApiError,
   methodNotAllowed,
+  notFound,
   type Outcome,
 } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp, withMember, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
+import type { Resource } from '../resource.ts';
 import { keyOf, shown } from '../resource.ts';
+import type { Store } from '../store/store.ts';
 import { admitAndValidate } from './admit-and-validate.ts';
-import { namespaceLifecycle } from './namespace-lifecycle.ts';
 
 /** Creates a decoded object. */
 export async function create(deps: Deps, request: ApiRequest, given: KubeObject): Promise<Outcome<KubeObject>> {
@@ -89,4 +91,25 @@ function mayCreate(
   if (definition === undefined) return forbidden(resource, '', 'its custom resource definition is gone');
   if (definition.metadata.deletionTimestamp === undefined) return undefined;
   return methodNotAllowed(resource, 'create not allowed while custom resource definition is terminating');
+}
+
+const namespaces = { group: '', plural: 'namespaces', kind: 'Namespace' };
+
+/** A namespace that is not there is 404; one that is going is 403 with the cause NamespaceTerminating. */
+function namespaceLifecycle(
+  store: Pick<Store, 'get'>,
+  resource: Resource,
+  { namespace, name }: { namespace: string; name: string },
+): ApiError | undefined {
+  const found = store.get({ resource: '/namespaces', namespace: '', name: namespace });
+  if (found === undefined) return notFound(namespaces, namespace);
+  if (found.metadata.deletionTimestamp === undefined) return undefined;
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+  return forbidden(resource, name, why, [
+    {
+      reason: 'NamespaceTerminating',
+      message: `namespace ${namespace} is being terminated`,
+      field: 'metadata.namespace',
+    },
+  ]);
 }

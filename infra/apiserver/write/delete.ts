@@ -1,4 +1,4 @@
-// When does a deleted object really go?
+// Deletes: at once, or when the last finalizer lets go.
 
 import {
   type ApiError,
@@ -12,6 +12,8 @@ import {
 import type { Deps } from '../deps.ts';
 import { namespaceFinalizers } from '../kinds/namespace.ts';
 import { type KubeObject, timestamp, withMeta } from '../object.ts';
+import { list } from '../read/list.ts';
+import type { Page } from '../read/representation.ts';
 import { decodeBody } from '../request/body.ts';
 import { type ApiRequest, wrongOption } from '../request/request.ts';
 import { keyOf, shown } from '../resource.ts';
@@ -33,7 +35,7 @@ export const foregroundFinalizer = 'foregroundDeletion';
 export const orphanFinalizer = 'orphan';
 
 /** Deletes, or marks as being deleted what finalizers (or a namespace's content) still hold. Repeating it changes nothing. */
-export async function remove(deps: Deps, request: ApiRequest, options: DeleteOptions): Promise<Outcome<Deleted>> {
+export async function deleteObject(deps: Deps, request: ApiRequest, options: DeleteOptions): Promise<Outcome<Deleted>> {
   const { resource, namespace, name = '' } = request;
   const key = keyOf(resource, namespace, name);
   for (let attempt = 0; ; attempt++) {
@@ -58,6 +60,23 @@ export async function remove(deps: Deps, request: ApiRequest, options: DeleteOpt
     if (written === 'missing') return notFound(resource, name);
     if (attempt === 5) return conflict(resource, name, objectModified);
   }
+}
+
+/** Deletes what the selectors choose, one after the other; answers with what it deleted. */
+export async function deleteCollection(deps: Deps, asked: ApiRequest): Promise<Outcome<Page>> {
+  const deletion = readDeletion(asked);
+  if (isApiError(deletion)) return deletion;
+  const { request, options } = deletion;
+  const page = list(deps, request);
+  if (isApiError(page)) return page;
+  const objects: KubeObject[] = [];
+  for (const { metadata } of page.objects) {
+    const one = { ...request, namespace: metadata.namespace, name: metadata.name };
+    const deleted = await deleteObject(deps, one, options);
+    if (!isApiError(deleted)) objects.push(deleted.object);
+    else if (deleted.status.code !== 404) return deleted;
+  }
+  return { objects, metadata: { resourceVersion: String(deps.store.revision()) } };
 }
 
 /** The DeleteOptions of the body or, as curl users write them, of the query; a dry run that the body asks for is one of the request. */

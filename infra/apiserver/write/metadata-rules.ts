@@ -1,22 +1,19 @@
-// Which metadata may an object have? The rules and words of the real server.
+// Rules of metadata, in the words of the real server.
 import type { KubeObject, ObjectMeta } from '../object.ts';
 import type { Resource } from '../resource.ts';
 import { type Cause, forbidden, invalid, required } from '../schema/field-errors.ts';
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const subdomainWords =
+const subdomainMessage =
   "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-const labelWords =
+const labelMessage =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const serviceName = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
-const serviceWords =
-  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const labelValue = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
-const labelValueWords =
+const labelValueMessage =
   "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const keyName = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
-const keyNameWords =
+const keyNameMessage =
   "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
 /** The causes against an object's metadata; on update also what may not change any more. */
@@ -38,20 +35,15 @@ function nameCauses(resource: Resource, { name, generateName }: ObjectMeta): Cau
   return wrongName(resource, name).map((why) => invalid('metadata.name', name, why));
 }
 
-function wrongName({ nameRule, plural, group }: Resource, name: string): string[] {
+function wrongName({ nameRule }: Resource, name: string): string[] {
   if (nameRule === 'path') {
     if (name === '.' || name === '..') return [`may not be '${name}'`];
     return ['/', '%'].filter((char) => name.includes(char)).map((char) => `may not contain '${char}'`);
   }
-  const isService = group === '' && plural === 'services';
-  const [pattern, words, max] = isService
-    ? [serviceName, serviceWords, 63]
-    : nameRule === 'label'
-      ? [label, labelWords, 63]
-      : [subdomain, subdomainWords, 253];
+  const [pattern, message, max] = nameRule === 'label' ? [label, labelMessage, 63] : [subdomain, subdomainMessage, 253];
   return [
     ...(name.length > max ? [`must be no more than ${max} characters`] : []),
-    ...(pattern.test(name) ? [] : [words]),
+    ...(pattern.test(name) ? [] : [message]),
   ];
 }
 
@@ -65,7 +57,7 @@ function labelCauses({ labels = {} }: ObjectMeta): Cause[] {
 function wrongLabelValue(value: string): string[] {
   return [
     ...(value.length > 63 ? ['must be no more than 63 characters'] : []),
-    ...(labelValue.test(value) ? [] : [labelValueWords]),
+    ...(labelValue.test(value) ? [] : [labelValueMessage]),
   ];
 }
 
@@ -73,11 +65,11 @@ function wrongKey(key: string): string[] {
   const slash = key.indexOf('/');
   const [prefix, name] = slash === -1 ? [undefined, key] : [key.slice(0, slash), key.slice(slash + 1)];
   if (prefix === '') return ['prefix part must be non-empty'];
-  if (prefix !== undefined && !subdomain.test(prefix)) return [`prefix part ${subdomainWords}`];
-  if (name === '') return ['name part must be non-empty', keyNameWords];
+  if (prefix !== undefined && !subdomain.test(prefix)) return [`prefix part ${subdomainMessage}`];
+  if (name === '') return ['name part must be non-empty', keyNameMessage];
   return [
     ...(name.length > 63 ? ['name part must be no more than 63 characters'] : []),
-    ...(keyName.test(name) ? [] : [keyNameWords]),
+    ...(keyName.test(name) ? [] : [keyNameMessage]),
   ];
 }
 

@@ -1,15 +1,13 @@
-// What does a patch make of an object?
+// Patches: JSON, merge, strategic merge, and server-side apply.
 
 import { parse as parseYaml } from 'yaml';
 import { apiError, badRequest, invalid, isApiError, type Outcome } from '../api-error.ts';
-import { jsonPatch, PatchError } from '../codec/json-patch.ts';
-import { mergePatch } from '../codec/merge-patch.ts';
+import { jsonPatch, mergePatch, PatchError } from '../codec/patches.ts';
 import { serverSideApply } from '../codec/server-side-apply.ts';
 import { strategicMerge } from '../codec/strategic-merge.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp } from '../object.ts';
-import { mediaType, unsupportedMedia } from '../request/body.ts';
-import { duplicateMembers } from '../request/duplicate-members.ts';
+import { duplicateMembers, mediaType, unsupportedMedia } from '../request/body.ts';
 import { type ApiRequest, wrongOption } from '../request/request.ts';
 import { apiVersionOf, keyOf, type Resource } from '../resource.ts';
 import { invalid as invalidField, required } from '../schema/field-errors.ts';

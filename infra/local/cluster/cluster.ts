@@ -41,6 +41,7 @@ async function embedded({ state, log, onStop }: StartContext, { cert, key }: Cer
     tls: { cert, key },
     token: state.remembered.clusterToken,
     log,
+    instead: 'use a real cluster (--cluster envtest, or a kubeconfig file)',
   });
   onStop(server.stop);
   await server.start();

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeObject } from '../../../functions/core/ports/cluster.ts';
 import { reasonOf } from '../../../functions/core/reason.ts';
-import { goJson } from '../../apiserver/schema/go-words.ts';
+import { goJson } from '../../apiserver/schema/go-format.ts';
 import { put, readDocuments } from '../../manifests/apply.ts';
 import type { Progress } from '../progress.ts';
 import type { Endpoints, Stack } from '../stack.ts';

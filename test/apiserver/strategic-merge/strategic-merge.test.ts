@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { PatchError } from '../../../infra/apiserver/codec/json-patch.ts';
+import { PatchError } from '../../../infra/apiserver/codec/patches.ts';
 import { strategicMerge } from '../../../infra/apiserver/codec/strategic-merge.ts';
 import { coreSchema } from '../../../infra/apiserver/schema/core-schemas.ts';
 import { isObject } from '../../../infra/apiserver/schema/json.ts';

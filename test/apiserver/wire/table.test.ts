@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { age, humanDuration } from '../../../infra/apiserver/codec/age.ts';
 import { JsonPathError, jsonPath } from '../../../infra/apiserver/codec/json-path.ts';
-import { crdColumns, toTable } from '../../../infra/apiserver/codec/table.ts';
+import { age, crdColumns, humanDuration, toTable } from '../../../infra/apiserver/codec/table.ts';
 import type { JsonObject } from '../../../infra/apiserver/schema/json.ts';
 import { columns, gadgets } from './columns.ts';
 
@@ -12,11 +11,12 @@ const golden: { columnDefinitions: unknown[]; cells: Record<string, unknown[]> }
   readFileSync(join(import.meta.dirname, 'columns.golden.json'), 'utf8'),
 );
 const now = new Date('2026-11-21T12:05:10Z');
+const request = { now: now.getTime(), listMeta: {} };
 
 function tableOf(name: string, declared = columns): JsonObject {
   const object = gadgets[name] ?? {};
   const metadata = { ...(object.metadata as JsonObject), name, creationTimestamp: '2026-11-21T12:00:00Z' };
-  return toTable({ objects: [{ ...object, metadata }], columns: crdColumns(declared), now, include: 'Metadata' });
+  return toTable([{ ...object, metadata }], { ...request, columns: crdColumns(declared), include: 'Metadata' });
 }
 
 describe('a custom kind in a table', () => {
@@ -40,7 +40,8 @@ describe('a custom kind in a table', () => {
 
   test('a row carries the metadata of its object, the object, or nothing', () => {
     const objects = [{ metadata: { name: 'a' }, spec: {} }];
-    const rowsWith = (include: 'None' | 'Metadata' | 'Object') => toTable({ objects, columns: [], now, include }).rows;
+    const rowsWith = (include: 'None' | 'Metadata' | 'Object') =>
+      toTable(objects, { ...request, columns: [], include }).rows;
     expect(rowsWith('None')).toEqual([{ cells: [] }]);
     expect(rowsWith('Object')).toEqual([{ cells: [], object: objects[0] }]);
     const partial = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: { name: 'a' } };
@@ -48,7 +49,7 @@ describe('a custom kind in a table', () => {
   });
 
   test('a watch sends its column definitions once', () => {
-    const table = toTable({ objects: [], columns: crdColumns(columns), now, include: 'None', definitions: false });
+    const table = toTable([], { ...request, columns: crdColumns(columns), include: 'None', definitions: false });
     expect(table.columnDefinitions).toBeNull();
   });
 });

@@ -1,6 +1,6 @@
-// JSON patches (RFC 6902).
+// JSON patches (RFC 6902) and merge patches (RFC 7386).
 import { applyPatch } from 'rfc6902';
-import { copyJson, isObject, type JsonObject } from '../schema/json.ts';
+import { copyJson, fromEntries, isObject, type JsonObject, setMember } from '../schema/json.ts';
 
 /** A patch that cannot be applied: the message is for the client (400 for its form, 422 where the document does not fit). */
 export class PatchError extends Error {
@@ -38,4 +38,17 @@ function toOperation(value: unknown): Operation {
   const inherited = /(^|\/)(__proto__|constructor|prototype)(\/|$)/.exec(`${path}/${from ?? ''}`);
   if (inherited) throw new PatchError(422, `a JSON patch cannot reach a member called ${inherited[2]}`);
   return { ...value, path: `/${path}`, ...(from !== undefined && { from: `/${from}` }) } as Operation; // rfc6902 checks the rest
+}
+
+/** A copy of the target with the patch merged in: null removes, objects merge, everything else replaces. */
+export function mergePatch(target: JsonObject, patch: JsonObject): JsonObject {
+  const merged = fromEntries(Object.entries(target));
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete merged[key];
+    else if (isObject(value)) {
+      const before = Object.hasOwn(merged, key) ? merged[key] : undefined;
+      setMember(merged, key, mergePatch(isObject(before) ? before : {}, value));
+    } else setMember(merged, key, copyJson(value));
+  }
+  return merged;
 }

@@ -1,4 +1,4 @@
-// How does Go print a JSON value? The API server's messages quote values so.
+// Go's way to print JSON values, as the API server's messages quote them.
 import { isObject } from './json.ts';
 
 /** `%q`: a Go string literal. */

@@ -1,17 +1,17 @@
-// Who owns whom?
+// Index of owner references, by uid.
 import type { KubeObject } from '../object.ts';
 import type { Key, StoredEvent } from '../store/history.ts';
 import type { Store } from '../store/store.ts';
 
-export type Owners = {
+export type OwnerIndex = {
   /** The objects that name this uid as an owner. */
   dependents(uid: string): Key[];
   /** Where the object of this uid is, if it is. */
   keyOf(uid: string): Key | undefined;
 };
 
-/** An index of owner references, kept by the store's events. */
-export function createDependents(store: Store): Owners {
+/** Kept by the store's events. */
+export function createOwnerIndex(store: Store): OwnerIndex {
   const dependents = new Map<string, Map<string, Key>>();
   const places = new Map<string, Key>();
 

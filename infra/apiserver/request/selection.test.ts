@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isApiError } from '../api-error.ts';
-import { parseLabelSelector, toLabelSelector } from './label-selector.ts';
+import { parseLabelSelector, toLabelSelector } from './selection.ts';
 
 const chosen = (selector: string, labels: Record<string, string>) => {
   const parsed = parseLabelSelector(selector);

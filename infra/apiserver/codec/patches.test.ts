@@ -1,8 +1,7 @@
 // Do JSON patches and merge patches do what their RFCs say?
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../schema/json.ts';
-import { jsonPatch, PatchError } from './json-patch.ts';
-import { mergePatch } from './merge-patch.ts';
+import { jsonPatch, mergePatch, PatchError } from './patches.ts';
 
 // RFC 6902, appendix A, and what an attacker or a typo may send.
 const patches: ReadonlyArray<[name: string, document: JsonObject, patch: unknown, result: JsonObject | 400 | 422]> = [

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { duplicateMembers } from './duplicate-members.ts';
+import { duplicateMembers } from './body.ts';
 
 test.each([
   ['{"a":1,"b":2}', []],
