@@ -1,60 +1,72 @@
-// Which annotations do people write, on which objects, and what do they ask for? Shown in docs/reference.md.
+// Annotations that people write on our kinds: what each asks for, and in which form. Shown in docs/reference.md.
 import {
   ADOPT_LEDGER_ANNOTATION,
-  APPLIED_ANNOTATION,
-  CONNECTIONS_ANNOTATION,
   DELETION_SHARE_ANNOTATION,
-  REQUESTED_BY_ANNOTATION,
   ROTATE_ANNOTATION,
   SHARED_CREDENTIALS_ALLOWED,
   SHARED_CREDENTIALS_ANNOTATION,
-  SNAPSHOT_ANNOTATION,
-  VERSION_ANNOTATION,
 } from './group.ts';
-import type { KindName } from './kinds.ts';
+import type { KindName } from './resources.ts';
+import { isFreeText } from './units.ts';
+import type { Violation } from './violation.ts';
 
-export interface Asking {
-  readonly annotation: string;
-  /** Where it is not the object itself. */
-  readonly on?: string;
+export interface Annotation {
+  readonly name: string;
+  /** What may be written. */
   readonly value: string;
   readonly meaning: string;
+  /** Absent: any text, and all but one means nothing. */
+  readonly rule?: { readonly holds: (text: string) => boolean; readonly message: string };
 }
 
-export const ASKED_BY_ANNOTATION: Readonly<Record<KindName, ReadonlyArray<Asking>>> = {
+export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> = {
   GatewayInstance: [
     {
-      annotation: SHARED_CREDENTIALS_ANNOTATION,
+      name: SHARED_CREDENTIALS_ANNOTATION,
       value: `\`${SHARED_CREDENTIALS_ALLOWED}\``,
       meaning: 'Two entries of `models` may share one credential Secret.',
     },
     {
-      annotation: DELETION_SHARE_ANNOTATION,
+      name: DELETION_SHARE_ANNOTATION,
       value: '`0%` to `100%`',
       meaning: 'How much of the instance a run may remove by itself. Without it: `25%`, and at least ten keys.',
+      rule: {
+        holds: (text) => /^(\d{1,2}|0\d\d|100)%$/.test(text),
+        message: 'must be a whole per cent from "0%" to "100%"; remove it for the default, "25%"',
+      },
     },
     {
-      annotation: ADOPT_LEDGER_ANNOTATION,
+      name: ADOPT_LEDGER_ANNOTATION,
       value: 'a uid, with ` lost` after it where its whole cluster is gone',
       meaning: 'The closed instance whose keys and spend this one goes on with. It happens once.',
+      rule: {
+        holds: (text) => /^[-0-9A-Za-z]{1,64}( lost)?$/.test(text),
+        message:
+          'must be the uid of a deleted instance, with " lost" after it if its whole cluster is gone; write its metadata.uid',
+      },
     },
   ],
   VirtualKey: [
     {
-      annotation: ROTATE_ANNOTATION,
+      name: ROTATE_ANNOTATION,
       value: '1 to 256 visible characters',
       meaning: 'Each new text asks for a new value at once; the old one works during `rotation.overlap`.',
+      rule: {
+        holds: isFreeText,
+        message: 'must be 1 to 256 visible characters; write a text that it did not say before, e.g. the date',
+      },
     },
   ],
   User: [],
   Team: [],
 };
 
-/** What the operator itself writes, and nobody else has to. */
-export const WRITTEN_BY_US: ReadonlyArray<string> = [
-  APPLIED_ANNOTATION,
-  VERSION_ANNOTATION,
-  SNAPSHOT_ANNOTATION,
-  CONNECTIONS_ANNOTATION,
-  REQUESTED_BY_ANNOTATION,
-];
+/** Annotations of an object that do not have the form that their kind asks for; what is not a string reads as absent. */
+export function findAnnotationViolations(kind: KindName, written: Readonly<Record<string, unknown>>): Violation[] {
+  return ANNOTATIONS[kind].flatMap(({ name, rule }): Violation[] => {
+    const value = Object.hasOwn(written, name) ? written[name] : undefined;
+    if (rule === undefined || typeof value !== 'string' || rule.holds(value)) return [];
+    const path = `metadata.annotations[${JSON.stringify(name)}]`;
+    return [{ rule: 'InvalidAnnotation', type: 'Invalid value', path, value, message: rule.message }];
+  });
+}

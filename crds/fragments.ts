@@ -1,52 +1,66 @@
-// Which pieces do several kinds share: names, texts, references, limits, conditions?
+// Pieces that several kinds share: texts, names, amounts, references, limits, conditions.
 import * as z from 'zod';
-import { asSet, mapBy } from './list-type.ts';
-import { FREE_TEXT, isWithin, LONGEST_FREE_TEXT } from './within.ts';
+import { listBy, mapOf, setOf, text, withRule } from './rule.ts';
+import {
+  DURATION,
+  FREE_TEXT,
+  isDurationInCel,
+  MAX_FREE_TEXT,
+  MAX_SECONDS,
+  MONEY,
+  secondsInCel,
+  secondsOf,
+} from './units.ts';
 
-const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/u;
-const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/u;
-const SECRET_ENTRY = /^[-._a-zA-Z0-9]+$/u;
-
-/** A string of at most `max` characters as Kubernetes counts them: code points, where JavaScript counts UTF-16 units. */
-export const text = (max: number) =>
-  z
-    .string()
-    .refine((value) => isWithin(max, value), { error: `is longer than ${max} characters; shorten it`, abort: true })
-    .meta({ maxLength: max });
+/** A string of ASCII characters that a pattern describes; a longer one never meets the pattern. */
+export const matching = (pattern: RegExp, max: number, message: string) =>
+  z.string().max(max, { abort: true }).regex(pattern, message);
 
 /** The name of an object: what Kubernetes lets most objects be called. */
-export const Name = z
-  .string()
-  .regex(
-    DNS_SUBDOMAIN,
-    'is not a name; write lower-case letters, digits, `-` and `.`, with a letter or digit at both ends',
-  )
-  .max(253);
+export const Name = matching(
+  /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/u,
+  253,
+  'must consist of lower-case letters, digits, `-` and `.`, with a letter or digit at both ends',
+);
 
-export const Namespace = z
-  .string()
-  .regex(DNS_LABEL, 'is not a namespace; write lower-case letters, digits and `-`, with a letter or digit at both ends')
-  .max(63);
+export const Namespace = matching(
+  /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/u,
+  63,
+  'must consist of lower-case letters, digits and `-`, with a letter or digit at both ends',
+);
 
 /** The name of a data entry of a Secret or a ConfigMap. */
-export const SecretEntry = z
-  .string()
-  .regex(SECRET_ENTRY, 'is not the name of a data entry; write letters, digits, `-`, `_` and `.`')
-  .max(253);
+export const SecretEntry = matching(/^[-._a-zA-Z0-9]+$/u, 253, 'must consist of letters, digits, `-`, `_` and `.`');
 
 /** Free text of up to 256 characters: blanks inside but not at the ends, no control characters. */
-export const FreeText = text(LONGEST_FREE_TEXT).regex(
+export const FreeText = text(MAX_FREE_TEXT).regex(
   FREE_TEXT,
-  'is empty, begins or ends with a blank, or holds a control character; write 1 to 256 visible characters',
+  'must be 1 to 256 visible characters, without a blank at its ends and without control characters',
+);
+
+/** A number and a unit: `s`, `m`, `h`, `d`, `w`, `mo` (30 days); at most 36,525 days. */
+export const Duration = withRule(
+  matching(DURATION, 16, 'must be a number from 1 and a unit (s, m, h, d, w or mo), e.g. "30d"'),
+  {
+    id: 'DurationTooLong',
+    cel: `!${isDurationInCel('self')} || ${secondsInCel('self')} <= ${MAX_SECONDS}`,
+    holds: (self) => secondsOf(self) <= MAX_SECONDS,
+    message: 'must be at most 36525 days; write a shorter duration',
+  },
+);
+
+/** Dollars as a decimal string: `12`, `0.5`, `12.50`; at most 1,000,000,000 and nine decimals (a nano-dollar). */
+export const Money = matching(
+  MONEY,
+  20,
+  'must be a decimal number of dollars from 0 to 1000000000, with at most nine decimals, e.g. "12" or "12.50"',
 );
 
 /** How many requests, tokens or attempts: an integer from 1. */
 export const Limit = z.int().min(1).max(1_000_000_000_000);
 
 /** A reference to an object of the same namespace. */
-export const LocalRef = z.object({
-  name: Name.describe('Name of the object, in the same namespace.'),
-});
+export const LocalRef = z.object({ name: Name.describe('Name of the object, in the same namespace.') });
 export type LocalRef = z.output<typeof LocalRef>;
 
 /** Which instance a key, a user or a team belongs to. */
@@ -61,7 +75,17 @@ export const ConnectionRef = z.object({
 export type ConnectionRef = z.output<typeof ConnectionRef>;
 
 /** Model names; an empty list means every model of the instance. */
-export const ModelNames = z.array(FreeText).max(512).meta(asSet);
+export const ModelNames = setOf(FreeText, 512).default([]);
+
+const LABEL =
+  /^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[/])?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+const labelNames = { pattern: LABEL, max: 317, form: 'like "team" or "example.com/team"' };
+
+export const Labels = mapOf(
+  matching(/^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/u, 63, 'must consist of letters, digits, `-`, `_` and `.`'),
+  labelNames,
+);
+export const Annotations = mapOf(text(4096), labelNames);
 
 /** The limits that keys, users and teams have in common. */
 export const limits = {
@@ -88,12 +112,7 @@ export type Condition = z.output<typeof Condition>;
 
 /** What every status has. */
 export const observed = {
-  conditions: z
-    .array(Condition)
-    .max(32)
-    .meta(mapBy('type'))
-    .optional()
-    .describe('What was observed, one entry a type.'),
+  conditions: listBy('type', Condition, 32).optional().describe('What was observed, one entry a type.'),
   observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that this status is about.'),
 };
 

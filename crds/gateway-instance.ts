@@ -1,14 +1,10 @@
-// What is a GatewayInstance?
+// The kind GatewayInstance: a proxy, its database, its store and its models.
 import * as z from 'zod';
-import { Duration } from './duration.ts';
-import { FreeText, Name, observed, SecretEntry, text } from './fragments.ts';
+import { Duration, FreeText, Labels, Name, observed, SecretEntry } from './fragments.ts';
 import type { INSTANCE_API_VERSION } from './group.ts';
-import { atomic, mapBy } from './list-type.ts';
-import { Labels } from './map-of.ts';
 import { ModelEntry } from './model-entry.ts';
 import type { KubeObject } from './object-meta.ts';
-import { ruled } from './ruled.ts';
-import { requirementValues, selectorRequired } from './rules.ts';
+import { listBy, listOf, type Rule, text, withRule } from './rule.ts';
 import { Workload } from './workload.ts';
 
 const entry = (what: string) => SecretEntry.describe(`Name of the secret's data entry that holds the ${what}.`);
@@ -85,31 +81,31 @@ const Routing = z.object({
   cooldown: Cooldown.prefault({}).describe('When a failing model entry is put aside.'),
 });
 
-const LabelRequirement = ruled(
+const LabelRequirement = withRule(
   z.object({
     key: z.string().min(1).max(317).describe('The label.'),
     operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How `values` are compared.'),
-    values: z
-      .array(z.string().max(63))
-      .max(64)
-      .meta(atomic)
+    values: listOf(z.string().max(63), 64)
       .optional()
       .describe('For `In` and `NotIn` at least one value; for the others none.'),
   }),
-  [requirementValues],
+  {
+    id: 'ValuesOfRequirement',
+    cel: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
+    holds: ({ operator, values = [] }) => (operator === 'In' || operator === 'NotIn') === values.length > 0,
+    message: 'must go with the operator; add values to In and NotIn, remove them from Exists and DoesNotExist',
+    at: 'values',
+  },
 );
 
 const LabelSelector = z.object({
   matchLabels: Labels.optional().describe('Labels that the namespace must have.'),
-  matchExpressions: z
-    .array(LabelRequirement)
-    .max(64)
-    .meta(atomic)
+  matchExpressions: listOf(LabelRequirement, 64)
     .optional()
     .describe('Further requirements on the labels of the namespace.'),
 });
 
-const AllowedNamespaces = ruled(
+const AllowedNamespaces = withRule(
   z.object({
     from: z
       .enum(['All', 'Same', 'Selector'])
@@ -117,16 +113,29 @@ const AllowedNamespaces = ruled(
       .describe('`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.'),
     selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
   }),
-  [selectorRequired],
+  {
+    id: 'SelectorRequired',
+    cel: "self.from != 'Selector' || has(self.selector)",
+    holds: ({ from, selector }) => from !== 'Selector' || selector !== undefined,
+    message: 'from is Selector; add selector with matchLabels or matchExpressions, or choose All or Same',
+    at: 'selector',
+  },
 );
+
+const INSTANCE_NAME = /^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/;
+
+/** A Service, a ConfigMap and a path of the gateway are named after the instance. The one rule at the root of the CRD; never to be tightened. */
+export const instanceName: Rule<string> = {
+  id: 'InstanceName',
+  cel: `self.metadata.name.matches('${INSTANCE_NAME.source}')`,
+  holds: (name) => INSTANCE_NAME.test(name),
+  message: 'must be at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
+};
 
 export const GatewayInstanceSpec = z.object({
   redisSecretRef: RedisSecretRef.describe('The Secret with the connection to the key-value store.'),
   databaseSecretRef: DatabaseSecretRef.describe('The Secret with the connection to the relational database.'),
-  models: z
-    .array(ModelEntry)
-    .max(512)
-    .meta(mapBy('identifier'))
+  models: listBy('identifier', ModelEntry, 512)
     .default([])
     .describe(
       'The models that the instance serves. Several entries may share one `modelName`; each `identifier` stands once.',
@@ -162,12 +171,7 @@ const KeyCount = z.object({
 export const GatewayInstanceStatus = z.object({
   ...observed,
   url: text(2048).optional().describe('The base address of the proxy, to which `/chat/completions` is added.'),
-  models: z
-    .array(ModelStatus)
-    .max(512)
-    .meta(mapBy('identifier'))
-    .optional()
-    .describe('The model entries as they were last judged.'),
+  models: listBy('identifier', ModelStatus, 512).optional().describe('The model entries as they were last judged.'),
   keys: KeyCount.optional().describe('How many keys there are.'),
   snapshotHash: z
     .string()

@@ -1,9 +1,10 @@
-// Which kinds are there, and what does `kubectl` show of each?
+// Our kinds with their schemas, and what `kubectl` shows of each.
 import type * as z from 'zod';
-import { GatewayInstanceSpec, GatewayInstanceStatus } from './gateway-instance.ts';
+import { GatewayInstanceSpec, GatewayInstanceStatus, instanceName } from './gateway-instance.ts';
 import { CATEGORY } from './group.ts';
 import type { KindName, KindResource } from './resources.ts';
 import * as resources from './resources.ts';
+import type { Rule } from './rule.ts';
 import { TeamSpec, TeamStatus } from './team.ts';
 import { UserSpec, UserStatus } from './user.ts';
 import { VirtualKeySpec, VirtualKeyStatus } from './virtual-key.ts';
@@ -19,13 +20,15 @@ export interface PrinterColumn {
 
 export type { KindName } from './resources.ts';
 
-export interface Kind extends KindResource {
+export interface Kind<Spec = unknown> extends KindResource {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   /** One sentence for `kubectl explain` and the reference. */
   readonly description: string;
-  readonly spec: z.ZodObject;
+  readonly spec: z.ZodType<Spec> & Pick<z.ZodObject, 'shape'>;
   readonly status: z.ZodObject;
+  /** What `metadata.name` must be beyond what every name is. */
+  readonly nameRule?: Rule<string>;
   readonly columns: readonly PrinterColumn[];
   /** Fields that `--field-selector` takes, so that admission looks up one key and not all of them. */
   readonly selectableFields: readonly string[];
@@ -53,8 +56,9 @@ const instance = '.spec.connectionRef.instanceRef.name';
 
 const categories = [CATEGORY];
 
-export const gatewayInstances: Kind = {
+export const gatewayInstances: Kind<GatewayInstanceSpec> = {
   ...resources.gatewayInstances,
+  nameRule: instanceName,
   categories,
   shortNames: ['gwi'],
   description:
@@ -70,7 +74,7 @@ export const gatewayInstances: Kind = {
   selectableFields: [],
 };
 
-export const virtualKeys: Kind = {
+export const virtualKeys: Kind<VirtualKeySpec> = {
   ...resources.virtualKeys,
   categories,
   shortNames: ['vk'],
@@ -100,7 +104,7 @@ export const virtualKeys: Kind = {
   selectableFields: ['.spec.keyAlias', instance],
 };
 
-export const users: Kind = {
+export const users: Kind<UserSpec> = {
   ...resources.users,
   categories,
   shortNames: ['gwuser'],
@@ -123,7 +127,7 @@ export const users: Kind = {
   selectableFields: ['.spec.userEmail', instance],
 };
 
-export const teams: Kind = {
+export const teams: Kind<TeamSpec> = {
   ...resources.teams,
   categories,
   shortNames: ['gwteam'],

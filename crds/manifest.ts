@@ -1,7 +1,7 @@
-// What CustomResourceDefinition does a kind become?
+// The CustomResourceDefinition of a kind.
 import type { Kind, PrinterColumn } from './kinds.ts';
-import { ratcheting } from './ratchet.ts';
-import { type StructuralSchema, toStructural, toValidation, type Validation } from './structural.ts';
+import type { Validation } from './rule.ts';
+import { type StructuralSchema, toStructural } from './structural.ts';
 
 export interface CustomResourceDefinition {
   readonly apiVersion: 'apiextensions.k8s.io/v1';
@@ -76,10 +76,6 @@ function toVersion(kind: Kind): CustomResourceVersion {
   };
 }
 
-/** The schema of a spec with its rules as they are written. */
-export const toSpecSchema = (kind: Kind): StructuralSchema =>
-  toStructural(kind.spec.describe('What is wanted.'), 'spec');
-
 /** The only CEL at the root is about the name: a rule there that a new version tightens would freeze labels, status and finalizers. */
 function toRootSchema(kind: Kind): RootSchema {
   const { nameRule } = kind;
@@ -91,11 +87,11 @@ function toRootSchema(kind: Kind): RootSchema {
       apiVersion: { type: 'string', description: `\`${kind.apiVersion}\`.` },
       kind: { type: 'string', description: `\`${kind.kind}\`.` },
       metadata: { type: 'object', properties: { name: { type: 'string' } } },
-      spec: ratcheting(toSpecSchema(kind)),
+      spec: toStructural(kind.spec.describe('What is wanted.'), 'spec'),
       status: toStructural(kind.status.describe('What was observed.'), 'status'),
     },
     ...(nameRule !== undefined && {
-      'x-kubernetes-validations': [{ ...toValidation(nameRule), fieldPath: '.metadata.name' }],
+      'x-kubernetes-validations': [{ rule: nameRule.cel, message: nameRule.message, fieldPath: '.metadata.name' }],
     }),
   };
 }

@@ -1,12 +1,8 @@
-// What is one entry of an instance's `spec.models`?
+// One entry of an instance's `spec.models`: a model behind a name.
 // Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a change.
 import * as z from 'zod';
-import { Duration } from './duration.ts';
-import { FreeText, Limit, Name, SecretEntry, text } from './fragments.ts';
-import { mapOf } from './map-of.ts';
-import { Money } from './money.ts';
-import { ruled } from './ruled.ts';
-import { credentialNames, credentialsRequired, credentialsUnused } from './rules.ts';
+import { Duration, FreeText, Limit, Money, matching, Name, SecretEntry } from './fragments.ts';
+import { mapOf, text, withRules } from './rule.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
 const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
@@ -17,7 +13,7 @@ const price = (what: string) => Money.optional().describe(what);
 
 const ModelCredentials = z.object({
   nameRef: Name.describe("Name of the Secret that holds this model's credentials, in the namespace of the instance."),
-  keys: mapOf(SecretEntry, { min: 1, max: 32, names: credentialNames }).describe(
+  keys: mapOf(SecretEntry, { max: 63, form: 'of 1 to 63 characters, e.g. `apiKey`' }, { min: 1, max: 32 }).describe(
     'Maps each credential name to the data entry of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
   ),
 });
@@ -28,12 +24,9 @@ const ToolCosts = z.object({
 
 const GatewayParams = z.object({
   model: text(256)
-    .regex(PROVIDER_AND_MODEL, 'is not of the form <provider>/<base-model>; write e.g. "openai/gpt-4o"')
+    .regex(PROVIDER_AND_MODEL, 'must be of the form <provider>/<base-model>, e.g. "openai/gpt-4o"')
     .describe('The real model as `<provider>/<base-model>`; the provider ends at the first slash.'),
-  customLLMProvider: z
-    .string()
-    .regex(PROVIDER, 'is not a provider; write letters, digits, `-`, `_` and `.`, e.g. "openai"')
-    .max(63)
+  customLLMProvider: matching(PROVIDER, 63, 'must consist of letters, digits, `-`, `_` and `.`, e.g. "openai"')
     .optional()
     .describe(
       'Decides dialect and address in place of the provider in `model`. An unknown one with an `apiBase` is treated as OpenAI-compatible.',
@@ -41,7 +34,7 @@ const GatewayParams = z.object({
   apiBase: text(2048)
     .regex(
       HTTP_ADDRESS,
-      'is not an address; write it like "https://host/v1", without a user name or password: those go into a Secret, by modelCredentials',
+      'must be an address like "https://host/v1", without a user name or password; put those into the Secret of modelCredentials',
     )
     .optional()
     .describe(
@@ -83,7 +76,7 @@ const GatewayParams = z.object({
   ),
 });
 
-export const ModelEntry = ruled(
+export const ModelEntry = withRules(
   z.object({
     modelName: FreeText.describe('The name that clients use. Several entries may share it.'),
     identifier: FreeText.describe('Names the entry; stands once in the list.'),
@@ -93,6 +86,19 @@ export const ModelEntry = ruled(
     ),
     gatewayParams: GatewayParams.describe('The model behind the name.'),
   }),
-  [credentialsRequired, credentialsUnused],
+  {
+    id: 'CredentialsRequired',
+    cel: '!self.requiresAuth || has(self.modelCredentials)',
+    holds: ({ requiresAuth, modelCredentials }) => !requiresAuth || modelCredentials !== undefined,
+    message: 'requiresAuth is true; add modelCredentials with the Secret and its keys, or set requiresAuth to false',
+    at: 'modelCredentials',
+  },
+  {
+    id: 'CredentialsUnused',
+    cel: 'self.requiresAuth || !has(self.modelCredentials)',
+    holds: ({ requiresAuth, modelCredentials }) => requiresAuth || modelCredentials === undefined,
+    message: 'must be absent while requiresAuth is false; remove modelCredentials, or set requiresAuth to true',
+    at: 'modelCredentials',
+  },
 );
 export type ModelEntry = z.output<typeof ModelEntry>;

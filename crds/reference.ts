@@ -1,10 +1,33 @@
-// What does the reference of the fields say?
-import { ASKED_BY_ANNOTATION } from './annotations.ts';
-import { type Field, fieldsOf } from './fields.ts';
+// The reference of the fields: docs/reference.md.
+import { ANNOTATIONS } from './annotations.ts';
 import { FreeText } from './fragments.ts';
 import { type Kind, kinds } from './kinds.ts';
 import { toManifest } from './manifest.ts';
 import { type StructuralSchema, toStructural } from './structural.ts';
+
+export interface Field {
+  /** `spec.models[].gatewayParams.model`; `[]` is any entry of a list, `{}` any value of a map. */
+  readonly path: string;
+  readonly schema: StructuralSchema;
+  readonly required: boolean;
+  readonly depth: number;
+}
+
+/** Every field below `part`, parents before their children. Items of scalars and values of scalar maps are not fields. */
+export function fieldsOf(kind: Kind, part: 'spec' | 'status'): readonly Field[] {
+  const [version] = toManifest(kind).spec.versions;
+  return below(version.schema.openAPIV3Schema.properties[part], part, 0);
+}
+
+function below(schema: StructuralSchema, path: string, depth: number): readonly Field[] {
+  if (schema.items !== undefined) return below(schema.items, `${path}[]`, depth);
+  if (schema.additionalProperties !== undefined) return below(schema.additionalProperties, `${path}{}`, depth);
+  return Object.entries(schema.properties ?? {}).flatMap(([name, child]) => {
+    const field = `${path}.${name}`;
+    const required = schema.required?.includes(name) ?? false;
+    return [{ path: field, schema: child, required, depth }, ...below(child, field, depth + 1)];
+  });
+}
 
 const TEXT = toStructural(FreeText.describe('text'), 'text').pattern;
 
@@ -31,7 +54,7 @@ function chapter(kind: Kind): string {
     kind.description,
     '',
     `\`apiVersion: ${kind.apiVersion}\`, \`kind: ${kind.kind}\`. \`kubectl get\` takes ${names}.`,
-    ...(kind.nameRule === undefined ? [] : ['', `\`metadata.name\`: ${remedyOf(kind.nameRule.message)}.`]),
+    ...(kind.nameRule === undefined ? [] : ['', `\`metadata.name\`: ${kind.nameRule.message}.`]),
     '',
     '### spec',
     '',
@@ -56,12 +79,9 @@ function table(fields: readonly Field[]): string[] {
 }
 
 function annotations(kind: Kind): string[] {
-  const asked = ASKED_BY_ANNOTATION[kind.kind];
-  if (asked.length === 0) return [];
-  const rows = asked.map(
-    ({ annotation, on, value, meaning }) =>
-      `| \`${annotation}\`${on === undefined ? '' : ` (on ${on})`} | ${value} | ${meaning} |`,
-  );
+  const written = ANNOTATIONS[kind.kind];
+  if (written.length === 0) return [];
+  const rows = written.map(({ name, value, meaning }) => `| \`${name}\` | ${value} | ${meaning} |`);
   return ['### annotations', '', '| annotation | value | meaning |', '|---|---|---|', ...rows, ''];
 }
 
@@ -77,7 +97,9 @@ function rules(kind: Kind): string[] {
 }
 
 function rulesBelow(schema: StructuralSchema, path: string): ReadonlyArray<readonly [string, string]> {
-  const here = (schema['x-kubernetes-validations'] ?? []).map(({ message }) => [path, message] as const);
+  const here = (schema['x-kubernetes-validations'] ?? []).map(
+    ({ fieldPath = '', message }) => [`${path}${fieldPath}`, message] as const,
+  );
   const children = Object.entries(schema.properties ?? {}).flatMap(([name, child]) =>
     rulesBelow(child, `${path}.${name}`),
   );
@@ -107,8 +129,5 @@ function boundsOf(schema: StructuralSchema): string {
 
 const defaultOf = (schema: StructuralSchema): string =>
   schema.default === undefined || typeof schema.default === 'object' ? '' : `\`${String(schema.default)}\``;
-
-/** Messages say what is wrong, a semicolon, and what to do. */
-const remedyOf = (message: string): string => message.slice(message.indexOf('; ') + 2);
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');

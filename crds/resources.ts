@@ -1,7 +1,5 @@
-// Which kinds are there, and where does the API server keep them? Without their schemas, so that naming a kind needs no zod.
+// Our kinds, and where the API server keeps them. Without their schemas, so that naming a kind needs no zod.
 import { AUTH_GROUP, INSTANCE_GROUP, VERSION } from './group.ts';
-import type { Rule } from './rule.ts';
-import { instanceName } from './rules.ts';
 
 export type KindName = 'GatewayInstance' | 'VirtualKey' | 'User' | 'Team';
 
@@ -12,8 +10,6 @@ export interface KindResource {
   readonly apiVersion: string;
   readonly plural: string;
   readonly singular: string;
-  /** What `metadata.name` must be beyond what every name is. The one rule at the root of the CRD; never to be tightened. */
-  readonly nameRule?: Rule<string>;
 }
 
 const inGroup = (group: string) => ({ group, version: VERSION, apiVersion: `${group}/${VERSION}` });
@@ -23,7 +19,6 @@ export const gatewayInstances: KindResource = {
   kind: 'GatewayInstance',
   plural: 'gatewayinstances',
   singular: 'gatewayinstance',
-  nameRule: instanceName,
 };
 
 export const virtualKeys: KindResource = {

@@ -1,20 +1,138 @@
-// How is a rule that a schema cannot say written once, for the API server and for us?
+// Rules about one object: said beside the field, in TypeScript for us and in CEL for the API server. A test proves that both judge alike.
+import * as z from 'zod';
+import { fitsIn } from './units.ts';
 
-/** One rule about one value: `cel` is what the API server runs, `holds` the same in TypeScript; a test proves that they agree. */
+/** One rule about one value of a spec. */
 export interface Rule<T> {
-  /** Names the rule in findings and tests: one CamelCase word. */
+  /** Names the rule in findings, metrics and tests: one CamelCase word. */
   readonly id: string;
-  /** CEL over `self`, and over `oldSelf` in a rule about change (which the API server then judges on update only). */
+  /** CEL over `self`, and over `oldSelf` in a rule about change (which the API server asks on update only). */
   readonly cel: string;
-  /** `what is wrong; what to do` */
+  /** Whether the rule holds. Total: a member may still be malformed in its own way. */
+  readonly holds: (self: T) => boolean;
+  /** What must be true; what to do. */
   readonly message: string;
   /** The member below `self` that a finding points at, e.g. `overlap`; without it `self`. */
   readonly at?: string;
-  /** The members that `holds` looks at: it is asked where these are well-formed, whatever the others are. Default: all. */
-  readonly reads?: readonly string[];
-  /** Whether the rule holds; `old` is the value before an update, absent on create. */
-  readonly holds: (self: T, old?: T) => boolean;
 }
 
-/** Whether the rule compares with what was there before; such a rule is silent on create. */
-export const changes = (rule: Rule<never>): boolean => rule.cel.includes('oldSelf');
+/** What an issue of zod says beside its message. An issue with a `rule` leaves the spec readable. */
+export interface Broken {
+  readonly rule?: string;
+  readonly type?: 'Too long' | 'Too many' | 'Duplicate value';
+}
+
+/** The same schema with the rule: `validate` asks it, and the CRD says it. */
+export function withRule<S extends z.ZodType>(schema: S, rule: Rule<z.output<S>>): S {
+  const { id, cel, at, message } = rule;
+  const params: Broken & Written = { rule: id, validation: { rule: cel, message, ...(at && { fieldPath: `.${at}` }) } };
+  return schema.refine(rule.holds, { error: message, path: at === undefined ? [] : [at], params });
+}
+
+/** The same for several rules about one value. */
+export const withRules = <S extends z.ZodType>(schema: S, ...rules: ReadonlyArray<Rule<z.output<S>>>): S =>
+  rules.reduce<S>(withRule, schema);
+
+/** A member of a spec that never changes. `validate` compares it with the stored one. */
+export const immutable = <S extends z.ZodType>(schema: S, { id, message }: Pick<Rule<unknown>, 'id' | 'message'>): S =>
+  withRule(schema, { id, cel: UNCHANGED, message, holds: () => true });
+
+export const UNCHANGED = 'self == oldSelf';
+
+/** A rule as the API server runs it. */
+export interface Validation {
+  readonly rule: string;
+  readonly message: string;
+  /** Relative to where the rule stands: `.overlap`. */
+  readonly fieldPath?: string;
+  /** Asked on create too, where `oldSelf` is empty. */
+  readonly optionalOldSelf?: true;
+}
+
+interface Written {
+  readonly validation?: Validation;
+}
+
+/** The rules of exactly this schema, not of what lies below it. */
+export function validationsOf(schema: z.core.$ZodType): ReadonlyArray<Validation & { readonly id: string }> {
+  const checks = (schema._zod.def.checks ?? []) as ReadonlyArray<
+    z.core.$ZodCheck & { _zod: { def: { params?: Broken & Written } } }
+  >;
+  return checks.flatMap(({ _zod: { def } }) =>
+    def.params?.validation === undefined ? [] : [{ ...def.params.validation, id: def.params.rule ?? '' }],
+  );
+}
+
+/** A string of at most `max` characters as Kubernetes counts them: code points, where JavaScript counts UTF-16 units. */
+export const text = (max: number) =>
+  z
+    .string()
+    .refine((value) => fitsIn(max, value), {
+      error: `may not be more than ${max} characters; shorten it`,
+      abort: true,
+      params: { type: 'Too long' } satisfies Broken,
+    })
+    .meta({ maxLength: max });
+
+/** A map from text to `values`: so many entries, and names of a form that a schema cannot say. */
+export function mapOf<V extends z.ZodType>(values: V, names: Names, { min = 0, max = 64 } = {}) {
+  const params = { type: 'Too many' } satisfies Broken;
+  const map = z
+    .record(z.string(), values)
+    .refine((entries) => Object.keys(entries).length >= min, `must have at least ${min} entry`)
+    .refine((entries) => Object.keys(entries).length <= max, { error: `must have at most ${max} entries`, params })
+    .meta(min > 0 ? { minProperties: min, maxProperties: max } : { maxProperties: max });
+  return withRule(map, namesLike(names));
+}
+
+interface Names {
+  readonly pattern?: RegExp;
+  readonly max: number;
+  /** What a good name looks like, for people. */
+  readonly form: string;
+}
+
+const namesLike = ({ pattern, max, form }: Names): Rule<Readonly<Record<string, unknown>>> => ({
+  id: 'EntryName',
+  cel: `self.all(name, size(name) >= 1 && size(name) <= ${max}${pattern === undefined ? '' : ` && name.matches('${pattern.source}')`})`,
+  message: `must have keys ${form}`,
+  holds: (self) =>
+    Object.keys(self).every(
+      (name) => name !== '' && fitsIn(max, name) && (pattern === undefined || pattern.test(name)),
+    ),
+});
+
+/** A list whose entries are told apart by one member; the API server refuses a repeated one, at no CEL cost. */
+export const listBy = <V extends z.ZodType>(key: string, items: V, max: number) =>
+  once(z.array(items).max(max), key).meta({
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': [key],
+  });
+
+/** A list of texts in which each stands once. */
+export const setOf = <V extends z.ZodType>(items: V, max: number) =>
+  once(z.array(items).max(max)).meta({ 'x-kubernetes-list-type': 'set' });
+
+/** A list that is written as a whole and may repeat. */
+export const listOf = <V extends z.ZodType>(items: V, max: number) =>
+  z.array(items).max(max).meta({ 'x-kubernetes-list-type': 'atomic' });
+
+const once = <S extends z.ZodArray>(list: S, key?: string): S =>
+  list.superRefine((entries, { addIssue }) => {
+    const seen = new Map<unknown, number>();
+    for (const [index, entry] of entries.entries()) {
+      const value = key === undefined ? entry : Reflect.get(entry as object, key);
+      const first = seen.get(value);
+      if (first === undefined) {
+        seen.set(value, index);
+        continue;
+      }
+      const remedy = key === undefined ? 'remove one of the two' : `give each entry another ${key}`;
+      addIssue({
+        code: 'custom',
+        path: key === undefined ? [index] : [index, key],
+        message: `is already entry ${first} of the list; ${remedy}`,
+        params: { rule: 'Duplicate', type: 'Duplicate value' } satisfies Broken,
+      });
+    }
+  });

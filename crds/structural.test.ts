@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
 import * as z from 'zod';
 import { kinds } from './kinds.ts';
-import { asSet } from './list-type.ts';
 import { toManifest } from './manifest.ts';
-import { ruled } from './ruled.ts';
-import { toStructural } from './structural.ts';
+import { listBy, listOf, setOf, withRule } from './rule.ts';
+import { type StructuralSchema, toStructural } from './structural.ts';
 
 const text = z.string().max(10);
 const of = (field: z.ZodType) => toStructural(z.object({ field }).describe('a spec'), 'spec');
@@ -34,9 +33,16 @@ test.each([
   expect(() => of(field)).toThrow(message);
 });
 
+const rule = (cel: string, at?: string) => ({
+  id: 'Never',
+  cel,
+  message: 'never',
+  holds: () => true,
+  ...(at === undefined ? {} : { at }),
+});
+
 test('a rule, a list type and a default reach the manifest through what makes a field optional', () => {
-  const rule = { id: 'Never', cel: 'false', message: 'never', at: 'a', holds: () => false };
-  const inner = ruled(z.object({ a: z.array(text).max(2).meta(asSet).default([]).describe('a') }), [rule]);
+  const inner = withRule(z.object({ a: setOf(text, 2).default([]).describe('a') }), rule('false'));
   expect(of(inner.prefault({}).describe('x')).properties?.field).toEqual({
     type: 'object',
     description: 'x',
@@ -51,8 +57,44 @@ test('a rule, a list type and a default reach the manifest through what makes a 
         'x-kubernetes-list-type': 'set',
       },
     },
-    'x-kubernetes-validations': [{ rule: 'false', message: 'never', fieldPath: '.a' }],
+    'x-kubernetes-validations': [{ rule: 'false', message: 'never' }],
   });
+});
+
+const entry = withRule(z.object({ a: text.describe('a'), b: text.describe('b') }), rule('self.a < self.b', 'a'));
+
+test('a rule that points at one of several fields holds where that field was as wrong before', () => {
+  expect(of(entry.describe('x')).properties?.field?.['x-kubernetes-validations']).toEqual([
+    {
+      message: 'never',
+      fieldPath: '.a',
+      optionalOldSelf: true,
+      rule:
+        '(self.a < self.b) || (oldSelf.hasValue() && [oldSelf.value()].exists(old, self == old || ' +
+        '(has(self.a) == has(old.a) && (!has(self.a) || self.a == old.a) && !(old.a < old.b))))',
+    },
+  ]);
+});
+
+test('rules about one value and about change stay as they are', () => {
+  for (const one of [rule('size(self) > 1'), rule('self.a == oldSelf.a', 'a')]) {
+    const [written] = of(withRule(z.object({ a: text.describe('a') }), one).describe('x')).properties?.field?.[
+      'x-kubernetes-validations'
+    ] ?? [undefined];
+    expect(written).toMatchObject({ rule: one.cel });
+    expect(written).not.toHaveProperty('optionalOldSelf');
+  }
+});
+
+test('the API server finds the stored value in fields, maps and lists by key, and nowhere else', () => {
+  const map = z.record(z.string(), entry).meta({ maxProperties: 3 });
+  const isOptional = (schema: StructuralSchema | undefined) =>
+    schema?.['x-kubernetes-validations']?.[0]?.optionalOldSelf === true;
+  const field = (one: z.ZodType) => of(one.describe('x')).properties?.field;
+  expect(isOptional(field(entry))).toBe(true);
+  expect(isOptional(field(map)?.additionalProperties)).toBe(true);
+  expect(isOptional(field(listBy('a', entry, 2))?.items)).toBe(true);
+  expect(isOptional(field(listOf(entry, 2))?.items)).toBe(false);
 });
 
 test('no kind has a rule at its root but the one about its name', () => {

@@ -1,25 +1,7 @@
-// What is a structural schema, and how does a zod schema become one?
+// Structural schemas: the part of OpenAPI v3 that a CustomResourceDefinition may hold, made from zod with the rules beside the fields.
 import * as z from 'zod';
-import type { Rule } from './rule.ts';
-import { rulesOf } from './ruled.ts';
+import { type Validation, validationsOf } from './rule.ts';
 
-export interface Validation {
-  readonly rule: string;
-  readonly message: string;
-  /** Relative to where the rule stands: `.overlap`. */
-  readonly fieldPath?: string;
-  /** Asked on create too, where `oldSelf` is empty. */
-  readonly optionalOldSelf?: true;
-}
-
-/** A rule as the API server runs it. */
-export const toValidation = ({ cel, message, at }: Rule<never>): Validation => ({
-  rule: cel,
-  message,
-  ...(at !== undefined && { fieldPath: `.${at}` }),
-});
-
-/** The part of OpenAPI v3 that a CustomResourceDefinition may hold and that we use. */
 export interface StructuralSchema {
   readonly type: 'object' | 'array' | 'string' | 'integer' | 'boolean';
   readonly description?: string;
@@ -45,28 +27,10 @@ export interface StructuralSchema {
 
 /** Members in the order in which they are written. Whatever else zod makes of a schema is not structural. */
 const MEMBERS = [
-  'type',
-  'description',
-  'format',
-  'pattern',
-  'enum',
-  'minimum',
-  'maximum',
-  'minLength',
-  'maxLength',
-  'maxItems',
-  'minProperties',
-  'maxProperties',
-  'default',
-  'required',
-  'properties',
-  'additionalProperties',
-  'items',
-  'x-kubernetes-list-type',
-  'x-kubernetes-list-map-keys',
-  'x-kubernetes-validations',
-] as const;
-
+  ...['type', 'description', 'format', 'pattern', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', 'maxItems'],
+  ...['minProperties', 'maxProperties', 'default', 'required', 'properties', 'additionalProperties', 'items'],
+  ...['x-kubernetes-list-type', 'x-kubernetes-list-map-keys', 'x-kubernetes-validations'],
+];
 const TYPES = ['object', 'array', 'string', 'integer', 'boolean'];
 
 /**
@@ -76,62 +40,97 @@ const TYPES = ['object', 'array', 'string', 'integer', 'boolean'];
  */
 export function toStructural(schema: z.ZodType, path: string): StructuralSchema {
   const json: unknown = z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', override: addRules });
-  return structural(json, { path, field: path, inList: false });
+  return structural(json, { path, field: path, inList: false, isCorrelated: true });
 }
 
 /** Adds what zod does not know of, and takes away what it adds of its own. */
 function addRules({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
-  const rules = rulesOf(zodSchema);
-  if (rules.length > 0) jsonSchema['x-kubernetes-validations'] = rules.map(toValidation);
+  const validations = validationsOf(zodSchema).map(({ id: _, ...validation }) => validation);
+  if (validations.length > 0) jsonSchema['x-kubernetes-validations'] = validations;
   // The API server judges a default by the rules before it fills in the defaults below, so it has to be written out.
   if (zodSchema._zod.def.type === 'prefault') jsonSchema.default = z.parse(zodSchema, undefined);
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
 }
 
 type JsonSchema = z.core.JSONSchema.BaseSchema & { 'x-kubernetes-validations'?: unknown };
+type Node = Readonly<Record<string, unknown>>;
 
 interface Place {
   readonly path: string;
   /** The field that `path` is or lies in: items and map values need no description of their own. */
   readonly field: string;
   readonly inList: boolean;
+  /** Whether the API server finds the stored value of this place: not inside a list without keys. */
+  readonly isCorrelated: boolean;
 }
 
 function structural(json: unknown, place: Place): StructuralSchema {
-  const node = json as Readonly<Record<string, unknown>>;
-  const stranger = Object.keys(node).find((member) => !(MEMBERS as readonly string[]).includes(member));
-  if (stranger !== undefined) throw new Error(`${place.path}: ${stranger} is not structural`);
-  if (!TYPES.includes(String(node.type)))
-    throw new Error(`${place.path}: ${String(node.type)} is not a structural type`);
-  if (place.path === place.field && node.description === undefined) throw new Error(`${place.path}: no description`);
-  if (place.inList && node.default !== undefined) throw new Error(`${place.path}: a default inside a list item`);
-  const unbounded = missingBound(node);
-  if (unbounded !== undefined) throw new Error(`${place.path}: no ${unbounded}`);
-  const entries = MEMBERS.filter((member) => node[member] !== undefined).map((member) => [
-    member,
-    write(member, node[member], place),
-  ]);
-  return Object.fromEntries(entries) as unknown as StructuralSchema;
+  const node = json as Node;
+  const problem = problemOf(node, place);
+  if (problem !== undefined) throw new Error(`${place.path}: ${problem}`);
+  const members = MEMBERS.filter((member) => node[member] !== undefined);
+  return Object.fromEntries(
+    members.map((member) => [member, write(member, node, place)]),
+  ) as unknown as StructuralSchema;
 }
 
-function write(member: (typeof MEMBERS)[number], value: unknown, place: Place): unknown {
-  if (member === 'pattern') return String(value).replaceAll('\\/', '/');
-  if (member === 'items') return structural(value, { ...place, path: `${place.path}[]`, inList: true });
-  if (member === 'additionalProperties') return structural(value, { ...place, path: `${place.path}{}` });
-  if (member !== 'properties') return value;
-  const properties = Object.entries(value as object).map(([name, child]) => {
-    const path = `${place.path}.${name}`;
-    return [name, structural(child, { path, field: path, inList: place.inList })];
-  });
-  return Object.fromEntries(properties);
+function problemOf(node: Node, { path, field, inList }: Place): string | undefined {
+  const stranger = Object.keys(node).find((member) => !MEMBERS.includes(member));
+  if (stranger !== undefined) return `${stranger} is not structural`;
+  if (!TYPES.includes(String(node.type))) return `${String(node.type)} is not a structural type`;
+  if (path === field && node.description === undefined) return 'no description';
+  if (inList && node.default !== undefined) return 'a default inside a list item';
+  const unbounded = missingBound(node);
+  return unbounded === undefined ? undefined : `no ${unbounded}`;
 }
 
 /** Without bounds the API server takes the worst case for the cost of every rule above, and refuses the CRD. */
-function missingBound(node: Readonly<Record<string, unknown>>): string | undefined {
+function missingBound(node: Node): string | undefined {
   if (node.type === 'string' && node.enum === undefined && node.maxLength === undefined) return 'maxLength';
   if (node.type === 'integer' && node.minimum === undefined) return 'minimum';
   if (node.type === 'array' && node.maxItems === undefined) return 'maxItems';
   if (node.type !== 'object' || node.properties !== undefined) return undefined;
   if (node.additionalProperties === undefined) return 'properties';
   return node.maxProperties === undefined ? 'maxProperties' : undefined;
+}
+
+function write(member: string, node: Node, place: Place): unknown {
+  const value = node[member];
+  switch (member) {
+    case 'pattern':
+      return String(value).replaceAll('\\/', '/');
+    case 'items': {
+      const isCorrelated = place.isCorrelated && node['x-kubernetes-list-type'] === 'map';
+      return structural(value, { ...place, path: `${place.path}[]`, inList: true, isCorrelated });
+    }
+    case 'additionalProperties':
+      return structural(value, { ...place, path: `${place.path}{}` });
+    case 'properties': {
+      const properties = Object.entries(value as Node).map(([name, child]) => {
+        const path = `${place.path}.${name}`;
+        return [name, structural(child, { ...place, path, field: path })];
+      });
+      return Object.fromEntries(properties);
+    }
+    case 'x-kubernetes-validations':
+      return place.isCorrelated ? (value as Validation[]).map(ratcheting) : value;
+    default:
+      return value;
+  }
+}
+
+/**
+ * The same rule, which also holds where it was broken before at the same field, and that field still says the same. The API server
+ * does so by itself only where nothing below the rule's place changed: a rule at `spec` would hold up the block of a key that an
+ * older CRD let in (DESIGN 5).
+ */
+function ratcheting(validation: Validation): Validation {
+  const { rule, fieldPath } = validation;
+  if (fieldPath === undefined || /\boldSelf\b/.test(rule)) return validation;
+  const [now, before] = [`self${fieldPath}`, `old${fieldPath}`];
+  const same = `has(${now}) == has(${before}) && (!has(${now}) || ${now} == ${before})`;
+  const wasBroken = `!(${rule.replace(/\bself\b/g, 'old')})`;
+  // The first of the two in case the old object is so wrong that the rule cannot be asked of it. A list of one gives it a name.
+  const letBe = `oldSelf.hasValue() && [oldSelf.value()].exists(old, self == old || (${same} && ${wasBroken}))`;
+  return { ...validation, rule: `(${rule}) || (${letBe})`, optionalOldSelf: true };
 }

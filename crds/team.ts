@@ -1,16 +1,25 @@
-// What is a Team?
+// The kind Team: users who share a budget.
 import * as z from 'zod';
-import { Duration } from './duration.ts';
-import { ConnectionRef, FreeText, LocalRef, limits, ModelNames, observed, Spend, Timestamp } from './fragments.ts';
+import {
+  ConnectionRef,
+  Duration,
+  FreeText,
+  LocalRef,
+  limits,
+  ModelNames,
+  Money,
+  observed,
+  Spend,
+  Timestamp,
+} from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
-import { mapBy } from './list-type.ts';
-import { Money } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
+import { listBy } from './rule.ts';
 
 export const TeamSpec = z.object({
   connectionRef: ConnectionRef.describe('The instance that the team belongs to.'),
   teamAlias: FreeText.describe('What the team is called.'),
-  models: ModelNames.default([]).describe(
+  models: ModelNames.describe(
     'The models that the team may use, as exact `modelName`s of the instance. Empty means all.',
   ),
   maxBudget: Money.optional().describe(
@@ -21,10 +30,7 @@ export const TeamSpec = z.object({
   ),
   blocked: z.boolean().default(false).describe('While true no key of the team works.'),
   ...limits,
-  members: z
-    .array(LocalRef)
-    .max(1024)
-    .meta(mapBy('name'))
+  members: listBy('name', LocalRef, 1024)
     .default([])
     .describe('The Users of the team; one is enough that either side names the other.'),
 });

@@ -1,30 +1,38 @@
-// What is a User?
+// The kind User: a person with a budget, and a key if wanted.
 import * as z from 'zod';
-import { Duration } from './duration.ts';
 import {
   ConnectionRef,
+  Duration,
   FreeText,
   LocalRef,
   limits,
   ModelNames,
+  Money,
   observed,
   Spend,
   Timestamp,
-  text,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
-import { mapBy } from './list-type.ts';
-import { Money } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
-import { ruled } from './ruled.ts';
-import { keyNeedsAlias, keyNeedsBudget, keyNeedsWindow } from './rules.ts';
+import { listBy, type Rule, text, withRules } from './rule.ts';
 
 const EMAIL = /^[^\p{Z}\p{C}@]+@[^\p{Z}\p{C}@]+$/u;
+
+type Needed = 'keyAlias' | 'maxBudget' | 'budgetDuration';
+type Needs = { readonly autoCreateKey: boolean } & { readonly [field in Needed]?: string | undefined };
+
+const keyNeeds = (field: Needed): Rule<Needs> => ({
+  id: 'AutoCreateKeyNeedsField',
+  cel: `!self.autoCreateKey || has(self.${field})`,
+  holds: (self) => !self.autoCreateKey || self[field] !== undefined,
+  message: `the key of autoCreateKey takes it from the user; add ${field}, or set autoCreateKey to false`,
+  at: field,
+});
 
 const Fields = z.object({
   connectionRef: ConnectionRef.describe('The instance that the user belongs to.'),
   userEmail: text(254)
-    .regex(EMAIL, 'is not an e-mail address; write it like "name@example.com"')
+    .regex(EMAIL, 'must be an e-mail address, e.g. "name@example.com"')
     .describe('E-mail address of the user.'),
   userAlias: FreeText.optional().describe('What the user is called. Default: admission sets it from `userEmail`.'),
   autoCreateKey: z
@@ -34,7 +42,7 @@ const Fields = z.object({
       'While true a VirtualKey of the same name exists that follows this user; then `keyAlias`, `maxBudget` and `budgetDuration` are required. Switched off, that key is deleted.',
     ),
   keyAlias: FreeText.optional().describe('`keyAlias` of that VirtualKey. A change replaces the key.'),
-  models: ModelNames.default([]).describe(
+  models: ModelNames.describe(
     'The models that the user may use, as exact `modelName`s of the instance. Empty means all.',
   ),
   maxBudget: Money.optional().describe(
@@ -46,15 +54,12 @@ const Fields = z.object({
   duration: Duration.optional().describe('How long the key of `autoCreateKey` lives. Default: for ever.'),
   blocked: z.boolean().default(false).describe('While true no key of the user works.'),
   ...limits,
-  teamRefs: z
-    .array(LocalRef)
-    .max(64)
-    .meta(mapBy('name'))
+  teamRefs: listBy('name', LocalRef, 64)
     .default([])
     .describe('The Teams of the user; one is enough that either side names the other.'),
 });
 
-export const UserSpec = ruled(Fields, [keyNeedsAlias, keyNeedsBudget, keyNeedsWindow]);
+export const UserSpec = withRules(Fields, keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration'));
 export type UserSpec = z.output<typeof UserSpec>;
 
 export const UserStatus = z.object({

@@ -1,42 +1,39 @@
-// What is a VirtualKey?
+// The kind VirtualKey: an API key with a budget.
 import * as z from 'zod';
-import { Duration } from './duration.ts';
 import {
+  Annotations,
   ConnectionRef,
+  Duration,
   FreeText,
+  Labels,
   LocalRef,
   limits,
   ModelNames,
+  Money,
   Name,
   observed,
   SecretEntry,
   Spend,
   Timestamp,
-  text,
 } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
-import { asSet } from './list-type.ts';
-import { Annotations, Labels, mapOf } from './map-of.ts';
-import { Money } from './money.ts';
 import type { KubeObject } from './object-meta.ts';
-import { ruled } from './ruled.ts';
-import {
-  connectionStays,
-  dataEntryNames,
-  keyAliasStays,
-  keyEntryIsTaken,
-  metadataNames,
-  modelNames,
-  overlapBelowPeriod,
-  softBudgetBelowMax,
-} from './rules.ts';
+import { immutable, mapOf, setOf, text, withRule } from './rule.ts';
+import { DURATION, isDurationInCel, isMoneyInCel, MONEY, nanoInCel, nanoOf, secondsInCel, secondsOf } from './units.ts';
+
+const dataEntryNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of letters, digits, `-`, `_` and `.`' };
 
 const SecretTemplate = z.object({
   name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
   entry: SecretEntry.optional().describe('A further data entry that holds the key; the entry `key` is always there.'),
   labels: Labels.optional().describe('Labels of the Secret.'),
   annotations: Annotations.optional().describe('Annotations of the Secret.'),
-  entries: ruled(mapOf(text(4096), { names: dataEntryNames }), [keyEntryIsTaken])
+  entries: withRule(mapOf(text(4096), dataEntryNames), {
+    id: 'KeyEntryIsTaken',
+    cel: "!('key' in self)",
+    holds: (self) => !Object.hasOwn(self, 'key'),
+    message: 'may not have an entry `key`, which always holds the key itself; give it another name',
+  })
     .optional()
     .describe(
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
@@ -44,14 +41,26 @@ const SecretTemplate = z.object({
     ),
 });
 
-const Rotation = ruled(
+const Rotation = withRule(
   z.object({
     every: Duration.describe('How old a key value gets before a new one replaces it.'),
     overlap: Duration.optional().describe(
       'For so long the old value works beside the new one; shorter than `every`. Default: admission sets it from `every`.',
     ),
   }),
-  [overlapBelowPeriod],
+  {
+    id: 'OverlapTooLong',
+    cel:
+      `!has(self.overlap) || !${isDurationInCel('self.overlap')} || !${isDurationInCel('self.every')} || ` +
+      `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
+    holds: ({ every, overlap }) =>
+      overlap === undefined ||
+      !DURATION.test(overlap) ||
+      !DURATION.test(every) ||
+      secondsOf(overlap) < secondsOf(every),
+    message: 'must be shorter than every; shorten overlap or lengthen every',
+    at: 'overlap',
+  },
 );
 
 const ModelBudget = z.object({
@@ -59,10 +68,13 @@ const ModelBudget = z.object({
   budgetDuration: Duration.describe('Length of the window.'),
 });
 
-export const VirtualKeySpec = ruled(
+export const VirtualKeySpec = withRule(
   z.object({
-    keyAlias: ruled(FreeText, [keyAliasStays]).describe('Names the key; once on each instance. Never changes.'),
-    models: ModelNames.default([]).describe(
+    keyAlias: immutable(FreeText, {
+      id: 'KeyAliasIsImmutable',
+      message: 'is immutable; create another VirtualKey with the new alias and delete this one',
+    }).describe('Names the key; once on each instance. Never changes.'),
+    models: ModelNames.describe(
       'The models that the key may use, as exact `modelName`s of the instance. Empty means all.',
     ),
     maxBudget: Money.describe(
@@ -71,9 +83,10 @@ export const VirtualKeySpec = ruled(
     budgetDuration: Duration.describe(
       'Length of the budget window: a number and a unit (`s`, `m`, `h`, `d`, `w`, `mo` = 30 days), e.g. `30d`. When it ends the budget is whole again.',
     ),
-    connectionRef: ruled(ConnectionRef, [connectionStays]).describe(
-      'The instance that the key belongs to. Never changes.',
-    ),
+    connectionRef: immutable(ConnectionRef, {
+      id: 'ConnectionRefIsImmutable',
+      message: 'is immutable; create another VirtualKey for the other instance and delete this one',
+    }).describe('The instance that the key belongs to. Never changes.'),
     duration: Duration.optional().describe(
       'How long the key lives, from its creation; sets `status.expiryDate`. Default: for ever.',
     ),
@@ -82,15 +95,15 @@ export const VirtualKeySpec = ruled(
     ),
     blocked: z.boolean().default(false).describe('While true the key does not work.'),
     ...limits,
-    modelMaxBudget: mapOf(ModelBudget, { names: modelNames })
+    modelMaxBudget: mapOf(ModelBudget, { max: 256, form: 'that are `modelName`s of the instance' })
       .optional()
       .describe(
         'Budgets for single models, by `modelName`, beside `maxBudget`: a request spends from both. Windows begin as those of `maxBudget` do.',
       ),
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
-    tags: z.array(FreeText).max(64).meta(asSet).optional().describe('Words for reports of spend.'),
-    metadata: mapOf(text(1024), { names: metadataNames })
+    tags: setOf(FreeText, 64).optional().describe('Words for reports of spend.'),
+    metadata: mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' })
       .optional()
       .describe('Free entries for reports and logs; never secret.'),
     budgetWindow: z
@@ -108,7 +121,19 @@ export const VirtualKeySpec = ruled(
         'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
       ),
   }),
-  [softBudgetBelowMax],
+  {
+    id: 'SoftBudgetAboveMaxBudget',
+    cel:
+      `!has(self.softBudget) || !${isMoneyInCel('self.softBudget')} || !${isMoneyInCel('self.maxBudget')} || ` +
+      `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
+    holds: ({ softBudget, maxBudget }) =>
+      softBudget === undefined ||
+      !MONEY.test(softBudget) ||
+      !MONEY.test(maxBudget) ||
+      nanoOf(softBudget) <= nanoOf(maxBudget),
+    message: 'must be at most maxBudget; lower softBudget or raise maxBudget',
+    at: 'softBudget',
+  },
 );
 export type VirtualKeySpec = z.output<typeof VirtualKeySpec>;
 

@@ -1,10 +1,7 @@
-// Where and how does the gateway of an instance run?
+// `spec.workload` of an instance: where and how its gateway runs.
 import * as z from 'zod';
-import { Name, SecretEntry, text } from './fragments.ts';
-import { mapBy } from './list-type.ts';
-import { Annotations, Labels, mapOf } from './map-of.ts';
-import { ruled } from './ruled.ts';
-import { externalNeedsUrl, oneValue, oneValueSource, resourceNames, scaleInOrder } from './rules.ts';
+import { Annotations, Labels, matching, Name, SecretEntry } from './fragments.ts';
+import { listBy, mapOf, text, withRule } from './rule.ts';
 
 const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+(\/[^\p{Z}\p{C}?#]*)?$/u;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/u;
@@ -19,27 +16,39 @@ const keyOf = (what: string) =>
     .optional()
     .describe(`An entry of a ${what}.`);
 
-const EnvVar = ruled(
+const EnvVar = withRule(
   z.object({
-    name: z
-      .string()
-      .regex(/^[-._a-zA-Z][-._a-zA-Z0-9]*$/u)
-      .max(256)
-      .describe('Name of the variable.'),
+    name: matching(
+      /^[-._a-zA-Z][-._a-zA-Z0-9]*$/u,
+      256,
+      'must consist of letters, digits, `-`, `_` and `.`, and not begin with a digit',
+    ).describe('Name of the variable.'),
     value: text(32_768).optional().describe('Its value.'),
-    valueFrom: ruled(z.object({ secretKeyRef: keyOf('Secret'), configMapKeyRef: keyOf('ConfigMap') }), [oneValueSource])
+    valueFrom: withRule(z.object({ secretKeyRef: keyOf('Secret'), configMapKeyRef: keyOf('ConfigMap') }), {
+      id: 'OneValueSource',
+      cel: 'has(self.secretKeyRef) != has(self.configMapKeyRef)',
+      holds: (self) => (self.secretKeyRef === undefined) !== (self.configMapKeyRef === undefined),
+      message: 'must have exactly one source; set secretKeyRef or configMapKeyRef, and remove the other',
+    })
       .optional()
       .describe('Where the value comes from; in place of `value`.'),
   }),
-  [oneValue],
+  {
+    id: 'OneValue',
+    cel: '!(has(self.value) && has(self.valueFrom))',
+    holds: ({ value, valueFrom }) => value === undefined || valueFrom === undefined,
+    message: 'may not be set beside value; remove one of the two',
+    at: 'valueFrom',
+  },
 );
 
 const Quantities = mapOf(
-  z.string().regex(QUANTITY, 'is not a quantity; write it like "100m", "0.5" or "256Mi"').max(32),
-  { max: 16, names: resourceNames },
+  matching(QUANTITY, 32, 'must be a quantity, e.g. "100m", "0.5" or "256Mi"'),
+  { max: 253, form: 'that name resources, e.g. `cpu` or `memory`' },
+  { max: 16 },
 );
 
-const Scale = ruled(
+const Scale = withRule(
   z.object({
     min: z
       .int()
@@ -56,10 +65,16 @@ const Scale = ruled(
         'At most so many replicas. Default: on Knative what it decides, else `min`. Above `min` the load decides.',
       ),
   }),
-  [scaleInOrder],
+  {
+    id: 'ScaleMinAboveMax',
+    cel: '!has(self.min) || !has(self.max) || self.min <= self.max',
+    holds: ({ min, max }) => min === undefined || max === undefined || min <= max,
+    message: 'must be at most max; lower min or raise max',
+    at: 'min',
+  },
 );
 
-export const Workload = ruled(
+export const Workload = withRule(
   z.object({
     type: z
       .enum(['Auto', 'Knative', 'Deployment', 'External'])
@@ -70,14 +85,11 @@ export const Workload = ruled(
     url: text(2048)
       .regex(
         ADDRESS,
-        'is not an address; write it like "https://host/path", without a query and without a user name or password',
+        'must be an address like "https://host/path", without a query and without a user name or password',
       )
       .optional()
       .describe('With `type: External` the address of the gateway, under which `/chat/completions` is served.'),
-    image: z
-      .string()
-      .regex(/^[^\p{Z}\p{C}]+$/u)
-      .max(1024)
+    image: matching(/^[^\p{Z}\p{C}]+$/u, 1024, 'must be the name of an image, without blanks')
       .optional()
       .describe('Container image of the gateway. Default: the image that belongs to this operator.'),
     scale: Scale.optional().describe('How many replicas.'),
@@ -88,10 +100,7 @@ export const Workload = ruled(
       })
       .optional()
       .describe('Processor time and memory of a replica.'),
-    env: z
-      .array(EnvVar)
-      .max(64)
-      .meta(mapBy('name'))
+    env: listBy('name', EnvVar, 64)
       .optional()
       .describe(
         'Further environment variables of the container. Where it listens and what it mounts (`PORT`, `METRICS_PORT`, `HOST`, `SNAPSHOT_FILE`, `CREDENTIALS_DIR`, `DATABASE_DIR`, `STORE_DIR`, `OUTBOX_DIR`) is not theirs to say: those are left out.',
@@ -102,6 +111,12 @@ export const Workload = ruled(
       'The service account that the pods run as; its token is not mounted. Default: `default` of the namespace.',
     ),
   }),
-  [externalNeedsUrl],
+  {
+    id: 'ExternalNeedsUrl',
+    cel: "self.type != 'External' || has(self.url)",
+    holds: ({ type, url }) => type !== 'External' || url !== undefined,
+    message: 'type is External; add url, the address of the gateway, or choose another type',
+    at: 'url',
+  },
 );
 export type Workload = z.output<typeof Workload>;

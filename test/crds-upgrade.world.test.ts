@@ -14,11 +14,11 @@ const MERGE = { 'content-type': 'application/merge-patch+json' };
 /** Rules that the version before did not have, by their first words. */
 const NEW_RULES = [
   'requiresAuth is true; ',
-  'softBudget is above maxBudget; ',
-  'autoCreateKey is true; add keyAlias',
-  'is longer than 36525 days',
-  'has an entry with a bad name',
-  'overlap must be shorter than every; ',
+  'must be at most maxBudget; ',
+  'the key of autoCreateKey takes it from the user; add keyAlias',
+  'must be at most 36525 days',
+  'must have keys ',
+  'must be shorter than every; ',
 ];
 /** The version before took any text of ten characters where the pattern of dollars is now. */
 const MONEY_BEFORE = '^.{1,10}$';
@@ -229,7 +229,9 @@ for (const { name, why } of CLUSTERS) {
 
       test('is held to the rule again once it was mended', async () => {
         expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '9' }))).toBe(200);
-        expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '12' }))).toContain('softBudget is above');
+        expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '12' }))).toContain(
+          'must be at most maxBudget',
+        );
       });
     });
   });

@@ -1,12 +1,12 @@
-// Does a real API server take the manifests, and judge as `judge` does?
+// Does a real API server take the manifests, and judge as `validate` does?
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, good, type Manifest, objectsOf } from '#crds/cases/case.ts';
-import { judge } from '#crds/judge.ts';
 import { type Kind, kindOf, kinds } from '#crds/kinds.ts';
+import { validate } from '#crds/validate.ts';
 import { whyNoControlPlane } from './control-plane.ts';
 import { type Mutant, mutant } from './crds-mutants.ts';
 import { eventually } from './eventually.ts';
@@ -68,7 +68,7 @@ describeUnless(why, 'a real API server', () => {
   test('never accepts what we refuse, nor refuses what we accept', async () => {
     const judged = async ({ kind: name, object }: Mutant) => {
       const kind = kindOf[name];
-      const found = judge(kind, object);
+      const found = validate(kind, object).violations;
       const path = `${folderOf(kind)}?dryRun=All&fieldValidation=Ignore`;
       const { accepted, message } = said(await server.call('POST', path, full(kind, object)));
       expect(accepted, JSON.stringify({ message, found })).toBe(found.length === 0);

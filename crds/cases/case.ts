@@ -1,5 +1,5 @@
 // Which objects are good and which are not, and what is wrong with them?
-// Hand-written; judged by `judge` in crds/judge.test.ts, by the embedded cluster in infra/manifests/crds.test.ts and by a real API server in test/crds.world.test.ts, with the same verdict.
+// Hand-written; judged by `validate` in crds/validate.test.ts, by the embedded cluster in infra/manifests/crds.test.ts and by a real API server in test/crds.world.test.ts, with the same verdict.
 import type { KindName } from '../kinds.ts';
 
 export interface Case {

@@ -1,13 +1,20 @@
 // Routes of the admission function: /SEGMENT/mutate and /SEGMENT/validate; health and readiness at the root.
 import { type Context, Hono } from 'hono';
-import { createHandle, type HandleDeps } from './handle.ts';
-import { createPathGuard } from './path-guard.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Timer } from '#core/ports/platform.ts';
+import { reasonOf } from '#core/reason.ts';
+import { createBodyReader } from './body.ts';
+import { createDeadline } from './deadline.ts';
+import type { HandleDeps, Handled } from './handle.ts';
+import { createRecord, type RecordDeps } from './record.ts';
 import type { Verb } from './review.ts';
 import type { Hint } from './subject.ts';
 
 export type { Hint } from './subject.ts';
 
-export interface AdmissionDeps extends HandleDeps {
+export interface AdmissionDeps extends HandleDeps, RecordDeps {
+  readonly clock: Clock;
+  readonly timer: Timer;
   /** Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other. */
   readonly pathSecrets: ReadonlyArray<string>;
   /** Tells reconcile where to look; called after the answer, never on dry run. Losing it costs nothing but time. */
@@ -15,21 +22,19 @@ export interface AdmissionDeps extends HandleDeps {
 }
 
 export function createAdmission(deps: AdmissionDeps): Hono {
-  const handle = createHandle(deps);
+  const { clock, timer, log } = deps;
   const isSecret = createPathGuard(deps.pathSecrets);
-  const { hint: tell, log } = deps;
+  const review = createReview(deps);
+  const record = createRecord(deps);
 
-  const review = async (context: Context, verb: Verb) => {
-    const { response, hint } = await handle(verb, context.req.raw);
-    if (hint !== undefined && tell !== undefined) {
-      afterAnswer(
-        context,
-        new Promise<void>((resolve) => deps.timer(0, resolve))
-          .then(() => tell(hint))
-          .catch((error: unknown) => log.warn('hint lost', { error: String(error) })),
-      );
-    }
-    return response;
+  const answer = async (context: Context, verb: Verb): Promise<Response> => {
+    const startedAt = clock.now();
+    const deadline = createDeadline(timer, context.req.query('timeout'));
+    const handled = await review(verb, context.req.raw, deadline.signal);
+    deadline.stop();
+    record(verb, handled, clock.now() - startedAt);
+    if (handled.hint !== undefined) afterAnswer(context, hintLater(deps, handled.hint));
+    return Response.json(handled.body, { status: handled.status });
   };
 
   const probes = new Hono()
@@ -44,8 +49,8 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   // The local stack's address of the function has the segment in it, and its probes are looked for below that.
   app.route('/:segment', probes);
   for (const verb of ['mutate', 'validate'] as const) {
-    app.post(`/:segment/${verb}`, (context) => review(context, verb));
-    app.all(`/:segment/${verb}`, onlyPost);
+    app.post(`/:segment/${verb}`, (context) => answer(context, verb));
+    app.all(`/:segment/${verb}`, (context) => context.text('post an AdmissionReview', 405, { allow: 'POST' }));
   }
   // A client that left while it was still sending, or a bug of ours.
   app.onError((error, context) => {
@@ -55,7 +60,49 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   return app;
 }
 
-const onlyPost = (context: Context): Response => context.text('post an AdmissionReview', 405, { allow: 'POST' });
+/** Reads the body, and hands it on; what a review needs, the schemas above all, is loaded with the first one. */
+function createReview(deps: HandleDeps) {
+  const bodies = createBodyReader();
+  const load = async () => {
+    const { createHandle, problem } = await import('./handle.ts');
+    return { handle: createHandle(deps), problem };
+  };
+  let loaded: ReturnType<typeof load> | undefined;
+  return async (verb: Verb, request: Request, signal: AbortSignal): Promise<Handled> => {
+    loaded ??= load();
+    const { handle, problem } = await loaded;
+    try {
+      return await bodies.read(request, signal, async (body) =>
+        body.ok ? handle(verb, body.bytes, signal) : problem(body.status, 'malformed', body.problem),
+      );
+    } catch (error) {
+      if (signal.aborted) return problem(500, 'failed', reasonOf(error));
+      throw error;
+    }
+  };
+}
+
+/** Compares in a time that says nothing about how much of a guess was right. */
+export function createPathGuard(secrets: ReadonlyArray<string>): (segment: string) => boolean {
+  const encoder = new TextEncoder();
+  const wanted = secrets.filter((secret) => secret !== '').map((secret) => encoder.encode(secret));
+  return (segment) => {
+    const given = encoder.encode(segment);
+    return wanted.map((secret) => isSame(secret, given)).includes(true);
+  };
+}
+
+function isSame(secret: Uint8Array, given: Uint8Array): boolean {
+  let different = secret.length ^ given.length;
+  for (let index = 0; index < secret.length; index += 1) different |= (secret[index] ?? 0) ^ (given[index] ?? 0);
+  return different === 0;
+}
+
+/** Once the answer is on its way. */
+async function hintLater({ hint: tell, timer, log }: AdmissionDeps, hint: Hint): Promise<void> {
+  await new Promise<void>((resolve) => void timer(0, resolve));
+  await tell?.(hint).catch((error: unknown) => log.warn('hint lost', { error: String(error) }));
+}
 
 /** On Workers the platform waits for it; a Node process goes on anyway. */
 function afterAnswer(context: Context, work: Promise<void>): void {

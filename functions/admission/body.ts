@@ -9,6 +9,8 @@ const LARGE_BODY = 512 * 1024;
 const MAX_SMALL_BYTES = 8 * 1024 * 1024;
 /** The API server names the kind first. */
 const HEAD = 1024;
+/** Room for a body that does not say how long it is. */
+const FIRST_PIECES = 64 * 1024;
 const UTF_8 = new TextDecoder();
 
 export type Body =
@@ -47,7 +49,7 @@ async function bodyOf(request: Request, size: number, signal: AbortSignal): Prom
   // Read whole, which is several times as fast as piece by piece.
   const bytes =
     size <= LARGE_BODY ? new Uint8Array(await request.arrayBuffer()) : await readPieces(request, size, signal);
-  if (bytes.length > MAX_BODY) return TOO_LARGE;
+  if (bytes === undefined || bytes.length > MAX_BODY) return TOO_LARGE;
   if (bytes.length === 0) return notAReview('the body is empty');
   if (!isLikeReview(bytes)) return notAReview('the body is not an AdmissionReview');
   if (hasTooManyValues(bytes)) return notAReview(`the review holds more than ${MAX_VALUES} values`);
@@ -60,23 +62,31 @@ function isLikeReview(bytes: Uint8Array): boolean {
   return /^\s*\{/.test(head) && head.includes('"AdmissionReview"');
 }
 
-/** The whole body, or as much of it as shows that the rest is not worth reading; one byte more than `MAX_BODY` where it is larger. */
-async function readPieces({ body }: Request, size: number, signal: AbortSignal): Promise<Uint8Array> {
+/** The whole body, or as much of it as shows no review. Undefined: larger than `MAX_BODY`. */
+async function readPieces({ body }: Request, size: number, signal: AbortSignal): Promise<Uint8Array | undefined> {
   const reader = body?.getReader();
   const cancel = () => void reader?.cancel().catch(() => undefined);
   signal.addEventListener('abort', cancel, { once: true });
-  const bytes = new Uint8Array(Math.min(size, MAX_BODY) + 1);
+  let bytes = new Uint8Array(size <= MAX_BODY ? size : FIRST_PIECES);
   let length = 0;
   for (let piece = await reader?.read(); piece?.done === false; piece = await reader?.read()) {
-    bytes.set(piece.value.subarray(0, bytes.length - length), length);
-    length = Math.min(bytes.length, length + piece.value.length);
+    const end = length + piece.value.length;
+    if (end > bytes.length) bytes = grown(bytes, Math.min(2 * end, MAX_BODY));
+    if (end <= MAX_BODY) bytes.set(piece.value, length);
+    length = end;
     if (length > MAX_BODY || (length >= HEAD && !isLikeReview(bytes))) break;
   }
   signal.removeEventListener('abort', cancel);
   signal.throwIfAborted();
   // What was not read stays with the server, which takes it off the connection: its sender still hears the answer.
   reader?.releaseLock();
-  return bytes.subarray(0, length);
+  return length > MAX_BODY ? undefined : bytes.subarray(0, length);
+}
+
+function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+  const larger = new Uint8Array(length);
+  larger.set(bytes);
+  return larger;
 }
 
 /** Lets in what fits beside those that are in, in the order of arrival; who is in says by the answered function that it has left. */

@@ -1,13 +1,14 @@
-// What is a rule? A small function from what is judged to its findings.
+// A check: a pure function from an object and the facts about what it refers to, to findings.
 import type { Finding } from '#core/finding.ts';
-import type { Lookup } from './lookup.ts';
-import type { Subject } from './subject.ts';
+import type { Metadata } from './subject.ts';
 
-/** At once, where nothing has to be asked: most objects are good, and are answered without waiting for anything. */
-export type Found = ReadonlyArray<Finding> | Promise<ReadonlyArray<Finding>>;
+export interface Checked<Spec, Facts = unknown> {
+  readonly metadata: Metadata;
+  /** As the schema reads it, defaults included. */
+  readonly spec: Spec;
+  /** The stored spec, on update. */
+  readonly old: Spec | undefined;
+  readonly facts: Facts;
+}
 
-/** Judges the object alone. Total: meets objects that the schema refuses. */
-export type AloneCheck = (subject: Subject) => Found;
-
-/** Judges the object with what it refers to. */
-export type Check = (subject: Subject, lookup: Lookup) => Found;
+export type Check<Spec, Facts = unknown> = (checked: Checked<Spec, Facts>) => ReadonlyArray<Finding>;

@@ -5,8 +5,8 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import { cases } from '#crds/cases/all.ts';
 import { type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
-import { judge } from '#crds/judge.ts';
 import { type KindName, kinds } from '#crds/kinds.ts';
+import { validate } from '#crds/validate.ts';
 import { ask, createWorld, depsOf, requestOf } from '../../test/admission/fixtures.ts';
 import { type Mutant, mutant } from '../../test/crds-mutants.ts';
 import { runs } from '../../test/runs.ts';
@@ -32,7 +32,7 @@ describe('a corpus of objects, good and bad', () => {
   test('changed in any one place is refused exactly where the schema and its rules refuse it', async () => {
     const judged = async ({ kind: name, object }: Mutant) => {
       const kind = kinds.find((one) => one.kind === name);
-      const found = kind === undefined ? [] : judge(kind, object);
+      const found = kind === undefined ? [] : validate(kind, object).violations;
       const { allowed, status } = await ask(depsOf(cluster), '/mutate', requestOf(full(name, object)));
       expect(allowed, JSON.stringify({ found, status })).toBe(found.length === 0);
     };

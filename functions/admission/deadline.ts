@@ -1,44 +1,35 @@
-// How long may an answer take? The API server says so in `?timeout=`, and an answer after that is worth nothing.
+// The deadline of a review: the API server says in `?timeout=` how long it waits, and an answer after that is worth nothing.
 import type { Timer } from '#core/ports/platform.ts';
 
-/** What admission.k8s.io/v1 waits where nothing is said; nobody may wait longer than 30 s. */
+/** What admission.k8s.io/v1 waits where nothing is said; at most it waits 30 s. */
 const DEFAULT = 10_000;
-const LONGEST = 30_000;
-/** What API servers send. */
-const SECONDS = /^([0-9]{1,9})s$/;
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000 };
+const MAX = 30_000;
 
-/** Milliseconds of `?timeout=5s`, as Go writes durations. */
-export function toTimeout(text: string | null): number {
-  const seconds = SECONDS.exec(text ?? '')?.[1];
-  if (seconds !== undefined) return Math.min(Math.max(Number(seconds) * 1000, 1), LONGEST);
-  const parts = [...(text ?? '').matchAll(/([0-9]+(?:\.[0-9]+)?)(ms|s|m)/g)];
-  const written = parts.map(([all]) => all).join('');
-  if (parts.length === 0 || written !== text) return DEFAULT;
-  const millis = parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS[unit ?? ''] ?? 0), 0);
-  return Math.min(Math.max(millis, 1), LONGEST);
+/** Milliseconds that a review may take: a tenth less than the API server waits (`5s`), so that the answer still arrives. */
+export function toMillis(timeout: string | undefined): number {
+  const [, seconds] = /^([1-9][0-9]?)s$/.exec(timeout ?? '') ?? [];
+  return (Math.min(seconds === undefined ? DEFAULT : Number(seconds) * 1000, MAX) * 9) / 10;
 }
 
-export interface Countdown {
-  /** Resolves when there is no more time: then what was found so far decides, if it refuses. The first call starts the timer. */
-  readonly late: () => Promise<void>;
+const TOO_LATE = 'the review could not be answered in time';
+
+export interface Deadline {
+  readonly signal: AbortSignal;
   /** Lets go of the timer. */
   readonly stop: () => void;
 }
 
-/** Ends a tenth (at least 100 ms, at most half) before the API server does, so that the answer still arrives. */
-export function createCountdown(timer: Timer, timeout: () => number): Countdown {
-  let stop = () => {};
-  let late: Promise<void> | undefined;
-  return {
-    late: () => {
-      late ??= new Promise((resolve) => {
-        const millis = timeout();
-        const reserve = Math.min(Math.max(millis / 10, 100), millis / 2);
-        stop = timer(millis - reserve, resolve);
-      });
-      return late;
-    },
-    stop: () => stop(),
-  };
+export function createDeadline(timer: Timer, timeout: string | undefined): Deadline {
+  const controller = new AbortController();
+  return { signal: controller.signal, stop: timer(toMillis(timeout), () => controller.abort(new Error(TOO_LATE))) };
+}
+
+/** Rejects when the signal aborts first: nothing is decided on half of the facts. */
+export function inTime<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(signal.reason);
+    if (signal.aborted) giveUp();
+    signal.addEventListener('abort', giveUp, { once: true });
+    work.then(resolve, reject);
+  });
 }

@@ -1,7 +1,8 @@
-// What does /mutate fill in: only what no schema can default, because it depends on other fields or on who asks (DESIGN 5).
+// Defaults that /mutate fills in: only what no schema can, because it depends on other fields or on who asks (DESIGN 5).
 import { defaultOverlap } from '#core/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { isMap, type Json } from '#crds/shapes.ts';
+import type { Operation } from './review.ts';
 import { annotationOf, type Draft, type Subject } from './subject.ts';
 
 type Default = (object: Json, subject: Subject) => Json;
@@ -33,7 +34,7 @@ function userRequestedBy(object: Json, { old, user }: Subject): Json {
   return withRequestedBy(object, old !== undefined && wantsKey(old.spec) ? requestedBy(old) : user.username);
 }
 
-const requestedBy = (draft: Draft): string | undefined => annotationOf(draft, REQUESTED_BY_ANNOTATION);
+const requestedBy = ({ metadata }: Draft): string | undefined => annotationOf(metadata, REQUESTED_BY_ANNOTATION);
 
 function withRequestedBy(object: Json, username: string | undefined): Json {
   const metadata = isMap(object.metadata) ? object.metadata : {};
@@ -69,4 +70,18 @@ function overlapOf(spec: unknown): { readonly overlap: unknown; readonly default
   const rotation = isMap(spec) && isMap(spec.rotation) ? spec.rotation : {};
   const { every, overlap } = rotation;
   return { overlap, defaulted: overlap !== undefined && overlap === defaultOverlap(every) };
+}
+
+/** The few operations that turn `before` into `after`. Lists are replaced as a whole. */
+export function toPatch(before: Json, after: Json, path = ''): Operation[] {
+  if (before === after) return [];
+  const members = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return members.flatMap((member): Operation[] => {
+    const here = `${path}/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    const [old, value] = [before[member], after[member]];
+    if (old === value) return [];
+    if (value === undefined) return [{ op: 'remove', path: here }];
+    if (isMap(old) && isMap(value)) return toPatch(old, value, here);
+    return [{ op: Object.hasOwn(before, member) ? 'replace' : 'add', path: here, value }];
+  });
 }

@@ -10,16 +10,24 @@ const reviewOf = (request: object) => ({ apiVersion: 'admission.k8s.io/v1', kind
 
 describe('an object of the wrong shape is refused in words', () => {
   const cases: ReadonlyArray<[string, unknown, RegExp]> = [
-    ['no object', null, /^object: is no VirtualKey/],
-    ['a list', [], /^object: is no VirtualKey/],
-    ['no spec', { ...good, spec: undefined }, /^spec: is required/],
-    ['a spec that is a text', { ...good, spec: 'x' }, /^spec: "x": is a string, not a map; write its fields below it/],
-    ['another kind', { ...good, kind: 'Pod' }, /^kind: "Pod": the review is about a VirtualKey/],
-    ['another version', { ...good, apiVersion: 'v1' }, /^apiVersion: "v1": the review is about auth/],
-    ['no metadata', { ...good, metadata: undefined }, /^metadata: is required/],
+    ['no object', null, /^object: Invalid value: must be a VirtualKey/],
+    ['a list', [], /^object: Invalid value: must be a VirtualKey/],
+    ['no spec', { ...good, spec: undefined }, /^spec: Required value: add this field/],
+    [
+      'a spec that is a text',
+      { ...good, spec: 'x' },
+      /^spec: Invalid value: "x": must be a map; write its fields below it/,
+    ],
+    ['another kind', { ...good, kind: 'Pod' }, /^kind: Invalid value: "Pod": must be "VirtualKey"/],
+    ['another version', { ...good, apiVersion: 'v1' }, /^apiVersion: Invalid value: "v1": must be "auth/],
+    ['no metadata', { ...good, metadata: undefined }, /^metadata: Required value/],
     ['annotations that are a list', { ...good, metadata: { name: 'a', annotations: [] } }, /^metadata\.annotations: /],
-    ['an empty spec', { ...good, spec: {} }, /^VirtualKey "billing" has 4 mistakes:\n- spec\./],
-    ['nesting without end', { ...good, spec: { metadata: nested(500) } }, /^object: is nested deeper than 64 levels/],
+    ['an empty spec', { ...good, spec: {} }, /^VirtualKey "billing" is invalid:\n- spec\./],
+    [
+      'nesting without end',
+      { ...good, spec: { metadata: nested(500) } },
+      /^spec\.metadata\.value\S+: Too many: may not be nested deeper than 32 levels/,
+    ],
   ];
   test.each(cases)('%s', async (_, object, message) => {
     for (const path of ['/mutate', '/validate']) {

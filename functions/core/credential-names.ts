@@ -1,5 +1,5 @@
-// Names of credentials, and which of them a provider's requests carry.
-import type { DialectName, Provider } from './providers.ts';
+// Names of credentials, and those that a provider's address is made of.
+import type { Provider } from './providers.ts';
 
 /** All names that are known (DESIGN 7). */
 export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
@@ -15,25 +15,8 @@ export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
   'vertexLocation',
 ];
 
-/** Beside those that the address is made of: OpenAI's version goes into the query, Anthropic's into a header. */
-const READ: Readonly<Record<DialectName, ReadonlyArray<string>>> = {
-  openai: ['apiKey', 'apiBase', 'apiVersion', 'organization'],
-  anthropic: ['apiKey', 'apiBase', 'apiVersion'],
-};
-
 /** A region, a project: nothing that could lead to another host. */
 const ADDRESS_PART = /^[A-Za-z0-9][-A-Za-z0-9.:]*$/;
-
-export function credentialsReadBy(provider: Provider): ReadonlyArray<string> {
-  const known = readBy.get(provider);
-  if (known !== undefined) return known;
-  const read = [...READ[provider.dialect], ...partsOf(provider)];
-  readBy.set(provider, read);
-  return read;
-}
-
-/** Rows are constants: what is read of each is made out once. */
-const readBy = new WeakMap<Provider, ReadonlyArray<string>>();
 
 /** Credentials that the provider's own address is made of. */
 export function partsOf({ base = '' }: Provider): ReadonlyArray<string> {

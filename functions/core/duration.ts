@@ -1,5 +1,5 @@
 // Durations such as `30d`, in milliseconds (DESIGN 3, Durations).
-import { MAX_SECONDS, SECONDS_PER_UNIT } from '#crds/seconds.ts';
+import { MAX_SECONDS, SECONDS_PER_UNIT } from '#crds/units.ts';
 import type { Millis } from './ports/money.ts';
 
 export const DURATION_PATTERN = /^([1-9][0-9]*)(s|m|h|d|w|mo)$/;

@@ -1,5 +1,5 @@
 // Decimal strings of dollars as nano-dollars and back, exactly.
-import { nanoOf } from '#crds/nano.ts';
+import { nanoOf } from '#crds/units.ts';
 import type { Nano } from './ports/money.ts';
 
 export type { Nano } from './ports/money.ts';

@@ -56,8 +56,6 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['anthropic', { ...OPENAI, dialect: 'anthropic', base: 'https://api.anthropic.com', prices: 'anthropic' }],
 ]);
 
-export const KNOWN_PROVIDERS: ReadonlyArray<string> = [...PROVIDERS.keys()];
-
 /** The price lists that rows name, each once. */
 export const PRICE_LISTS: ReadonlyArray<string> = [
   ...new Set([...PROVIDERS.values()].flatMap(({ prices }) => prices ?? [])),
@@ -69,9 +67,4 @@ const UNKNOWN: Provider = { ...OPENAI, ...MAX_TOKENS };
 /** The row of a provider. One that we do not know speaks the OpenAI dialect at the entry's own `apiBase`, or nowhere. */
 export function providerOf(name: string): Provider {
   return PROVIDERS.get(name.toLowerCase()) ?? UNKNOWN;
-}
-
-/** Whether the provider has a row of its own; admission warns of an override that has none. */
-export function knowsProvider(name: string): boolean {
-  return PROVIDERS.has(name.toLowerCase());
 }

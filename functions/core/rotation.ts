@@ -1,6 +1,6 @@
 // Rotation of a key's value: when it is replaced, and for how long the value before it works on.
 import { ROTATE_ANNOTATION } from '#crds/group.ts';
-import { isFreeText } from '#crds/within.ts';
+import { isFreeText } from '#crds/units.ts';
 import { parseDuration } from './duration.ts';
 import type { Millis } from './ports/money.ts';
 

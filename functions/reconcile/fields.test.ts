@@ -3,8 +3,8 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
-import { fieldsOf } from '#crds/fields.ts';
 import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
+import { fieldsOf } from '#crds/reference.ts';
 import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 import { EDITS, type Spec } from './edits.fixture.ts';

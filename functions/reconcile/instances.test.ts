@@ -124,7 +124,7 @@ describe('an instance', () => {
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False SecretEntryMissing');
     expect(await message('ModelsReady')).toMatch(
-      /"apiBase": Secret "openai" has no such entry, for model "small"; add/,
+      /"apiBase": Secret "openai" has no entry of this name, for model "small"; add/,
     );
     expect((await main()).models).toMatchObject([
       { identifier: 'small', ready: false, reason: 'SecretEntryMissing' },

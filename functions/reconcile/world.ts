@@ -5,10 +5,10 @@ import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Holder, InstanceRow, InstanceState } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { KindName } from '#crds/kinds.ts';
-import type { Mistake } from '#crds/mistake.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
+import type { Violation } from '#crds/violation.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import type { Problem, Reached } from './problem.ts';
 import type { WorkloadView } from './workload/view.ts';
@@ -30,7 +30,7 @@ export interface World {
   /** Objects whose spec is none: an older CRD let them in. */
   readonly malformed: ReadonlyMap<ObjectId, Malformed>;
   /** What breaks rules about its own spec; what is not malformed works as far as it goes. */
-  readonly mistakes: ReadonlyMap<ObjectId, ReadonlyArray<Mistake>>;
+  readonly mistakes: ReadonlyMap<ObjectId, ReadonlyArray<Violation>>;
   /** Instances that could not be looked at: neither they nor their members are planned for. */
   readonly unobserved: ReadonlyMap<Path, string>;
   /** Labels of the namespaces that a selector asks about. */
@@ -127,7 +127,7 @@ export interface Malformed {
   readonly kind: KindName;
   readonly metadata: OwnObject['metadata'];
   readonly status: OwnObject['status'];
-  readonly mistakes: ReadonlyArray<Mistake>;
+  readonly mistakes: ReadonlyArray<Violation>;
 }
 
 /** The same world for the one who learns. */
@@ -137,7 +137,7 @@ export interface Draft extends World {
   readonly users: Map<Path, User>;
   readonly teams: Map<Path, Team>;
   readonly malformed: Map<ObjectId, Malformed>;
-  readonly mistakes: Map<ObjectId, ReadonlyArray<Mistake>>;
+  readonly mistakes: Map<ObjectId, ReadonlyArray<Violation>>;
   readonly failures: Map<ObjectId, string>;
 }
 

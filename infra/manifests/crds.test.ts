@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, type Manifest, objectsOf } from '#crds/cases/case.ts';
-import { judge } from '#crds/judge.ts';
 import { type KindName, kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
+import { validate } from '#crds/validate.ts';
 import { mutant } from '../../test/crds-mutants.ts';
 import { runs } from '../../test/runs.ts';
 import type { JsonObject } from '../apiserver/schema/json.ts';
@@ -31,7 +31,7 @@ test.each(cases)('the embedded cluster judges a $kind $what as we do', (one) => 
 test('the embedded cluster never accepts what we refuse, nor refuses what we accept', () => {
   fc.assert(
     fc.property(mutant, ({ kind, object }) => {
-      const found = judge(kindOf(kind).kind, object);
+      const found = validate(kindOf(kind).kind, object).violations;
       const causes = causesOf(kind, object);
       expect(causes.length > 0, JSON.stringify({ causes, found })).toBe(found.length > 0);
     }),

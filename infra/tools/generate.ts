@@ -1,8 +1,7 @@
-// Writes what is generated: CRD manifests, the code that tells good specs, the reference of the fields, webhook configurations, who may do what, the price table.
+// Writes what is generated: CRD manifests, the reference of the fields, webhook configurations, who may do what, the price table.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
-import { toAcceptor } from '#crds/acceptor.ts';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toReference } from '#crds/reference.ts';
@@ -11,12 +10,11 @@ import { IN_CLUSTER, webhookConfigurations } from '../manifests/webhooks.ts';
 import { toPriceTable } from './price-table.ts';
 
 const MANIFESTS = 'crds/manifests';
-const ACCEPTED = 'crds/accepted.ts';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
 const ACCESS = 'infra/kubernetes/access.yaml';
 const PRICES = 'functions/core/price-table.json';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, ${ACCEPTED}, docs/reference.md, ${WEBHOOKS}, ${ACCESS}, ${PRICES}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${WEBHOOKS}, ${ACCESS}, ${PRICES}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -30,7 +28,6 @@ export function generated(): ReadonlyMap<string, string> {
   );
   return new Map([
     ...manifests,
-    [ACCEPTED, toAcceptor()],
     ['docs/reference.md', toReference()],
     [WEBHOOKS, toYaml('infra/manifests/webhooks.ts', webhookConfigurations(IN_CLUSTER))],
     [ACCESS, toAccess()],

@@ -54,9 +54,11 @@ test('several mistakes stand below each other in a condition, and in one line in
   await bed.cluster.create(virtualKeys, objectOf('VirtualKey', spec, { namespace: 'default' }));
   await bed.sweep();
   const said = conditionOf(await bed.status(virtualKeys, 'billing'), 'Ready')?.message ?? '';
-  expect(said).toMatch(/^- spec\.keyAlias: " ": .+\n- spec\.maxBudget: "ten": [^\n]+$/);
+  expect(said).toMatch(/^- spec\.keyAlias: Invalid value: " ": .+\n- spec\.maxBudget: Invalid value: "ten": [^\n]+$/);
   const [event] = bed.cluster.objects(RESOURCES.events);
-  expect(event?.message).toMatch(/^\(1\) spec\.keyAlias: " ": [^\n]+ \(2\) spec\.maxBudget: "ten": [^\n]+$/);
+  expect(event?.message).toMatch(
+    /^\(1\) spec\.keyAlias: Invalid value: " ": [^\n]+ \(2\) spec\.maxBudget: Invalid value: "ten": [^\n]+$/,
+  );
 });
 
 test('what can be read goes on working, and says so until it is mended; what cannot is not ready', async () => {

@@ -163,7 +163,7 @@ describeOnBothClusters('the walk', [], (stack) => {
       .replace('sample-failover]', 'sample-smal]');
     const { code, stderr } = await stack().kubectl(['apply', '-f', '-'], bad);
     expect(code).toBe(1);
-    expect(stderr).toContain('spec.models[1]: "sample-smal"');
+    expect(stderr).toContain('spec.models[1]: Not found: "sample-smal"');
     expect(stderr).toContain('"sample-small"');
   });
 

@@ -6,8 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
-import type { Cluster } from '#core/ports/cluster.ts';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
 import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { openCertificates } from '../../infra/local/cluster/certificates.ts';
@@ -110,7 +109,7 @@ describeUnless(why, 'hints on Knative', () => {
     const all = sampleFor({ host: 'unused', port: 1, username: 'u', password: 'p', dbname: 'd' }, 'http://127.0.0.1:9');
     return all.filter((object) => object.kind === kind);
   };
-  const statusOf = async (kind: typeof virtualKeys, name: string) =>
+  const statusOf = async (kind: Resource, name: string) =>
     ((await cluster.get(kind, 'default', name))?.status ?? {}) as Record<string, unknown>;
   const isReady = (kind: string, name: string) => async () => {
     const source = JSON.parse(await kubectl('-n', 'gateway-operator', 'get', kind, name, '-o', 'json')) as {

@@ -18,16 +18,16 @@ describe('an instance', () => {
     await world.drop(RESOURCES.secrets, 'platform', 'database');
     await world.drop(RESOURCES.secrets, 'platform', 'store');
     expect((await instance({})).refused).toEqual([
-      'GatewayInstance "main" has 2 mistakes:',
-      '- spec.databaseSecretRef.nameRef: "database": there is no Secret of this name in namespace "platform" that can be read; create it there, or correct the name',
-      '- spec.redisSecretRef.nameRef: "store": there is no Secret of this name in namespace "platform" that can be read; create it there, or correct the name',
+      'GatewayInstance "main" is invalid:',
+      '- spec.databaseSecretRef.nameRef: Not found: "database": no readable Secret of this name is in namespace "platform"; create it there, or correct the name',
+      '- spec.redisSecretRef.nameRef: Not found: "store": no readable Secret of this name is in namespace "platform"; create it there, or correct the name',
     ]);
   });
 
   test('that maps an entry which the Secret lacks is refused, with the entries that are there', async () => {
     const keys = { ...GOOD.GatewayInstance.databaseSecretRef.keys, dbnameSecret: 'dbname' };
     expect((await instance({ databaseSecretRef: { nameRef: 'database', keys } })).refused).toEqual([
-      'spec.databaseSecretRef.keys.dbnameSecret: "dbname": Secret "database" has no such entry; add it to the Secret, or correct the name (it has host, name, password, user)',
+      'spec.databaseSecretRef.keys.dbnameSecret: Not found: "dbname": Secret "database" has no entry of this name; add it to the Secret, or correct the name (it has host, name, password, user)',
     ]);
     const store = { nameRef: 'store', keys: { hostSecret: 'host', portSecret: 'p', passwordSecret: 'q' } };
     expect((await instance({ redisSecretRef: store })).refused).toHaveLength(3);
@@ -65,12 +65,12 @@ describe('an instance', () => {
     const credentials = { nameRef: 'creds-gpt-4o', keys: { apiKey: 'token' } };
     const models = [modelEntry('gpt-4o', { modelCredentials: credentials }), modelEntry('claude')];
     expect((await instance({ models })).refused).toEqual([
-      'GatewayInstance "main" has 2 mistakes:',
+      'GatewayInstance "main" is invalid:',
       expect.stringContaining(
-        '- spec.models[0].modelCredentials.keys.apiKey: "token": Secret "creds-gpt-4o" has no such entry, for model "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
+        '- spec.models[0].modelCredentials.keys.apiKey: Not found: "token": Secret "creds-gpt-4o" has no entry of this name, for model "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
       ),
       expect.stringContaining(
-        '- spec.models[1].modelCredentials.nameRef: "creds-claude": there is no Secret of this name in namespace "platform" that can be read, for model "claude"; ',
+        '- spec.models[1].modelCredentials.nameRef: Not found: "creds-claude": no readable Secret of this name is in namespace "platform", for model "claude"; ',
       ),
     ]);
   });
@@ -81,7 +81,7 @@ describe('an instance', () => {
       modelEntry('mini', { modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apiKey: 'apiKey' } } }),
     ];
     expect((await instance({ models })).refused).toEqual([
-      `spec.models[1].modelCredentials.nameRef: "creds-gpt-4o": is the Secret of entry "gpt-4o" already; give each entry a Secret of its own, or allow sharing with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "allowed"`,
+      `spec.models[1].modelCredentials.nameRef: Duplicate value: "creds-gpt-4o": entry "gpt-4o" has this Secret already; give each entry a Secret of its own, or allow sharing with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "allowed"`,
     ]);
     expect(
       (await instance({ models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'true' } })).refused,
@@ -99,7 +99,9 @@ describe('an instance', () => {
     const refusedAt = async (models: readonly object[], before?: readonly object[]) => {
       const oldObject = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: before });
       const { refused } = await instance({ models }, {}, before === undefined ? {} : { oldObject });
-      return refused.map((line) => line.replace(/^(?:- )?(spec\S+)\.modelCredentials.* of entry ("\S+") .*$/, '$1 $2'));
+      return refused.map((line) =>
+        line.replace(/^(?:- )?(spec\S+)\.modelCredentials.* entry ("\S+") has .*$/, '$1 $2'),
+      );
     };
     const [gpt, claude] = [own('gpt-4o'), own('claude')];
     expect(await refusedAt([gpt, taking('a', 'gpt-4o')])).toEqual(['spec.models[1] "gpt-4o"']);

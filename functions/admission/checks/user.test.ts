@@ -15,23 +15,23 @@ describe('a user', () => {
 
   test('whose address another user of the instance has is refused', async () => {
     expect((await user({ keyAlias: 'x' }, { name: 'alice-2' })).refused).toEqual([
-      'spec.userEmail: "alice@example.com": User "alice" has this already on instance "platform/main"; choose another, or delete the other one first',
+      'spec.userEmail: Duplicate value: "alice@example.com": User "alice" has it already on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 
   test('whose key alias a key that is not theirs has is refused; without autoCreateKey it does not matter', async () => {
     await world.put(virtualKeys, spare('service', { keyAlias: 'alice' }));
     expect((await user({})).refused).toEqual([
-      expect.stringContaining('spec.keyAlias: "alice": VirtualKey "service" has this already'),
+      expect.stringContaining('spec.keyAlias: Duplicate value: "alice": VirtualKey "service" has it already'),
     ]);
     expect((await user({ autoCreateKey: false })).refused).toEqual([]);
   });
 
   test('whose team is missing, or whose model is not served, is refused', async () => {
     expect((await user({ teamRefs: [{ name: 'research' }, { name: 'nobody' }], models: ['gpt'] })).refused).toEqual([
-      'User "alice" has 2 mistakes:',
-      expect.stringContaining('- spec.models[0]: "gpt"'),
-      expect.stringContaining('- spec.teamRefs[1].name: "nobody": there is no Team of this name'),
+      'User "alice" is invalid:',
+      expect.stringContaining('- spec.models[0]: Not found: "gpt"'),
+      expect.stringContaining('- spec.teamRefs[1].name: Not found: "nobody": no Team of this name'),
     ]);
   });
 
@@ -41,7 +41,7 @@ describe('a user', () => {
     await world.put(virtualKeys, spare('alice', { keyAlias: 'alice' }));
     expect(await user({}, { uid })).toEqual({
       refused: [],
-      warnings: [expect.stringContaining('spec.autoCreateKey: a VirtualKey "alice" that this User does not own')],
+      warnings: [expect.stringContaining('spec.autoCreateKey: VirtualKey "alice" is there already')],
     });
     await world.drop(virtualKeys, 'team-a', 'alice');
     const ownerReferences = [{ apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'User', name: 'alice', uid }];
@@ -68,7 +68,7 @@ describe('a user', () => {
   test('with autoCreateKey needs what the key needs', async () => {
     const { refused } = await user({ keyAlias: undefined, budgetDuration: undefined });
     expect(refused).toEqual([
-      'User "alice" has 2 mistakes:',
+      'User "alice" is invalid:',
       expect.stringContaining('- spec.keyAlias: '),
       expect.stringContaining('- spec.budgetDuration: '),
     ]);

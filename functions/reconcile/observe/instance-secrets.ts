@@ -5,8 +5,7 @@ import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.t
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
-import { judgeDatabaseSecret, judgeStoreSecret } from '#core/rules/instance-secrets.ts';
-import type { ReadSecret, SecretData } from '#core/rules/secret-entries.ts';
+import { checkDatabaseSecret, checkStoreSecret, type ReadSecret, type SecretData } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import type { Problem } from '../problem.ts';
 import { each } from './each.ts';
@@ -86,11 +85,11 @@ export function connectionsOf(
       ? { ...connection, host: toServiceHost(connection.host, namespace) }
       : connection;
   const database = connectionIn(spec.databaseSecretRef, namespace, secrets, {
-    judge: judgeDatabaseSecret,
+    judge: checkDatabaseSecret,
     parse: toDatabaseConnection,
   });
   const store = connectionIn(spec.redisSecretRef, namespace, secrets, {
-    judge: judgeStoreSecret,
+    judge: checkStoreSecret,
     parse: toStoreConnection,
   });
   return { database: resolved(database), store: resolved(store) };

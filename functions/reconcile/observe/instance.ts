@@ -4,10 +4,10 @@ import type { StoreConnection } from '#core/ports/backends.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Platform } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
-import { judgeCredentials } from '#core/rules/instance-secrets.ts';
+import { checkCredentials } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { judge } from '#crds/judge.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
+import { validate } from '#crds/validate.ts';
 import type { Problem } from '../problem.ts';
 import { scaleOf } from '../workload/deployment.ts';
 import type { WorkloadType } from '../workload/parts.ts';
@@ -110,7 +110,7 @@ function entryProblems(object: GatewayInstance, secrets: ReadonlyMap<string, Rea
       const read = toReadSecret(nameRef, secrets.get(nameRef));
       if ('reason' in read) return [[identifier, read]];
       const problem = toProblem(
-        judgeCredentials(modelCredentials, { index, identifier }, metadata.namespace, read.secret),
+        checkCredentials(modelCredentials, { index, identifier }, metadata.namespace, read.secret),
       );
       return problem === undefined ? [] : [[identifier, problem]];
     },
@@ -120,7 +120,9 @@ function entryProblems(object: GatewayInstance, secrets: ReadonlyMap<string, Rea
 
 /** The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it. */
 function withoutCredentials(object: GatewayInstance, identifier: string, index: number): Array<[string, Problem]> {
-  const mistakes = judge(gatewayInstances, object).filter(({ path }) => path.startsWith(`spec.models[${index}].`));
+  const mistakes = validate(gatewayInstances, object).violations.filter(({ path }) =>
+    path.startsWith(`spec.models[${index}].`),
+  );
   const problem = toProblem(mistakes);
   return problem === undefined ? [] : [[identifier, problem]];
 }

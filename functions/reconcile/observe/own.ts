@@ -1,10 +1,9 @@
 // Is this an object of ours, and is it well-formed?
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Sharing } from '#core/ports/sharing.ts';
-import { judgeAnnotations } from '#core/rules/annotations.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { read } from '#crds/judge.ts';
 import { kinds } from '#crds/kinds.ts';
+import { validate } from '#crds/validate.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Draft, idOf, type Malformed, type OwnObject, type Path, pathOf } from '../world.ts';
 
@@ -45,9 +44,7 @@ export interface Own extends Malformed {
 export function toOwn(object: KubeObject, share: Sharing = (value) => value): Own | undefined {
   const kind = kinds.find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
-  const { spec, mistakes: ofSpec } = read(kind, object);
-  const annotations = object.metadata.annotations ?? {};
-  const mistakes = [...ofSpec, ...judgeAnnotations(kind.kind, (annotation) => annotations[annotation])];
+  const { spec, violations: mistakes } = validate(kind, object);
   const seen = kind.status.safeParse(object.status);
   const status = seen.success ? share(seen.data as OwnObject['status']) : undefined;
   const metadata = share(toMetadata(object));

@@ -2,8 +2,7 @@
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
 import type { Judgement } from '#core/conditions.ts';
 import { type Finding, toProblem } from '#core/finding.ts';
-import { sharedCredentials } from '#core/rules/shared-credentials.ts';
-import { someModels } from '#core/rules/some-models.ts';
+import { noModels, sharedCredentials } from '#core/rules/instance.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { Problem, Reached } from '../problem.ts';
@@ -76,7 +75,7 @@ const toJudgement = (type: string, reached: Reached): Judgement =>
 function judgeModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
   const { object } = view;
   const { models } = object.spec;
-  const none = toReached(someModels(models));
+  const none = toReached(noModels(models));
   if (none !== undefined) return { all: none, any: none };
   const [first] = view.entryProblems.values();
   const some = {

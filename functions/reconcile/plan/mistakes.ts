@@ -1,9 +1,9 @@
 // Which of the rules that admission asks with an object's references does a key, a user or a team break? Judged again, in the same words.
 import { type Finding, toText } from '#core/finding.ts';
-import { aliasTaken } from '#core/rules/alias-taken.ts';
-import { keyConflict, secretConflict } from '#core/rules/key-conflicts.ts';
-import { modelsServed } from '#core/rules/models-served.ts';
-import { referenceFound } from '#core/rules/reference-found.ts';
+import { aliasTaken } from '#core/rules/alias.ts';
+import { keyConflict, secretConflict } from '#core/rules/conflicts.ts';
+import { modelsServed } from '#core/rules/models.ts';
+import { referenceFound } from '#core/rules/references.ts';
 import type { User } from '#crds/user.ts';
 import type { Problem } from '../problem.ts';
 import { aliasOf, hashesOf, type KeyView, type Member, pathOf } from '../world.ts';

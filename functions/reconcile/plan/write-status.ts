@@ -1,7 +1,7 @@
 // What of a status has changed, and how is that written?
 import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
 import { toProblem } from '#core/finding.ts';
-import type { Mistake } from '#crds/mistake.ts';
+import type { Violation } from '#crds/violation.ts';
 import type { Action, StatusPatch } from '../action.ts';
 import type { Problem } from '../problem.ts';
 import { idOf, type OwnObject } from '../world.ts';
@@ -65,7 +65,7 @@ const SPEC_VALID = 'SpecValid';
  * The rules about the spec alone, which an older CRD, or a cluster without CEL, did not ask. What breaks one of them goes on
  * working as far as it can; where nothing is wrong there is no such condition.
  */
-function judgeSpec(mistakes: ReadonlyArray<Mistake>): ReadonlyArray<Judgement> {
+function judgeSpec(mistakes: ReadonlyArray<Violation>): ReadonlyArray<Judgement> {
   const problem = toProblem(mistakes);
   return problem === undefined ? [] : [{ type: SPEC_VALID, status: 'False', ...problem }];
 }

@@ -1,0 +1,172 @@
+// Validation of one object of ours by what it can prove itself: the same verdict as the CRD's schema and CEL, with better words.
+import type * as z from 'zod';
+import { findAnnotationViolations } from './annotations.ts';
+import type { Kind } from './kinds.ts';
+import { type Broken, UNCHANGED, validationsOf } from './rule.ts';
+import { isMap } from './shapes.ts';
+import type { Violation, ViolationType } from './violation.ts';
+
+/** As much of an object as is validated; with `generateName` there is no name yet. */
+export interface Unvalidated {
+  readonly metadata?: {
+    readonly name?: string | undefined;
+    readonly annotations?: Readonly<Record<string, unknown>> | undefined;
+  };
+  readonly spec?: unknown;
+}
+
+export interface Validated<S> {
+  /** In the order of the fields. */
+  readonly violations: ReadonlyArray<Violation>;
+  /** With its defaults. A spec that only breaks rules can be read; undefined where its form is wrong. */
+  readonly spec: S | undefined;
+}
+
+/** `old` is the stored object on update: some fields never change. Total: any JSON may be passed. */
+export function validate<S>(kind: Kind<S>, { metadata, spec: given }: Unvalidated, old?: Unvalidated): Validated<S> {
+  const around = [...ofName(kind, metadata?.name), ...findAnnotationViolations(kind.kind, metadata?.annotations ?? {})];
+  const huge = findHuge(given, []);
+  if (huge !== undefined) return { violations: [huge, ...around], spec: undefined };
+  const spec = withoutNulls(given);
+  const { success, data, error } = kind.spec.safeParse(spec);
+  const changed = old === undefined ? [] : ofChanges(kind, spec, old.spec);
+  if (success) return { violations: [...changed, ...around], spec: data };
+  const violations = [...error.issues.map((issue) => toViolation(issue, spec)), ...changed, ...around];
+  const isReadable = error.issues.every((issue) => brokenIn(issue).rule !== undefined);
+  return { violations, spec: isReadable ? readAnyway(kind, spec) : undefined };
+}
+
+/** zod keeps what it has read to itself where a rule is broken; its own entry point gives it. */
+const readAnyway = <S>({ spec: schema }: Kind<S>, spec: unknown): S =>
+  (schema._zod.run({ value: spec, issues: [] }, { async: false }) as z.core.ParsePayload<S>).value;
+
+function ofName({ nameRule }: Kind, name: string | undefined): Violation[] {
+  if (nameRule === undefined || name === undefined || nameRule.holds(name)) return [];
+  return [{ rule: nameRule.id, type: 'Invalid value', path: 'metadata.name', value: name, message: nameRule.message }];
+}
+
+/** Members that never change, compared as the schema reads them. */
+function ofChanges({ spec: { shape } }: Kind, spec: unknown, old: unknown): Violation[] {
+  return Object.entries(shape).flatMap(([name, schema]): Violation[] => {
+    const rule = validationsOf(schema).find((validation) => validation.rule === UNCHANGED);
+    if (rule === undefined) return [];
+    const [now, before] = [spec, withoutNulls(old)].map((one) => schema.safeParse(isMap(one) ? one[name] : undefined));
+    if (!now?.success || !before?.success || JSON.stringify(now.data) === JSON.stringify(before.data)) return [];
+    const { id, message } = rule;
+    return [{ rule: id, type: 'Invalid value', path: `spec.${name}`, value: now.data, message }];
+  });
+}
+
+/** More entries than any list or map of ours takes, and deeper than any field of ours lies. */
+const MAX_ENTRIES = 1024;
+const MAX_DEPTH = 32;
+
+/** The first list or map that would take more memory, or more stack, to validate than there is. */
+function findHuge(value: unknown, path: ReadonlyArray<PropertyKey>): Violation | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const at = { rule: 'TooLarge', type: 'Too many', path: toPath(path), value: undefined } as const;
+  if (path.length > MAX_DEPTH) return { ...at, message: `may not be nested deeper than ${MAX_DEPTH} levels` };
+  const names = Array.isArray(value) ? value.slice(0, MAX_ENTRIES + 1).keys() : Object.keys(value);
+  let count = 0;
+  for (const name of names) {
+    count += 1;
+    if (count > MAX_ENTRIES) return { ...at, message: `must have at most ${MAX_ENTRIES} entries; leave some out` };
+    const huge = findHuge(Reflect.get(value, name), [...path, name]);
+    if (huge !== undefined) return huge;
+  }
+  return undefined;
+}
+
+/** The API server drops nulls before it validates: a member that is null is absent. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isMap(value)) return value;
+  const members = Object.entries(value).filter(([, child]) => child !== null);
+  return Object.fromEntries(members.map(([name, child]) => [name, withoutNulls(child)]));
+}
+
+const brokenIn = (issue: z.core.$ZodIssue): Broken => (issue.code === 'custom' ? (issue.params ?? {}) : {});
+
+/** A zod issue about a spec. Rules and patterns carry their own words; the rest is worded here. */
+export function toViolation(issue: z.core.$ZodIssue, spec: unknown): Violation {
+  const value = valueAt(spec, issue.path);
+  const broken = brokenIn(issue);
+  const [rule, type, message] = wordsOf(issue, value);
+  const absent = value === undefined ? 'Required value' : undefined;
+  return {
+    rule: broken.rule ?? rule,
+    type: absent ?? broken.type ?? type,
+    path: toPath(issue.path),
+    value,
+    message,
+  };
+}
+
+function wordsOf(
+  issue: z.core.$ZodIssue,
+  value: unknown,
+): readonly [rule: string, type: ViolationType, message: string] {
+  switch (issue.code) {
+    case 'invalid_type':
+    case 'invalid_value':
+      if (value === undefined) return ['Required', 'Required value', 'add this field'];
+      if (issue.code === 'invalid_type') return ['WrongType', 'Invalid value', typeWords(issue, value)];
+      return [
+        'NotInEnum',
+        'Unsupported value',
+        `must be one of ${issue.values.map((one) => JSON.stringify(one)).join(', ')}`,
+      ];
+    case 'too_small':
+      return ['TooSmall', 'Invalid value', `must be at least ${issue.minimum}`];
+    case 'too_big':
+      if (issue.origin === 'string')
+        return ['TooLarge', 'Too long', `may not be more than ${issue.maximum} characters; shorten it`];
+      if (issue.origin === 'array')
+        return ['TooLarge', 'Too many', `must have at most ${issue.maximum} entries; leave some out`];
+      return ['TooLarge', 'Invalid value', `must be at most ${issue.maximum}`];
+    case 'custom':
+      return ['TooLarge', 'Invalid value', issue.message];
+    default:
+      return ['Malformed', 'Invalid value', issue.message];
+  }
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  int: 'a whole number',
+  number: 'a number',
+  array: 'a list',
+  record: 'a map',
+  object: 'a map',
+  string: 'a string',
+  boolean: 'true or false',
+};
+
+/** YAML reads an unquoted `12` as a number and `yes` may be a boolean: the most frequent cause of a wrong type. */
+function typeWords({ expected, path }: z.core.$ZodIssueInvalidType, value: unknown): string {
+  const must = `must be ${TYPES[expected] ?? expected}`;
+  if (expected === 'string' && typeof value === 'number' && DURATION.test(String(path.at(-1))))
+    return `${must} with a unit; write "${value}s", "${value}m", "${value}h" or "${value}d"`;
+  if (expected === 'string') return typeof value === 'object' ? must : `${must}; put it in quotes, "${String(value)}"`;
+  if (expected === 'array') return `${must}; write its entries below it, a line for each, with \`- \` before them`;
+  if (expected === 'object' || expected === 'record')
+    return `${must}; write its fields below it, indented, as \`name: value\``;
+  return `${must}; write it without quotes`;
+}
+
+/** Fields that a number alone, in quotes or not, says nothing in. */
+const DURATION = /^(\w*[dD]uration|every|overlap|timeout|connect|firstByte|idle|total|within)$/;
+
+const toPath = (path: ReadonlyArray<PropertyKey>): string =>
+  path.reduce<string>((before, step) => {
+    if (typeof step === 'number') return `${before}[${step}]`;
+    return /^[A-Za-z][A-Za-z0-9]*$/.test(String(step))
+      ? `${before}.${String(step)}`
+      : `${before}[${JSON.stringify(String(step))}]`;
+  }, 'spec');
+
+const valueAt = (spec: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
+  path.reduce<unknown>(
+    (value, step) =>
+      typeof value === 'object' && value !== null && Object.hasOwn(value, step) ? Reflect.get(value, step) : undefined,
+    spec,
+  );

@@ -1,0 +1,71 @@
+// Checks of a GatewayInstance with its Secrets, its keys and the listed prices.
+import { CREDENTIAL_NAMES } from '#core/credential-names.ts';
+import { namesPrice } from '#core/entry-model.ts';
+import type { Finding } from '#core/finding.ts';
+import { didYouMean } from '#core/nearest.ts';
+import { noModels, sharedCredentials } from '#core/rules/instance.ts';
+import { checkCredentials, checkDatabaseSecret, checkStoreSecret, toMember } from '#core/rules/secrets.ts';
+import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import type { ModelEntry } from '#crds/model-entry.ts';
+import type { Check } from '../check.ts';
+import type { InstanceFacts } from '../facts.ts';
+import { annotationOf } from '../subject.ts';
+
+type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;
+
+export const sharesNoCredentials: Check<GatewayInstanceSpec> = ({ metadata, spec, old }) =>
+  sharedCredentials(spec.models, annotationOf(metadata, SHARED_CREDENTIALS_ANNOTATION), old?.models);
+
+export const databaseSecret: InstanceCheck = ({ metadata: { namespace }, spec: { databaseSecretRef: ref }, facts }) =>
+  checkDatabaseSecret(ref, namespace, facts.secrets.get(ref.nameRef));
+
+export const storeSecret: InstanceCheck = ({ metadata: { namespace }, spec: { redisSecretRef: ref }, facts }) =>
+  checkStoreSecret(ref, namespace, facts.secrets.get(ref.nameRef));
+
+export const modelCredentials: InstanceCheck = ({ metadata: { namespace }, spec, facts }) =>
+  spec.models.flatMap(({ identifier, modelCredentials: ref }, index) =>
+    ref === undefined ? [] : checkCredentials(ref, { index, identifier }, namespace, facts.secrets.get(ref.nameRef)),
+  );
+
+const MAX_NAMED = 5;
+
+export const modelsInUse: InstanceCheck = ({ facts: { goneModels, isWholePage } }) =>
+  [...goneModels].flatMap(([model, keys]): Finding[] => {
+    if (keys.length === 0) return [];
+    const names = keys.slice(0, MAX_NAMED).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+    const more = keys.length > MAX_NAMED ? `, and ${keys.length - MAX_NAMED} more` : '';
+    const count = `${isWholePage ? 'at least ' : ''}${keys.length}`;
+    const message = `${JSON.stringify(model)} is no longer served, and ${count} of the keys are restricted to it: ${names.join(', ')}${more}; change their spec.models, or keep an entry of this name`;
+    return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' }];
+  });
+
+export const someModels: InstanceCheck = ({ spec }) => noModels(spec.models);
+
+export const prices: InstanceCheck = ({ spec, facts }) =>
+  spec.models.flatMap((entry, index): Finding[] => {
+    if (!facts.unpriced.has(index)) return [];
+    const path = `spec.models[${index}].gatewayParams`;
+    return [{ rule: 'ModelNotPriced', path, value: undefined, message: priceAdvice(entry), effect: 'warn' }];
+  });
+
+/** Every key has a budget, and a model without a price is closed to it. */
+function priceAdvice({ modelName, gatewayParams: params }: ModelEntry): string {
+  const absent = (['inputCostPerMillionTokens', 'outputCostPerMillionTokens'] as const).filter(
+    (name) => params[name] === undefined,
+  );
+  const why = namesPrice(params) ? 'half a price is none' : `no price is listed for ${JSON.stringify(params.model)}`;
+  return `no key can use ${JSON.stringify(modelName)} without a price, and ${why}; set ${absent.join(' and ')} ("0" is free)`;
+}
+
+export const credentialNames: InstanceCheck = ({ spec }) =>
+  spec.models.flatMap(({ modelCredentials: ref }, index) =>
+    Object.keys(ref?.keys ?? {}).flatMap((name): Finding[] => {
+      if (CREDENTIAL_NAMES.includes(name)) return [];
+      const advice =
+        didYouMean(name, CREDENTIAL_NAMES) || `; remove it, or choose among ${CREDENTIAL_NAMES.join(', ')}`;
+      const path = `spec.models[${index}].modelCredentials.keys${toMember(name)}`;
+      const message = `no provider reads a credential of this name${advice}`;
+      return [{ rule: 'UnknownCredentialName', path, value: undefined, message, effect: 'warn' }];
+    }),
+  );

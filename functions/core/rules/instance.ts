@@ -1,0 +1,97 @@
+// Rules about instances: the instance that an object names is there and admits it; an instance has entries, each with a Secret of its own.
+import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import type { Finding } from '../finding.ts';
+
+/** What `spec.connectionRef.instanceRef` says. */
+export interface InstanceName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export const toPath = ({ namespace, name }: InstanceName): string => `${namespace}/${name}`;
+
+export const isSameInstance = (one: InstanceName, other: InstanceName): boolean =>
+  one.name === other.name && one.namespace === other.namespace;
+
+const reference = (instance: InstanceName) =>
+  ({ rule: 'InstanceNotFound', path: 'spec.connectionRef.instanceRef', value: toPath(instance) }) as const;
+
+/** Also where an instance does not admit the namespace: from there nobody can tell the two apart. */
+export const instanceNotFound = (instance: InstanceName, from: string): Finding => ({
+  ...reference(instance),
+  type: 'Not found',
+  message:
+    `no GatewayInstance of this name admits namespace ${JSON.stringify(from)}; ` +
+    'create it first (in the same file: above this), correct name and namespace, or ask its owner to admit this namespace',
+  effect: 'refuse-unless-dry-run',
+});
+
+/** For a namespace that was admitted before, and so may know of the instance. */
+export const namespaceNotAllowed = (instance: InstanceName, from: string): Finding => ({
+  ...reference(instance),
+  type: 'Invalid value',
+  rule: 'NamespaceNotAllowed',
+  message: `must admit namespace ${JSON.stringify(from)}, and does so no longer; ask its owner to change spec.allowedNamespaces`,
+  effect: 'refuse',
+});
+
+/** For a namespace that is admitted, and so may know of the instance. */
+export const instanceIsDeleted = (instance: InstanceName): Finding => ({
+  ...reference(instance),
+  type: 'Invalid value',
+  message: 'this GatewayInstance is being deleted; choose another one, or wait until it is gone and create it again',
+  effect: 'refuse',
+});
+
+/** An instance without entries is legal: keys may be made before there are models. */
+export function noModels(models: ReadonlyArray<unknown>): Finding[] {
+  if (models.length > 0) return [];
+  const message = 'the instance has no entries and serves no model; add an entry for each model';
+  return [{ rule: 'NoModels', path: 'spec.models', value: undefined, message, effect: 'warn' }];
+}
+
+interface Entry {
+  readonly identifier: string;
+  readonly modelCredentials?: { readonly nameRef: string } | undefined;
+}
+
+/**
+ * No two entries share a credential Secret (SPEC 2.2). `allowed` is what the annotation says that lets them. Of those that share, all
+ * but the first are named; the first is the entry that had the Secret `before`, else the first in the list. So an edit is told of the
+ * entry that it changed, and an old violation stays the same when the list is reordered.
+ */
+export function sharedCredentials(
+  models: ReadonlyArray<Entry>,
+  allowed: string | undefined,
+  before: ReadonlyArray<Entry> = [],
+): Finding[] {
+  if (allowed === SHARED_CREDENTIALS_ALLOWED) return [];
+  const uses = usesOf(models);
+  if (new Set(uses.map(({ secret }) => secret)).size === uses.length) return [];
+  const places = new Map(usesOf(before).map((use) => [nameOf(use), use.index]));
+  const place = (use: Use) => places.get(nameOf(use)) ?? before.length + use.index;
+  const owners = new Map<string, string>();
+  for (const use of uses.toSorted((left, right) => place(right) - place(left))) owners.set(use.secret, use.identifier);
+  return uses.flatMap(({ identifier, index, secret }): Finding[] => {
+    const owner = owners.get(secret);
+    if (owner === identifier) return [];
+    const message =
+      `entry ${JSON.stringify(owner)} has this Secret already; give each entry a Secret of its own, or allow sharing ` +
+      `with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "${SHARED_CREDENTIALS_ALLOWED}"`;
+    const path = `spec.models[${index}].modelCredentials.nameRef`;
+    return [{ rule: 'SharedCredentials', type: 'Duplicate value', path, value: secret, message, effect: 'refuse' }];
+  });
+}
+
+interface Use {
+  readonly identifier: string;
+  readonly index: number;
+  readonly secret: string;
+}
+
+const usesOf = (models: ReadonlyArray<Entry>): Use[] =>
+  models.flatMap(({ identifier, modelCredentials }, index) =>
+    modelCredentials === undefined ? [] : [{ identifier, index, secret: modelCredentials.nameRef }],
+  );
+
+const nameOf = ({ identifier, secret }: Use): string => JSON.stringify([identifier, secret]);

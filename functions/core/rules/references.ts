@@ -1,0 +1,47 @@
+// The rule about Users and Teams that an object refers to: each is there, and of the same instance.
+import type { Finding } from '../finding.ts';
+import { type InstanceName, isSameInstance, toPath } from './instance.ts';
+
+export interface Reference {
+  readonly kind: 'User' | 'Team';
+  /** Where the reference stands, and which name. */
+  readonly path: string;
+  readonly name: string;
+  /** Of the object that refers, and so of what it refers to. */
+  readonly namespace: string;
+}
+
+/** What is known of the User or Team; `instance` is undefined where its own reference is malformed. */
+export interface Referred {
+  readonly instance: InstanceName | undefined;
+  readonly isDeleted: boolean;
+}
+
+/** `instance` is what the object itself says; undefined where that cannot be compared (it is not found, which is said already). */
+export function referenceFound(
+  { kind, path, name, namespace }: Reference,
+  found: Referred | undefined,
+  instance: InstanceName | undefined,
+): Finding | undefined {
+  const at = { path, value: name };
+  if (found === undefined || found.isDeleted) {
+    const wrong =
+      found === undefined
+        ? `no ${kind} of this name is in namespace ${JSON.stringify(namespace)}`
+        : `this ${kind} is being deleted`;
+    // kubectl applies a file from its top to its end.
+    const message = `${wrong}; create it first (in the same file: above this), or correct the name`;
+    return {
+      rule: `${kind}NotFound`,
+      type: found === undefined ? 'Not found' : 'Invalid value',
+      ...at,
+      message,
+      effect: 'refuse-unless-dry-run',
+    };
+  }
+  const other = found.instance;
+  if (instance === undefined || (other !== undefined && isSameInstance(other, instance))) return undefined;
+  const where = other === undefined ? '' : ` (${toPath(other)})`;
+  const message = `must be a ${kind} of the same instance, and is of another one${where}; choose one of the same`;
+  return { rule: `${kind}OfOtherInstance`, type: 'Invalid value', ...at, message, effect: 'refuse' };
+}

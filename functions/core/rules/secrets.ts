@@ -1,0 +1,111 @@
+// Rules about the Secrets of an instance: each is there, with every entry that the instance maps, and what they hold is an address.
+import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
+import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '../connections.ts';
+import type { Finding } from '../finding.ts';
+
+/** Base64, as stored. */
+export type SecretData = Readonly<Record<string, string>>;
+
+/**
+ * A Secret as far as the one who asks may know of it: nothing where it is missing, or not theirs to read. `listed`: whoever is told
+ * may see the names of its entries; people who read a condition may not.
+ */
+export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
+
+/** The Secret is there, with every entry that the instance maps, and they are an address. */
+export function checkDatabaseSecret(
+  ref: GatewayInstanceSpec['databaseSecretRef'],
+  namespace: string,
+  secret: ReadSecret,
+): Finding[] {
+  const use = toUse(ref, namespace, 'spec.databaseSecretRef');
+  if (secret === undefined) return [secretNotFound(use)];
+  const missing = missingEntries(use, secret);
+  if (missing.length > 0) return missing;
+  const connection = toDatabaseConnection(ref, secret.data);
+  return connection.ok ? [] : invalidEntry(use, connection.failure);
+}
+
+/** The same. A store in memory has no port and no password, one at a URL no port: only what is missed is asked for. */
+export function checkStoreSecret(
+  ref: GatewayInstanceSpec['redisSecretRef'],
+  namespace: string,
+  secret: ReadSecret,
+): Finding[] {
+  const use = toUse(ref, namespace, 'spec.redisSecretRef');
+  if (secret === undefined) return [secretNotFound(use)];
+  const connection = toStoreConnection(ref, secret.data);
+  if (connection.ok) return [];
+  const { failure } = connection;
+  return failure.reason === 'SecretEntryMissing' ? missingEntries(use, secret) : invalidEntry(use, failure);
+}
+
+/** The Secret of one model entry is there, with every entry that the model maps. */
+export function checkCredentials(ref: SecretRef, entry: Entry, namespace: string, secret: ReadSecret): Finding[] {
+  const { index, identifier } = entry;
+  const use = { ...toUse(ref, namespace, `spec.models[${index}].modelCredentials`), entry: identifier };
+  return secret === undefined ? [secretNotFound(use)] : missingEntries(use, secret);
+}
+
+interface Entry {
+  readonly index: number;
+  readonly identifier: string;
+}
+
+interface SecretRef {
+  readonly nameRef: string;
+  /** Member of the spec → data entry. */
+  readonly keys: Readonly<Record<string, string | undefined>>;
+}
+
+interface Use extends SecretRef {
+  readonly namespace: string;
+  /** Path of the reference. */
+  readonly at: string;
+  /** The model entry whose credentials the Secret holds, by `identifier`. */
+  readonly entry?: string;
+}
+
+const toUse = ({ nameRef, keys }: SecretRef, namespace: string, at: string): Use => ({ nameRef, keys, namespace, at });
+
+/** The words do not tell "missing" from "not yours to read". */
+const secretNotFound = ({ namespace, nameRef, at, entry }: Use): Finding => ({
+  rule: 'SecretNotFound',
+  type: 'Not found',
+  path: `${at}.nameRef`,
+  value: nameRef,
+  message: `no readable Secret of this name is in namespace ${JSON.stringify(namespace)}${forEntry(entry)}; create it there, or correct the name`,
+  effect: 'refuse-unless-dry-run',
+});
+
+/** One finding for each mapped entry that the Secret lacks. */
+function missingEntries(
+  { nameRef, keys, at, entry: model }: Use,
+  { data, listed }: NonNullable<ReadSecret>,
+): Finding[] {
+  const there = Object.keys(data).sort().slice(0, 10);
+  const has = listed ? ` (it has ${there.length === 0 ? 'none' : there.join(', ')})` : '';
+  return Object.entries(keys).flatMap(([member, entry]): Finding[] => {
+    if (entry === undefined || Object.hasOwn(data, entry)) return [];
+    const message = `Secret ${JSON.stringify(nameRef)} has no entry of this name${forEntry(model)}; add it to the Secret, or correct the name${has}`;
+    const path = `${at}.keys${toMember(member)}`;
+    return [
+      { rule: 'SecretEntryMissing', type: 'Not found', path, value: entry, message, effect: 'refuse-unless-dry-run' },
+    ];
+  });
+}
+
+/** Only a warning: a Secret may be corrected at any time, without the instance being applied again. */
+function invalidEntry({ nameRef, keys, at }: Use, { reason, entry, problem }: ConnectionProblem): Finding[] {
+  if (reason === 'SecretEntryMissing') return [];
+  const [member] = Object.entries(keys).find(([, mapped]) => mapped === entry) ?? [''];
+  const path = `${at}.keys${toMember(member)}`;
+  const message = `this entry of Secret ${JSON.stringify(nameRef)} ${problem}`;
+  return [{ rule: reason, path, value: entry, message, effect: 'warn' }];
+}
+
+const forEntry = (entry: string | undefined): string =>
+  entry === undefined ? '' : `, for model ${JSON.stringify(entry)}`;
+
+export const toMember = (name: string): string =>
+  /^[A-Za-z][A-Za-z0-9]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;
