@@ -12,7 +12,6 @@ import { createListModels } from './models.ts';
 import { createOwnKey } from './own-key.ts';
 import { createPolicyCache } from './policy-cache.ts';
 import { namesOf, type RequestNames, refuse, sendJson, sendText } from './respond.ts';
-import { dialects } from './wire/dialects.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
@@ -23,7 +22,7 @@ interface Route {
 export function createGateway(deps: GatewayDeps, { policies, health } = createMemory(deps)): HttpHandler {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, policies));
   const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
-    ['/chat/completions', { method: 'POST', answer: createHandle(deps, authenticate, dialects, health) }],
+    ['/chat/completions', { method: 'POST', answer: createHandle(deps, authenticate, health) }],
     ['/models', { method: 'GET', answer: told(createListModels(deps)) }],
     ['/key', { method: 'GET', answer: told(createOwnKey(deps)) }],
   ]);

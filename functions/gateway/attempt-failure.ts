@@ -1,8 +1,8 @@
 // What does a failed attempt mean for the client, and is another one worth making?
 import type { Failure } from '#core/failure.ts';
 import type { UpstreamResponse } from '#core/ports/serving.ts';
-import type { Endpoint } from './endpoint.ts';
-import type { WireError } from './wire/dialect.ts';
+import type { Endpoint } from './wire/dialect.ts';
+import type { WireError } from './wire/wire-error.ts';
 
 export interface AttemptFailure {
   /** What the client is told if this attempt was the last. */

@@ -3,9 +3,9 @@ import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
-import type { Chat } from './chat.ts';
 import { type Candidate, type Terms, termsOf } from './terms.ts';
-import { webSearchRefused } from './unmetered-features.ts';
+import type { Chat } from './wire/chat.ts';
+import { webSearchRefused } from './wire/unmetered-features.ts';
 
 const made: unique symbol = Symbol('Grant');
 

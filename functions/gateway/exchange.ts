@@ -6,11 +6,11 @@ import type { UpstreamResponse } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, BROKEN, endless, refusalOf, unreadable } from './attempt-failure.ts';
 import type { Deadline } from './deadline.ts';
-import { concat } from './members.ts';
-import type { ReplyEnd } from './record.ts';
 import type { Reservation } from './reserve.ts';
 import type { Target } from './route.ts';
 import type { Piece, Reply, Seconds, StreamReader } from './wire/dialect.ts';
+import { concat } from './wire/json-splice.ts';
+import type { ReplyEnd } from './wire/stream-end.ts';
 
 const made: unique symbol = Symbol('Exchange');
 
@@ -88,7 +88,7 @@ async function readPlain(accepted: Accepted): Promise<Result<Exchange, AttemptFa
 /** A stream has begun with its first piece that is no comment: an error in it, or an end before it, is an attempt that failed. */
 async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptFailure>> {
   const { reservation, target, lost, response, deadline } = accepted;
-  const reader = target.createReader(accepted.created);
+  const reader = target.dialect.createReader(accepted.created);
   const rest = response.body[Symbol.asyncIterator]();
   const since = accepted.clock.now();
   let first: ReadonlyArray<Piece> = [];
@@ -98,7 +98,7 @@ async function openStream(accepted: Accepted): Promise<Result<Exchange, AttemptF
     if (next.done && pieces.every(isMute)) return err(BROKEN);
     first = first.length === 0 ? pieces : [...first, ...pieces];
   }
-  const refused = first.find((piece) => piece.error !== undefined || piece.frame !== undefined)?.error;
+  const refused = first.find((piece) => piece.error ?? piece.events ?? piece.frame)?.error;
   if (refused !== undefined) {
     await rest.return?.();
     return err(refusalOf({ ...response, status: refused.status ?? 502 }, refused, target));
@@ -125,9 +125,9 @@ function isKept(pieces: ReadonlyArray<Piece>): boolean {
 }
 
 /** A comment, or an event that tells nothing of an answer. */
-function isMute({ frame, choices, usage, bytesSaid, done, error }: Piece): boolean {
-  const tells = frame ?? usage ?? error;
-  return tells === undefined && choices.length === 0 && bytesSaid === 0 && !done;
+function isMute({ events, frame, choices, usage, outputBytes, done, error }: Piece): boolean {
+  const tells = events ?? frame ?? usage ?? error;
+  return tells === undefined && choices.length === 0 && outputBytes === 0 && !done;
 }
 
 function isStream(response: UpstreamResponse, asked: boolean): boolean {

@@ -2,12 +2,10 @@
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { DialectName } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
 import type { Authenticate, Caller } from './authenticate.ts';
 import { authorize } from './authorize.ts';
 import { type Body, createBodies } from './body.ts';
-import { toChat } from './chat.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Health } from './health.ts';
 import { createRank } from './rank.ts';
@@ -18,19 +16,14 @@ import { createRoute } from './route.ts';
 import { createSettle } from './settle.ts';
 import { createStream } from './stream.ts';
 import { createCallUpstream } from './upstream.ts';
-import type { Dialect } from './wire/dialect.ts';
+import { toChat } from './wire/chat.ts';
 
 export type Handle = (client: HttpExchange, names: RequestNames) => Promise<void>;
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
-export function createHandle(
-  deps: GatewayDeps,
-  authenticate: Authenticate,
-  dialects: ReadonlyMap<DialectName, Dialect>,
-  health: Health,
-): Handle {
+export function createHandle(deps: GatewayDeps, authenticate: Authenticate, health: Health): Handle {
   const openLine = createOpenLine(deps);
-  const rank = createRank(deps, health, dialects);
+  const rank = createRank(deps, health);
   const reserve = createReserve(deps, rank);
   const route = createRoute(rank);
   const callUpstream = createCallUpstream(deps, health);

@@ -3,7 +3,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Endpoint } from './wire/dialect.ts';
 
 /** `isFirst`: of this request at this entry. What fails again in one request has failed once. */
 type Failed = Snapshot['routing']['cooldown'] & { readonly isFirst: boolean };

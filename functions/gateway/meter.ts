@@ -1,15 +1,15 @@
-// What has this reply cost? Counted while it streams, decided when it ends (LEDGER 9 and 10).
+// Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import { costOf, MAX_COST } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
-import { estimateOutput } from './measure.ts';
 import type { Reservation } from './reserve.ts';
 import type { Target } from './route.ts';
 import type { Piece, Reply } from './wire/dialect.ts';
+import { estimateOutput } from './wire/prompt.ts';
 
 export interface Meter {
-  /** Whether this piece would be beyond what the hold surely pays for. Asked before `count`. */
+  /** Whether this piece is beyond what the hold surely pays for. Of an unread piece: whether an event of it may be. Asked before `count`. */
   exceeds(piece: Piece): boolean;
   count(piece: Piece): void;
   /** What is to be charged if nothing more comes. */
@@ -22,6 +22,11 @@ export interface Meter {
   readonly frame: Readonly<Record<string, unknown>>;
 }
 
+/** Unread pieces are kept up to so many bytes: they are read only where no count of the provider's makes that needless. */
+const MAX_UNREAD = 256 * 1024;
+/** No delta is shorter: `{"delta":{"images":[1]}}`. */
+const MIN_DELTA_BYTES = 24;
+
 /** `lost`: what came to nothing before, which is charged with it. */
 export function createMeter(reservation: Reservation, target: Target, lost?: Settlement): Meter {
   return new Counter(reservation, target, lost);
@@ -32,11 +37,13 @@ class Counter implements Meter {
   readonly #reservation: Reservation;
   readonly #target: Target;
   readonly #lost: Settlement | undefined;
+  #unread: Piece[] = [];
+  #unreadBytes = 0;
   /** By index, whether it has ended. */
   readonly #choices = new Map<number, boolean>();
   #frame: Piece['frame'];
   #deltas = 0;
-  #bytesSaid = 0;
+  #outputBytes = 0;
   #sound = 0;
   #usage: Usage | undefined;
   #prompt: Usage | undefined;
@@ -52,17 +59,46 @@ class Counter implements Meter {
 
   exceeds(piece: Piece): boolean {
     const { cutAt } = this.#target.limit;
-    return cutAt !== undefined && piece.deltas > 0 && this.#atLeast(piece) > cutAt;
+    if (cutAt === undefined) return false;
+    const isUnread = piece.events !== undefined;
+    const unread = (this.#unreadBytes + (isUnread ? piece.bytes.length : 0)) / MIN_DELTA_BYTES;
+    const isNear = this.#deltas + unread + piece.deltas > cutAt;
+    if (isNear) this.#readAll();
+    return isUnread ? isNear : piece.deltas > 0 && this.#atLeast(piece) > cutAt;
   }
 
   count(piece: Piece): void {
-    this.#deltas += piece.deltas;
-    this.#bytesSaid += piece.bytesSaid;
-    this.#sound += piece.sound;
+    // A count that came before content tells nothing of it: from then on all is read as it comes.
+    if (piece.events === undefined) this.#countRead(piece);
+    else if (this.#usage !== undefined) for (const event of piece.events()) this.#countRead(event);
+    else this.#keep(piece);
+  }
+
+  #countRead(piece: Piece): void {
+    this.#size(piece);
     this.#usage = piece.usage ?? this.#usage;
     this.#isBehind = piece.usage === undefined && (this.#isBehind || piece.deltas > 0);
     this.#prompt = piece.prompt ?? this.#prompt;
     this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
+  }
+
+  #keep(piece: Piece): void {
+    this.#unread.push(piece);
+    this.#unreadBytes += piece.bytes.length;
+    if (this.#unreadBytes > MAX_UNREAD) this.#readAll();
+  }
+
+  #readAll(): void {
+    const unread = this.#unread;
+    this.#unread = [];
+    this.#unreadBytes = 0;
+    for (const { events } of unread) for (const event of events?.() ?? []) this.#size(event);
+  }
+
+  #size(piece: Piece): void {
+    this.#deltas += piece.deltas;
+    this.#outputBytes += piece.outputBytes;
+    this.#sound += piece.sound;
     this.#frame ??= piece.frame;
     for (const { index, finished } of piece.choices) {
       const known = this.#choices.get(index);
@@ -76,21 +112,24 @@ class Counter implements Meter {
 
   #streamed(): Settlement {
     const [usage, prompt] = [this.#usage, this.#prompt];
-    const said = estimateOf(this.#bytesSaid, this.#sound, this.#deltas);
-    if (usage !== undefined && !this.#countsAll(usage)) {
-      return settlementAbove(this.#reservation, this.#target, usage, said);
+    if (usage !== undefined && this.#countsAll(usage)) {
+      return settlementOf(this.#reservation, this.#target, usage, {});
     }
-    const estimated = prompt === undefined ? said : { ...prompt, ...said };
-    return settlementOf(this.#reservation, this.#target, usage, estimated);
+    this.#readAll();
+    const output = estimateOf(this.#outputBytes, this.#sound, this.#deltas);
+    if (usage !== undefined) return settlementAbove(this.#reservation, this.#target, usage, output);
+    return settlementOf(this.#reservation, this.#target, undefined, { ...prompt, ...output });
   }
 
   get finished(): boolean {
     if (this.#concluded) return true;
+    this.#readAll();
     for (const finished of this.#choices.values()) if (!finished) return false;
     return this.#choices.size > 0;
   }
 
   get open(): ReadonlyArray<number> {
+    this.#readAll();
     return [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
   }
 
@@ -99,12 +138,15 @@ class Counter implements Meter {
   }
 
   get frame(): Readonly<Record<string, unknown>> {
+    this.#readAll();
     return this.#frame?.() ?? {};
   }
 
   /** A count that came with the first words says nothing of the others; nor does one that stays zero until the end. */
   #countsAll({ output }: Usage): boolean {
-    return output >= this.#deltas || (!this.#isBehind && (output > 0 || this.finished));
+    if (!this.#isBehind && (output > 0 || this.finished)) return true;
+    this.#readAll();
+    return output >= this.#deltas;
   }
 
   /** A lower bound of what was produced, this piece included: a delta is at least a token, unless the provider has counted. */
@@ -115,15 +157,15 @@ class Counter implements Meter {
 
 /** What a whole reply is charged. */
 export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
-  const { usage, bytesSaid, sound } = reply;
-  const estimated = usage === undefined ? estimateOf(bytesSaid(), sound(), 1) : {};
+  const { usage, outputBytes, sound } = reply;
+  const estimated = usage === undefined ? estimateOf(outputBytes(), sound(), 1) : {};
   return settlementOf(reservation, target, usage, estimated);
 }
 
-/** About how much was said: `least` tokens surely were. */
-function estimateOf(bytes: number, sound: number, least: number): Pick<Usage, 'output' | 'outputAudio'> {
+/** About how many tokens an output is: at least `min`. */
+function estimateOf(bytes: number, sound: number, min: number): Pick<Usage, 'output' | 'outputAudio'> {
   const heard = Math.ceil(sound);
-  const output = Math.max(least, estimateOutput(bytes) + heard);
+  const output = Math.max(min, estimateOutput(bytes) + heard);
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
@@ -157,9 +199,9 @@ export function settlementOfUnheard(reservation: Reservation, target: Target, by
 }
 
 /** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
-function settlementAbove(reservation: Reservation, target: Target, counted: Usage, said: Partial<Usage>): Settlement {
+function settlementAbove(reservation: Reservation, target: Target, counted: Usage, output: Partial<Usage>): Settlement {
   const least = settlementOf(reservation, target, counted, {});
-  const estimate = settlementOf(reservation, target, undefined, { ...counted, ...said });
+  const estimate = settlementOf(reservation, target, undefined, { ...counted, ...output });
   return estimate.cost >= least.cost ? estimate : least;
 }
 
@@ -185,7 +227,6 @@ function settlementOf(
   };
 }
 
-function atMost(cost: Nano, most: Nano): Nano {
-  if (cost < most) return cost;
-  return most;
+function atMost(cost: Nano, max: Nano): Nano {
+  return cost < max ? cost : max;
 }

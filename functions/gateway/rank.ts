@@ -6,18 +6,19 @@ import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Grant } from './authorize.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Endpoint } from './endpoint.ts';
 import type { Health } from './health.ts';
 import { inOrder } from './order.ts';
 import type { Line } from './record.ts';
 import type { Candidate } from './terms.ts';
-import type { CreateReader, Dialect } from './wire/dialect.ts';
+import { anthropic } from './wire/anthropic.ts';
+import type { Dialect, Endpoint } from './wire/dialect.ts';
+import { openai } from './wire/openai.ts';
+
+const DIALECTS: Readonly<Record<DialectName, Dialect>> = { openai, anthropic };
 
 /** An entry that can be called, in its dialect. */
-export interface Reachable extends Endpoint {
+export interface Reachable extends Endpoint, Candidate {
   readonly dialect: Dialect;
-  /** For the streams of this entry. */
-  readonly createReader: CreateReader;
 }
 
 export interface Ranking {
@@ -29,11 +30,7 @@ export interface Ranking {
 
 export type Rank = (grant: Grant, line: Line) => Ranking;
 
-export function createRank(
-  deps: Pick<GatewayDeps, 'credentials' | 'random'>,
-  health: Health,
-  dialects: ReadonlyMap<DialectName, Dialect>,
-): Rank {
+export function createRank(deps: Pick<GatewayDeps, 'credentials' | 'random'>, health: Health): Rank {
   const reached = new WeakMap<Candidate, Reached>();
 
   return function rank(grant, line) {
@@ -79,8 +76,6 @@ export function createRank(
 
   function reachNow({ entry, price }: Candidate, written: Map<string, string | undefined>): Result<Reachable, string> {
     const provider = providerOf(entry.provider);
-    const dialect = dialects.get(provider.dialect);
-    if (dialect === undefined) return err(`the dialect of ${entry.provider} is not spoken yet`);
     const credentials = readCredentials(entry, deps.credentials, written);
     if (!credentials.ok) return credentials;
     const base = credentials.value.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials.value);
@@ -89,7 +84,7 @@ export function createRank(
     if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
       return err('apiBase is not an http address without user name and password');
     const address = { base: base.replace(/\/+$/, ''), credentials: credentials.value };
-    return ok({ entry, price, provider, dialect, createReader: dialect.createReaders(), ...address });
+    return ok({ entry, price, provider, dialect: DIALECTS[provider.dialect], ...address });
   }
 }
 

@@ -6,8 +6,9 @@ import type { KeyRecord } from '#core/ports/policy.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Endpoint } from './endpoint.ts';
 import type { RequestNames } from './respond.ts';
+import type { Endpoint } from './wire/dialect.ts';
+import type { ReplyEnd } from './wire/stream-end.ts';
 
 /** What becomes known of one request on its way; written once, at its end. */
 export interface Line {
@@ -24,8 +25,6 @@ export interface Line {
   /** The reply went out; `end` says how. */
   answered(status: number, end: ReplyEnd): void;
 }
-
-export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
 
 /** A refused model may be any text. */
 const LONGEST_NAME = 256;

@@ -9,14 +9,14 @@ import { reasonOf } from '#core/reason.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Grant } from './authorize.ts';
-import type { Chat } from './chat.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { OutputLimit } from './endpoint.ts';
 import { limitOf } from './entry-limits.ts';
-import { growthOf } from './measure.ts';
 import type { Rank, Ranking } from './rank.ts';
 import type { Line } from './record.ts';
 import type { Candidate } from './terms.ts';
+import type { Chat } from './wire/chat.ts';
+import type { OutputLimit } from './wire/dialect.ts';
+import { growthOf } from './wire/prompt.ts';
 
 const made: unique symbol = Symbol('Reservation');
 

@@ -1,10 +1,10 @@
 // Which upstream? The entries that can be reached and have room, in the order in which they are tried, each with how much it may say.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Recipient } from './endpoint.ts';
 import type { Rank, Ranking, Reachable } from './rank.ts';
 import type { Line } from './record.ts';
 import { outputLimit, type Reservation } from './reserve.ts';
+import type { Recipient } from './wire/dialect.ts';
 
 const made: unique symbol = Symbol('Targets');
 
@@ -45,7 +45,7 @@ export function createRoute(rank: Rank): Route {
 
 /** Member by member: a spread of as many takes ten times as long, and each request makes one. */
 function toTarget(reservation: Reservation, reachable: Reachable): Target {
-  const { entry, price, provider, dialect, createReader, base, credentials } = reachable;
+  const { entry, price, provider, dialect, base, credentials } = reachable;
   const limit = outputLimit(reservation, reachable);
-  return { entry, price, provider, dialect, createReader, base, credentials, limit };
+  return { entry, price, provider, dialect, base, credentials, limit };
 }

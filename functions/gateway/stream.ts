@@ -2,11 +2,11 @@
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { StreamExchange } from './exchange.ts';
-import { cutWords, endWords, errorWords } from './last-words.ts';
 import { createMeter, type Meter } from './meter.ts';
-import type { Line, ReplyEnd } from './record.ts';
+import type { Line } from './record.ts';
 import { headersOf, type Settle, UNSETTLED } from './settle.ts';
 import { NOTHING, type Piece } from './wire/dialect.ts';
+import { endEvents, errorEvent, lengthEnd, type ReplyEnd } from './wire/stream-end.ts';
 
 export type Stream = (exchange: StreamExchange, client: HttpExchange, line: Line) => Promise<void>;
 
@@ -81,9 +81,9 @@ export function createStream(
     deadline.close();
     exchange.over(end);
     line.answered(200, durable ? end : 'broken');
-    if (!durable) client.end([errorWords(UNSETTLED)]);
-    else if (end === 'cut') client.end([...last, cutWords(meter, settlement.tokens, running.includeUsage)]);
-    else client.end(isWhole ? last : [...last, ...endWords(end)]);
+    if (!durable) client.end([errorEvent(UNSETTLED)]);
+    else if (end === 'cut') client.end([...last, lengthEnd(meter, settlement.tokens, running.includeUsage)]);
+    else client.end(isWhole ? last : [...last, ...endEvents(end)]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
   }
 
@@ -160,7 +160,11 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
   for (const [at, piece] of pieces.entries()) {
     // The provider's own words about its failure stay with us: they may name its account.
     if (piece.error !== undefined) return 'broken';
-    if (meter.exceeds(piece)) return piece.events === undefined ? 'cut' : show(running, piece.events(), shown);
+    if (meter.exceeds(piece)) {
+      const end = piece.events === undefined ? 'cut' : show(running, piece.events(), shown);
+      if (end !== undefined) return end;
+      continue;
+    }
     if (piece.done) {
       countLate(meter, pieces.slice(at + 1));
       add(shown, piece.bytes);

@@ -3,13 +3,13 @@ import { expect, test } from 'vitest';
 import { keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import type { Caller } from './authenticate.ts';
 import { authorize, type Grant } from './authorize.ts';
-import type { Chat } from './chat.ts';
 import type { PlainExchange, StreamExchange } from './exchange.ts';
 import type { Reservation, Reserve } from './reserve.ts';
 import type { Route, Targets } from './route.ts';
 import type { Settle } from './settle.ts';
 import type { Stream } from './stream.ts';
 import type { CallUpstream } from './upstream.ts';
+import type { Chat } from './wire/chat.ts';
 
 declare const chat: Chat;
 declare const reserve: Reserve;

@@ -6,16 +6,17 @@ import type { HoldRefusal, Settlement } from '#core/ports/ledger.ts';
 import { UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { type AttemptFailure, BROKEN, TIMED_OUT, UNREACHABLE, UNSENT, unspeakable } from './attempt-failure.ts';
-import type { Chat } from './chat.ts';
 import { type Deadline, openDeadline } from './deadline.ts';
 import type { GatewayDeps } from './deps.ts';
 import { limitOf } from './entry-limits.ts';
 import { type Accepted, type Exchange, openExchange } from './exchange.ts';
 import type { Health } from './health.ts';
 import { settlementOfUnheard, withLost } from './meter.ts';
-import type { Line, ReplyEnd } from './record.ts';
+import type { Line } from './record.ts';
 import { covers, outputLimit, type Reservation } from './reserve.ts';
 import { FULL, type Target, type Targets } from './route.ts';
+import type { Chat } from './wire/chat.ts';
+import type { ReplyEnd } from './wire/stream-end.ts';
 
 /** Why there is no exchange. `lost`: what the attempts cost that were taken all the same. */
 export interface NoExchange {

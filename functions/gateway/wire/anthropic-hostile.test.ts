@@ -79,14 +79,14 @@ test('no stream of events throws, ends twice, or yields an event that is no JSON
   fc.assert(
     fc.property(fc.array(typed, { maxLength: 20 }), fc.integer({ min: 1, max: 40 }), (events, size) => {
       const bytes = encoder.encode(events.map((event) => `event: x\ndata: ${JSON.stringify(event)}\n\n`).join(''));
-      const reader = anthropic.createReaders()(1);
+      const reader = anthropic.createReader(1);
       const pieces = [...Array(Math.ceil(bytes.length / size)).keys()].flatMap((at) =>
         reader.push(bytes.subarray(at * size, (at + 1) * size)),
       );
       const all = [...pieces, ...reader.end()];
       expect(all.filter(({ done }) => done).length).toBeLessThanOrEqual(1);
-      for (const { bytes: shown, deltas, bytesSaid } of all) {
-        expect(deltas > 0).toBe(bytesSaid > 0);
+      for (const { bytes: shown, deltas, outputBytes } of all) {
+        expect(deltas > 0).toBe(outputBytes > 0);
         for (const line of decoder
           .decode(shown)
           .split('\n')

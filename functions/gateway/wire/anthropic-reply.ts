@@ -1,17 +1,25 @@
-// What does a whole message of Anthropic's say, as a chat completion?
-
-import { bytesIn } from '../measure.ts';
-import { toFinishReason } from './anthropic-finish.ts';
+// Whole messages of Anthropic's as chat completions, and its stop reasons in OpenAI's words.
 import { addUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
 import type { Reply, Seconds } from './dialect.ts';
 import { member, textOf } from './json.ts';
+import { bytesIn } from './prompt.ts';
+
+const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['pause_turn', 'stop'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_use', 'tool_calls'],
+  ['refusal', 'content_filter'],
+]);
 
 /** Undefined when it is no message. Its text blocks become one text, its thinking `reasoning_content`. */
 export function toCompletion(message: unknown, created: Seconds): Reply | undefined {
   const blocks = member(message, 'content');
   if (!Array.isArray(blocks)) return undefined;
-  const text = said(blocks, 'text', 'text');
-  const thoughts = said(blocks, 'thinking', 'thinking');
+  const text = joined(blocks, 'text', 'text');
+  const thoughts = joined(blocks, 'thinking', 'thinking');
   const calls = blocks.filter((block) => member(block, 'type') === 'tool_use').map(toToolCall);
   const usage = toUsage(addUsage({}, member(message, 'usage')));
   const stopReason = textOf(member(message, 'stop_reason'));
@@ -36,18 +44,23 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
     ],
     ...(usage === undefined ? {} : { usage: toOpenAiUsage(usage) }),
   };
-  const bytesSaid = () =>
+  const outputBytes = () =>
     calls.reduce(
       (sum, { function: { name, arguments: given } }) => sum + bytesIn(name + given),
       bytesIn(text + thoughts),
     );
-  return { body: JSON.stringify(completion), usage, bytesSaid, sound: NO_SOUND };
+  return { body: JSON.stringify(completion), usage, outputBytes, sound: NO_SOUND };
 }
 
 /** It says none. */
 const NO_SOUND = () => 0;
 
-function said(blocks: ReadonlyArray<unknown>, type: string, name: string): string {
+/** A reason that is new to us has ended the answer all the same. */
+export function toFinishReason(stopReason: string): string {
+  return FINISH_REASONS.get(stopReason) ?? 'stop';
+}
+
+function joined(blocks: ReadonlyArray<unknown>, type: string, name: string): string {
   return blocks
     .filter((block) => member(block, 'type') === type)
     .map((block) => textOf(member(block, name)) ?? '')

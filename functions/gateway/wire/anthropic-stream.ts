@@ -1,11 +1,11 @@
-// How do the events of a streamed message read as chat completion chunks? One event gives none, one or a few of them.
-import { bytesIn } from '../measure.ts';
-import { toWireError } from './anthropic-error.ts';
-import { toFinishReason } from './anthropic-finish.ts';
+// Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
+import { toFinishReason } from './anthropic-reply.ts';
 import { addUsage, type MessagesUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
 import { NOTHING, type Piece, type Seconds, type StreamReader } from './dialect.ts';
 import { member, parseJson, textOf } from './json.ts';
+import { bytesIn } from './prompt.ts';
 import { createSplitter, dataOf, toComment, toEvent } from './sse.ts';
+import { anthropicError } from './wire-error.ts';
 
 /** A tool call that is being told. */
 interface Call {
@@ -48,7 +48,7 @@ export function createReader(created: Seconds): StreamReader {
       case 'ping':
         return [piece(toComment('ping'), {})];
       case 'error':
-        return [piece(new Uint8Array(0), { error: toWireError(event) })];
+        return [piece(new Uint8Array(0), { error: anthropicError(event) })];
       default:
         return [];
     }
@@ -68,7 +68,7 @@ export function createReader(created: Seconds): StreamReader {
     calls.set(index, call);
     const name = textOf(member(block, 'name')) ?? '';
     const begun = { index: call.index, id: member(block, 'id'), type: 'function', function: { name, arguments: '' } };
-    return [chunk({ tool_calls: [begun] }, { said: name })];
+    return [chunk({ tool_calls: [begun] }, { text: name })];
   }
 
   function go(index: unknown, delta: unknown): ReadonlyArray<Piece> {
@@ -85,13 +85,13 @@ export function createReader(created: Seconds): StreamReader {
   }
 
   function speak(name: 'content' | 'reasoning_content', text = ''): ReadonlyArray<Piece> {
-    return text === '' ? [] : [chunk({ [name]: text }, { said: text })];
+    return text === '' ? [] : [chunk({ [name]: text }, { text })];
   }
 
   function argue(call: Call | undefined, json: string): ReadonlyArray<Piece> {
     if (call === undefined || json === '') return [];
     call.hasArguments = true;
-    return [chunk({ tool_calls: [{ index: call.index, function: { arguments: json } }] }, { said: json })];
+    return [chunk({ tool_calls: [{ index: call.index, function: { arguments: json } }] }, { text: json })];
   }
 
   /** A call without arguments says nothing; clients parse what they got. */
@@ -121,12 +121,12 @@ export function createReader(created: Seconds): StreamReader {
 
   function chunk(
     delta: object,
-    { said = '', finishReason, ...more }: Partial<Piece> & { said?: string; finishReason?: string },
+    { text = '', finishReason, ...more }: Partial<Piece> & { text?: string; finishReason?: string },
   ): Piece {
     const choices = [{ index: 0, delta, logprobs: null, finish_reason: finishReason ?? null }];
     return piece(toEvent(`${head}${JSON.stringify(choices)}}`), {
-      deltas: said === '' ? 0 : 1,
-      bytesSaid: bytesIn(said),
+      deltas: text === '' ? 0 : 1,
+      outputBytes: bytesIn(text),
       choices: [{ index: 0, finished: finishReason !== undefined }],
       frame: always(frame),
       ...more,

@@ -1,20 +1,19 @@
-// How is Anthropic's Messages API spoken? Bodies are translated, both ways: only OpenAI's dialect passes bytes through.
+// Anthropic's Messages API: bodies are translated both ways; only OpenAI's dialect passes bytes through.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Chat } from '../chat.ts';
-import type { Recipient } from '../endpoint.ts';
-import { toWireError } from './anthropic-error.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { toMessagesBody } from './anthropic-request.ts';
 import { createReader } from './anthropic-stream.ts';
-import type { Dialect, WireError, WireRequest } from './dialect.ts';
+import type { Chat } from './chat.ts';
+import type { Dialect, Recipient, WireRequest } from './dialect.ts';
 import { parseJson } from './json.ts';
+import { anthropicError } from './wire-error.ts';
 
 export const anthropic: Dialect = {
   toRequest,
   readReply: (bytes, created) => toCompletion(parseJson(decoder.decode(bytes)), created),
-  readError,
-  createReaders: () => createReader,
+  readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),
+  createReader,
 };
 
 const decoder = new TextDecoder();
@@ -58,8 +57,4 @@ function headersOf(chat: Chat, { credentials }: Recipient): Readonly<Record<stri
     'anthropic-version': apiVersion ?? API_VERSION,
     ...(apiKey === undefined ? {} : { 'x-api-key': apiKey }),
   };
-}
-
-function readError(bytes: Uint8Array): WireError {
-  return toWireError(parseJson(decoder.decode(bytes)));
 }

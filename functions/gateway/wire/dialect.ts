@@ -1,9 +1,11 @@
-// What must be known of a provider's wire format? One of these per dialect; the pipeline knows none of them.
+// A provider's wire format, as the pipeline sees it: how a request is written, and what replies and streams hold.
 import type { Failure } from '#core/failure.ts';
+import type { Provider } from '#core/providers.ts';
 import type { Result } from '#core/result.ts';
+import type { SnapshotEntry } from '#core/snapshot.ts';
 import type { Usage } from '#core/usage.ts';
-import type { Chat } from '../chat.ts';
-import type { Recipient } from '../endpoint.ts';
+import type { Chat } from './chat.ts';
+import type { WireError } from './wire-error.ts';
 
 export interface Dialect {
   /** What is sent for this request; a failure where the dialect has no words for it. */
@@ -12,8 +14,34 @@ export interface Dialect {
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
   /** What a refusal says. */
   readError(bytes: Uint8Array): WireError;
-  /** For the streams of one model entry: what they have in common need not be found out by each of them. */
-  createReaders(): CreateReader;
+  readonly createReader: CreateReader;
+}
+
+/** An entry that can be called. */
+export interface Endpoint {
+  readonly entry: SnapshotEntry;
+  readonly provider: Provider;
+  /** What stands before the dialect's path, without a slash at its end. */
+  readonly base: string;
+  /** Values by credential name. */
+  readonly credentials: Readonly<Record<string, string>>;
+}
+
+/** An entry as a request is written for it. */
+export interface Recipient extends Endpoint {
+  readonly limit: OutputLimit;
+}
+
+/** What a target may produce within the hold. */
+export interface OutputLimit {
+  /** Tokens of one answer, at most: for dialects that must be told. */
+  readonly most: number;
+  /** Sent as the limit of each answer; absent where the request needs none of ours. */
+  readonly send?: number;
+  /** `send` is less than what was asked for. */
+  readonly clamped: boolean;
+  /** A stream that has surely produced more than this is cut; absent where the target is free. */
+  readonly cutAt?: bigint;
 }
 
 /** Since the Unix epoch: the date of a reply, for dialects that give none. */
@@ -31,18 +59,9 @@ export interface Reply {
   /** The provider's own count. */
   readonly usage: Usage | undefined;
   /** Bytes of all it said, for where nobody counted: a long reply takes as long to count as to parse. */
-  readonly bytesSaid: () => number;
+  readonly outputBytes: () => number;
   /** Tokens of its sound, about. */
   readonly sound: () => number;
-}
-
-export interface WireError {
-  readonly message: string | undefined;
-  readonly param: string | undefined;
-  /** The provider's own word for it, for the log. */
-  readonly code: string | undefined;
-  /** The status it would have had, where it came inside a stream. */
-  readonly status: number | undefined;
 }
 
 /** Reads one stream from its first byte to its last. */
@@ -58,13 +77,16 @@ export interface StreamReader {
 /** A piece of a stream as the client gets it (an event or a few in OpenAI's dialect), and what is in it. */
 export interface Piece {
   readonly bytes: Uint8Array;
-  /** Its events one by one, where they are several: for when the money ends among them. */
+  /**
+   * Reads the events of a piece that is not read yet: they go on with answers, and none of them counts, fails or ends the stream. Until then
+   * everything below is as in `NOTHING`.
+   */
   readonly events: (() => ReadonlyArray<Piece>) | undefined;
   /** `[DONE]`. */
   readonly done: boolean;
   /** Pieces of content: at least so many tokens were produced. */
   readonly deltas: number;
-  readonly bytesSaid: number;
+  readonly outputBytes: number;
   /** Tokens of sound, about: they are beside the text. */
   readonly sound: number;
   readonly usage: Usage | undefined;
@@ -84,7 +106,7 @@ export const NOTHING: Piece = {
   events: undefined,
   done: false,
   deltas: 0,
-  bytesSaid: 0,
+  outputBytes: 0,
   sound: 0,
   usage: undefined,
   prompt: undefined,

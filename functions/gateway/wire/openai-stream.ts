@@ -1,140 +1,134 @@
-// How is a streamed chat completion read? Event by event, but for those that are like one before: they pass without a parser.
-import { type CreateReader, NOTHING, type Piece, type StreamReader } from './dialect.ts';
-import { runOf, type Shape, shapeOf } from './event-shape.ts';
-import { toPiece } from './openai-chunk.ts';
-import { behind, type Packet, toFixed, toPacket } from './same-bytes.ts';
-import { createSplitter, toEvent } from './sse.ts';
+// Streams of OpenAI's dialect: what only goes on with an answer passes unread, everything else is parsed event by event.
+import { toUsage } from '#core/usage.ts';
+import { type CreateReader, NOTHING, type Piece } from './dialect.ts';
+import { listOf, member, parseJson } from './json.ts';
+import { lengthOf, soundIn } from './output-size.ts';
+import { bytesIn } from './prompt.ts';
+import { createSplitter, dataOf } from './sse.ts';
+import { openaiError } from './wire-error.ts';
 
-/** A shape, and the answer that events of it go on with, or end. */
-interface Known {
-  readonly shape: Shape;
-  readonly choices: Piece['choices'];
-}
+/** A character for each byte: the engine searches text natively, and offsets in it are offsets in the bytes. */
+const latin1 = new TextDecoder('latin1');
 
-/** What streams of one provider have shown each other. */
-interface Memory {
-  known: ReadonlyArray<Known>;
-}
+const BLANK_LINE = '\n\n';
+const DONE = '[DONE]';
+/** An event is parsed where a count or an error has a value, where the stream ends, and where a name may be written with escapes. */
+const COUNTED = 'usage"';
+const FAILED = 'error"';
+const ESCAPED = '\\u00';
+const NO_VALUE = /\s*:\s*null/y;
+/** Members that all chunks of a stream share. */
+const FRAME = ['id', 'object', 'created', 'model'];
 
-/** Answers, reasoning, tool calls, their ends: what a stream says at a time has few shapes. */
-const MOST_SHAPES = 8;
-/** So many shapes that no event was like, one after another: the events of this stream have nothing in common. */
-const MOST_MISSES = 8;
-const LONGEST_SHAPE = 16 * 1024;
-/** As nearly all write it. */
-const DONE = toFixed(toEvent('[DONE]'));
-
-/** Readers of one provider's streams: what is the same in all of them is learnt once. */
-export function createReaders(): CreateReader {
-  const memory: Memory = { known: [] };
-  return () => createReader(memory);
-}
-
-function createReader(memory: Memory): StreamReader {
+export const createReader: CreateReader = () => {
   const splitter = createSplitter();
-  /** What only this stream has shown. */
-  let own: ReadonlyArray<Known> = [];
-  /** Of the shape that was met last the next event is, most likely. */
-  let last: Known | undefined;
-  let misses = 0;
-
   return {
     push: (bytes) => {
-      const pieces: Piece[] = [];
-      const packet = toPacket(bytes);
-      for (let at = 0; at < bytes.length; ) {
-        const { isBetween } = splitter;
-        const like = isBetween ? alike(packet, at) : undefined;
-        if (like !== undefined) {
-          pieces.push(like);
-          at += like.bytes.length;
-          continue;
-        }
-        const event = splitter.next(bytes, at);
-        if (event === undefined) break;
-        pieces.push(isBetween ? parse(event) : read(event));
-        at = splitter.at;
-      }
-      return pieces;
+      const text = splitter.isBetween ? latin1.decode(bytes) : '';
+      // Nearly all providers end lines with a line feed, and packets with an event.
+      const isWhole = text.endsWith(BLANK_LINE) && !text.includes('\r');
+      return isWhole ? readWhole(bytes, text) : splitter.push(bytes).map(toPiece);
     },
-    end: () => splitter.end().map(read),
+    end: () => splitter.end().map(toPiece),
   };
+};
 
-  /** One that came in two packets could not be known before. */
-  function read(event: Uint8Array): Piece {
-    const like = alike(toPacket(event), 0);
-    return like?.bytes.length === event.length ? like : parse(event);
+/** Whole events: the telling ones are parsed, and what stands between them is one piece each. */
+function readWhole(bytes: Uint8Array, text: string): ReadonlyArray<Piece> {
+  const pieces: Piece[] = [];
+  for (let from = 0; from < bytes.length; ) {
+    const telling = tellingFrom(text, from);
+    const start = telling === text.length ? telling : startOf(text, telling, from);
+    if (start > from)
+      pieces.push(...between(bytes.subarray(from, start), text.slice(from, start).includes('"choices"')));
+    from = start;
+    if (from === text.length) break;
+    from = text.indexOf(BLANK_LINE, telling) + BLANK_LINE.length;
+    pieces.push(toPiece(bytes.subarray(start, from)));
   }
+  return pieces;
+}
 
-  function parse(event: Uint8Array): Piece {
-    const piece = toPiece(event);
-    learn(event, piece);
-    return piece;
-  }
+/** Where the event begins in which this stands. */
+function startOf(text: string, at: number, from: number): number {
+  const before = text.lastIndexOf(BLANK_LINE, at);
+  return before < from ? from : before + BLANK_LINE.length;
+}
 
-  /** As many events as follow each other here and are of one known shape. */
-  function alike(packet: Packet, from: number): Piece | undefined {
-    return (
-      (last && likeOf(last, packet, from)) ??
-      likeDone(packet, from) ??
-      likeAny(own, packet, from) ??
-      likeAny(memory.known, packet, from)
-    );
-  }
+/** Where the next word stands that tells more than that an answer goes on; the text's length where there is none. */
+function tellingFrom(text: string, from: number): number {
+  const found = [valueFrom(text, COUNTED, from), valueFrom(text, FAILED, from), ...[DONE, ESCAPED].map(find)];
+  return Math.min(...found.map((at) => (at === -1 ? text.length : at)));
 
-  function likeAny(those: ReadonlyArray<Known>, packet: Packet, from: number): Piece | undefined {
-    for (const known of those) {
-      const like = known === last ? undefined : likeOf(known, packet, from);
-      if (like !== undefined) return like;
-    }
-    return undefined;
-  }
-
-  function likeOf(known: Known, packet: Packet, from: number): Piece | undefined {
-    const { bytes } = packet;
-    const run = runOf(known.shape, packet, from);
-    if (run === undefined) return undefined;
-    last = known;
-    misses = 0;
-    return toRun(from === 0 && run.end === bytes.length ? bytes : bytes.subarray(from, run.end), known, run);
-  }
-
-  /** Events that go on with one answer, or end it, are remembered: what counts or fails is always read. */
-  function learn(event: Uint8Array, { choices, usage, error, bytesSaid, sound }: Piece): void {
-    if (choices.length !== 1 || usage !== undefined || error !== undefined || sound > 0) return;
-    if (misses === MOST_MISSES || event.length > LONGEST_SHAPE) return;
-    misses += 1;
-    const shape = shapeOf(event, bytesSaid);
-    if (shape === undefined) return;
-    last = { shape, choices };
-    if (shape.isBare) memory.known = [last, ...memory.known.slice(0, MOST_SHAPES - 1)];
-    else own = [last, ...own.slice(0, MOST_SHAPES - 1)];
+  function find(word: string): number {
+    return text.indexOf(word, from);
   }
 }
 
-function likeDone(packet: Packet, from: number): Piece | undefined {
-  const end = behind(DONE, packet, from);
-  return end === -1 ? undefined : { ...NOTHING, bytes: packet.bytes.subarray(from, end), done: true };
+/** Where this member has a value, or -1. Some providers write `"usage":null` into each event. */
+function valueFrom(text: string, name: string, from: number): number {
+  let at = text.indexOf(name, from);
+  while (at !== -1) {
+    NO_VALUE.lastIndex = at + name.length;
+    if (!NO_VALUE.test(text)) return at;
+    at = text.indexOf(name, at + name.length);
+  }
+  return -1;
 }
 
-function toRun(
-  bytes: Uint8Array,
-  { choices }: Known,
-  { deltas, bytesSaid }: { readonly deltas: number; readonly bytesSaid: number },
-): Piece {
-  const events = () => createSplitter().push(bytes).map(toPiece);
+/** Comments alone do not begin an answer, so they are told apart. */
+function between(bytes: Uint8Array, hasChoices: boolean): ReadonlyArray<Piece> {
+  return hasChoices ? [{ ...NOTHING, bytes, events: () => eventsOf(bytes) }] : eventsOf(bytes);
+}
+
+function eventsOf(bytes: Uint8Array): ReadonlyArray<Piece> {
+  const splitter = createSplitter();
+  return [...splitter.push(bytes), ...splitter.end()].map(toPiece);
+}
+
+/** One event, parsed. */
+export function toPiece(event: Uint8Array): Piece {
+  const data = dataOf(event);
+  if (data === undefined || data.trim() === DONE) return { ...NOTHING, bytes: event, done: data !== undefined };
+  const chunk = parseJson(data);
+  // It reaches the client, who may make out what it says: where nobody counts, all of it was said.
+  if (chunk === undefined) return { ...NOTHING, bytes: event, outputBytes: bytesIn(data) };
+  const choices = member(chunk, 'choices');
+  const usage = toUsage(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
+  const error = member(chunk, 'error');
   return {
-    bytes,
-    events,
-    done: false,
-    deltas,
-    bytesSaid,
-    sound: 0,
-    usage: undefined,
-    prompt: undefined,
-    usageOnly: false,
-    choices,
-    frame: () => events()[0]?.frame?.() ?? {},
-    error: undefined,
+    ...NOTHING,
+    ...sizeOf(listOf(choices)),
+    bytes: event,
+    usage,
+    usageOnly: usage !== undefined && Array.isArray(choices) && choices.length === 0,
+    choices: listOf(choices).map((choice) => ({
+      index: Number(member(choice, 'index') ?? 0),
+      finished: typeof member(choice, 'finish_reason') === 'string',
+    })),
+    frame: Array.isArray(choices) ? () => frameOf(chunk) : undefined,
+    error: error === undefined || error === null ? undefined : openaiError(chunk),
   };
+}
+
+function sizeOf(choices: ReadonlyArray<unknown>): Pick<Piece, 'deltas' | 'outputBytes' | 'sound'> {
+  let deltas = 0;
+  let outputBytes = 0;
+  let sound = 0;
+  for (const choice of choices) {
+    const delta = member(choice, 'delta');
+    const length = lengthOf(delta);
+    const heard = soundIn(delta);
+    // A piece of sound may be less than a token, and what is counted here may cut a stream.
+    if (length > 0 || heard >= 1) deltas += 1;
+    outputBytes += length;
+    sound += heard;
+  }
+  return { deltas, outputBytes, sound };
+}
+
+function frameOf(chunk: unknown): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    FRAME.map((name) => [name, member(chunk, name)] as const).filter(([, value]) => value !== undefined),
+  );
 }

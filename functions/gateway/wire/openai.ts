@@ -1,20 +1,23 @@
-// How is OpenAI's chat completions API spoken? Bytes pass through; a few members are changed on the way in and read on the way out.
+// OpenAI's chat completions API: bytes pass through; a few members are changed on the way in and read on the way out.
 import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
 import { toUsage } from '#core/usage.ts';
-import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from '../chat.ts';
-import type { Recipient } from '../endpoint.ts';
-import { membersOf, type NewValue, splice } from '../members.ts';
-import type { Dialect, Reply, WireError, WireRequest } from './dialect.ts';
+import { type Chat, isLookalike, LIMIT_NAMES, type LimitName, OWN_MEMBERS } from './chat.ts';
+import type { Dialect, Recipient, Reply, WireRequest } from './dialect.ts';
 import { member, parseJson } from './json.ts';
-import { addressOf } from './openai-address.ts';
-import { toWireError } from './openai-error.ts';
-import { lengthOf, soundIn } from './openai-said.ts';
-import { createReaders } from './openai-stream.ts';
+import { membersOf, type NewValue, splice } from './json-splice.ts';
+import { createReader } from './openai-stream.ts';
+import { lengthOf, soundIn } from './output-size.ts';
+import { openaiError } from './wire-error.ts';
 
 const decoder = new TextDecoder();
 
-export const openai: Dialect = { toRequest, readReply, readError, createReaders };
+export const openai: Dialect = {
+  toRequest,
+  readReply,
+  readError: (bytes) => openaiError(parseJson(decoder.decode(bytes))),
+  createReader,
+};
 
 function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   const set: NewValue[] = [['model', JSON.stringify(to.entry.model)]];
@@ -23,12 +26,30 @@ function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   const names = addLimits(set, chat, to);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
   const drop = unknown.length === 0 ? chat.lookalikes : new Set([...chat.lookalikes, ...unknown]);
-  const { url, plain, streamed } = addressOf(to);
   return ok({
-    url,
-    headers: chat.stream ? streamed : plain,
+    url: urlOf(to),
+    headers: headersOf(to, chat.stream),
     body: splice(chat.bytes, chat.object, { set, drop, once: OWN_MEMBERS }),
   });
+}
+
+function urlOf({ base, credentials }: Recipient): string {
+  const version = credentials.apiVersion;
+  const query = version === undefined ? '' : `?api-version=${encodeURIComponent(version)}`;
+  return `${base}/chat/completions${query}`;
+}
+
+function headersOf({ provider, credentials }: Recipient, stream: boolean): Readonly<Record<string, string>> {
+  const { apiKey, organization } = credentials;
+  const headers: Record<string, string> = {
+    'content-type': 'application/json',
+    accept: stream ? 'text/event-stream' : 'application/json',
+    'accept-encoding': 'identity',
+    'user-agent': 'gateway-operator',
+  };
+  if (apiKey !== undefined) headers[provider.auth] = provider.auth === 'authorization' ? `Bearer ${apiKey}` : apiKey;
+  if (organization !== undefined) headers['openai-organization'] = organization;
+  return headers;
 }
 
 const FORCED: ReadonlySet<string> = new Set(['include_usage']);
@@ -73,12 +94,12 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   const reply = parseJson(text);
   const choices = member(reply, 'choices');
   if (!Array.isArray(choices)) return undefined;
-  const inAll = (amount: (said: unknown) => number) => () =>
+  const inAll = (amount: (message: unknown) => number) => () =>
     choices.reduce<number>((sum, choice) => sum + amount(member(choice, 'message')), 0);
   return {
     body: isSame(text, bytes) ? text : bytes,
     usage: toUsage(member(reply, 'usage')),
-    bytesSaid: inAll(lengthOf),
+    outputBytes: inAll(lengthOf),
     sound: inAll(soundIn),
   };
 }
@@ -86,8 +107,4 @@ function readReply(bytes: Uint8Array): Reply | undefined {
 /** What is not UTF-8 was read as U+FFFD, and a byte order mark as nothing. */
 function isSame(text: string, bytes: Uint8Array): boolean {
   return bytes[0] !== 0xef && !text.includes('\ufffd');
-}
-
-function readError(bytes: Uint8Array): WireError {
-  return toWireError(parseJson(decoder.decode(bytes)));
 }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../test/runs.ts';
-import { concat } from '../members.ts';
+import { concat } from './json-splice.ts';
 import { createSplitter, dataOf } from './sse.ts';
 
 const encoder = new TextEncoder();

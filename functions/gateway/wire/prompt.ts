@@ -1,4 +1,4 @@
-// How many tokens can this prompt be, at most and about? Without a tokenizer (LEDGER 9).
+// Tokens of a prompt, at most and about, without a tokenizer (LEDGER 9).
 
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MOST_PER_PART`. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { runs } from '../../test/runs.ts';
-import { membersOf, splice } from './members.ts';
+import { runs } from '../../../test/runs.ts';
+import { membersOf, splice } from './json-splice.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

@@ -1,10 +1,9 @@
-// Is this a chat completion request, and what in it is ours to know? Everything else is the provider's business.
-
+// Chat completion requests: whether a body is one, and what in it decides what it may cost. Everything else is the provider's business.
 import type { Failure } from '#core/failure.ts';
 import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import { type Measure, measure } from './measure.ts';
-import { type Member, membersOf, type ObjectText } from './members.ts';
+import { type Member, membersOf, type ObjectText } from './json-splice.ts';
+import { type Measure, measure } from './prompt.ts';
 import { ambiguousIn, DECIDING, foldCase, unmeteredIn, type WebSearches, webSearchesIn } from './unmetered-features.ts';
 
 export interface Chat {

@@ -1,4 +1,4 @@
-// Where do the members of a JSON object stand in its bytes, and how are a few of them changed while all else stays?
+// The members of a JSON object where they stand in its bytes, and a few of them changed while all else stays.
 
 /** One member of an object, as byte offsets into the text it stands in. */
 export interface Member {
@@ -70,82 +70,32 @@ export function elementsOf(bytes: Uint8Array, from: number): ReadonlyArray<numbe
 }
 
 /** The text with these changes, everything else byte for byte. A name that is set stands once afterwards. */
-export function splice(bytes: Uint8Array, object: ObjectText, changes: Changes): Uint8Array {
+export function splice(bytes: Uint8Array, { open, close, members }: ObjectText, changes: Changes): Uint8Array {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
-  const { members } = object;
-  const newValue = (name: string) => set.find((one) => one[0] === name)?.[1];
-  const isKept = ({ name }: Member, at: number) =>
-    !drop.has(name) && !((once.has(name) || newValue(name) !== undefined) && standsBehind(members, name, at));
-  const kept = members.every(isKept) ? members : members.filter(isKept);
-  const out = createWriter(bytes, set);
-  if (kept === members) {
-    // Every byte between the values stays.
-    for (const { name, valueStart, end } of kept) {
-      const value = newValue(name);
-      if (value !== undefined) out.copyTo(valueStart).put(value).skipTo(end);
-    }
-    out.copyTo(kept.at(-1)?.end ?? object.open + 1);
-  } else {
-    out.copyTo(object.open + 1);
-    kept.forEach(({ name, start, valueStart, end }, index) => {
-      const value = newValue(name);
-      if (index > 0) out.put(',');
-      out.skipTo(start).copyTo(value === undefined ? end : valueStart);
-      if (value !== undefined) out.put(value);
-    });
-    out.skipTo(object.close);
-  }
-  let separator = kept.length > 0 ? ',' : '';
+  const values = new Map(set);
+  const lastOf = new Map(members.map(({ name }, at) => [name, at]));
+  const pieces = [bytes.subarray(0, open + 1)];
+  let before: Member | undefined;
+  members.forEach((member, at) => {
+    const { name, start, valueStart, end } = member;
+    if (drop.has(name) || ((once.has(name) || values.has(name)) && lastOf.get(name) !== at)) return;
+    // What stands between two neighbours stays; where one has gone, a comma does.
+    const isNext = before === members[at - 1];
+    if (isNext) pieces.push(bytes.subarray(before?.end ?? open + 1, start));
+    else if (before !== undefined) pieces.push(encoder.encode(','));
+    const value = values.get(name);
+    pieces.push(bytes.subarray(start, value === undefined ? end : valueStart));
+    if (value !== undefined) pieces.push(encoder.encode(value));
+    before = member;
+  });
   for (const [name, value] of set) {
-    if (!drop.has(name) && members.some((member) => member.name === name)) continue;
-    out.put(`${separator}${JSON.stringify(name)}:${value}`);
-    separator = ',';
+    if (!drop.has(name) && lastOf.has(name)) continue;
+    const isFirst = pieces.length === 1;
+    pieces.push(encoder.encode(`${isFirst ? '' : ','}${JSON.stringify(name)}:${value}`));
   }
-  return out.copyTo(bytes.length).written();
-}
-
-/** Which is asked of few names: those repeated without end are found where they stand next. */
-function standsBehind(members: ReadonlyArray<Member>, name: string, at: number): boolean {
-  for (let next = at + 1; next < members.length; next += 1) if (members[next]?.name === name) return true;
-  return false;
-}
-
-/** Copies a text piece by piece into one buffer, with new words in between. */
-function createWriter(bytes: Uint8Array, words: ReadonlyArray<NewValue>) {
-  // A UTF-16 unit takes at most three bytes, and JSON may write a name's as six characters; then quotes, a colon, commas.
-  const added = words.reduce((sum, [name, value]) => sum + name.length * 6 + value.length * 3 + 4, 0);
-  const out = new Uint8Array(bytes.length + added);
-  let from = 0;
-  let at = 0;
-  const writer = {
-    copyTo: (end: number) => {
-      out.set(bytes.subarray(from, end), at);
-      at += end - from;
-      return writer.skipTo(end);
-    },
-    skipTo: (place: number) => {
-      from = place;
-      return writer;
-    },
-    put: (text: string) => {
-      const end = putPlain(text, out, at);
-      at = end === -1 ? at + encoder.encodeInto(text, out.subarray(at)).written : end;
-      return writer;
-    },
-    written: () => out.subarray(0, at),
-  };
-  return writer;
-}
-
-/** Most words are short and ASCII: writing them by hand takes a third of what the engine's encoder takes. -1: this one is not. */
-function putPlain(text: string, out: Uint8Array, from: number): number {
-  if (text.length > LONGEST_PLAIN) return -1;
-  for (let at = 0; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at);
-    if (unit > 0x7f) return -1;
-    out[from + at] = unit;
-  }
-  return from + text.length;
+  const isLast = before === members.at(-1);
+  pieces.push(bytes.subarray(isLast ? (before?.end ?? open + 1) : close));
+  return concat(pieces);
 }
 
 export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
@@ -160,39 +110,15 @@ export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
   return whole;
 }
 
-/** Names of ours are shorter; putting a long one together byte by byte is the slower way. */
-const LONGEST_PLAIN = 64;
-
-/** Names that were read before, by a number that their bytes make: nearly all of a request's are the same few. */
-const known = new Map<number, string>();
-const MOST_KNOWN = 1000;
-
+/** Most names are plain ASCII: read as JSON, they take ten times as long. */
 function nameOf(bytes: Uint8Array, start: number, end: number): string {
-  if (end - start > LONGEST_PLAIN) return readName(bytes, start, end);
-  let number = 0;
+  let name = '';
   for (let at = start + 1; at < end - 1; at += 1) {
     const byte = bytes[at] ?? 0;
-    // Anything but plain ASCII is read as JSON has it, which takes ten times as long.
-    if (byte > 0x7e || byte === BACKSLASH) return readName(bytes, start, end);
-    number = (Math.imul(number, 31) + byte) | 0;
+    if (byte > 0x7e || byte === BACKSLASH) return String(JSON.parse(decoder.decode(bytes.subarray(start, end))));
+    name += String.fromCharCode(byte);
   }
-  const before = known.get(number);
-  if (before !== undefined && isWritten(before, bytes, start + 1, end - 1)) return before;
-  const name = readName(bytes, start, end);
-  if (known.size < MOST_KNOWN) known.set(number, name);
   return name;
-}
-
-/** Whether this plain name is what the bytes say. */
-function isWritten(name: string, bytes: Uint8Array, start: number, end: number): boolean {
-  if (name.length !== end - start) return false;
-  for (let at = 0; at < name.length; at += 1) if (name.charCodeAt(at) !== bytes[start + at]) return false;
-  return true;
-}
-
-function readName(bytes: Uint8Array, start: number, end: number): string {
-  const name: unknown = JSON.parse(decoder.decode(bytes.subarray(start, end)));
-  return String(name);
 }
 
 function skipBlanks(bytes: Uint8Array, from: number): number {

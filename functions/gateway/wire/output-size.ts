@@ -1,6 +1,6 @@
-// How much does a message or a delta say? Text, reasoning, refusals, tool calls, sounds, pictures: whatever of it a provider bills as output.
-import { BYTES_PER_PICTURE, bytesIn } from '../measure.ts';
+// Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, whatever a provider bills as output.
 import { listOf, member, textOf } from './json.ts';
+import { BYTES_PER_PICTURE, bytesIn } from './prompt.ts';
 
 /** Members that say something. */
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
@@ -10,20 +10,20 @@ const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
 const LETTERS_PER_SOUND_TOKEN = 3200;
 
 /** Bytes of all texts. Names and ids are not said. */
-export function lengthOf(said: unknown): number {
+export function lengthOf(message: unknown): number {
   let length = 0;
-  for (const name of TEXTS) length += bytesOf(member(said, name));
-  length += calledIn(member(said, 'function_call'), 'arguments');
-  for (const call of listOf(member(said, 'tool_calls'))) {
+  for (const name of TEXTS) length += bytesOf(member(message, name));
+  length += calledIn(member(message, 'function_call'), 'arguments');
+  for (const call of listOf(member(message, 'tool_calls'))) {
     length += calledIn(member(call, 'function'), 'arguments') + calledIn(member(call, 'custom'), 'input');
   }
-  length += bytesOf(member(member(said, 'audio'), 'transcript'));
-  return length + listOf(member(said, 'images')).length * BYTES_PER_PICTURE;
+  length += bytesOf(member(member(message, 'audio'), 'transcript'));
+  return length + listOf(member(message, 'images')).length * BYTES_PER_PICTURE;
 }
 
 /** About how many tokens its sound is: parts of one too, for it comes in pieces of any length. */
-export function soundIn(said: unknown): number {
-  const data = textOf(member(member(said, 'audio'), 'data')) ?? '';
+export function soundIn(message: unknown): number {
+  const data = textOf(member(member(message, 'audio'), 'data')) ?? '';
   return data.length / LETTERS_PER_SOUND_TOKEN;
 }
 
@@ -32,11 +32,11 @@ function calledIn(called: unknown, given: 'arguments' | 'input'): number {
 }
 
 /** A text; or parts, of which each holds texts or parts again (Mistral's thinking). */
-function bytesOf(said: unknown): number {
-  if (typeof said === 'string') return bytesIn(said);
-  if (typeof said !== 'object' || said === null) return 0;
+function bytesOf(content: unknown): number {
+  if (typeof content === 'string') return bytesIn(content);
+  if (typeof content !== 'object' || content === null) return 0;
   let bytes = 0;
-  const left: unknown[] = [said];
+  const left: unknown[] = [content];
   while (left.length > 0) {
     const next = left.pop();
     if (typeof next === 'string') bytes += bytesIn(next);

@@ -1,7 +1,7 @@
 // Features of a request that the listed prices do not pay for: refused, unless usage counts them and an entry names a price (LEDGER 10).
 import type { Failure } from '#core/failure.ts';
-import { elementsOf, type Member, membersOf } from './members.ts';
-import { listOf, member } from './wire/json.ts';
+import { listOf, member } from './json.ts';
+import { elementsOf, type Member, membersOf } from './json-splice.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 

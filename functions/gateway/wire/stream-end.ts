@@ -1,0 +1,43 @@
+// Stream ends that the upstream did not send: an error, or a cut at the hold, in OpenAI's dialect.
+import { type Failure, toReply } from '#core/failure.ts';
+import type { Tokens } from '#core/ports/books.ts';
+import { concat } from './json-splice.ts';
+import { toEvent } from './sse.ts';
+
+/** How a reply ended. */
+export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
+
+/** A stream so far. */
+interface Begun {
+  /** Answers that began and have not ended. */
+  readonly open: ReadonlyArray<number>;
+  /** Members that all its chunks share. */
+  readonly frame: Readonly<Record<string, unknown>>;
+}
+
+/** An error in the stream; no `[DONE]` follows, so that nobody takes the reply for a whole one. */
+export function errorEvent(failure: Failure): Uint8Array {
+  return toEvent(JSON.stringify({ error: toReply(failure).error }));
+}
+
+/** The events that tell how the stream ended. */
+export function endEvents(end: Exclude<ReplyEnd, 'cut'>): ReadonlyArray<Uint8Array> {
+  if (end === 'broken') return [errorEvent({ code: 'upstream_error' })];
+  return end === 'timeout' ? [errorEvent({ code: 'upstream_timeout' })] : [];
+}
+
+/** The end of a stream that has reached its hold: every open answer ends by `length`, as at a limit of the client's own. */
+export function lengthEnd({ frame, open }: Begun, tokens: Tokens, includeUsage: boolean): Uint8Array {
+  const ended = open.length > 0 ? open : [0];
+  const choices = ended.map((index) => ({ index, delta: {}, finish_reason: 'length' }));
+  const usage = {
+    prompt_tokens: tokens.input,
+    completion_tokens: tokens.output,
+    total_tokens: tokens.input + tokens.output,
+  };
+  return concat([
+    toEvent(JSON.stringify({ ...frame, choices })),
+    ...(includeUsage ? [toEvent(JSON.stringify({ ...frame, choices: [], usage }))] : []),
+    toEvent('[DONE]'),
+  ]);
+}
