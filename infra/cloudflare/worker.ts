@@ -1,9 +1,8 @@
 // What do functions get from a Worker: time, randomness, hashes, timers, the API server's address?
 import { createHash } from 'node:crypto';
 import { createIds } from '#adapters/ids.ts';
-import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createCluster, type KubeTransport } from '#adapters/kubernetes/cluster.ts';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
-import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import { createLog } from '#adapters/log.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';

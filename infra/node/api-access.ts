@@ -1,7 +1,6 @@
 // With which identity does a Node process speak to the API server?
-import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createCluster, type KubeTransport } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
-import type { KubeTransport } from '#adapters/kubernetes/transport.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 
 export interface Access {

@@ -173,6 +173,46 @@ describe('a list', () => {
   });
 });
 
+describe('an answer that is none', () => {
+  const user = { username: 'a', groups: [] };
+  const ask = () =>
+    [
+      () => cluster().list(RESOURCES.configMaps),
+      () => cluster().serves(RESOURCES.configMaps),
+      () => cluster().may(user, 'get', RESOURCES.secrets, 'a', 'x'),
+    ] as const;
+
+  test.each([
+    '',
+    '<html>',
+    'null',
+    '[]',
+    '1',
+    '"x"',
+    '{}',
+    '{"items":1}',
+    '{"items":[1]}',
+    '{"status":{"allowed":"true"}}',
+  ])('as what a proxy in between says (%s) is an error, never a list, an offer or a right', async (text) => {
+    replies = [(_request, response) => response.writeHead(200).end(text)];
+    for (const one of ask()) await expect(one()).rejects.toThrow();
+  });
+
+  test('is not a list of nothing, however that is written', async () => {
+    for (const text of ['{"items":null}', '{"metadata":{},"items":[]}', '{"metadata":{"continue":""},"items":[]}']) {
+      replies = [(_request, response) => response.writeHead(200).end(text)];
+      expect(await cluster().list(RESOURCES.configMaps)).toEqual([]);
+    }
+  });
+
+  test('is not a refusal: access is allowed only where the answer says so', async () => {
+    replies = [json(201, { status: { allowed: false, denied: true } })];
+    expect(await cluster().may(user, 'get', RESOURCES.secrets, 'a', 'x')).toBe(false);
+    replies = [json(201, { status: { allowed: true } })];
+    expect(await cluster().may(user, 'get', RESOURCES.secrets, 'a', 'x')).toBe(true);
+  });
+});
+
 test('every write says whose it is, and an apply takes fields over', async () => {
   const contentTypes: unknown[] = [];
   replies = [

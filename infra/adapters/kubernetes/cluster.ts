@@ -1,51 +1,69 @@
-// How is the Cluster port spoken over HTTP? The same for Node and for Workers: only the transport differs.
+// The Cluster port over HTTP, the same for Node and for Workers: only the transport differs.
 import {
   type Cluster,
   ClusterError,
   type KubeObject,
   type Resource,
   type Selection,
+  type WriteRefusal,
   type Written,
 } from '#core/ports/cluster.ts';
-import { readAllowed, readOffer, readPage } from './answers.ts';
-import { type Answer, createCall, toError } from './call.ts';
-import { AS_US, collectionPath, isNameable, listQuery, objectPath, versionPath } from './path.ts';
-import { readStatus, toRefusal } from './status.ts';
-import type { KubeTransport } from './transport.ts';
+import { reasonOf } from '#core/reason.ts';
+import { FIELD_MANAGER } from '#crds/group.ts';
+import { isMap, type Json } from '#crds/shapes.ts';
+
+export interface KubeRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** From the root of the API server, query included. */
+  readonly path: string;
+  readonly contentType?: string;
+  readonly body?: string;
+  readonly signal: AbortSignal;
+}
+
+export interface KubeResponse {
+  readonly status: number;
+  /** The header `Retry-After` as it came. */
+  readonly retryAfter: string | undefined;
+  readonly text: string;
+}
+
+/** Sends one request with the identity it was made for. Rejects when no whole response came. */
+export type KubeTransport = (request: KubeRequest) => Promise<KubeResponse>;
+
+export const USER_AGENT = 'gateway-operator';
 
 export interface ClusterDeps {
   readonly request: KubeTransport;
-  /** Milliseconds for one HTTP exchange, waits for a busy API server included. Default: 10 s. */
+  /** Milliseconds for one HTTP exchange, waits for a busy API server included. */
   readonly giveUpAfter?: number;
 }
 
+type Draft = Omit<KubeRequest, 'signal'>;
+type Answer = Pick<KubeResponse, 'status' | 'text'>;
+
 const PAGE = 500;
+const GIVE_UP_AFTER = 10_000;
+/** What every write says: whose fields these are. */
+const AS_US = `fieldManager=${FIELD_MANAGER}`;
+const MERGE_PATCH = 'application/merge-patch+json';
+const APPLY_PATCH = 'application/apply-patch+yaml';
 
-type Visitor = (objects: ReadonlyArray<KubeObject>) => void;
+/** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
+export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterDeps): Cluster {
+  const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
+  const write = (method: Draft['method'], path: string, body: object, contentType = 'application/json') =>
+    call({ method, path, contentType, body: JSON.stringify(body) });
 
-/** The Cluster port over HTTP. A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
-export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
-  const call = createCall(request, giveUpAfter);
-
-  async function write(path: string, method: 'POST' | 'PATCH' | 'DELETE', body: unknown, contentType = JSON_TYPE) {
-    return call({ method, path, contentType, body: JSON.stringify(body) });
-  }
-
-  async function page(resource: Resource, selection: Selection, limit: number, token: string) {
-    const path = `${collectionPath(resource, selection.namespace)}?${listQuery(selection, limit, token)}`;
-    const answer = await call({ method: 'GET', path });
-    if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
-    const { items, next } = readPage(answer.text);
-    // Items of core lists come without their type; those of custom resources bring it along.
-    const typed = items.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject);
-    return { objects: typed, next };
-  }
-
-  async function visit(resource: Resource, selection: Selection, told: Visitor): Promise<void> {
-    const { limit = PAGE } = selection;
+  async function visit(resource: Resource, selection: Selection, told: (objects: KubeObject[]) => void): Promise<void> {
+    const { namespace, limit = PAGE, ...selectors } = selection;
     for (let token = ''; ; ) {
-      const { objects, next } = await page(resource, selection, limit, token);
-      told(objects);
+      const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
+      const answer = await call({ method: 'GET', path: `${collectionPath(resource, namespace)}?${query}` });
+      if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
+      const { items, next } = readPage(answer.text);
+      // Items of core lists come without their type; those of custom resources bring it along.
+      told(items.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject));
       if (next === '' || selection.limit !== undefined) return;
       token = next;
     }
@@ -57,13 +75,6 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
     return all;
   }
 
-  /** A token outlives compaction for minutes only; a list that took longer starts once more. */
-  const orOnceMore = <T>(ask: () => Promise<T>): Promise<T> =>
-    ask().catch((error: unknown) => {
-      if (error instanceof ClusterError && error.status === 410) return ask();
-      throw error;
-    });
-
   return {
     get: async (resource, namespace, name) => {
       if (!isNameable(name)) return undefined;
@@ -72,23 +83,21 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
       if (answer.status === 404 && readStatus(answer.text)?.reason === 'NotFound') return undefined;
       throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, answer);
     },
-
     list: (resource, selection = {}) => orOnceMore(() => list(resource, selection)),
     visit: (resource, selection, told) => orOnceMore(() => visit(resource, selection, told)),
-
-    create: async (resource, object) =>
-      toWritten(
-        `creating ${resource.plural} ${object.metadata.name}`,
-        await write(`${collectionPath(resource, object.metadata.namespace)}?${AS_US}`, 'POST', object),
-        toObject,
-      ),
-
+    create: async (resource, object) => {
+      const { namespace, name } = object.metadata;
+      const answer = await write('POST', `${collectionPath(resource, namespace)}?${AS_US}`, object);
+      return toWritten(`creating ${resource.plural} ${name}`, answer, toObject);
+    },
     patch: async (resource, namespace, name, patch, subresource) => {
       if (!isNameable(name)) return unnameable(name);
-      const path = `${objectPath(resource, namespace, name)}${subresource === undefined ? '' : `/${subresource}`}?${AS_US}`;
-      return toWritten(`patching ${resource.plural} ${name}`, await write(path, 'PATCH', patch, MERGE_PATCH), toObject);
+      const path = [objectPath(resource, namespace, name), ...(subresource === undefined ? [] : [subresource])].join(
+        '/',
+      );
+      const answer = await write('PATCH', `${path}?${AS_US}`, patch, MERGE_PATCH);
+      return toWritten(`patching ${resource.plural} ${name}`, answer, toObject);
     },
-
     apply: async (resource, object) => {
       const { namespace, name } = object.metadata;
       if (!isNameable(name)) return unnameable(name);
@@ -96,32 +105,25 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
       // JSON is YAML.
       return toWritten(
         `applying ${resource.plural} ${name}`,
-        await write(path, 'PATCH', object, APPLY_PATCH),
+        await write('PATCH', path, object, APPLY_PATCH),
         toObject,
       );
     },
-
     delete: async (resource, namespace, name, uid) => {
       if (!isNameable(name)) return unnameable(name);
       const options = { preconditions: { uid }, propagationPolicy: 'Background' };
-      return toWritten(
-        `deleting ${resource.plural} ${name}`,
-        await write(objectPath(resource, namespace, name), 'DELETE', options),
-        () => undefined,
-      );
+      const answer = await write('DELETE', objectPath(resource, namespace, name), options);
+      return toWritten(`deleting ${resource.plural} ${name}`, answer, () => undefined);
     },
-
     serves: async (resource) => {
       const answer = await call({ method: 'GET', path: versionPath(resource) });
       if (answer.status === 404) return false;
       if (answer.status !== 200) throw toError(`asking whether ${resource.plural} are served`, answer);
       return readOffer(answer.text).includes(resource.plural);
     },
-
-    may: async (user, verb, { group, version, plural }, namespace, name) => {
-      const { username, uid, groups, extra } = user;
+    may: async ({ username, uid, groups, extra }, verb, { group, version, plural }, namespace, name) => {
       const resourceAttributes = { namespace, verb, group, version, resource: plural, name };
-      const answer = await write('/apis/authorization.k8s.io/v1/subjectaccessreviews', 'POST', {
+      const answer = await write('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
         apiVersion: 'authorization.k8s.io/v1',
         kind: 'SubjectAccessReview',
         spec: { user: username, uid, groups, extra, resourceAttributes },
@@ -132,9 +134,67 @@ export function createCluster({ request, giveUpAfter }: ClusterDeps): Cluster {
   };
 }
 
-const JSON_TYPE = 'application/json';
-const MERGE_PATCH = 'application/merge-patch+json';
-const APPLY_PATCH = 'application/apply-patch+yaml';
+/**
+ * One call with everything that belongs to it. Too many requests (429, or a 5xx that names a time) waits as told and
+ * asks again: the API server has done nothing yet. A GET is repeated once when the connection breaks, because a
+ * kept-alive one may have been closed at that very moment. Throws `ClusterError` when there is no answer in time.
+ */
+async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: number): Promise<Answer> {
+  const end = Date.now() + giveUpAfter;
+  const signal = AbortSignal.timeout(giveUpAfter);
+  const what = `${draft.method} ${draft.path.split('?')[0]}`;
+  for (let attempt = 1; ; attempt += 1) {
+    const sent = await request({ ...draft, signal }).catch((cause: unknown) => ({ cause }));
+    if ('cause' in sent) {
+      if (draft.method === 'GET' && attempt === 1 && !signal.aborted) continue;
+      const why = signal.aborted ? `no answer within ${giveUpAfter / 1000} s` : innermostReasonOf(sent.cause);
+      throw new ClusterError(`${what}: ${why}`, undefined, { cause: sent.cause });
+    }
+    const wait = waitBeforeRetry(sent);
+    if (wait === undefined) return sent;
+    if (Date.now() + wait >= end) {
+      throw new ClusterError(`${what}: the API server is too busy (${sent.status})`, sent.status);
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
+/** Milliseconds; undefined: this is the answer. */
+function waitBeforeRetry({ status, retryAfter }: KubeResponse): number | undefined {
+  if (status !== 429 && !(status >= 500 && retryAfter !== undefined)) return undefined;
+  const seconds = Number(retryAfter ?? '1');
+  return Number.isFinite(seconds) && seconds >= 0 ? Math.max(seconds, 0.05) * 1000 : 1000;
+}
+
+/** A token of a list outlives compaction for minutes only; a list that took longer starts once more. */
+const orOnceMore = <T>(ask: () => Promise<T>): Promise<T> =>
+  ask().catch((error: unknown) => {
+    if (error instanceof ClusterError && error.status === 410) return ask();
+    throw error;
+  });
+
+/** The innermost words: what a client wraps says only that something failed. */
+function innermostReasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? innermostReasonOf(error.cause) : reasonOf(error) || error.name;
+}
+
+/** Whether an object could have this name at all. `''` would turn a GET into a LIST, `..` into another address. */
+const isNameable = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !/[/%]/.test(name);
+
+const unnameable = (name: string) =>
+  ({ ok: false, refusal: 'invalid', message: `metadata.name: Invalid value: ${JSON.stringify(name)}` }) as const;
+
+const versionPath = ({ group, version }: Resource): string =>
+  group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+
+function collectionPath(resource: Resource, namespace: string | undefined): string {
+  const within = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
+  return `${versionPath(resource)}${within}/${resource.plural}`;
+}
+
+const objectPath = (resource: Resource, namespace: string | undefined, name: string): string =>
+  `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;
 
 const typeOf = ({ group, version, kind }: Resource) => ({
   apiVersion: group === '' ? version : `${group}/${version}`,
@@ -144,8 +204,59 @@ const typeOf = ({ group, version, kind }: Resource) => ({
 /** The API server's own object: its shape is the API server's promise. */
 const toObject = ({ text }: Answer): KubeObject => JSON.parse(text) as KubeObject;
 
-const unnameable = (name: string) =>
-  ({ ok: false, refusal: 'invalid', message: `metadata.name: Invalid value: ${JSON.stringify(name)}` }) as const;
+/** Go writes an empty list as null. The token of the last page is `''`. */
+function readPage(text: string): { readonly items: ReadonlyArray<Json>; readonly next: string } {
+  const { items, metadata } = readMap(text);
+  const next = isMap(metadata) ? (metadata.continue ?? '') : '';
+  const listed = items === null ? [] : items;
+  if (!Array.isArray(listed) || !listed.every(isMap) || typeof next !== 'string') throw new Error('not a list');
+  return { items: listed, next };
+}
+
+/** The plural names of what a version of a group offers. */
+function readOffer(text: string): ReadonlyArray<unknown> {
+  const { resources } = readMap(text);
+  if (!Array.isArray(resources) || !resources.every(isMap)) throw new Error('not a list of resources');
+  return resources.map(({ name }) => name);
+}
+
+/** Whether a review of somebody's access allows it. */
+function readAllowed(text: string): boolean {
+  const { status } = readMap(text);
+  if (!isMap(status) || typeof status.allowed !== 'boolean') throw new Error('not a review of access');
+  return status.allowed;
+}
+
+function readMap(text: string): Json {
+  const json: unknown = JSON.parse(text);
+  if (!isMap(json)) throw new Error('not an object');
+  return json;
+}
+
+/** The loose part of a `Status` that is read. */
+interface Status {
+  readonly message: string | undefined;
+  readonly reason: string | undefined;
+  readonly causes: ReadonlyArray<Json>;
+}
+
+/** Undefined for what is no Status: a proxy's page, a path that is not served. */
+function readStatus(text: string): Status | undefined {
+  try {
+    const { kind, message, reason, details } = readMap(text);
+    const causes = isMap(details) && Array.isArray(details.causes) ? details.causes.filter(isMap) : [];
+    const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined);
+    return kind === 'Status' ? { message: textOf(message), reason: textOf(reason), causes } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An answer that nobody decides by, as an error in the API server's own words. */
+function toError(what: string, { status, text }: Answer): ClusterError {
+  const said = readStatus(text)?.message ?? text.trim().slice(0, 200);
+  return new ClusterError(`${what}: ${status} ${said}`, status);
+}
 
 function toWritten<T>(what: string, answer: Answer, read: (answer: Answer) => T): Written<T> {
   if (answer.status >= 200 && answer.status < 300) return { ok: true, object: read(answer) };
@@ -153,4 +264,34 @@ function toWritten<T>(what: string, answer: Answer, read: (answer: Answer) => T)
   const refusal = toRefusal(answer.status, status);
   if (refusal === undefined) throw toError(what, answer);
   return { ok: false, refusal, message: status?.message ?? `${what}: ${answer.status}` };
+}
+
+/**
+ * | HTTP | says | refusal |
+ * |---|---|---|
+ * | 404 | `NotFound` | gone |
+ * | 409 | `AlreadyExists` | exists |
+ * | 409 | anything else | conflict |
+ * | 403 | a cause `NamespaceTerminating` | terminating |
+ * | 401, 403 | anything else | forbidden |
+ * | 422 | a cause at `metadata.uid` | conflict: our precondition, another object has the name by now |
+ * | 400, 413, 422 | anything else | invalid |
+ */
+function toRefusal(httpStatus: number, { reason, causes = [] }: Partial<Status> = {}): WriteRefusal | undefined {
+  switch (httpStatus) {
+    case 404:
+      return reason === 'NotFound' ? 'gone' : undefined;
+    case 409:
+      return reason === 'AlreadyExists' ? 'exists' : 'conflict';
+    case 401:
+    case 403:
+      return causes.some((cause) => cause.reason === 'NamespaceTerminating') ? 'terminating' : 'forbidden';
+    case 422:
+      return causes.some(({ field }) => field === 'metadata.uid') ? 'conflict' : 'invalid';
+    case 400:
+    case 413:
+      return 'invalid';
+    default:
+      return undefined;
+  }
 }

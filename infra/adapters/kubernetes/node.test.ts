@@ -1,11 +1,13 @@
-// Does a Node process keep its connection, and notice a token that was rotated?
+// Does a Node process keep its connection, notice what was rotated, and end its calls as it should: by a signal, by a broken connection?
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import { createIssuer } from '../issuer.ts';
 import { createCluster } from './cluster.ts';
 import { createKubeconfigTransport, createServiceAccountTransport, type NodeTransport } from './node.ts';
 
@@ -81,4 +83,109 @@ test('a kubeconfig names address and token; one without a cluster is told so', a
   expect(seen).toEqual(['Bearer one']);
   writeFileSync(file, JSON.stringify({ ...config(address), 'current-context': 'none' }));
   await expect(createKubeconfigTransport(file)).rejects.toThrow(/no cluster in its current context/);
+});
+
+test('a kubeconfig that asks for a proxy is refused, not passed by', async () => {
+  const file = join(folder, 'kubeconfig');
+  const cluster = { server: address, 'proxy-url': 'http://127.0.0.1:1' };
+  const contexts = [{ name: 'c', context: { cluster: 'k', user: 'u' } }];
+  writeFileSync(
+    file,
+    JSON.stringify({ 'current-context': 'c', clusters: [{ name: 'k', cluster }], users: [], contexts }),
+  );
+  await expect(createKubeconfigTransport(file)).rejects.toThrow(/proxy-url is not supported/);
+});
+
+describe('over TLS', () => {
+  const issuer = createIssuer();
+  const validity = { from: Date.now() - 60_000, until: Date.now() + 3_600_000 };
+  const issue = async (name: string) =>
+    issuer.issue({ authority: await issuer.issueAuthority({ name, ...validity }), names: ['127.0.0.1'], ...validity });
+  const call = (signal = AbortSignal.timeout(5000)) => ({ method: 'GET', path: '/api', signal }) as const;
+  let tls: Server;
+  let ca: string;
+  let handshakes: number;
+  let answer: (request: IncomingMessage, response: ServerResponse) => void;
+  let send: NodeTransport['request'];
+
+  beforeEach(async () => {
+    handshakes = 0;
+    answer = (_request, response) => response.end('{"kind":"Status"}');
+    const { cert, key, ca: ours } = await issue('Ours');
+    ca = ours;
+    writeFileSync(join(folder, 'ca.crt'), ca);
+    tls = createTlsServer({ cert, key }, (request, response) => answer(request, response));
+    tls.on('secureConnection', () => {
+      handshakes += 1;
+    });
+    await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
+    const { port } = tls.address() as AddressInfo;
+    transport = createServiceAccountTransport({ address: `https://127.0.0.1:${port}`, folder });
+    send = transport.request;
+  });
+  afterEach(async () => {
+    tls.closeAllConnections();
+    await new Promise((resolve) => tls.close(resolve));
+  });
+
+  test('fifty calls in turn need one handshake', async () => {
+    for (let count = 0; count < 50; count += 1) await send(call());
+    // The next call may begin a moment before the last one has given its connection back.
+    expect(handshakes).toBeLessThanOrEqual(2);
+  });
+
+  test.each(['POST', 'PATCH', 'DELETE'] as const)('what a %s carries arrives, with its length', async (method) => {
+    const got: unknown[] = [];
+    answer = async (request, response) => {
+      const parts: Buffer[] = [];
+      for await (const part of request) parts.push(part);
+      got.push(request.method, request.url, request.headers['content-length'], Buffer.concat(parts).toString());
+      response.writeHead(429, { 'retry-after': '7' }).end('später');
+    };
+    const response = await send({ ...call(), method, path: '/a?b=c', body: '{"ä":1}' });
+    expect(response).toEqual({ status: 429, retryAfter: '7', text: 'später' });
+    expect(got).toEqual([method, '/a?b=c', '8', '{"ä":1}']);
+  });
+
+  test('a server with a certificate of somebody else is not spoken to', async () => {
+    writeFileSync(join(folder, 'ca.crt'), (await issue('Theirs')).ca);
+    await expect(send(call())).rejects.toThrow(/signature|self-signed|unable to verify/i);
+  });
+
+  test('a signal ends a call before its answer, and an answer that is being read', async () => {
+    const ended = new AbortController();
+    answer = () => ended.abort();
+    await expect(send(call(ended.signal))).rejects.toThrow(/abort/);
+    await expect(send(call(ended.signal))).rejects.toThrow(/abort/);
+    const stop = new AbortController();
+    answer = (_request, response) => response.write('half', () => stop.abort());
+    await expect(send(call(stop.signal))).rejects.toThrow(/abort/);
+  });
+
+  test('a rotated authority lets what is open end, and keeps nothing of the old one for the next call', async () => {
+    const { promise: isRotated, resolve: rotated } = Promise.withResolvers<void>();
+    const { promise: isRead, resolve: begun } = Promise.withResolvers<void>();
+    answer = async (_request, response) => {
+      response.write('one ', () => begun());
+      await isRotated;
+      response.end('two');
+    };
+    const slow = send(call());
+    await isRead;
+    writeFileSync(join(folder, 'ca.crt'), `${ca}\n`);
+    const codes = [401, 200];
+    answer = (_request, response) => response.writeHead(codes.shift() ?? 500).end('anew');
+    expect(await send(call())).toMatchObject({ status: 200, text: 'anew' });
+    rotated();
+    expect(await slow).toMatchObject({ status: 200, text: 'one two' });
+    // One of the slow call, one of the call that was refused, one that trusts the new authority.
+    expect(handshakes).toBe(3);
+  });
+
+  test('an answer that breaks off is an error, not a short answer', async () => {
+    answer = (request, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('half', () => request.socket.destroy());
+    };
+    await expect(send(call())).rejects.toThrow(/aborted|hang up|RESET/);
+  });
 });

@@ -1,8 +1,8 @@
-// How does a Node process reach an API server: with a kubeconfig, or as a service account in the cluster?
+// An API server reached by a Node process, with a kubeconfig or as a service account in the cluster. Node's own client: undici takes
+// as long to load as all the rest of a cold start.
 import { readFile } from 'node:fs/promises';
-import { openConnections } from './connections.ts';
-import type { Connections } from './server.ts';
-import { type KubeTransport, USER_AGENT } from './transport.ts';
+import type { Agent, IncomingMessage, RequestOptions } from 'node:http';
+import { type KubeRequest, type KubeResponse, type KubeTransport, USER_AGENT } from './cluster.ts';
 
 export interface NodeTransport {
   readonly request: KubeTransport;
@@ -14,12 +14,14 @@ interface Access {
   readonly address: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly tls: Readonly<Record<string, string | Buffer | boolean | undefined>>;
-  readonly proxy?: string | undefined;
 }
 
 /** How long what was read of a token file, a certificate or a credential plugin is used without looking again. */
 const FRESH_FOR = 10_000;
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** Milliseconds after which an idle connection is asked whether it is still there. */
+const PROBE_AFTER = 30_000;
+const MAX_CONNECTIONS = 32;
 
 /** Whom to act as, where the kubeconfig may (`kubectl --as`). */
 export interface Impersonated {
@@ -28,7 +30,7 @@ export interface Impersonated {
   readonly group?: string;
 }
 
-/** With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. */
+/** With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is refused. */
 export async function createKubeconfigTransport(file: string, as?: Impersonated): Promise<NodeTransport> {
   // Loaded only here: the library takes 0.3 s and 80 MB, and a service account does not need it.
   const { KubeConfig } = await import('@kubernetes/client-node');
@@ -36,6 +38,8 @@ export async function createKubeconfigTransport(file: string, as?: Impersonated)
   config.loadFromFile(file);
   const cluster = config.getCurrentCluster();
   if (cluster === null) throw new Error(`${file} has no cluster in its current context`);
+  if (cluster.proxyUrl)
+    throw new Error(`${file}: proxy-url is not supported: give a file without it, for the address itself`);
   // The library refuses plain HTTP unless told not to look at certificates, of which there are none.
   if (cluster.server.startsWith('http:')) Object.assign(cluster, { skipTLSVerify: true });
 
@@ -50,12 +54,11 @@ export async function createKubeconfigTransport(file: string, as?: Impersonated)
       address: cluster.server,
       headers: { ...basic, ...(headers as Record<string, string> | undefined), ...acting },
       tls: { ca, cert, key, passphrase, rejectUnauthorized, servername } as Access['tls'],
-      proxy: cluster.proxyUrl,
     };
   });
 }
 
-/** As the service account of the pod. `address` is `https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT`. */
+/** As the service account of the Pod. `address` is `https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT`. */
 export function createServiceAccountTransport({
   address,
   folder = SERVICE_ACCOUNT,
@@ -73,7 +76,7 @@ export function createServiceAccountTransport({
 /** The same connections as long as certificates stay the same, so that TLS is not begun anew for each call. */
 function createTransport(read: () => Promise<Access>): NodeTransport {
   let access: { readonly value: Promise<Access>; readonly readAt: number } | undefined;
-  let pool: { readonly key: string; readonly connections: Promise<Connections> } | undefined;
+  let kept: { readonly key: string; readonly client: Promise<Client> } | undefined;
 
   function current(): Promise<Access> {
     if (access === undefined || Date.now() - access.readAt > FRESH_FOR) {
@@ -86,26 +89,17 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
     return access.value;
   }
 
-  function connectionsOf({ address, tls, proxy }: Access): Promise<Connections> {
-    const key = JSON.stringify([Object.entries(tls).map(([name, value]) => [name, String(value)]), address, proxy]);
-    if (pool?.key === key) return pool.connections;
-    pool?.connections.then((old) => old.retire()).catch(() => {});
-    const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
-    const connections = openConnections({ address: address.replace(/\/+$/, ''), tls: given, proxy });
-    pool = { key, connections };
-    return connections;
+  function clientOf({ address, tls }: Access): Promise<Client> {
+    const key = JSON.stringify([Object.entries(tls).map(([name, value]) => [name, String(value)]), address]);
+    if (kept?.key === key) return kept.client;
+    void kept?.client.then(({ agent }) => retire(agent)).catch(() => undefined);
+    kept = { key, client: openClient(address, tls) };
+    return kept.client;
   }
 
-  const attempt: KubeTransport = async ({ method, path, accept = 'application/json', contentType, body, signal }) => {
+  const attempt: KubeTransport = async (request) => {
     const now = await current();
-    const { send } = await connectionsOf(now);
-    const headers = {
-      accept,
-      'user-agent': USER_AGENT,
-      ...now.headers,
-      ...(contentType === undefined ? {} : { 'content-type': contentType }),
-    };
-    return send({ method, path, headers, body, signal });
+    return (await clientOf(now)).send(request, now.headers);
   };
 
   return {
@@ -113,14 +107,54 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
       const response = await attempt(request);
       if (response.status !== 401) return response;
       // The token may have been rotated within the last seconds: look again, once.
-      await response.text();
       access = undefined;
       return attempt(request);
     },
     close: async () => {
-      const open = await pool?.connections.catch(() => undefined);
-      pool = undefined;
-      await open?.destroy();
+      const client = await kept?.client.catch(() => undefined);
+      kept = undefined;
+      client?.agent.destroy();
     },
   };
+}
+
+interface Client {
+  readonly agent: Agent;
+  readonly send: (request: KubeRequest, headers: Access['headers']) => Promise<KubeResponse>;
+}
+
+async function openClient(address: string, tls: Access['tls']): Promise<Client> {
+  const base = address.replace(/\/+$/, '');
+  const { Agent, request } = await (base.startsWith('http:') ? import('node:http') : import('node:https'));
+  const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
+  const agent = new Agent({ keepAlive: true, keepAliveMsecs: PROBE_AFTER, maxSockets: MAX_CONNECTIONS, ...given });
+  const send: Client['send'] = ({ method, path, contentType, body, signal }, identity) =>
+    new Promise((resolve, reject) => {
+      const headers: RequestOptions['headers'] = {
+        accept: 'application/json',
+        'user-agent': USER_AGENT,
+        ...identity,
+        ...(contentType === undefined ? {} : { 'content-type': contentType }),
+        // Said here, because Node says no length of what a DELETE carries, and a server would take it for the next request.
+        ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
+      };
+      const sent = request(`${base}${path}`, { method, headers, agent, signal });
+      sent.on('error', reject);
+      sent.once('response', (response) => read(response).then(resolve, reject));
+      sent.end(body);
+    });
+  return { agent, send };
+}
+
+async function read(response: IncomingMessage): Promise<KubeResponse> {
+  const parts: Buffer[] = [];
+  for await (const part of response) parts.push(part);
+  const { statusCode = 0, headers } = response;
+  return { status: statusCode, retryAfter: headers['retry-after'], text: Buffer.concat(parts).toString() };
+}
+
+/** Lets what is open end, and keeps nothing after that. */
+function retire(agent: Agent): void {
+  agent.maxFreeSockets = 0;
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
 }

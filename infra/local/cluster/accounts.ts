@@ -67,7 +67,7 @@ export async function makeAccounts(
     const path = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/${name}/token`;
     const signal = AbortSignal.timeout(10_000);
     const answer = await request({ method: 'POST', path, body, contentType: 'application/json', signal });
-    const { status } = JSON.parse(await answer.text()) as { readonly status: { readonly token: string } };
+    const { status } = JSON.parse(answer.text) as { readonly status: { readonly token: string } };
     const file = join(folder, `${name}.kubeconfig`);
     writeKubeconfig(file, { url, ca: Buffer.from(caData, 'base64').toString(), token: status.token });
     return file;

@@ -2,9 +2,8 @@
 
 import pg from 'pg';
 import { createBackends } from '#adapters/backends.ts';
-import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { createCluster, type KubeRequest } from '#adapters/kubernetes/cluster.ts';
 import { createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
-import type { KubeRequest } from '#adapters/kubernetes/transport.ts';
 import { createMetrics } from '#adapters/metrics.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
