@@ -14,7 +14,7 @@ export interface Judgement {
 const LONGEST_MESSAGE = 32_768;
 
 /**
- * The judgements as conditions, in their order, followed by conditions of other types that somebody else keeps there.
+ * The judgements as conditions, in their order, followed by conditions of other types, which other controllers keep there.
  * `lastTransitionTime` moves only when `status` does, so judging the same thing again changes nothing.
  */
 export function toConditions(

@@ -7,7 +7,7 @@ import type { RateKind } from './ports/rates.ts';
 export type Failure =
   | { readonly code: 'invalid_api_key' }
   | { readonly code: 'expired_api_key'; readonly at: Millis }
-  /** `unpaid`: nobody blocked it, but whom it names does not pay (`TeamNotFound`). */
+  /** `unpaid`: the key was not blocked by hand, but the user or team that it names does not pay (`TeamNotFound`). */
   | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly unpaid?: string }
   | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
   | { readonly code: 'model_not_found'; readonly model: string }

@@ -3,7 +3,7 @@ import type { Hash } from './ports/platform.ts';
 import type { ScopeId } from './ports/policy.ts';
 
 /**
- * The same for the same key and model, whoever asks: a UUID of version 8 (RFC 9562) out of a hash. It lives as long as the
+ * The same for the same key and model, always: a UUID of version 8 (RFC 9562) out of a hash. It lives as long as the
  * key's claim does: rotation, adoption, and a budget that is taken out of the spec and put back, all keep what was spent.
  */
 export function modelScopeId(hash: Hash, key: ScopeId, model: string): ScopeId {

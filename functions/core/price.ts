@@ -19,7 +19,7 @@ export interface Price {
   readonly webSearch?: bigint;
 }
 
-/** A prompt before anybody has counted it. */
+/** The bound of a prompt whose tokens are not counted yet. */
 export interface PromptBound {
   /** The prompt has no more tokens than this. */
   readonly maxTokens: bigint;

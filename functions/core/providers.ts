@@ -10,7 +10,7 @@ export interface Provider {
   readonly auth: 'authorization' | 'api-key';
   /** What the limit of an answer is called: `max_tokens` where the newer name is refused, or passed over without a word. */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
-  /** Its list in the price table; absent: nobody keeps one. */
+  /** Its list in the price table; absent: there is none. */
   readonly prices?: string;
   /** False: refuses `stream_options`, and reports usage in streams without being asked. */
   readonly streamOptions: boolean;

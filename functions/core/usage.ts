@@ -85,7 +85,7 @@ function besides(total: number, other: number | undefined): number | undefined {
   return other === undefined || other > total ? undefined : total - other;
 }
 
-/** What the total has beside prompt and answer was thought, also where nobody says so (Gemini, in OpenAI's dialect). */
+/** What the total has beside prompt and answer was reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect). */
 function reasoningOnTop(told: number, completed: number, onTop: number): number {
   return Math.max(onTop, told > completed ? told : 0);
 }

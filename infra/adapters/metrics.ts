@@ -20,7 +20,7 @@ interface Family<T> {
   readonly type: 'counter' | 'gauge' | 'histogram';
   /** By rendered labels (`a="1",b="2"`), which are the same for the same labels in any order. */
   readonly series: Map<string, T>;
-  /** The same by the object that the labels came in: who counts often keeps one, and changes none. */
+  /** The same by the object that the labels came in: a caller that counts often keeps one, and changes none. */
   readonly known: WeakMap<Labels, T>;
 }
 

@@ -15,7 +15,7 @@ export interface MemoryBooks extends Books {
   moved(scopeId: ScopeId, instanceUid: string): void;
 }
 
-/** `timer` takes the lock from whoever falls silent with it, as PostgreSQL does; without one nobody does. */
+/** `timer` takes the lock from a holder that falls silent, as PostgreSQL does; without one the lock is kept. */
 export function createMemoryBooks(timer?: Timer): MemoryBooks {
   const entries = new Map<string, Entry>();
   const sums = new Map<string, Nano>();

@@ -46,7 +46,7 @@ export interface Backends {
   /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
   /**
-   * Books what was settled and is not booked yet, by whomever, so that sums are true; then compares every counter of the
+   * Books what was settled and is not booked yet, by any process, so that sums are true; then compares every counter of the
    * store with its sum.
    */
   flush(instanceUid: string, store: StoreConnection, database: DatabaseConnection): Promise<void>;
@@ -59,7 +59,7 @@ export class DatabaseUnreachable extends Error {
   override readonly name: string = 'DatabaseUnreachable';
 }
 
-/** The database answers, but nobody has migrated it yet: the gateway can do nothing with it, reconcile makes the schema. */
+/** The database answers and has no schema yet: the gateway can do nothing with it, reconcile makes the schema. */
 export class SchemaMissing extends DatabaseUnreachable {
   override readonly name = 'SchemaMissing';
 }

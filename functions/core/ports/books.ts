@@ -59,8 +59,8 @@ export interface Books extends Reading {
     marks?: Marks,
   ): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }>;
   /**
-   * Nothing of the instance is booked or recounted by anybody while `work` runs: what it reads here and in the store fits
-   * together. When it idles for more than 2 s the lock is gone, so what it tells the store carries a deadline of 1 s.
+   * Nothing of the instance is booked or recounted while `work` runs: what `work` reads here and in the store fits
+   * together. When `work` idles for more than 2 s the lock is gone, so what it tells the store carries a deadline of 1 s.
    */
   withLedgerLock<T>(instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T>;
   /** Which of these scopes another instance has now: keys that were moved there, and their budgets for models where the key is asked for too. */
@@ -76,5 +76,5 @@ export interface Books extends Reading {
   ): Promise<T | undefined>;
 }
 
-/** The books on the connection that has the errand's lock: whoever holds a connection never waits for a second one (LEDGER 8). */
+/** The books on the connection that has the errand's lock: a process that holds a connection never waits for a second one (LEDGER 8). */
 export type ErrandBooks = Pick<Books, keyof Reading | 'book' | 'withLedgerLock'>;

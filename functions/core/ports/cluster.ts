@@ -45,7 +45,7 @@ export type Written<T> =
   | { readonly ok: true; readonly object: T }
   | { readonly ok: false; readonly refusal: WriteRefusal; readonly message: string };
 
-/** The API server could not be asked, or said something nobody decides by. `status` is the HTTP status, where there was one. */
+/** The API server could not be asked, or answered what no caller decides by. `status` is the HTTP status, where there was one. */
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
   readonly status: number | undefined;
@@ -60,7 +60,7 @@ export interface Cluster {
   /** Undefined on 404. */
   get(resource: Resource, namespace: string | undefined, name: string): Promise<KubeObject | undefined>;
   list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
-  /** The same, page by page as they arrive, so that nobody holds them all. A list that must start anew tells its objects again. */
+  /** The same, page by page as they arrive, so that they are never all in memory. A list that must start anew tells its objects again. */
   visit(resource: Resource, selection: Selection, page: (objects: ReadonlyArray<KubeObject>) => void): Promise<void>;
   create(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` or `metadata.uid` inside is a precondition (`conflict`). */

@@ -18,14 +18,14 @@ export interface EpochState {
 export interface Epochs {
   /** This process lives, and what it has is in the store under the epoch `joined` (0: not yet). Answers what holds now. */
   beat(process: string, joined: number): Promise<EpochState>;
-  /** The same for whoever only looks. */
+  /** The same without a heartbeat. */
   state(): Promise<EpochState>;
   /**
-   * Raises the epoch above both numbers, if it still is `from`; of many who try, one does. Nobody is let in until `open`.
+   * Raises the epoch above both numbers, if it still is `from`; of many processes that try, one does. No request is admitted until `open`.
    * `above`: what the store itself says, should PostgreSQL be the one that was restored.
    */
   raise(from: number, above: number): Promise<void>;
   open(epoch: number): Promise<void>;
-  /** This process ends in order: nobody waits for it. */
+  /** This process ends in order: no other waits for it. */
   leave(process: string): Promise<void>;
 }

@@ -12,7 +12,7 @@ export interface HoldRequest {
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /** Upper bound of what the request can cost; 0n for a free model. */
   readonly amount: Nano;
-  /** The least that makes sense: the prompt and one token. */
+  /** The minimum that makes sense: the prompt and one token. */
   readonly minAmount: Nano;
   readonly model: string;
   /** `identifier` of the dearest target. */
@@ -24,7 +24,7 @@ export interface HoldRequest {
    * is taken. Absent: none of them is limited.
    */
   readonly entries?: ReadonlyArray<RateLimit | undefined>;
-  /** For so long the database has been asked for this request already (who is it?). Absent: not at all. */
+  /** For so long the request has waited for the database already (its key was looked up). Absent: not at all. */
   readonly waited?: Millis;
 }
 
@@ -81,7 +81,7 @@ export interface Settlement {
 export interface Ledger {
   /**
    * Waits up to 1 s where only live holds stand in the way. Whatever store and database do, `unavailable` comes 0.9 s after the
-   * request did, 1.8 s where the store is rebuilt meanwhile or everybody answers, slowly (decision 0027).
+   * request did, 1.8 s where the store is rebuilt meanwhile or all that is asked answers, slowly (decision 0027).
    */
   hold(request: HoldRequest): Promise<Result<Hold, HoldRefusal>>;
   /**

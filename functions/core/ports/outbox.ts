@@ -13,7 +13,7 @@ export type OutboxRecord =
       readonly model: string;
       readonly identifier: string;
     }
-  /** What has been streamed so far: the charge of a hold that nobody settles. */
+  /** What has been streamed so far: the charge of a hold that is never settled. */
   | { readonly type: 'progress'; readonly id: string; readonly known: Nano }
   /** Written before the reply's last byte. */
   | { readonly type: 'settle'; readonly entry: Entry }

@@ -59,7 +59,7 @@ export interface KeyPolicy extends ScopePolicy {
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
-  /** Why nobody would pay for it beside itself, so that it is blocked: a reason as in its conditions (`TeamNotFound`). Absent: somebody does, or it is blocked by hand. */
+  /** Why neither a user nor a team pays for the key, so that it is blocked: a reason as in its conditions (`TeamNotFound`). Absent: one pays, or the key is blocked by hand. */
   readonly unpaid?: string;
   /** Budgets of this key for single models, which requests for these spend from too. Absent: none. */
   readonly modelScopes?: ReadonlyArray<ScopePolicy>;

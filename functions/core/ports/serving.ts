@@ -25,7 +25,7 @@ export interface UpstreamResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** Ends when the reply ends; throws `UpstreamBroke` when it breaks. Returning early cancels the upstream. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Whether all of it has arrived, read or not: then nobody need read on for the connection's sake. Absent where nobody can tell. */
+  /** Whether all of the body has arrived, read or not: then it need not be read on for the connection's sake. Absent where that is not known. */
   readonly hasEnded?: (() => boolean) | undefined;
 }
 

@@ -12,7 +12,7 @@ export interface Counter extends ScopeWindow {
 /** One text per counter: a scope in a window. */
 export const counterKey = ({ scopeId, window }: ScopeWindow): string => `${window.start}/${window.end}/${scopeId}`;
 
-/** What an entry needs besides the cost. Kept with the hold, so that anybody can book it when its lease ends. */
+/** What an entry needs besides the cost. Kept with the hold, so that any process can book it when its lease ends. */
 export interface HoldNote {
   /** Every scope that pays, those without a limit too. */
   readonly charges: ReadonlyArray<ScopeWindow>;
@@ -25,7 +25,7 @@ export interface HoldOperation {
   readonly id: string;
   /** Upper bound of what the request can cost. 0n: a free model, refused only by spend that has reached a limit. */
   readonly amount: Nano;
-  /** The least that makes sense (the prompt and one token): spend that leaves less refuses, spend that leaves more clamps. */
+  /** The minimum that makes sense (the prompt and one token): spend that leaves less refuses, spend that leaves more clamps. */
   readonly minAmount: Nano;
   /** Only scopes with a limit; none is legal. All or none is taken from them. */
   readonly counters: ReadonlyArray<Counter>;
@@ -66,7 +66,7 @@ export interface SettleOperation {
   readonly counters?: ReadonlyArray<ScopeWindow>;
   /** Then: how much of `cost` PostgreSQL has been told already and the counters therefore hold. */
   readonly counted?: Nano;
-  /** What its entry needs besides, so that anybody can book it should this process be gone. */
+  /** What the entry needs besides, so that any process can book it should this one be gone. */
   readonly note?: SettleNote;
   /** What it used, for rates; absent: what the hold expected. */
   readonly tokens?: number;
@@ -167,7 +167,7 @@ export interface StoreReply {
   readonly outcome: 'done';
   /** The store's clock: the only one that leases, deadlines and windows go by. */
   readonly now: Millis;
-  /** How many calls of this process the store has counted under this epoch; 0 where nobody said who calls. */
+  /** How many calls of this process the store has counted under this epoch; 0 where the caller was not named. */
   readonly calls: number;
   readonly settles: ReadonlyArray<SettleAnswer>;
   readonly releases: ReadonlyArray<ReleaseAnswer>;
@@ -197,16 +197,16 @@ export interface Survey {
   readonly counters: ReadonlyArray<{ readonly spent: Nano | undefined; readonly parts: ReadonlyArray<Part> }>;
 }
 
-/** Something that was counted and that nobody has acknowledged, with what its entry needs. */
+/** A charge that was counted and not acknowledged, with what its entry needs. */
 export interface UnbookedRecord extends Part {
   readonly hold: HoldNote;
-  /** What whoever settled it said. Absent: its lease ended, or it was released too late. */
+  /** What its settlement said. Absent: its lease ended, or it was released too late. */
   readonly said?: SettleNote;
   /** When it was counted. */
   readonly since: Millis;
 }
 
-/** What the store keeps for whoever books it. */
+/** What the store keeps for the process that books it. */
 export interface Unbooked {
   readonly records: ReadonlyArray<UnbookedRecord>;
   /** How many calls each process has made, for `Marks`. */
@@ -216,7 +216,7 @@ export interface Unbooked {
 
 /**
  * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (store.promises.ts). Throws when the store cannot be
- * asked or its answer is lost: then nobody knows whether the call was done, and every call may be repeated.
+ * asked or its answer is lost: then it is not known whether the call was done, and every call may be repeated.
  *
  * A hold counts in every loaded counter of its scopes (`note.charges`) whose window holds the instant it was taken, not
  * only in those it was judged by: after a `budgetDuration` edit a scope has more than one, and policies of both ages are

@@ -16,7 +16,7 @@ const ALIVE = `interval '5 seconds'`;
 /** The store forgets processes that were silent for a day. */
 const REMEMBERED = `interval '12 hours'`;
 
-/** Of many who raise at the same time the row lock lets one, as an advisory lock would; a dead one leaves nothing behind. */
+/** Of many processes that raise at the same time the row lock lets one, as an advisory lock would; a dead one leaves nothing behind. */
 const RAISE = `
 with gone as (
   delete from gateway_operator.gateway_process where instance_uid = $1 and seen_at < clock_timestamp() - ${REMEMBERED})

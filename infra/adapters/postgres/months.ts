@@ -1,4 +1,4 @@
-// Monthly partitions of entries: made before an entry needs one, dropped whole when nobody wants to keep them (LEDGER 2).
+// Monthly partitions of entries: made before an entry needs one, dropped whole after RETAIN_MONTHS (LEDGER 2).
 import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../ids.ts';
 import { hasTable } from './schema.ts';
@@ -27,7 +27,7 @@ export interface Months {
   ensureAgain(query: Query, ids: ReadonlyArray<string>): Promise<void>;
   /** This month and the next two, by the database's clock. */
   ahead(): Promise<void>;
-  /** Its month was dropped when that was last looked at: it is not made again, for nobody can tell what was in it. */
+  /** The id's month was dropped when that was last looked at: it is not made again, for what was in it is not known. */
   isDropped(id: string): boolean;
   /**
    * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into (an

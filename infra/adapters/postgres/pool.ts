@@ -12,7 +12,7 @@ const NOT_VERIFIABLE =
 
 export interface PoolDependencies {
   readonly log: Log;
-  /** The platform lets nobody say which authorities to trust (Workers): a connection that names some is refused. */
+  /** The platform trusts its own authorities only (Workers): a connection that names others is refused. */
   readonly trustsSystemOnly?: boolean;
 }
 

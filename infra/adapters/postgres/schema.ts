@@ -1,11 +1,11 @@
-// The schema of the database: its tables, and how a database gets them, whoever else tries at the same time.
+// The schema of the database: its tables, and how one of many processes makes them.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /** One more for each change of `TABLES`. Until the first release no database is brought forward: another version is refused. */
 export const SCHEMA_VERSION = 9;
 
-/** Any number that nobody else uses: the lock of all processes that make the schema. */
+/** A number of our own: the lock of all processes that make the schema. */
 const LOCK = 7_203_418_865;
 
 /**

@@ -71,7 +71,7 @@ export function createSession(connection: DatabaseConnection, deps: PoolDependen
       }
     };
     const working = attempt();
-    // After the limit nobody listens to how it ended.
+    // After the limit its outcome is of no use.
     working.catch(() => undefined);
     try {
       const value = await Promise.race([
