@@ -1,4 +1,4 @@
-// Connections to an instance's database and store, read from its Secrets through the entry names its `keys` objects map (DESIGN 9).
+// Connections to an instance's database and store, read from its Secrets through the entry names its `keys` objects map (DESIGN 10, Host names).
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from './ports/backends.ts';
 import { err, ok, type Result } from './result.ts';

@@ -6,7 +6,7 @@ export const MAX_NAME = 253;
 /** Enough of a SHA-256 that two names cut alike stay apart. */
 const TAIL = 10;
 
-/** `<name>-key` unless the template names the Secret (DESIGN 10, Keys). */
+/** `<name>-key` unless the template names the Secret (DESIGN 10, Names). */
 export function keySecretName(key: string, template: string | undefined, hash: Hash): string {
   return template ?? shorten(key, '-key', hash);
 }

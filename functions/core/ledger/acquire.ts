@@ -68,7 +68,7 @@ const IN_FLIGHT: Millis = 100;
 const LOADED_MEANWHILE: Millis = 250;
 /** Most settlements and releases have arrived by then. */
 const ON_ITS_WAY: Millis = 20;
-/** 60 s, renewed every 15 s (DESIGN 10). */
+/** 60 s, renewed every 15 s (LEDGER 3). */
 export const LEASE: Millis = 60_000;
 
 export interface Acquire {

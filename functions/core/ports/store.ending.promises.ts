@@ -1,4 +1,4 @@
-// Promises of what ends a hold: a settlement, a release, the end of its lease, or all of them in any order (LEDGER 4).
+// Promises of what ends a hold: a settlement, a release, the end of its lease, or all of them in any order (LEDGER 3).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { HOUR, LEASE, type StoreUnderTest, storeScene } from './store.scene.promises.ts';
 

@@ -1,4 +1,4 @@
-// Promises of epochs, exact loads, and records that others book (LEDGER 5, 8).
+// Promises of epochs, exact loads, and records that others book (LEDGER 6, 8).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from './books.ts';
 import type { Millis } from './money.ts';

@@ -1,4 +1,4 @@
-// Promises of holds: what is taken, from whom, and when nothing is, because something is not known (LEDGER 3, 4).
+// Promises of holds: what is taken, from whom, and when nothing is, because something is not known (LEDGER 3, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis } from './money.ts';
 import { HOUR, type StoreUnderTest, storeScene } from './store.scene.promises.ts';

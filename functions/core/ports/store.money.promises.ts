@@ -1,4 +1,4 @@
-// Promises of money: exact whatever happens, and counted in each window that an edit makes (LEDGER 3, 4).
+// Promises of money: exact whatever happens, and counted in each window that an edit makes (LEDGER 4, 5).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Nano } from './money.ts';

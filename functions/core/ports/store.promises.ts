@@ -1,4 +1,4 @@
-// Promises of all stores, in memory, in Redis or over HTTPS: LEDGER 1 to 5, as far as a store shows them.
+// Promises of all stores, in memory, in Redis or over HTTPS: LEDGER 1 to 6, as far as a store shows them.
 import { describe } from 'vitest';
 import { describeEndings } from './store.ending.promises.ts';
 import { describeEpochs } from './store.epoch.promises.ts';

@@ -1,4 +1,4 @@
-// The rules by which every store takes a hold, in the order in which they are asked (LEDGER 4, 5, 9).
+// The rules by which every store takes a hold, in the order in which they are asked (LEDGER 3, 9).
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Counter, HoldAnswer, HoldOperation } from '#core/ports/store.ts';
 import type { CounterState } from './counters.ts';

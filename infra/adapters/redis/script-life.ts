@@ -1,4 +1,4 @@
-// The life of a store in the script: it does nothing under another epoch, or where it shows less than it has answered (LEDGER 5).
+// The life of a store in the script: it does nothing under another epoch, or where it shows less than it has answered (LEDGER 6).
 
 /** Used by script.ts: `prefix`, `operation`, `now`, `millis` and `rates` are there. */
 export const LIFE = `

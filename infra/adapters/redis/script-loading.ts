@@ -1,4 +1,4 @@
-// Loads in the script: counters are loaded and corrected, holds of an earlier epoch are taken over (LEDGER 5).
+// Loads in the script: counters are loaded and corrected, holds of an earlier epoch are taken over (LEDGER 6).
 
 /** Used by script.ts: state and the rest are there; made only for a call that asks for it. */
 export const LOADING = `

@@ -1,4 +1,4 @@
-// Exact money in the script: plain numbers while all of them are small, else two parts of nine digits (LEDGER 3).
+// Exact money in the script: plain numbers while all of them are small, else two parts of nine digits (LEDGER 4).
 
 /**
  * Used by script.ts, which begins anew with `isWide` where an amount is too big for a number, before anything is written. A Lua number is exact

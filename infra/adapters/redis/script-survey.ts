@@ -1,4 +1,4 @@
-// Surveys in the script: what it has counted, for loads, audits and bookings of the dead (LEDGER 5, 8).
+// Surveys in the script: what it has counted, for loads, audits and bookings of the dead (LEDGER 6, 8).
 
 /** Used by script.ts, behind its functions. Each ends the script. */
 export const SURVEY = `

@@ -1,4 +1,4 @@
-// The begin of a hold in the script: limits are judged, and all scopes taken or none (LEDGER 4, 5).
+// The begin of a hold in the script: limits are judged, and all scopes taken or none (LEDGER 3, 5).
 
 /** Used by script.ts: money and state are there. The call names each counter once, and its holds name those by their places. */
 export const TAKING = `

@@ -1,4 +1,4 @@
-// The store in a Redis, over TCP or HTTPS: one script whose words and answers are strings only (LEDGER 3).
+// The store in a Redis, over TCP or HTTPS: one script whose words and answers are strings only (LEDGER 3, 4).
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { EntryName, StaleEpoch, Store } from '#core/ports/store.ts';
 import { callWords, fromCounter } from './call-words.ts';

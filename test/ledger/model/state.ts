@@ -1,4 +1,4 @@
-// State of the model: two processes, one store and PostgreSQL, small enough to try every order (LEDGER 1, 5).
+// State of the model: two processes, one store and PostgreSQL, small enough to try every order (LEDGER 1, 6).
 /** Requests: whose, out of which scopes, how much is held, what it costs. The limits let any two of them in, not all three. */
 export const REQUESTS = [
   { by: 0, scopes: [0], amount: 2, cost: 1 },
