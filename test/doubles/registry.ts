@@ -184,7 +184,8 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
   function insert({ instanceUid, kind, alias, holder, policy: { scopeId, anchor } }: ScopeWrite): void {
     if (rows.has(scopeId)) return;
     const fresh = { values: new Map(), before: new Map(), retired: false, generation: 0 };
-    rows.set(scopeId, { scopeId, instanceUid, kind, alias, holder, anchor, ...fresh });
+    const wholeSecond = Math.floor(anchor / 1000) * 1000;
+    rows.set(scopeId, { scopeId, instanceUid, kind, alias, holder, anchor: wholeSecond, ...fresh });
   }
 
   function close(uid: string): void {

@@ -7,6 +7,7 @@ import type { Books, Entry } from './books.ts';
 import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './entry.fixture.ts';
 import type { Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
+import { scopeWrite } from './registry.scene.promises.ts';
 
 /** `make` answers empty books; it is called once per test. */
 export function describeBooks(name: string, make: () => Promise<BooksUnderTest>): void {
@@ -30,20 +31,15 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const [uid, hash, model] = ['instance-2', 'a'.repeat(64), '00000000-0000-8000-8000-00000000000a'];
       const { registry } = under;
       await registry.openInstance({ uid, namespace: 'apps', name: 'other' });
-      const holder = (name: string) => ({ uid: `uid-of-${name}`, namespace: 'apps', name });
-      const own = await registry.claim(INSTANCE, 'key', 'own', holder('own'));
-      const outcome = await registry.claim(INSTANCE, 'key', 'billing', holder('billing'));
-      if (!own.won || !outcome.won) throw new Error('the only claims were lost');
-      const { scopeId, anchor } = outcome.claim;
-      const scopes = [scopeId, model, own.claim.scopeId, scopeWindow(7).scopeId];
-      await registry.addValue(scopeId, hash);
-      const policy = { scopeId, kind: 'key' as const, name: 'billing', blocked: false, models: [], anchor };
-      const modelScopes = [{ ...policy, kind: 'model' as const, scopeId: model, name: 'gpt' }];
-      const object = { namespace: 'apps', name: 'billing' };
-      const written = { ...policy, object, charges: [], modelScopes, retained: 'billing-key' };
-      await registry.writePolicies(INSTANCE, [{ policy: written, generation: 1 }]);
+      const [own, moving] = [scopeWrite('own'), scopeWrite('billing', { value: { hash } })];
+      const { scopeId, anchor } = moving.policy;
+      const scopes = [scopeId, model, own.policy.scopeId, scopeWindow(7).scopeId];
+      const ofModel = { scopeId: model, kind: 'model' as const, name: 'gpt', blocked: false, models: [], anchor };
+      const policy = { ...moving.policy, modelScopes: [ofModel], retained: 'billing-key' };
+      for (const write of [own, { ...moving, policy }]) expect(await registry.putScope(write)).toBe('written');
       expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
-      expect(await registry.claim(uid, 'key', 'brought', holder('heir'), hash)).toMatchObject({ won: true });
+      const brought = { ...moving, policy, instanceUid: uid, alias: 'brought', proof: hash };
+      expect(await registry.putScope(brought)).toBe('written');
       expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
       expect(await books.scopesOfOtherInstances(uid, [scopeId])).toEqual(new Set());
       expect(await books.scopesOfOtherInstances(INSTANCE, [])).toEqual(new Set());

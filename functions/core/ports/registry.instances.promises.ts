@@ -2,12 +2,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   hash,
-  holder,
   INSTANCE,
   OTHER,
   openedRegistry,
   type RegistryUnderTest,
   registryScene,
+  scopeWrite,
+  toWrite,
 } from './registry.scene.promises.ts';
 import type { Registry } from './registry.ts';
 
@@ -21,11 +22,11 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       under = await openedRegistry(make);
       ({ registry, policies } = under);
     });
-    const { claim, find, workingKey } = registryScene(() => under);
+    const { addValue, claim, find, workingKey } = registryScene(() => under);
 
     test('the keys of a closed instance stop working and its aliases are free; other instances do not notice', async () => {
       await workingKey('billing', hash('a'));
-      await registry.claim(OTHER.uid, 'key', 'elsewhere', holder('elsewhere'));
+      await registry.putScope({ ...scopeWrite('elsewhere'), instanceUid: OTHER.uid });
       await registry.closeInstance(INSTANCE.uid);
       await registry.closeInstance(INSTANCE.uid);
       expect(await find(hash('a'))).toBeUndefined();
@@ -39,7 +40,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
 
       test('goes on with its claims, anchors and values; keys work when their policies are written', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));
-        await registry.addValue(claimed.scopeId, hash('b'));
+        await addValue(claimed, hash('b'));
         await registry.retireValues(claimed.scopeId, [hash('b')]);
         await claim('ann@example.org', 'user');
         const before = await registry.claims(INSTANCE.uid);
@@ -49,7 +50,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         const after = await registry.claims(HEIR.uid);
         expect(after.map(({ policy: _, ...rest }) => rest)).toEqual(before.map(({ policy: _, ...rest }) => rest));
         expect((await findAsHeir(hash('a')))?.key.blocked).toBe(true);
-        await registry.writePolicies(HEIR.uid, [{ policy, generation: 1 }]);
+        await registry.putScope(toWrite(claimed, HEIR.uid));
         expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
         expect(await findAsHeir(hash('b'))).toBeUndefined();
         expect(await find(hash('a'))).toBeUndefined();
@@ -90,10 +91,10 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       });
 
       test('that is lost, for nobody can close it any more, goes on with it as if it were closed', async () => {
-        const { policy } = await workingKey('billing', hash('a'));
+        const { claimed, policy } = await workingKey('billing', hash('a'));
         expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: true })).toEqual({ ok: true });
         expect(await registry.claims(INSTANCE.uid)).toEqual([]);
-        await registry.writePolicies(HEIR.uid, [{ policy, generation: 1 }]);
+        await registry.putScope(toWrite(claimed, HEIR.uid));
         expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
         expect(await find(hash('a'))).toBeUndefined();
       });
@@ -102,7 +103,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await workingKey('billing', hash('a'));
         await registry.closeInstance(INSTANCE.uid);
         await registry.openInstance(HEIR);
-        await registry.claim(HEIR.uid, 'key', 'billing', holder('billing'));
+        await registry.putScope({ ...scopeWrite('billing'), instanceUid: HEIR.uid });
         const before = await registry.claims(HEIR.uid);
         expect(await registry.openInstance(HEIR, { uid: INSTANCE.uid, lost: false })).toEqual({ ok: true });
         expect(await registry.claims(HEIR.uid)).toEqual(before);

@@ -1,6 +1,5 @@
 // Promises of every registry, in memory or in PostgreSQL.
 import { describe, expect, test } from 'vitest';
-import { describeClaims } from './registry.claims.promises.ts';
 import { describeInstances } from './registry.instances.promises.ts';
 import { describePolicies } from './registry.policies.promises.ts';
 import type { RegistryUnderTest } from './registry.scene.promises.ts';
@@ -11,7 +10,6 @@ import { describeKeyValues } from './registry.values.promises.ts';
 export function describeRegistry(name: string, make: () => Promise<RegistryUnderTest>): void {
   describe(`the registry in ${name}`, () => {
     describeScopes(make);
-    describeClaims(make);
     describeKeyValues(make);
     describePolicies(make);
     describeInstances(make);

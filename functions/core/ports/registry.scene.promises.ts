@@ -1,6 +1,6 @@
 // The scene of the promises of registries: two open instances, claims by name, and keys that work.
 import type { KeyPolicy, Policies, ScopePolicy } from './policy.ts';
-import type { Claim, Holder, Registry, ScopeWrite } from './registry.ts';
+import type { Claim, Holder, Registry, ScopeOutcome, ScopeWrite } from './registry.ts';
 
 export interface RegistryUnderTest {
   readonly registry: Registry;
@@ -24,26 +24,44 @@ export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Pr
 
 /** `under` is asked anew for each call: each test has a registry of its own. */
 export function registryScene(under: () => RegistryUnderTest) {
-  const claim = async (alias: string, kind: 'key' | 'user' | 'team' = 'key', by = alias): Promise<Claim> => {
-    const outcome = await under().registry.claim(INSTANCE.uid, kind, alias, holder(by));
-    if (!outcome.won) throw new Error(`${alias} is ${outcome.by.name}'s`);
-    return outcome.claim;
-  };
   const find = (value: string) => under().policies(INSTANCE.uid).find(value);
-  const write = (...written: ReadonlyArray<ScopePolicy | KeyPolicy>) =>
-    under().registry.writePolicies(
-      INSTANCE.uid,
-      written.map((policy) => ({ policy, generation: 1 })),
-    );
+  const claims = () => under().registry.claims(INSTANCE.uid);
+  /** A scope with its policy, as the registry lists it. */
+  const claim = async (alias: string, kind: Claim['kind'] = 'key', more: Partial<KeyPolicy> = {}): Promise<Claim> => {
+    const write = scopeWrite(alias, { kind });
+    await mustBeWritten(under().registry.putScope({ ...write, policy: { ...write.policy, ...more } }));
+    const [found] = await under().registry.claimsOf(INSTANCE.uid, [write]);
+    if (found === undefined) throw new Error(`${alias} is not listed`);
+    return found;
+  };
+  /** The scope of a claim once more, with what is changed of it. */
+  const put = (claimed: Claim, more: Partial<ScopeWrite> = {}) =>
+    under().registry.putScope({ ...toWrite(claimed), ...more });
+  const write = async (claimed: Claim, more: Partial<KeyPolicy>) => {
+    const policy = { ...toWrite(claimed).policy, ...more };
+    await mustBeWritten(put(claimed, { policy }));
+    return policy;
+  };
+  const addValue = async (claimed: Claim, value: string, asked?: string) =>
+    mustBeWritten(put(claimed, { value: { hash: value, ...(asked === undefined ? {} : { asked }) } }));
   /** A key that works: claimed, with a value and a policy. */
   const workingKey = async (alias: string, value: string, more: Partial<KeyPolicy> = {}) => {
-    const claimed = await claim(alias);
-    const policy = keyPolicy(claimed, more);
-    await under().registry.addValue(claimed.scopeId, value);
-    await write(policy);
-    return { claimed, policy };
+    const claimed = await claim(alias, 'key', more);
+    await addValue(claimed, value);
+    return { claimed, policy: claimed.policy };
   };
-  return { claim, find, write, workingKey };
+  return { find, claims, claim, put, write, addValue, workingKey };
+}
+
+async function mustBeWritten(outcome: Promise<ScopeOutcome>): Promise<void> {
+  const ended = await outcome;
+  if (ended !== 'written') throw new Error(`the scope is not written, but ${ended}`);
+}
+
+/** What a claim was written with. */
+export function toWrite({ kind, alias, holder: by, policy }: Claim, instanceUid = INSTANCE.uid): ScopeWrite {
+  if (policy === undefined) throw new Error(`${alias} has no policy`);
+  return { instanceUid, kind, alias, holder: by, policy, generation: 1 };
 }
 
 /** Each of another scope. */

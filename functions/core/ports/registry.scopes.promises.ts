@@ -189,6 +189,38 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect((await claims()).map(({ alias }) => alias).toSorted()).toEqual([...aliases, 'a'].toSorted());
     });
 
+    test('an anchor is a whole second: windows, which are counted from it, begin and end with one', async () => {
+      const write = scopeWrite('billing');
+      await registry.putScope({ ...write, policy: { ...write.policy, anchor: ANCHOR + 999 } });
+      expect((await claims()).map(({ anchor }) => anchor)).toEqual([ANCHOR]);
+    });
+
+    test('what is kept of each claim is what who asks for them makes of it', async () => {
+      await registry.putScope(scopeWrite('billing'));
+      const listed = await registry.claims(INSTANCE.uid, (claimed) => ({ ...claimed, alias: 'kept' }));
+      expect(listed.map(({ alias }) => alias)).toEqual(['kept']);
+    });
+
+    test('the claims of an instance are listed with their values and policies, those of others are not', async () => {
+      const key = scopeWrite('billing', { value: { hash: hash('a') } });
+      const user = scopeWrite('ann@example.org', { kind: 'user' });
+      const elsewhere = { ...scopeWrite('elsewhere'), instanceUid: OTHER.uid };
+      for (const write of [key, user, elsewhere]) await registry.putScope(write);
+      const listed = (await claims()).toSorted((one, other) => (one.alias < other.alias ? -1 : 1));
+      expect(listed).toMatchObject([
+        { alias: 'ann@example.org', kind: 'user', policy: user.policy, values: [] },
+        { alias: 'billing', kind: 'key', policy: key.policy, holder: key.holder, values: [{ hash: hash('a') }] },
+      ]);
+    });
+
+    test('a policy is written for its own instance only', async () => {
+      const write = scopeWrite('billing');
+      await registry.putScope(write);
+      const abroad = { ...write, instanceUid: OTHER.uid, policy: { ...write.policy, blocked: true } };
+      expect(await registry.putScope(abroad)).toBe('taken');
+      expect(await claims()).toMatchObject([{ policy: write.policy }]);
+    });
+
     test('an instance says whether it is open, and scopes whose they are among the aliases that are asked for', async () => {
       expect((await registry.instance(INSTANCE.uid)).isOpen).toBe(true);
       expect((await registry.instance('never was')).isOpen).toBe(false);

@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { entryOf } from '#core/ports/entry.fixture.ts';
+import { scopeWrite } from '#core/ports/registry.scene.promises.ts';
 import { createMemoryLog } from '../../../test/doubles/log.ts';
 import { inTime } from '../../../test/in-time.ts';
 import { startPostgres, type TestPostgres } from '../../../test/postgres.ts';
@@ -37,8 +38,7 @@ const gatewayReads = {
 const otherCalls = {
   migrate: (database: Database) => database.migrate(),
   claims: (database: Database) => database.claims('instance-1'),
-  claim: (database: Database) =>
-    database.claim('instance-1', 'key', 'billing', { uid: 'u', namespace: 'n', name: 'k' }),
+  putScope: (database: Database) => database.putScope(scopeWrite('billing')),
   retire: (database: Database) => database.retire([WINDOW.scopeId]),
   book: (database: Database) => database.book('instance-1', [entry]),
   kindsOf: (database: Database) => database.bookedOf([entry.id]),

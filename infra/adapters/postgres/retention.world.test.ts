@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { entryOf, idAt } from '#core/ports/entry.fixture.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import { scopeWrite } from '#core/ports/registry.scene.promises.ts';
 import { createMemoryLog, type MemoryLog } from '../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../test/shared-servers.ts';
 import { createDatabase, type Database } from './database.ts';
@@ -33,23 +34,15 @@ const rejected = () =>
 
 /** A team whose policy has these budgets: its own, and of models. */
 async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
-  const holder = { uid: 'u', namespace: 'apps', name: 'team' };
-  const outcome = await database.claim(INSTANCE, 'key', 'research', holder);
-  if (!outcome.won) throw new Error('the only claim was lost');
-  const { scopeId, anchor, alias } = outcome.claim;
+  const key = scopeWrite('research');
+  const { scopeId, anchor } = key.policy;
   const budgetOf = (text: string) => ({ limit: '100', duration: text, alignment: 'Rolling' as const });
-  const scope = { scopeId, kind: 'key' as const, name: alias, blocked: false, models: [], anchor };
-  const modelScopes = ofModels.map(
-    (text): ScopePolicy => ({ ...scope, kind: 'model', name: 'small', budget: budgetOf(text) }),
-  );
-  const policy = {
-    ...{ ...scope, charges: [], object: { namespace: 'apps', name: 'team' }, modelScopes },
-    ...(duration === undefined ? {} : { budget: budgetOf(duration) }),
-  };
+  const model = { scopeId, kind: 'model' as const, name: 'small', blocked: false, models: [], anchor };
+  const modelScopes = ofModels.map((text): ScopePolicy => ({ ...model, budget: budgetOf(text) }));
+  const budget = duration === undefined ? {} : { budget: budgetOf(duration) };
+  const policy = { ...key.policy, modelScopes, ...budget };
   const write = (window?: Window) =>
-    database.writePolicies(INSTANCE, [
-      { policy, generation: 1, ...(window === undefined ? {} : { recounts: [{ scopeId, window }] }) },
-    ]);
+    database.putScope({ ...key, policy, ...(window === undefined ? {} : { recounts: [{ scopeId, window }] }) });
   await write();
   return { scopeId, recount: write };
 }

@@ -17,18 +17,16 @@ export default {
     try {
       const { to } = await database.migrate();
       await database.openInstance({ uid: 'i', namespace: 'n', name: 'm' });
-      const { won, claim } = await database.claim('i', 'key', 'billing', { uid: 'u', namespace: 'n', name: 'k' });
+      const [kind, alias, holder, scopeId] = ['key', 'billing', { uid: 'u', namespace: 'n', name: 'k' }, '00000000-0000-4000-8000-000000000001'];
+      const policy = { scopeId, kind, name: alias, blocked: false, models: [], anchor: 0, object: { namespace: 'n', name: 'k' }, charges: [] };
+      const outcome = await database.putScope({ instanceUid: 'i', kind, alias, holder, policy, generation: 1, value: { hash: 'a'.repeat(64) } });
       const window = { start: 0, end: 4e12 };
-      await database.addValue(claim.scopeId, 'a'.repeat(64));
-      const { scopeId, anchor } = claim;
-      const policy = { scopeId, kind: 'key', name: 'billing', blocked: false, models: [], anchor, object: { namespace: 'n', name: 'k' }, charges: [] };
-      await database.writePolicies('i', [{ policy, generation: 1 }]);
       const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
       const entry = { id, kind: 'settled', charges: [{ scopeId, window }], cost: 10n ** 17n + 1n, tokens, model: 'm', identifier: 'i', estimated: false, settledAt: 1 };
       const { rejected } = await database.book('i', [entry]);
       const [sum] = await database.sums([{ scopeId, window }]);
       const found = await database.policies('i').find('a'.repeat(64));
-      return Response.json({ to, won, rejected, spent: String(sum.spent), name: found?.key.name });
+      return Response.json({ to, outcome, rejected, spent: String(sum.spent), name: found?.key.name });
     } catch (error) {
       return Response.json({ name: error.name, message: error.message }, { status: 503 });
     } finally {
@@ -74,7 +72,7 @@ async function ask(connection: SharedPostgres['connection'], id: string) {
 
 test('in workerd each request opens the database, works and closes it, and money stays exact', async () => {
   const connection = await server.createDatabase();
-  const answer = { to: SCHEMA_VERSION, won: true, rejected: [], name: 'billing' };
+  const answer = { to: SCHEMA_VERSION, outcome: 'written', rejected: [], name: 'billing' };
   expect(await ask(connection, '01930000-0000-7000-8000-000000000001')).toEqual({
     status: 200,
     body: { ...answer, spent: '100000000000000001' },

@@ -98,15 +98,22 @@ export async function startHarness(
 async function makeKey(database: Harness['database'], uid: string, at: number, limit: bigint): Promise<Key> {
   const value = `sk-faults-${at}-${randomUUID()}`;
   const holder = { uid: randomUUID(), namespace: 'default', name: `key-${at}` };
-  const outcome = await database.claim(uid, 'key', `key-${at}`, holder);
-  if (!outcome.won) throw new Error('the alias was taken');
-  const { scopeId, anchor } = outcome.claim;
-  await database.addValue(scopeId, createHash('sha256').update(value).digest('hex'));
+  const [kind, alias, scopeId] = ['key' as const, holder.name, randomUUID()];
   const policy: KeyPolicy = {
-    ...{ scopeId, kind: 'key', name: `key-${at}`, blocked: false, models: [], anchor, charges: [] },
+    ...{
+      scopeId,
+      kind,
+      name: alias,
+      blocked: false,
+      models: [],
+      anchor: Math.floor(Date.now() / 1000) * 1000,
+      charges: [],
+    },
     ...{ object: holder, budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' } },
   };
-  await database.writePolicies(uid, [{ policy, generation: 1 }]);
+  const hash = createHash('sha256').update(value).digest('hex');
+  const write = { instanceUid: uid, kind, alias, holder, policy, generation: 1, value: { hash } };
+  if ((await database.putScope(write)) !== 'written') throw new Error('the alias was taken');
   return { value, scopeId, limit };
 }
 
