@@ -25,6 +25,8 @@ export interface Call {
   readonly subresource?: 'status' | undefined;
   /** The object or patch that a write carries; the selectors of a list. */
   readonly body?: unknown;
+  /** A write that changed nothing: the object is of the same version. */
+  isNoOp?: boolean;
 }
 
 /** What goes wrong with a call: a write is refused, or (`lost`) it happens and the answer never arrives. Throw for a call that fails. */
@@ -115,8 +117,14 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
         return store.update(resource, stored, mergePatch(stored.object, patch) as KubeObject, subresource);
       }),
 
-    apply: (resource, object) =>
-      write({ verb: 'apply', resource, ...place(object), body: object }, () => {
+    apply: async (resource, object, { isDry } = { isDry: false }) => {
+      const there = store.find(resource, object.metadata.namespace, object.metadata.name);
+      if (isDry && there !== undefined) {
+        const would = applyOver(there.object, there.applied, object) as KubeObject;
+        return read({ verb: 'get', resource, ...place(object) }, () => ({ ok: true, object: would }));
+      }
+      const call: Call = { verb: 'apply', resource, ...place(object), body: object };
+      return write(call, () => {
         const stored = store.find(resource, object.metadata.namespace, object.metadata.name);
         const { uid } = object.metadata;
         if (uid !== undefined && uid !== stored?.object.metadata.uid)
@@ -127,11 +135,14 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
           if (inserted.ok && made !== undefined) made.applied = object;
           return inserted;
         }
+        const before = stored.object.metadata.resourceVersion;
         const merged = applyOver(stored.object, stored.applied, object) as KubeObject;
         const written = store.update(resource, stored, merged);
+        if (written.ok && written.object.metadata.resourceVersion === before) call.isNoOp = true;
         if (written.ok) stored.applied = object;
         return written;
-      }),
+      });
+    },
 
     delete: (resource, namespace, name, uid) =>
       write({ verb: 'delete', resource, namespace, name }, () => {

@@ -71,8 +71,8 @@ export interface Cluster {
     patch: Readonly<Record<string, unknown>>,
     subresource?: 'status',
   ): Promise<Written<KubeObject>>;
-  /** Server-side apply with our field manager, forced. A `metadata.uid` inside is a precondition: nothing is made anew (`conflict`). */
-  apply(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
+  /** Server-side apply with our field manager, forced. `isDry`: only what would come of it. A `metadata.uid` inside is a precondition: nothing is made anew (`conflict`). */
+  apply(resource: Resource, object: KubeObject, how?: { readonly isDry: boolean }): Promise<Written<KubeObject>>;
   /** Deletes exactly this object (uid precondition). Already gone is `gone`, another uid `conflict`. */
   delete(resource: Resource, namespace: string | undefined, name: string, uid: string): Promise<Written<undefined>>;
   /** Whether the API server serves this resource now: asked of its discovery. Throws when that does not answer. */

@@ -98,10 +98,10 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
       const answer = await write('PATCH', `${path}?${AS_US}`, patch, MERGE_PATCH);
       return toWritten(`patching ${resource.plural} ${name}`, answer, toObject);
     },
-    apply: async (resource, object) => {
+    apply: async (resource, object, { isDry } = { isDry: false }) => {
       const { namespace, name } = object.metadata;
       if (!isNameable(name)) return unnameable(name);
-      const path = `${objectPath(resource, namespace, name)}?${AS_US}&force=true`;
+      const path = `${objectPath(resource, namespace, name)}?${AS_US}&force=true${isDry ? '&dryRun=All' : ''}`;
       // JSON is YAML.
       return toWritten(
         `applying ${resource.plural} ${name}`,
