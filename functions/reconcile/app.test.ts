@@ -17,13 +17,11 @@ test('an empty POST sweeps and answers counts when it is done', async () => {
     observed: { GatewayInstance: 1, VirtualKey: 1 },
     actions: {
       AddFinalizer: 2,
-      AddValue: 1,
-      ClaimAlias: 1,
-      CreateSecret: 1,
-      OpenDatabase: 1,
+      PutSecret: 1,
+      OpenInstance: 1,
       PublishSnapshot: 1,
       RecordEvent: 3,
-      WritePolicy: 1,
+      PutScope: 1,
       WriteStatus: 2,
     },
     failed: {},
@@ -42,7 +40,7 @@ test('a dry run lists the plan as JSON, or as lines for people', async () => {
   const text = await post('/?dry-run=true', { headers: { accept: 'text/plain' } });
   expect(text.headers.get('content-type')).toMatch(/^text\/plain/);
   expect(await text.text()).toMatch(
-    /^[+] CreateSecret VirtualKey default\/chat: it has no key yet: one is made in Secret "chat-key"$/m,
+    /^[+] AddFinalizer VirtualKey default\/chat: it will have a claim and spend in the database$/m,
   );
   expect(bed.writes()).toBe(5);
   await post();

@@ -1,10 +1,9 @@
-// How is reconcile asked? An empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
+// Reconcile as an HTTP function: an empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
 import { Hono } from 'hono';
 import type { ReconcileDeps } from './deps.ts';
-import { dryRun } from './dry-run.ts';
-import { createMemory } from './observe/links.ts';
+import { createMemory } from './observe/context.ts';
 import { toText } from './report.ts';
-import { run } from './run.ts';
+import { dryRun, run } from './run.ts';
 import { toScope } from './scope.ts';
 
 export type { ReconcileDeps } from './deps.ts';

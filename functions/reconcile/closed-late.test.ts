@@ -40,8 +40,8 @@ describe('an instance that was deleted while its database was away', () => {
 
   test('is closed by the next sweep of another instance on the same database, and its keys with it', async () => {
     expect(await live()).toBe(true);
-    expect(await bed.dryRun()).toContainEqual(expect.objectContaining({ action: 'CloseStray' }));
-    expect((await pass(MINUTE)).actions).toMatchObject({ CloseStray: 1 });
+    expect(await bed.dryRun()).toContainEqual(expect.objectContaining({ action: 'CloseOrphan' }));
+    expect((await pass(MINUTE)).actions).toMatchObject({ CloseOrphan: 1 });
     expect(await live()).toBe(false);
     expect((await pass(MINUTE)).actions).toEqual({});
   });

@@ -1,4 +1,4 @@
-// What does reconcile need of the world? Everything arrives from the platform; nothing is global.
+// Dependencies of reconcile: everything arrives from the platform; nothing is global.
 import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
@@ -16,8 +16,6 @@ export interface ReconcileDeps {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Whether a run that has nothing left to do plans for all keys once more, and ends early if it should have done more. For tests. */
-  readonly audits?: boolean;
   /** Absent: the certificate of admission is somebody else's. */
   readonly certificates?: CertificateDeps;
 }

@@ -32,18 +32,18 @@ test('a claim that nobody has any more and that cannot be retired keeps no statu
   await bed.edit(virtualKeys, 'chat', { metadata: { finalizers: null } });
   await bed.remove(virtualKeys, 'chat');
   failing('retire');
-  for (let run = 0; run < 2; run += 1) expect((await bed.sweep()).failed).toEqual({ RetireClaim: 1 });
-  expect((await expectOthersTold()).failed).toEqual({ RetireClaim: 1 });
+  for (let run = 0; run < 2; run += 1) expect((await bed.sweep()).failed).toEqual({ RetireScope: 1 });
+  expect((await expectOthersTold()).failed).toEqual({ RetireScope: 1 });
   bed.onDatabase = () => undefined;
-  expect((await bed.sweep()).actions).toMatchObject({ RetireClaim: 1 });
+  expect((await bed.sweep()).actions).toMatchObject({ RetireScope: 1 });
 });
 
 test('a policy that cannot be written is told by its own key and keeps no status of others from being written', async () => {
   await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '5' } });
-  failing('writePolicies');
+  failing('putScope');
   await bed.spend('other', '0.25');
   for (let run = 0; run < 2; run += 1) {
-    expect((await bed.sweep()).failed).toEqual({ WritePolicy: 1 });
+    expect((await bed.sweep()).failed).toEqual({ PutScope: 1 });
     expect(await bed.ready(virtualKeys, 'chat')).toBe('False ReconcileFailed');
     expect(await bed.status(virtualKeys, 'other')).toMatchObject({ currentSpend: '0.25' });
   }

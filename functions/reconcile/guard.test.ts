@@ -34,8 +34,8 @@ test('it is guarded and reported: in the report, in an event and in a condition 
   await many(30);
   await lose(0, 11);
   const report = await bed.sweep();
-  expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireClaim', count: 11, of: 30 }]);
-  expect(report.actions).not.toHaveProperty('RetireClaim');
+  expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, of: 30 }]);
+  expect(report.actions).not.toHaveProperty('RetireScope');
   expect(await bed.aliases()).toHaveLength(30);
   expect(await condition()).toMatchObject({
     status: 'True',
@@ -53,7 +53,7 @@ test('it is guarded and reported: in the report, in an event and in a condition 
 test('ten, or a quarter, is not guarded', async () => {
   await many(30);
   await lose(0, 10);
-  expect((await bed.sweep()).actions).toMatchObject({ RetireClaim: 10 });
+  expect((await bed.sweep()).actions).toMatchObject({ RetireScope: 10 });
 });
 
 test('what a person deleted is not guarded', async () => {
@@ -72,7 +72,7 @@ test('the share that the condition names lets it go ahead, and the condition goe
   await allow('37%');
   const report = await bed.sweep();
   expect(report.guarded).toBeUndefined();
-  expect(report.actions).toMatchObject({ RetireClaim: 11 });
+  expect(report.actions).toMatchObject({ RetireScope: 11 });
   expect(await bed.aliases()).toHaveLength(19);
   expect(await condition()).toBeUndefined();
   expect((await bed.sweep()).actions).toEqual({});
@@ -129,10 +129,10 @@ test('a dry run says what is guarded and how to let it go, and lists it once it 
   await many(30);
   await lose(0, 11);
   const rows = await bed.dryRun();
-  expect(rows.filter(({ action }) => action === 'RetireClaim')).toEqual([]);
+  expect(rows.filter(({ action }) => action === 'RetireScope')).toEqual([]);
   expect(rows.filter(({ action }) => action === 'Guarded')).toMatchObject([
     { name: 'main', why: expect.stringContaining(`${SHARE}=37%`) },
   ]);
   await allow('37%');
-  expect((await bed.dryRun()).filter(({ action }) => action === 'RetireClaim')).toHaveLength(11);
+  expect((await bed.dryRun()).filter(({ action }) => action === 'RetireScope')).toHaveLength(11);
 });

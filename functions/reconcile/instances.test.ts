@@ -110,7 +110,7 @@ describe('an instance', () => {
       if (method === 'migrate') throw new Error('permission denied to create schema');
     };
     const report = await bed.sweep();
-    expect(report.failed).toEqual({ OpenDatabase: 1 });
+    expect(report.failed).toEqual({ OpenInstance: 1 });
     expect(await ready()).toBe('False DatabaseNotMigrated');
     expect(await message('Ready')).toContain('permission denied');
   });

@@ -38,7 +38,7 @@ describe('a new key', () => {
 
   test('says the end of its first window at once, though its claim is younger than the run that made it', async () => {
     bed.onDatabase = (method) => {
-      if (method === 'claimAll') bed.clock.pass(30);
+      if (method === 'putScope') bed.clock.pass(30);
     };
     await working();
     expect(await chat()).toMatchObject({ budgetResetDate: '2026-12-21T12:00:00Z' });
@@ -147,7 +147,7 @@ test('an edit of each field is carried by one write of the policy, and then by n
   ];
   for (const spec of edits) {
     await editKey(spec);
-    expect((await bed.sweep()).actions).toMatchObject({ WritePolicy: 1 });
+    expect((await bed.sweep()).actions).toMatchObject({ PutScope: 1 });
     expect((await bed.sweep()).actions).toEqual({});
   }
 });

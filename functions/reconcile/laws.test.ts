@@ -6,18 +6,7 @@ import { createBed } from '../../test/reconcile/bed.ts';
 import { file, scenarios } from '../../test/reconcile/laws/scenarios.ts';
 import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
 
-const WRITES = [
-  'migrate',
-  'openInstance',
-  'claim',
-  'addValue',
-  'addValues',
-  'claimAll',
-  'retireValues',
-  'writePolicies',
-  'retire',
-  'closeInstance',
-];
+const WRITES = ['migrate', 'openInstance', 'putScope', 'retireValues', 'retire', 'closeInstance'];
 
 test('sweeps over unchanged objects make no write, no event and no condition change, and write nothing to the database', async () => {
   const bed = createBed();
@@ -126,10 +115,8 @@ test('conditions change their transition time only when their status changes', a
   expect(await time()).toBe('2026-11-21T12:01:00Z');
 });
 
-test('a dry run lists what the run then does, and acts on nothing', async () => {
-  for (const { prepare, unforeseen } of scenarios) {
-    // Of a ledger that is to be adopted it says only that.
-    const isKnown = unforeseen !== true;
+test('a dry run lists the first plan of the run, and acts on nothing', async () => {
+  for (const { prepare, name } of scenarios) {
     const bed = createBed();
     await prepare(bed);
     const writes = bed.writes();
@@ -137,16 +124,16 @@ test('a dry run lists what the run then does, and acts on nothing', async () => 
     bed.onDatabase = (method) => {
       asked.push(method);
     };
-    const plan = await bed.dryRun();
+    const planned = (await bed.dryRun()).map(({ action }) => action);
     expect(bed.writes()).toBe(writes);
     expect(asked.filter((method) => WRITES.includes(method))).toEqual([]);
     bed.onDatabase = () => undefined;
-    const count = (names: ReadonlyArray<string>) =>
-      Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]));
-    const { actions } = await bed.sweep();
-    if (isKnown) expect(count(plan.map(({ action }) => action))).toEqual(actions);
-    else
-      expect(plan).toContainEqual(expect.objectContaining({ why: expect.stringContaining('goes on with the keys') }));
+    const { actions } = (await bed.sweep()) as { actions: Readonly<Record<string, number>> };
+    expect(planned.length, name).toBeGreaterThan(0);
+    for (const action of planned)
+      expect({ name, action, done: (actions[action] ?? 0) >= planned.filter((one) => one === action).length }).toEqual({
+        ...{ name, action, done: true },
+      });
     expect(await bed.dryRun()).toEqual([]);
   }
 });

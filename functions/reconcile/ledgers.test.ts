@@ -68,7 +68,7 @@ describe('an instance that is created anew', () => {
     expect(await condition('LedgerAdopted')).toMatchObject({ status: 'True', reason: 'Adopted' });
     expect((await pass(MINUTE)).actions).toEqual({});
     bed.restart();
-    expect((await pass(MINUTE)).actions).toEqual({ OpenDatabase: 1 });
+    expect((await pass(MINUTE)).actions).toEqual({});
     await bed.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: null } } });
     await pass(MINUTE);
     expect(await condition('LedgerAdopted')).toBeUndefined();
@@ -172,7 +172,7 @@ describe('keys that are restored from a backup after their instance', () => {
 describe('the annotation is refused, and no ledger begun,', () => {
   const refused = async (words: RegExp) => {
     const report = await pass(MINUTE);
-    expect(report.failed).toEqual({ OpenDatabase: 1 });
+    expect(report.failed).toEqual({ OpenInstance: 1 });
     expect(await bed.ready(gatewayInstances, 'main')).toBe('False LedgerNotAdopted');
     expect((await condition('Ready'))?.message).toMatch(words);
     expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
@@ -253,17 +253,7 @@ test('a run that dies at any of its writes adopts once all the same, and two run
       return undefined;
     });
     bed.onDatabase = (method) => {
-      const writes = [
-        'migrate',
-        'openInstance',
-        'claim',
-        'claimAll',
-        'addValue',
-        'addValues',
-        'retireValues',
-        'writePolicies',
-        'retire',
-      ];
+      const writes = ['migrate', 'openInstance', 'putScope', 'retireValues', 'retire'];
       if (writes.includes(method) && dies()) throw new Error('killed');
     };
     await bed.sweep();

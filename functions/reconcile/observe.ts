@@ -1,96 +1,69 @@
-// What is there? Scope in, World out: everything that a run reads before it plans is read from here.
+// Observing: the world of one part of a run, and again what the run has touched.
 import { toText } from '#core/finding.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
-import { each } from './observe/each.ts';
-import { findGone } from './observe/gone.ts';
+import { mapConcurrent, withTimeout } from './concurrent.ts';
+import type { Draft, Link, ObserveContext, Observed } from './observe/context.ts';
+import { drawScopeIds } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
 import { observeKeys } from './observe/keys.ts';
-import type { Link, Links } from './observe/links.ts';
-import type { Look } from './observe/look.ts';
-import { namespaceLabels, type Objects } from './observe/objects.ts';
-import { clusterOf, findStrays } from './observe/strays.ts';
-import { within } from './observe/within.ts';
-import { type Draft, type InstanceDraft, instancePathOf, type Member, type Path, pathOf } from './world.ts';
+import type { Objects } from './observe/objects.ts';
+import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
+import { instancePathOf, type Member, type Path, pathOf } from './world.ts';
 
-export interface Observation {
-  readonly world: Draft;
-  readonly links: Links;
-}
+/** Plans of one run, this one included; a run that never ends is a bug that must not go on for ever. */
+export const MAX_ROUNDS = 8;
 
-const INSTANCES = 16;
-const SECRETS = 32;
-/** Every adapter gives up long before: whatever hangs all the same does not hang the run. */
+const WIDTH = 16;
+/** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
 const LONGEST: Millis = 60_000;
 
-/** One of the parts of all that the scope holds. Throws only when the API server does not say: then nothing is known, and nothing is planned. */
-export async function observe(look: Look, objects: Objects, all: Objects): Promise<Observation> {
-  const members: ReadonlyArray<Member> = [
-    ...objects.keys.values(),
-    ...objects.users.values(),
-    ...objects.teams.values(),
-  ];
+/** Throws only when the API server does not say what there is: then nothing is known, and nothing is planned. */
+export async function observe(context: ObserveContext, part: Objects, all: Objects): Promise<Observed> {
+  const { deps } = context;
+  const members = [...part.keys.values(), ...part.users.values(), ...part.teams.values()];
   const byInstance = Map.groupBy(members, instancePathOf);
-  const instances = new Map<Path, InstanceDraft>();
-  const links = new Map<Path, Link>();
+  const { gatewayImage, version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
-  const unobserved = new Map(malformed.map(({ metadata, mistakes }) => [pathOf(metadata), toText(mistakes)]));
-  await each(objects.instances, INSTANCES, async ([path, object]) => {
-    const own = byInstance.get(path) ?? [];
+  const world: Draft = {
+    ...{ instances: new Map(), keys: new Map(), users: part.users, teams: part.teams },
+    ...{ malformed: part.malformed, violations: part.violations },
+    unobserved: new Map(malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)])),
+    namespaces: await observeNamespaces(context, part, members),
+    ...{ scopeIds: new Map(), failures: new Map(), attempts: new Map(), roundsLeft: MAX_ROUNDS },
+    platform: { gatewayImage, version, manyProcesses, knative: await context.offersKnative() },
+  };
+  const links = new Map<Path, Link>();
+  await mapConcurrent(part.instances, WIDTH, async ([path, object]) => {
     try {
-      const looking = observeInstance(look, object, own, isComplete(objects, path));
-      const { view, link } = await within(look.deps.timer, LONGEST, looking);
-      const gone = await findGone(look.deps, view, own);
-      instances.set(path, { ...view, gone, strays: await straysOf(look, view, link, all) });
+      const isComplete = part.complete === 'all' || part.complete === path;
+      const looking = observeInstance(context, object, isComplete);
+      const { view, link } = await withTimeout(deps.timer, LONGEST, looking);
+      const orphanedClaims = await findOrphanedClaims(context, view, byInstance.get(path) ?? []);
+      const orphans = await findOrphanedInstances(context, view, link, all);
+      world.instances.set(path, { ...view, orphanedClaims, orphans });
       if (link !== undefined) links.set(path, link);
     } catch (error) {
-      look.deps.log.error('an instance could not be looked at', { instance: path, why: reasonOf(error) });
-      unobserved.set(path, reasonOf(error));
+      deps.log.error('an instance could not be looked at', { instance: path, why: reasonOf(error) });
+      world.unobserved.set(path, reasonOf(error));
     }
   });
-  const reading = { ...look, sweep: all.complete === 'all', count: all.keys.size };
-  const world: Draft = {
-    instances,
-    keys: await observeKeys(reading, objects.keys, instances),
-    users: objects.users,
-    teams: objects.teams,
-    malformed: objects.malformed,
-    mistakes: objects.mistakes,
-    unobserved,
-    namespaces: await observeNamespaces(look, objects, members),
-    failures: new Map(),
-  };
+  drawScopeIds(context, world, members);
+  for (const [path, view] of await observeKeys(context, part.keys, world.instances, all.keys.size))
+    world.keys.set(path, view);
   return { world, links };
 }
 
-/** Only where everything was listed: what is not there is then gone, or younger than the list. */
-async function straysOf(
-  { deps, memory }: Look,
-  { object, database }: InstanceDraft,
-  link: Link | undefined,
-  objects: Objects,
-): Promise<InstanceDraft['strays']> {
-  if (objects.complete !== 'all' || link === undefined || !database.ok) return [];
-  const cluster = await clusterOf(deps, memory);
-  if (cluster === undefined) return [];
-  const listed = [...objects.instances.values(), ...objects.malformed.values()].map(({ metadata }) => metadata.uid);
-  try {
-    return await findStrays(deps, link.registry, cluster, new Set(listed));
-  } catch (error) {
-    // A database that is yet to be migrated.
-    deps.log.info('no instances could be looked for', { instance: pathOf(object.metadata), why: reasonOf(error) });
-    return [];
-  }
-}
-
-const isComplete = ({ complete }: Objects, path: Path): boolean => complete === 'all' || complete === path;
-
-/** Only where an instance selects namespaces by label. */
-async function observeNamespaces({ deps }: Look, objects: Objects, members: ReadonlyArray<Member>) {
-  const selecting = members.filter(
+/** Labels of the namespaces whose members an instance selects by label. */
+async function observeNamespaces({ deps }: ObserveContext, objects: Objects, members: ReadonlyArray<Member>) {
+  const selected = members.filter(
     (member) => objects.instances.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
   );
-  const names = new Set(selecting.map(({ metadata }) => metadata.namespace));
-  const labels = await each(names, SECRETS, async (name) => [name, await namespaceLabels(deps.cluster, name)] as const);
+  const names = new Set(selected.map(({ metadata }) => metadata.namespace));
+  const labels = await mapConcurrent(names, WIDTH, async (name) => {
+    const namespace = await deps.cluster.get(RESOURCES.namespaces, undefined, name);
+    return [name, { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name }] as const;
+  });
   return new Map(labels);
 }

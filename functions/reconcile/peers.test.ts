@@ -37,7 +37,7 @@ test.each([
   await bed.sweep();
   await bed.edit(users, 'alice', { spec });
   await bed.edit(teams, 'research', { spec });
-  expect((await bed.sweep()).actions).toMatchObject({ WritePolicy: 2 });
+  expect((await bed.sweep()).actions).toMatchObject({ PutScope: 2 });
   expect(await policyOf('alice@example.com')).toMatchObject(expected);
   expect(await policyOf('research')).toMatchObject(expected);
   expect((await bed.sweep()).actions).toEqual({});
@@ -59,7 +59,7 @@ test('a Secret that cannot be written leaves no key behind that nobody knows, an
     verb === 'create' && resource.plural === 'secrets' ? 'forbidden' : undefined,
   );
   const report = await bed.sweep();
-  expect(report.failed).toEqual({ CreateSecret: 1 });
+  expect(report.failed).toEqual({ PutSecret: 1 });
   expect(await bed.ready(virtualKeys, 'chat')).toBe('False ReconcileFailed');
   const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   expect((await bed.database().claims(uid)).flatMap(({ values }) => values)).toEqual([]);
@@ -85,10 +85,10 @@ test('an edit that could not be carried leaves the key not ready, until a run ha
   await bed.sweep();
   await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '5' } });
   bed.onDatabase = (method) => {
-    if (method === 'writePolicies') throw new Error('the disk is full');
+    if (method === 'putScope') throw new Error('the disk is full');
   };
   for (let run = 0; run < 2; run += 1) {
-    expect((await bed.sweep()).failed).toEqual({ WritePolicy: 1 });
+    expect((await bed.sweep()).failed).toEqual({ PutScope: 1 });
     expect(await bed.ready(virtualKeys, 'chat')).toBe('False ReconcileFailed');
   }
   bed.onDatabase = () => undefined;
@@ -256,7 +256,7 @@ test('a run that is slow between its last look and its write never undoes a bloc
   await bed.edit(virtualKeys, 'chat', { spec: { blocked: false } });
   let isFirst = true;
   bed.onDatabase = async (method) => {
-    if (method !== 'writePolicies' || !isFirst) return;
+    if (method !== 'putScope' || !isFirst) return;
     isFirst = false;
     await bed.edit(virtualKeys, 'chat', { spec: { blocked: true, maxBudget: '11' } });
     bed.restart();

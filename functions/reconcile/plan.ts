@@ -1,128 +1,78 @@
-// What is to be done? Pure and total: the same world and the same instant give the same actions.
+// The plan: what is to be done. Pure and total: the same world and the same instant give the same actions.
 import type { Millis } from '#core/ports/money.ts';
-import type { Hash } from '#core/ports/platform.ts';
-import { FINALIZER } from '#crds/group.ts';
-import type { Action } from './action.ts';
-import { type Due, EVERYTHING, type Keys } from './due.ts';
-import { about } from './plan/about.ts';
-import { planLeftovers } from './plan/claims.ts';
-import { type Guarded, guardDeletions, toGuardedMessage } from './plan/guard.ts';
+import type { User } from '#crds/user.ts';
+import { type Action, about, identify } from './action.ts';
+import { whyNot } from './plan/conditions-member.ts';
+import { createPlanContext, type PlanContext } from './plan/context.ts';
+import { type Guarded, guardDeletions } from './plan/guard.ts';
 import { planInstance } from './plan/instance.ts';
-import { whyNotKey } from './plan/judge-member.ts';
-import { planKeyStatus } from './plan/key-status.ts';
-import { planKey, planTeam, planUser } from './plan/members.ts';
-import { createOutlook, type Outlook } from './plan/outlook.ts';
-import { planInstanceStatus, planMalformedStatus, planScopeStatus, TOO_MANY_DELETIONS } from './plan/status.ts';
-import { tell } from './plan/tell.ts';
-import type { KeyView, Path, World } from './world.ts';
+import { planKey } from './plan/key.ts';
+import { planOrphanedClaims, planScopeOwner } from './plan/member.ts';
+import { planOwnedKey } from './plan/owned-key.ts';
+import { planInstanceStatus, planKeyStatus, planMalformedStatus, planScopeStatus } from './plan/status.ts';
+import { hasFinalizer, isDeleted, type Path, type World } from './world.ts';
 
 export interface Plan {
-  /** Of one object in their order; of different objects at once. */
+  /** Of one object in their order; of different objects concurrently. */
   readonly actions: ReadonlyArray<Action>;
-  /** What it would remove and does not, because it is too much. */
+  /** Deletions that wait, for they are too many. */
   readonly guarded: ReadonlyArray<Guarded>;
-  /** What a plan of the same world would have to look at: all other keys had nothing to do. */
-  readonly due: Due;
 }
 
-/**
- * Steps while there are any that can be taken; after them what the statuses should say. Empty: everything is as it should be.
- * `isWorthTrying`: a step that fails again and again keeps nobody's status from being written. `due`: the keys to look at.
- */
-export function plan(
-  world: World,
-  now: Millis,
-  hash: Hash,
-  isWorthTrying: (action: Action) => boolean = () => true,
-  due: Due = EVERYTHING,
-): Plan {
-  const outlook = createOutlook(world, now, hash);
-  const planned = planSteps(outlook, due);
-  const { actions, guarded } = guardDeletions(planned.actions, world);
-  const steps = actions.filter(isWorthTrying);
-  if (steps.length > 0) return { actions: steps, guarded, due: { ...due, steps: planned.busy } };
-  const told = planStatuses(outlook, guarded, due);
-  const events = guarded.flatMap((one) => tellGuarded(one, world));
-  const left = { steps: planned.busy, statuses: told.busy, inactive: told.inactive };
-  return { actions: [...told.actions, ...events].filter(isWorthTrying), guarded, due: left };
+/** Steps while there are any that can be taken; after them the statuses. Empty: everything is as it should be. */
+export function plan(world: World, now: Millis): Plan {
+  const context = createPlanContext(world, now);
+  const { actions, guarded } = guardDeletions(planSteps(context), world);
+  const steps = world.roundsLeft > 1 ? actions.filter((action) => isWorthTrying(action, world)) : [];
+  if (steps.length > 0) return { actions: steps, guarded };
+  return { actions: planReports(context, guarded).filter((action) => isWorthTrying(action, world)), guarded };
 }
 
-interface Planned {
-  readonly actions: ReadonlyArray<Action>;
-  /** Keys with something among them, and keys that wait for what is done about others. */
-  readonly busy: Set<Path>;
+/** So often in one run, when another run was faster. */
+const MAX_ATTEMPTS = 3;
+
+/** A step that fails again and again keeps no status from being written. */
+function isWorthTrying(action: Action, { attempts }: World): boolean {
+  const isOnce = action.action === 'RecordEvent' || action.action === 'ApplyWorkload';
+  return (attempts.get(identify(action)) ?? 0) < (isOnce ? 1 : MAX_ATTEMPTS);
 }
 
-function planSteps(outlook: Outlook, due: Due): Planned {
-  const { world } = outlook;
-  const keys = planKeys(outlook, due.steps, (view) => (view.later === true ? [] : planKey(view, outlook)));
-  const actions = [
-    ...[...world.instances.values()].flatMap((view) => planInstance(view, outlook)),
-    ...[...world.instances].flatMap(([path, view]) => planLeftovers(path, view, outlook)),
-    ...[...world.teams.values()].flatMap((team) => planTeam(team, outlook)),
-    ...[...world.users.values()].flatMap((user) => planUser(user, outlook)),
-    ...keys.actions,
-    ...[...world.malformed.values()]
-      .filter(({ metadata }) => metadata.deletionTimestamp !== undefined && metadata.finalizers?.includes(FINALIZER))
-      .map(
-        (object): Action => ({
-          action: 'RemoveFinalizer',
-          ...about(object, 'it is deleted'),
-          letGo: 'what it claimed is found by a sweep',
-        }),
-      ),
+function planSteps(context: PlanContext): ReadonlyArray<Action> {
+  const { instances, users, teams, keys, malformed } = context.world;
+  return [
+    ...[...instances.values()].flatMap((view) => planInstance(view, context)),
+    ...[...instances].flatMap(([path, view]) => planOrphanedClaims(path, view, context)),
+    ...[...teams.values()].flatMap((team) => planScopeOwner(team, context)),
+    ...[...users.values()].flatMap((user) => planUser(user, context)),
+    ...[...keys.values()].flatMap((view) => (view.isDeferred ? [] : planKey(view, context))),
+    ...[...malformed.values()]
+      .filter((object) => isDeleted(object) && hasFinalizer(object))
+      .map((object): Action => {
+        const left = 'what it claimed is found by a sweep';
+        return { action: 'RemoveFinalizer', ...about(object, 'it is deleted'), left };
+      }),
   ];
-  return { actions, busy: keys.busy };
 }
 
-function planStatuses(
-  outlook: Outlook,
-  guarded: ReadonlyArray<Guarded>,
-  due: Due,
-): Planned & { readonly inactive: ReadonlySet<Path> } {
-  const { world } = outlook;
-  const inactive = new Set(due.statuses === 'all' ? [] : due.inactive);
-  const keys = planKeys(outlook, due.statuses, (view, path) => {
-    const problem = whyNotKey(view, outlook);
-    if (problem === undefined) inactive.delete(path);
-    else inactive.add(path);
-    return view.later === true ? [] : planKeyStatus(view, outlook, problem);
+/** A user that goes takes its key along. */
+function planUser(user: User, context: PlanContext): ReadonlyArray<Action> {
+  const [owned, scope] = [planOwnedKey(user, context), planScopeOwner(user, context)];
+  return isDeleted(user) ? [...owned, ...scope] : [...scope, ...owned];
+}
+
+function planReports(context: PlanContext, guarded: ReadonlyArray<Guarded>): ReadonlyArray<Action> {
+  const { instances, users, teams, keys, malformed } = context.world;
+  const inactive = new Set<Path>();
+  const ofKeys = [...keys].flatMap(([path, view]) => {
+    const problem = whyNot(view.object, context, view);
+    if (problem !== undefined) inactive.add(path);
+    return view.isDeferred ? [] : planKeyStatus(view, context, problem);
   });
-  const actions = [
-    ...[...world.instances.values()].flatMap((view) => planInstanceStatus(view, outlook, { guarded, inactive })),
-    ...[...world.teams.values()].flatMap((team) => planScopeStatus(team, outlook)),
-    ...[...world.users.values()].flatMap((user) => planScopeStatus(user, outlook)),
-    ...keys.actions,
-    ...[...world.malformed.values()].flatMap((object) => planMalformedStatus(object, outlook)),
+  return [
+    ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
+    ...[...teams.values()].flatMap((team) => planScopeStatus(team, context)),
+    ...[...users.values()].flatMap((user) => planScopeStatus(user, context)),
+    ...ofKeys,
+    ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];
-  return { actions, busy: keys.busy, inactive };
-}
-
-function planKeys(outlook: Outlook, due: Keys, planOne: (view: KeyView, path: Path) => ReadonlyArray<Action>): Planned {
-  const { keys } = outlook.world;
-  const actions: Action[] = [];
-  const busy = new Set<Path>();
-  for (const path of due === 'all' ? keys.keys() : due) {
-    const view = keys.get(path);
-    if (view === undefined) continue;
-    const own = planOne(view, path);
-    for (const action of own) actions.push(action);
-    if (own.length > 0 || waits(view, outlook)) busy.add(path);
-  }
-  return { actions, busy };
-}
-
-/** Whether it has not got its alias: that changes with what others do. */
-function waits({ object }: KeyView, outlook: Outlook): boolean {
-  const standing = outlook.standing(object);
-  return standing.instance !== undefined && outlook.claim(object, standing.instance).state !== 'ours';
-}
-
-/** An event of the instance; the same plan is told once. */
-function tellGuarded(guarded: Guarded, world: World): Action[] {
-  const { instance, action, count, of } = guarded;
-  const object = world.instances.get(instance)?.object;
-  if (object === undefined) return [];
-  const once = `${TOO_MANY_DELETIONS}/${action}/${count}/${of}`;
-  return [tell(object, { type: 'Warning', reason: TOO_MANY_DELETIONS, message: toGuardedMessage(guarded), once })];
 }

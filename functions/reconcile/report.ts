@@ -1,12 +1,15 @@
-// What did a run see and do? The answer to whoever asked for it, and the lines of a dry run.
-import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import type { KindName } from '#crds/kinds.ts';
-import type { Deed } from './act.ts';
-import { type Action, type ActionName, type Sign, signOf } from './action.ts';
+// What a run saw and did: the answer to whoever asked for it, its log line and metrics, and the rows of a dry run.
+import type { Millis } from '#core/ports/money.ts';
+import { type KindName, kinds } from '#crds/kinds.ts';
+import type { Result } from './act.ts';
+import { type ActionName, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/keep.ts';
+import type { ReconcileDeps } from './deps.ts';
 import type { Objects } from './observe/objects.ts';
 import { type Guarded, toGuardedMessage } from './plan/guard.ts';
-import type { Unconverged } from './unconverged.ts';
+import type { Plan } from './plan.ts';
+import type { Scope } from './scope.ts';
+import { hasFinalizer, type InstanceView, idOf, isDeleted, type OwnObject, pathOf, type World } from './world.ts';
 
 export interface Report {
   /** Objects by kind. */
@@ -14,125 +17,196 @@ export interface Report {
   /** What was done, by action. */
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
-  /** Removals that were too many to be plausible. Absent: none. */
+  /** Deletions that were too many to be plausible. Absent: none. */
   readonly guarded?: ReadonlyArray<Guarded>;
-  /** Databases that did not answer, how often in a row, and until when only sweeps ask them. Absent: none. */
-  readonly away?: ReadonlyArray<AwayRow>;
-  /** Keys that changed and whose turn comes with one of the next runs: too many changed at once. Absent: none. */
-  readonly later?: number;
+  /** Changed keys whose batch comes with one of the next runs. Absent: none. */
+  readonly deferred?: number;
   /** Objects that change without another request: ask again while there are any. Absent: none. */
   readonly underWay?: number;
   /** Steps in the life of admission's certificate. Absent: none. */
   readonly certificate?: CertificateReport;
 }
 
+/** What came of one part of a run. */
+export interface PartReport {
+  readonly results: ReadonlyArray<Result>;
+  readonly guarded: ReadonlyArray<Guarded>;
+  /** Instances that could not be looked at. A spec that cannot be read is told in its status: that is no failure of the run. */
+  readonly unobserved: number;
+  readonly deferred: number;
+  readonly underWay: number;
+  /** By kind the age of the oldest object that is not as its spec says. None: 0. */
+  readonly unconverged: Readonly<Record<KindName, Millis>>;
+}
+
+interface PartEnd {
+  readonly part: Objects;
+  readonly results: ReadonlyArray<Result>;
+  readonly guarded: ReadonlyArray<Guarded>;
+  readonly now: Millis;
+}
+
+export function toPartReport(world: World, { part, results, guarded, now }: PartEnd): PartReport {
+  const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path)).length;
+  const deferred = [...world.keys.values()].filter(({ isDeferred }) => isDeferred).length;
+  const underWay = deferred + countUnderWay(world);
+  return { results, guarded, unobserved, deferred, underWay, unconverged: oldestUnconverged(world, now) };
+}
+
+const objectsIn = ({ instances, keys, users, teams, malformed }: World) => [
+  ...[...instances.values(), ...keys.values()].map(({ object }) => object),
+  ...[...users.values(), ...teams.values(), ...malformed.values()],
+];
+
+/** Gateways that start, and deletions that are tried again. What waits for a person (a stuck rollout, a paused instance) is not counted. */
+function countUnderWay(world: World): number {
+  const starting = [...world.instances.values()].filter(isStarting);
+  const deleting = objectsIn(world).filter((object) => isDeleted(object) && hasFinalizer(object));
+  return starting.length + deleting.length;
+}
+
+function isStarting({ object: { spec, status } }: InstanceView): boolean {
+  const workload = status?.conditions?.find(({ type }) => type === 'WorkloadReady');
+  return spec.paused !== true && workload?.status === 'False' && workload.reason === 'WorkloadNotReady';
+}
+
+/** Not ready because somebody wanted it so: nothing is left to do. */
+const WANTED: ReadonlySet<string> = new Set(['Blocked', 'Expired', 'BudgetExceeded']);
+
+function oldestUnconverged(world: World, now: Millis): PartReport['unconverged'] {
+  const oldest = { GatewayInstance: 0, VirtualKey: 0, User: 0, Team: 0 };
+  for (const object of objectsIn(world)) {
+    const since = sinceWhen(object);
+    if (since !== undefined) oldest[object.kind] = Math.max(oldest[object.kind], now - Date.parse(since));
+  }
+  return oldest;
+}
+
+/** When it stopped being ready, was deleted, or was made. */
+function sinceWhen({ metadata, status }: { metadata: OwnObject['metadata']; status?: OwnObject['status'] }) {
+  if (metadata.deletionTimestamp !== undefined) return metadata.deletionTimestamp;
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  if (ready === undefined) return metadata.creationTimestamp;
+  return ready.status === 'True' || WANTED.has(ready.reason) ? undefined : ready.lastTransitionTime;
+}
+
+interface RunEnd {
+  readonly scope: Scope;
+  readonly all: Objects;
+  readonly parts: ReadonlyArray<PartReport>;
+  readonly certificate: CertificateReport | undefined;
+}
+
+export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
+  const results = parts.flatMap((part) => part.results);
+  const named = (ended: Result['outcome']['ended']) =>
+    results.filter(({ outcome }) => outcome.ended === ended).map(({ action }) => action.action);
+  const sum = (what: 'unobserved' | 'deferred' | 'underWay') => parts.reduce((all, part) => all + part[what], 0);
+  const guarded = parts.flatMap((part) => part.guarded);
+  const [unobserved, deferred] = [sum('unobserved'), sum('deferred')];
+  const underWay = sum('underWay') + (isAwaited(scope, all) ? 1 : 0);
+  const isQuiet = certificate === undefined || (certificate.actions.length === 0 && certificate.failed === undefined);
+  return {
+    observed: countObserved(all),
+    actions: count(named('done')),
+    failed: { ...count(named('failed')), ...(unobserved === 0 ? {} : { Observe: unobserved }) },
+    ...(guarded.length === 0 ? {} : { guarded }),
+    ...(deferred === 0 ? {} : { deferred }),
+    ...(underWay === 0 ? {} : { underWay }),
+    ...(isQuiet ? {} : { certificate }),
+  };
+}
+
+/** Whether a hint named an object that is not there: the API server stores it after admission has answered. */
+function isAwaited(scope: Scope, { instances, keys, users, teams, malformed }: Objects): boolean {
+  if (scope.look !== 'at') return false;
+  const found = { GatewayInstance: instances, VirtualKey: keys, User: users, Team: teams }[scope.kind];
+  return !found.has(pathOf(scope)) && !malformed.has(idOf(scope.kind, scope));
+}
+
+/** Kinds of which there is none are left out. */
+function countObserved({ instances, keys, users, teams, malformed }: Objects): Report['observed'] {
+  const sizes = { GatewayInstance: instances.size, VirtualKey: keys.size, User: users.size, Team: teams.size };
+  const all = kinds.map(({ kind }) => {
+    const unread = [...malformed.values()].filter((object) => object.kind === kind).length;
+    return [kind, sizes[kind] + unread] as const;
+  });
+  return Object.fromEntries(all.filter(([, size]) => size > 0));
+}
+
+function count<Name extends string>(names: ReadonlyArray<Name>): Partial<Record<Name, number>> {
+  const groups = Map.groupBy(names, (name) => name);
+  const counts = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, all]) => [name, all.length] as const);
+  // Object.fromEntries forgets which names there are.
+  return Object.fromEntries(counts) as Partial<Record<Name, number>>;
+}
+
+/** One log line for a run that did something, in the domain's words; metrics always. A gauge that is 0 is told: an alert needs a number that comes back. */
+export function record(
+  { log, metrics }: ReconcileDeps,
+  report: Report,
+  parts: ReadonlyArray<PartReport>,
+  { isSweep, millis }: { readonly isSweep: boolean; readonly millis: Millis },
+): void {
+  metrics.observe('gateway_operator_reconcile_duration_seconds', millis / 1000);
+  for (const [kind, size] of Object.entries(report.observed))
+    metrics.set('gateway_operator_reconcile_observed', size, { kind });
+  for (const guarded of report.guarded ?? []) {
+    log.warn('deletions are guarded: a run would remove more than is plausible', { ...guarded });
+    metrics.add('gateway_operator_reconcile_guarded_deletions_total', { action: guarded.action });
+  }
+  if (isSweep) {
+    for (const { kind } of kinds) {
+      const oldest = Math.max(0, ...parts.map(({ unconverged }) => unconverged[kind]));
+      metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', oldest / 1000, { kind });
+    }
+    metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
+  }
+  const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
+  if (!isQuiet) log.info('reconciled', { ...report, millis });
+}
+
+/** A row of a dry run. */
 export interface PlannedRow {
   /** `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for somebody wants it so. */
   readonly action: ActionName | CertificateAction | 'Guarded' | 'Paused';
-  /** One of ours, or what holds a certificate. */
   readonly kind: string;
   /** Empty: of the whole cluster. */
   readonly namespace: string;
   readonly name: string;
   readonly why: string;
-}
-
-/** A row as people read it: something comes, changes, goes, is guarded, or stays as it is. */
-export interface PlannedLine extends PlannedRow {
+  /** Something comes, changes, goes, is guarded, or stays as it is. */
   readonly sign: Sign | '!' | ' ';
 }
 
-/** What came of one part of a run. */
-export interface PartOutcome {
-  readonly deeds: ReadonlyArray<Deed>;
-  readonly guarded: ReadonlyArray<Guarded>;
-  /** Instances that could not be looked at. A spec that is none is told in its status: that is no failure of the run. */
-  readonly unobserved: number;
-  readonly away: ReadonlyArray<AwayRow>;
-  readonly later: number;
-  readonly unconverged: Unconverged;
-  readonly underWay: number;
-}
-
-interface AwayRow {
-  readonly instance: string;
-  readonly failures: number;
-  /** RFC 3339. */
-  readonly until: string;
-}
-
-export interface Outcome {
-  readonly observed: Report['observed'];
-  readonly parts: ReadonlyArray<PartOutcome>;
-  readonly certificate: CertificateReport | undefined;
-  /** Objects that were named and are not stored yet. */
-  readonly awaited: number;
-}
-
-export function toReport({ observed, parts, certificate, awaited }: Outcome): Report {
-  const deeds = parts.flatMap((part) => part.deeds);
-  const guarded = parts.flatMap((part) => part.guarded);
-  const failed = count(deeds.filter(({ ended }) => ended === 'failed').map(({ action }) => action.action));
-  const away = parts.flatMap((part) => part.away);
-  const later = parts.reduce((sum, part) => sum + part.later, 0);
-  const underWay = parts.reduce((sum, part) => sum + part.underWay, awaited);
-  const unobserved = parts.reduce((sum, part) => sum + part.unobserved, 0);
-  return {
-    observed,
-    actions: count(deeds.filter(({ ended }) => ended === 'done').map(({ action }) => action.action)),
-    failed: { ...failed, ...(unobserved === 0 ? {} : { Observe: unobserved }) },
-    ...(guarded.length === 0 ? {} : { guarded }),
-    ...(away.length === 0 ? {} : { away }),
-    ...(later === 0 ? {} : { later }),
-    ...(underWay === 0 ? {} : { underWay }),
-    ...(certificate === undefined || isQuiet(certificate) ? {} : { certificate }),
-  };
-}
-
-const isQuiet = ({ actions, failed }: CertificateReport): boolean => actions.length === 0 && failed === undefined;
-
-/** Kinds of which there is none are left out. */
-export function countObserved({ instances, keys, users, teams, malformed }: Objects): Report['observed'] {
-  const strays = [...malformed.values()].map(({ kind }) => kind);
-  const all = { GatewayInstance: instances.size, VirtualKey: keys.size, User: users.size, Team: teams.size };
-  return Object.fromEntries(
-    Object.entries(all)
-      .map(([kind, size]) => [kind, size + strays.filter((stray) => stray === kind).length] as const)
-      .filter(([, size]) => size > 0),
-  );
-}
-
-function count<Name extends string>(names: ReadonlyArray<Name>): Partial<Record<Name, number>> {
-  const groups = Map.groupBy(names, (name) => name);
-  const entries = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, all]) => [name, all.length]);
-  return Object.fromEntries(entries);
-}
-
-export function toLine(planned: Action): PlannedLine {
-  const { action, kind, namespace, name, why } = planned;
-  return { sign: signOf(planned), action, kind, namespace, name, why };
+export function toRows({ instances }: World, { actions, guarded }: Plan): ReadonlyArray<PlannedRow> {
+  const paused = [...instances.values()].filter(({ object }) => object.spec.paused && !isDeleted(object));
+  return [
+    ...actions.map((planned): PlannedRow => {
+      const { action, kind, namespace, name, why } = planned;
+      return { action, kind, namespace, name, why, sign: signOf(planned) };
+    }),
+    ...guarded.map((one): PlannedRow => {
+      const [namespace = '', name = ''] = one.instance.split('/');
+      return { action: 'Guarded', kind: 'GatewayInstance', namespace, name, why: toGuardedMessage(one), sign: '!' };
+    }),
+    ...paused.map(({ object: { kind, metadata } }): PlannedRow => {
+      const { namespace, name } = metadata;
+      return { action: 'Paused', kind, namespace, name, why: 'nothing but deletions', sign: ' ' };
+    }),
+  ];
 }
 
 /** A new certificate comes. */
-export const toCertificateLine = (row: PlannedRow): PlannedLine => ({ sign: '+', ...row });
-
-export function toGuardedLine(guarded: Guarded): PlannedLine {
-  const [namespace = '', name = ''] = guarded.instance.split('/');
-  return { sign: '!', action: 'Guarded', kind: 'GatewayInstance', namespace, name, why: toGuardedMessage(guarded) };
-}
-
-export function toPausedLine({ metadata: { namespace, name } }: GatewayInstance): PlannedLine {
-  return { sign: ' ', action: 'Paused', kind: 'GatewayInstance', namespace, name, why: 'nothing but deletions' };
-}
+export const toCertificateRow = (row: Omit<PlannedRow, 'sign'>): PlannedRow => ({ ...row, sign: '+' });
 
 /** One line per action: `+` something comes, `~` changes, `-` goes, `!` is guarded; indented: a paused instance. */
-export function toText(rows: ReadonlyArray<PlannedLine>): string {
+export function toText(rows: ReadonlyArray<PlannedRow>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
   return rows
-    .map((row) => {
-      const at = row.namespace === '' ? row.name : `${row.namespace}/${row.name}`;
-      if (row.action === 'Paused') return `${row.sign} ${row.kind} ${at} is paused: ${row.why}\n`;
-      return `${row.sign} ${row.action} ${row.kind} ${at}: ${row.why}\n`;
+    .map(({ sign, action, kind, namespace, name, why }) => {
+      const at = `${kind} ${namespace === '' ? name : `${namespace}/${name}`}`;
+      return action === 'Paused' ? `${sign} ${at} is paused: ${why}\n` : `${sign} ${action} ${at}: ${why}\n`;
     })
     .join('');
 }

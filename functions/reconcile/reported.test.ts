@@ -99,11 +99,11 @@ test('tags and metadata of a key and the alias of its user are in what the gatew
     scopes: [{ kind: 'key' }, { kind: 'user', alias: 'Alice' }],
   });
   await edit({ tags: ['eu'], metadata: { cost: null, centre: '7' } });
-  expect((await pass(1000)).actions).toMatchObject({ WritePolicy: 1 });
+  expect((await pass(1000)).actions).toMatchObject({ PutScope: 1 });
   expect((await found())?.key).toMatchObject({ tags: ['eu'], metadata: { centre: '7' } });
   await edit({ tags: null, metadata: null });
   await bed.edit(users, 'alice', { spec: { userAlias: null } });
-  expect((await pass(1000)).actions).toMatchObject({ WritePolicy: 2 });
+  expect((await pass(1000)).actions).toMatchObject({ PutScope: 2 });
   const after = await found();
   expect(after?.key).not.toHaveProperty('tags');
   expect(after?.key).not.toHaveProperty('metadata');

@@ -50,8 +50,8 @@ describe('a key of deletionPolicy Retain', () => {
     expect(await label()).toBeUndefined();
     await bed.remove(virtualKeys, 'chat');
     expect((await bed.sweep()).actions).toMatchObject({
-      UpdateSecret: 1,
-      WritePolicy: 1,
+      PutSecret: 1,
+      PutScope: 1,
       RecordEvent: 1,
       RemoveFinalizer: 1,
     });

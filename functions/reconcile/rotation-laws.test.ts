@@ -24,7 +24,7 @@ const pass = async (millis: number) => {
 };
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
-const WRITES = ['addValue', 'addValues', 'retireValues'];
+const WRITES = ['putScope', 'retireValues'];
 
 test.each([
   ['in time', HOUR, async (): Promise<unknown> => undefined],
@@ -111,7 +111,7 @@ test('two runs that meet a key which is due write one value, and nothing that wa
     });
     let added = 0;
     bed.onDatabase = (method) => {
-      if (method === 'addValue') added += 1;
+      if (method === 'putScope') added += 1;
       return turn();
     };
     const reports = await Promise.all([bed.sweep(), bed.hint('VirtualKey', 'chat'), bed.sweep()]);

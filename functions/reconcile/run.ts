@@ -1,102 +1,131 @@
-// How does one run go? In parts that never wait for each other: observe once, then plan and act until nothing is left to do.
-import { toTimestamp } from '#core/conditions.ts';
+// A run, in parts that never wait for each other: observe → plan → act → observe what was touched, until nothing is left to do.
 import type { Millis } from '#core/ports/money.ts';
-import { act, type Deed } from './act.ts';
-import type { Action } from './action.ts';
-import { keepCertificate } from './certificates/keep.ts';
+import type { ActContext } from './act/context.ts';
+import { findUnchanged } from './act/workload.ts';
+import { act, type Result } from './act.ts';
+import { identify, isReport } from './action.ts';
+import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
-import { type Due, dueAfter, EVERYTHING, seenByKeys } from './due.ts';
-import { takeTurn } from './observe/keys.ts';
-import type { Links, Memory } from './observe/links.ts';
-import { type Look, lookAt } from './observe/look.ts';
+import { clusterOf, createObserveContext, type Memory, type ObserveContext, type Observed } from './observe/context.ts';
+import { nextBatch } from './observe/keys.ts';
 import { loadObjects, type Objects } from './observe/objects.ts';
 import { eachPart } from './observe/parts.ts';
-import { observe } from './observe.ts';
-import type { Guarded } from './plan/guard.ts';
-import { judgeInstance } from './plan/judge-instance.ts';
-import { plan } from './plan.ts';
-import { countObserved, type PartOutcome, type Report, toReport } from './report.ts';
-import { logRun, measureBehind } from './run-log.ts';
+import { observeTouched, type Touched } from './observe/touched.ts';
+import { MAX_ROUNDS, observe } from './observe.ts';
+import { type Plan, plan } from './plan.ts';
+import {
+  type PartReport,
+  type PlannedRow,
+  type Report,
+  record,
+  toCertificateRow,
+  toPartReport,
+  toReport,
+  toRows,
+} from './report.ts';
 import type { Scope } from './scope.ts';
-import { createTries, identify, type Tries } from './tries.ts';
-import { oldestUnconverged } from './unconverged.ts';
-import { countUnderWay, isAwaited } from './under-way.ts';
-import type { Draft, World } from './world.ts';
+import { idOf } from './world.ts';
 
-/** Longer than any chain of steps; a plan that never ends is a bug that must not run for ever. */
-export const MOST_PASSES = 24;
-/** After so long no other turn is begun: a run ends within two and a half minutes (DESIGN 6). */
-export const TURNS: Millis = 45_000;
+/** After so long no other batch of keys is begun: a run ends within two and a half minutes. */
+const BATCHES: Millis = 45_000;
+/** More than any step is tried in one run. */
+const NEVER_AGAIN = 99;
 
 /** Rejects only when the API server cannot say what there is. */
 export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<Report> {
-  const look = lookAt(scope, { deps, memory, acts: true });
+  const context = createObserveContext(deps, memory, scope, false);
   // First: without it nothing new gets in, and nothing else has to be read for it.
-  const certificate = look.sweeps && deps.certificates ? await keepCertificate(deps, deps.certificates) : undefined;
+  const certificate = context.isSweep && deps.certificates ? await keepCertificate(deps, deps.certificates) : undefined;
   const all = await loadObjects(deps.cluster, scope);
-  const observed = countObserved(all);
-  const outcomes = await eachPart(all, (part) => runPart(look, part, all));
-  const report = toReport({ observed, parts: outcomes, certificate, awaited: isAwaited(scope, all) ? 1 : 0 });
-  if (look.sweeps) measureBehind(deps, outcomes);
-  logRun(deps, report, deps.clock.now() - look.now);
+  const parts = await eachPart(all, (part) => runPart(context, part, all));
+  const report = toReport({ scope, all, parts, certificate });
+  record(deps, report, parts, { isSweep: context.isSweep, millis: deps.clock.now() - context.now });
   return report;
 }
 
-/** Turn after turn, the oldest keys first, while there is time: what does not fit goes on with the next run. */
-async function runPart(look: Look, part: Objects, all: Objects): Promise<PartOutcome> {
-  const { deps, memory, now } = look;
-  const { world, links } = await observe(look, part, all);
-  const effort: Effort = { look, world, links, tries: createTries() };
-  const deeds: Deed[] = [];
-  let { guarded, due } = await converge(effort, EVERYTHING, deeds);
-  while (deps.clock.now() - now < TURNS) {
-    const turn = await takeTurn(deps, world.keys);
-    if (turn.size === 0) break;
-    ({ guarded, due } = await converge(effort, { ...due, steps: turn, statuses: turn }, deeds));
+/** Batch after batch, the oldest keys first, while there is time: what does not fit goes on with the next run. */
+async function runPart(context: ObserveContext, part: Objects, all: Objects): Promise<PartReport> {
+  const observed = await observe(context, part, all);
+  const results: Result[] = [];
+  for (;;) {
+    const { guarded } = await converge(context, observed, results);
+    const isLate = context.deps.clock.now() - context.now >= BATCHES;
+    if (isLate || (await nextBatch(context, observed.world)) === 0)
+      return toPartReport(observed.world, { part, results, guarded, now: context.now });
   }
-  const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path));
-  const unconverged = oldestUnconverged(world, now);
-  const later = world.keys.values().reduce((sum, key) => sum + (key.later === true ? 1 : 0), 0);
-  const underWay = countUnderWay(world);
-  return { deeds, guarded, unobserved: unobserved.length, away: awayIn(world, memory), later, unconverged, underWay };
 }
 
-interface Effort {
-  readonly look: Look;
-  readonly world: Draft;
-  readonly links: Links;
-  readonly tries: Tries;
-}
-
-/** Until nothing is left to do for the keys that are due. Adds to `deeds`. */
-async function converge({ look, world, links, tries }: Effort, first: Due, deeds: Deed[]) {
-  const { deps, memory, now } = look;
-  let [guarded, due]: [ReadonlyArray<Guarded>, Due] = [[], first];
-  for (let pass = 0; pass < MOST_PASSES; pass += 1) {
-    const planned = plan(world, now, deps.hash, tries.isWorthTrying, due);
-    ({ guarded, due } = planned);
-    if (planned.actions.length === 0) {
-      if (deps.audits === true) audit(plan(world, now, deps.hash, tries.isWorthTrying).actions);
-      break;
+/** Until nothing is left to do. Adds to `results`. */
+async function converge(context: ObserveContext, observed: Observed, results: Result[]): Promise<Plan> {
+  const { world } = observed;
+  const acting = toActContext(context, observed);
+  for (world.roundsLeft = MAX_ROUNDS; ; world.roundsLeft -= 1) {
+    const planned = plan(world, context.now);
+    if (planned.actions.length === 0 || world.roundsLeft === 0) return planned;
+    const done = await act(planned.actions, acting);
+    for (const result of done) {
+      remember(result, observed);
+      results.push(result);
     }
-    tries.count(planned.actions);
-    const before = seenByKeys(world, judgeInstance);
-    const done = await act(planned.actions, { deps, memory, now, world, links });
-    due = dueAfter(due, done, before, seenByKeys(world, judgeInstance));
-    // What succeeded may be due once more (a status after another step); what failed waits for the next run.
-    for (const { action, ended } of done) if (ended === 'failed') tries.end(action);
-    for (const deed of done) deeds.push(deed);
+    await observeTouched(context, observed, done.flatMap(toTouched));
   }
-  return { guarded, due };
 }
 
-function audit(left: ReadonlyArray<Action>): void {
-  if (left.length > 0) throw new Error(`keys that were due were not looked at: ${left.map(identify).join(', ')}`);
+function toActContext(context: ObserveContext, { world, links }: Observed): ActContext {
+  const { deps, memory, now } = context;
+  const forget = async (uid: string) => {
+    const store = memory.stores.get(uid);
+    memory.databases.delete(uid);
+    memory.stores.delete(uid);
+    // Its counters are in PostgreSQL: a store that is away keeps some keys that nothing reads any more.
+    if (store !== undefined)
+      await deps.backends
+        .clearStore(uid, store)
+        .catch((error: unknown) =>
+          deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: `${error}` }),
+        );
+  };
+  return { deps, world, links, now, minted: new Map(), forget, cluster: () => clusterOf(context) };
 }
 
-function awayIn({ instances }: World, { away }: Memory): PartOutcome['away'] {
-  return [...instances].flatMap(([instance, { object }]) => {
-    const found = away.get(object.metadata.uid);
-    return found === undefined ? [] : [{ instance, failures: found.failures, until: toTimestamp(found.until) }];
+/** What was tried is part of the world. An object that failed is left alone, but for its status. */
+function remember({ action, outcome }: Result, { world }: Observed): void {
+  const id = identify(action);
+  const isOver = outcome.ended === 'failed' || outcome.ended === 'skipped';
+  world.attempts.set(id, isOver ? NEVER_AGAIN : (world.attempts.get(id) ?? 0) + 1);
+  if (!isOver || isReport(action)) return;
+  const problem = outcome.ended === 'failed' ? outcome.problem : { reason: 'ReconcileFailed', message: outcome.why };
+  const message =
+    problem.reason === 'ReconcileFailed' ? `${action.action} failed: ${problem.message}` : problem.message;
+  world.failures.set(idOf(action.kind, action), { ...problem, message });
+}
+
+/** An event touches nothing, and what was so already nothing either. */
+function toTouched({ action, outcome }: Result): ReadonlyArray<Touched> {
+  const { kind, namespace, name } = action;
+  if (outcome.ended === 'unchanged' || action.action === 'RecordEvent') return [];
+  const answer = outcome.ended === 'done' && outcome.object !== undefined ? { answer: outcome.object } : {};
+  const claim = 'scope' in action ? { claim: { ...action, kind: action.scope } } : {};
+  const own = { kind, namespace, name, isReport: isReport(action), ...answer, ...claim };
+  const key =
+    'key' in action
+      ? [{ kind: 'VirtualKey', namespace, name: action.key, isReport: false, isOwned: true } as const]
+      : [];
+  return [own, ...key];
+}
+
+/** The next plan, with what waits and why. Rejects as a run does. */
+export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
+  const context = createObserveContext(deps, memory, scope, true);
+  const first = context.isSweep && deps.certificates ? await foreseeCertificate(deps, deps.certificates) : [];
+  const all = await loadObjects(deps.cluster, scope);
+  const rows = await eachPart(all, async (part) => {
+    const { world } = await observe(context, part, all);
+    // A workload is stated whole in every run: the API server says whether that would change anything.
+    const { actions } = plan(world, context.now);
+    const same = await findUnchanged(actions, { deps, world });
+    for (const action of same) world.attempts.set(identify(action), NEVER_AGAIN);
+    return toRows(world, plan(world, context.now));
   });
+  return [...first.map(toCertificateRow), ...rows.flat()];
 }

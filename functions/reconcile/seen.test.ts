@@ -41,6 +41,6 @@ test('what a run observed, did and took is a metric, by kind, action and outcome
   await bed.sweep();
   const text = bed.metrics.render();
   expect(text).toContain('gateway_operator_reconcile_observed{kind="VirtualKey"} 1');
-  expect(text).toContain('gateway_operator_reconcile_actions_total{action="CreateSecret",outcome="done"} 1');
+  expect(text).toContain('gateway_operator_reconcile_actions_total{action="PutSecret",outcome="done"} 1');
   expect(text).toMatch(/gateway_operator_reconcile_duration_seconds_count 1/);
 });

@@ -27,7 +27,7 @@ describe('scale', () => {
     expect(await sweeps()).toEqual(['apply Deployment']);
     expect(spec().replicas).toBe(3);
     await edit({ scale: { min: 3, max: 3 } });
-    expect(await sweeps()).toEqual(['apply Deployment', 'delete HorizontalPodAutoscaler']);
+    expect(await sweeps()).toEqual(['delete HorizontalPodAutoscaler']);
     expect(spec().replicas).toBe(3);
     expect(await sweeps()).toEqual([]);
   });

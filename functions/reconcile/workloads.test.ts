@@ -45,7 +45,7 @@ describe('a Deployment', () => {
       bed.clock.pass(60_000);
       expect((await bed.sweep()).actions).toEqual({});
       bed.restart();
-      expect((await bed.sweep()).actions).toEqual({ OpenDatabase: 1 });
+      expect((await bed.sweep()).actions).toEqual({});
     }
     expect(bed.cluster.objects()).toEqual(before);
   });

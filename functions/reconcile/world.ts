@@ -1,17 +1,19 @@
-// What does one run know? Everything that was observed, and what the run's own actions have changed since.
+// The world of a run: what was observed of the cluster, the databases and the stores, and what the run has tried so far.
 import type { Nano } from '#core/money.ts';
+import type { StoreConnection } from '#core/ports/backends.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
-import type { Claim, Holder, InstanceRow, InstanceState } from '#core/ports/registry.ts';
+import type { Claim, InstanceRow, InstanceState } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { FINALIZER } from '#crds/group.ts';
 import type { KindName } from '#crds/kinds.ts';
 import type { OwnerReference } from '#crds/object-meta.ts';
 import type { Team } from '#crds/team.ts';
 import type { User } from '#crds/user.ts';
 import type { Violation } from '#crds/violation.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import type { Problem, Reached } from './problem.ts';
-import type { WorkloadView } from './workload/view.ts';
+import type { PartName } from './workload/parts.ts';
 
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
 export type Member = VirtualKey | User | Team;
@@ -21,60 +23,93 @@ export type Path = string;
 /** `kind/namespace/name`. */
 export type ObjectId = string;
 
-/** Plan reads it, only `learn` writes it. Whatever is in it is planned for: what it does not hold was not looked at. */
+/** A cause why something does not work. `reason` is the CamelCase word of conditions and events. */
+export interface Problem {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** `message` of what works: where it was reached. */
+export type Reached = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
+
+/** Plain data: `plan` reads it. An object that is not in it was not looked at, and is not planned for. */
 export interface World {
   readonly instances: ReadonlyMap<Path, InstanceView>;
   readonly keys: ReadonlyMap<Path, KeyView>;
   readonly users: ReadonlyMap<Path, User>;
   readonly teams: ReadonlyMap<Path, Team>;
-  /** Objects whose spec is none: an older CRD let them in. */
+  /** Objects whose spec cannot be read: an older CRD let them in. */
   readonly malformed: ReadonlyMap<ObjectId, Malformed>;
-  /** What breaks rules about its own spec; what is not malformed works as far as it goes. */
-  readonly mistakes: ReadonlyMap<ObjectId, ReadonlyArray<Violation>>;
+  /** Rules about its own spec that an object breaks. */
+  readonly violations: ReadonlyMap<ObjectId, ReadonlyArray<Violation>>;
   /** Instances that could not be looked at: neither they nor their members are planned for. */
   readonly unobserved: ReadonlyMap<Path, string>;
   /** Labels of the namespaces that a selector asks about. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  /** Objects of which an action failed in this run, and how: nothing more is tried for them but their status. */
-  readonly failures: ReadonlyMap<ObjectId, string>;
+  /** By uid, of members without a claim of their own and of keys with budgets for models. */
+  readonly scopeIds: ReadonlyMap<string, ScopeIds>;
+  readonly platform: PlatformView;
+  /** Objects of which an action failed in this run: nothing more is tried for them but their status. */
+  readonly failures: ReadonlyMap<ObjectId, Problem>;
+  /** How often each action was tried in this run, by `identify`. */
+  readonly attempts: ReadonlyMap<string, number>;
+  /** Of this run, this one included. The last is for statuses. */
+  readonly roundsLeft: number;
+}
+
+/** The scope that a claim of the member would be, and those of its budgets for models. */
+export interface ScopeIds {
+  readonly id: ScopeId;
+  readonly models: Readonly<Record<string, ScopeId>>;
+}
+
+export interface PlatformView {
+  readonly gatewayImage: string;
+  /** Of this operator. */
+  readonly version: string;
+  readonly manyProcesses: boolean;
+  /** Whether the cluster serves Knative; a text says why that could not be found out. */
+  readonly knative: boolean | string;
 }
 
 export interface InstanceView {
   readonly object: GatewayInstance;
   /** Whether every key, user and team of the instance is in the world. */
-  readonly complete: boolean;
+  readonly isComplete: boolean;
   readonly database: DatabaseView;
-  /** What the database's clock said when it was looked at: ages and ends of key values are counted by it. */
+  /** The database's clock when it was looked at: ages and ends of key values are counted by it. */
   readonly time: Millis;
-  /** Whose ledger it went on with. */
   readonly adopted?: InstanceState['adopted'];
-  /** Instances that are gone and still count as open in its database. Looked for by sweeps only. */
-  readonly strays: ReadonlyArray<InstanceRow>;
+  /** Instances that are gone and still count as open in its database. Sweeps look for them. */
+  readonly orphans: ReadonlyArray<InstanceRow>;
   readonly store: Reached;
-  /** Per `identifier` what keeps the entry from serving; absent: it can serve. */
+  /** Absent while its Secret does not tell. */
+  readonly storeType?: StoreConnection['type'];
+  /** What is wrong with the Secret of the database, else of the store: Pods that start now could not read it. */
+  readonly secretProblem?: Problem;
+  /** Versions of these Secrets. */
+  readonly secretVersions: string;
+  /** Per `identifier` what keeps the entry from serving. */
   readonly entryProblems: ReadonlyMap<string, Problem>;
   readonly snapshot: SnapshotView;
-  readonly workload: WorkloadView;
+  /** The objects that run its gateway, as they are. */
+  readonly parts: ReadonlyMap<PartName, KubeObject>;
+  /** These objects may not be read. */
+  readonly partsProblem?: Problem;
   /** Where the platform itself serves the instance. */
   readonly servedAt: string | undefined;
   /** By `claimKey`. */
   readonly claims: ReadonlyMap<string, Claim>;
-  /** Aliases that somebody else won while this run asked for them. */
-  readonly taken: ReadonlyMap<string, Holder>;
   /** By `sumKey`. Absent: nothing was spent. */
   readonly sums: ReadonlyMap<string, Nano>;
   /** Claims whose holder, asked for by name, is not there any more, or claims something else. */
-  readonly gone: ReadonlySet<ScopeId>;
+  readonly orphanedClaims: ReadonlySet<ScopeId>;
 }
 
-/** `opened`: this process has migrated it and recorded the instance there. */
 export type DatabaseView =
-  /** `unread`: it answers, but not in our schema yet, so what it holds of the instance is not known. */
-  | { readonly ok: true; readonly message: string; readonly opened: boolean; readonly unread?: true }
+  /** `isKnown`: it could be read what it holds of the instance. `isOpen`: it has our schema, and the instance is recorded there. */
+  | { readonly ok: true; readonly message: string; readonly isKnown: boolean; readonly isOpen: boolean }
   | ({ readonly ok: false } & Problem);
-
-/** The condition of an instance whose old snapshots could not be deleted. */
-export const SNAPSHOTS_LEFT = 'SnapshotsLeft';
 
 export interface SnapshotView {
   readonly hash: string;
@@ -82,8 +117,8 @@ export interface SnapshotView {
   readonly text: string;
   readonly bytes: number;
   /** A ConfigMap of ours with this name is there. */
-  readonly published: boolean;
-  /** Earlier ones of this instance, newest first; read only when another snapshot is due. */
+  readonly isPublished: boolean;
+  /** Earlier ones of this instance, newest first; read only while another one is due. */
   readonly older: ReadonlyArray<{ readonly name: string; readonly uid: string }>;
 }
 
@@ -95,12 +130,10 @@ export interface KeyView {
   readonly secret: SecretView;
   /** Under the name that `status.keySecretRef` says, where that is another. */
   readonly previous?: SecretView;
-  /** Hash of `status.keyValue`: tells whether status still has the true value of an edited Secret. */
+  /** Hash of `status.keyValue`: whether status still has the true value of an edited Secret. */
   readonly statusHash?: string;
-  /** Hash of a value that another live scope has: it cannot become ours. */
-  readonly refusedHash?: string;
-  /** Too many changed at once: its turn comes with one of the next runs. */
-  readonly later?: true;
+  /** Too many keys changed at once: its batch comes later. */
+  readonly isDeferred?: true;
 }
 
 export type SecretView =
@@ -119,82 +152,57 @@ export interface PresentSecret {
   readonly data: ReadonlyMap<string, string>;
   /** Hash of the entry `key`. */
   readonly hash?: string;
-  /** Written by this run with a new value. */
-  readonly minted?: boolean;
 }
+
+export const present = (view: SecretView | undefined): PresentSecret | undefined =>
+  view?.state === 'present' ? view : undefined;
 
 export interface Malformed {
   readonly kind: KindName;
   readonly metadata: OwnObject['metadata'];
   readonly status: OwnObject['status'];
-  readonly mistakes: ReadonlyArray<Violation>;
+  readonly violations: ReadonlyArray<Violation>;
 }
 
-/** The same world for the one who learns. */
-export interface Draft extends World {
-  readonly instances: Map<Path, InstanceDraft>;
-  readonly keys: Map<Path, KeyView>;
-  readonly users: Map<Path, User>;
-  readonly teams: Map<Path, Team>;
-  readonly malformed: Map<ObjectId, Malformed>;
-  readonly mistakes: Map<ObjectId, ReadonlyArray<Violation>>;
-  readonly failures: Map<ObjectId, string>;
-}
+/** The condition of an instance whose old snapshots could not be deleted. */
+export const SNAPSHOTS_LEFT = 'SnapshotsLeft';
 
-export interface InstanceDraft extends InstanceView {
-  readonly claims: Map<string, Claim>;
-  readonly taken: Map<string, Holder>;
-  readonly sums: Map<string, Nano>;
-}
+type Named = { readonly namespace: string; readonly name: string };
 
-export const pathOf = (at: { readonly namespace: string; readonly name: string }): Path => `${at.namespace}/${at.name}`;
+export const pathOf = ({ namespace, name }: Named): Path => `${namespace}/${name}`;
+export const idOf = (kind: string, { namespace, name }: Named): ObjectId => `${kind}/${namespace}/${name}`;
+export const instancePathOf = (member: Member): Path => pathOf(member.spec.connectionRef.instanceRef);
 
-export const idOf = (kind: string, at: { readonly namespace: string; readonly name: string }): ObjectId =>
-  `${kind}/${at.namespace}/${at.name}`;
+export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
+  metadata.deletionTimestamp !== undefined;
+export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
+  metadata.finalizers?.includes(FINALIZER) === true;
 
 /** A key's alias as it stands, for there are so many of them; no alias has a control character. */
 export const claimKey = (kind: ClaimKind, alias: string): string => (kind === 'key' ? alias : `${kind}\n${alias}`);
-
 export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${scopeId} ${start} ${end}`;
 
-export const instancePathOf = (member: Member): Path => pathOf(member.spec.connectionRef.instanceRef);
-
-/** An object that is in the world and not malformed. */
-export function objectIn(world: World, kind: KindName, path: Path): OwnObject | undefined {
-  switch (kind) {
-    case 'GatewayInstance':
-      return world.instances.get(path)?.object;
-    case 'VirtualKey':
-      return world.keys.get(path)?.object;
-    case 'User':
-      return world.users.get(path);
-    case 'Team':
-      return world.teams.get(path);
-  }
-}
-
-/** What a kind claims, and which kind claims it. */
-export const CLAIM_OF = {
-  VirtualKey: 'key',
-  User: 'user',
-  Team: 'team',
-} as const satisfies Record<Member['kind'], ClaimKind>;
-export const KIND_OF = {
-  key: 'VirtualKey',
-  user: 'User',
-  team: 'Team',
-} as const satisfies Record<ClaimKind, Member['kind']>;
+/** The kind of claim of each kind of member. */
+export const CLAIM_OF = { VirtualKey: 'key', User: 'user', Team: 'team' } as const;
+export const KIND_OF = { key: 'VirtualKey', user: 'User', team: 'Team' } as const;
 
 /** What a member claims on its instance. */
 export function aliasOf(member: Member): { readonly kind: ClaimKind; readonly alias: string; readonly key: string } {
   const kind = CLAIM_OF[member.kind];
-  const alias =
-    member.kind === 'VirtualKey'
-      ? member.spec.keyAlias
-      : member.kind === 'User'
-        ? member.spec.userEmail
-        : member.spec.teamAlias;
+  const { kind: of, spec } = member;
+  const alias = of === 'VirtualKey' ? spec.keyAlias : of === 'User' ? spec.userEmail : spec.teamAlias;
   return { kind, alias, key: claimKey(kind, alias) };
+}
+
+/** An object that is in the world and not malformed. */
+export function objectIn(world: World, kind: KindName, path: Path): OwnObject | undefined {
+  if (kind === 'GatewayInstance') return world.instances.get(path)?.object;
+  if (kind === 'VirtualKey') return world.keys.get(path)?.object;
+  return kind === 'User' ? world.users.get(path) : world.teams.get(path);
+}
+
+export function membersOf({ teams, users, keys }: World): ReadonlyArray<Member> {
+  return [...teams.values(), ...users.values(), ...[...keys.values()].map(({ object }) => object)];
 }
 
 /** Hashes of all values of a claim. */
@@ -203,3 +211,7 @@ export const hashesOf = ({ values }: Claim): ReadonlyArray<string> => values.map
 /** Those that live without end: a value in the overlap of a rotation is not among them. */
 export const currentHashesOf = ({ values }: Claim): ReadonlyArray<string> =>
   values.filter(({ notAfter }) => notAfter === undefined).map(({ hash }) => hash);
+
+/** Name of the Secret, in the namespace of the claim's holder, that keeps a claim alive without its object (`deletionPolicy: Retain`). */
+export const retainedSecret = ({ policy }: Claim): string | undefined =>
+  policy !== undefined && 'retained' in policy ? policy.retained : undefined;

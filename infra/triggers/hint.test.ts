@@ -27,7 +27,7 @@ const tell = async () => {
   return told;
 };
 const report = (more: object) => new Response(JSON.stringify({ observed: {}, actions: {}, failed: {}, ...more }));
-const ACTED = { actions: { CreateSecret: 1 } };
+const ACTED = { actions: { PutSecret: 1 } };
 
 test('reconcile is asked to look well within a second, and once where it did all there was to do', async () => {
   answers = [report(ACTED)];

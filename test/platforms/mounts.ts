@@ -1,5 +1,4 @@
 // What does the kubelet make of the Pods that reconcile asks for? The same files, from a cluster, in a folder; and the same environment.
-import { createHash } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
@@ -54,9 +53,8 @@ async function podOf(cluster: Cluster): Promise<Pod> {
   const instance = { ...found, spec: GatewayInstanceSpec.parse(found.spec) } as GatewayInstance;
   const hash = instance.status?.snapshotHash ?? '';
   const snapshot = { hash, name: `sample-${hash}` };
-  const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
   const order = { instance, snapshot, store: 'memory', connections: '', image: 'gateway', version: '0.1.0' } as const;
-  const [made] = wantedParts('Deployment', order, sha256);
+  const [made] = wantedParts('Deployment', order);
   if (made === undefined) throw new Error('nothing would be made for it');
   return (made.object.spec as { readonly template: { readonly spec: Pod } }).template.spec;
 }

@@ -93,7 +93,7 @@ test('one trace goes from the review of a key to the look that makes it usable, 
     const said = attributesOf(span);
     return Object.entries(reviewed).every(([name, value]) => said[name] === value);
   });
-  const runs = named('POST /').filter((span) => 'gateway_operator.actions.CreateSecret' in attributesOf(span));
+  const runs = named('POST /').filter((span) => 'gateway_operator.actions.PutSecret' in attributesOf(span));
   const [review] = reviews.filter(({ spanId }) => runs.some(({ parentSpanId }) => parentSpanId === spanId));
   expect(review && attributesOf(review)).toMatchObject({ ...reviewed, 'gateway_operator.allowed': true });
 

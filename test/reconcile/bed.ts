@@ -79,7 +79,7 @@ export interface Bed {
   spend(alias: string, dollars: string, model?: string): Promise<void>;
   /** Reasons of the events about an object, in the order of their creation. */
   events(name: string): ReadonlyArray<string>;
-  /** Writes to the cluster in memory so far. */
+  /** Writes to the cluster in memory so far; an apply that changed nothing is none. */
   writes(): number;
   /** Of all keys and passwords that were in Secrets so far, those that its cluster, its reports, plans, logs or metrics show. */
   shown(): Promise<ReadonlyArray<string>>;
@@ -138,7 +138,6 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
           return bed.inCluster;
         },
       },
-      audits: true,
       clock,
       ids,
       hash: sha256,
@@ -265,7 +264,8 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
       const objects = clusters === undefined ? memory.objects() : await openObjects(clusters.ours);
       return findShown(values, `${said()}\n${metrics.render()}\n${toOpenText(objects)}`);
     },
-    writes: () => memory.calls.filter(({ verb }) => verb !== 'get' && verb !== 'list').length,
+    writes: () =>
+      memory.calls.filter(({ verb, isNoOp }) => verb !== 'get' && verb !== 'list' && isNoOp !== true).length,
   };
   return bed;
 }

@@ -14,7 +14,7 @@ export type Database = Registry & Books & { policies(instanceUid: string): Polic
 export type Lost = 'lost' | void;
 
 /** Calls that only read. */
-export const READS: ReadonlyArray<string> = ['claims', 'instance', 'openInstances', 'sums', 'find'];
+export const READS: ReadonlyArray<string> = ['claims', 'claimsOf', 'instance', 'openInstances', 'sums', 'find'];
 
 export interface DatabasesDependencies {
   /** Absent: in memory. */

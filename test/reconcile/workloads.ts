@@ -25,7 +25,7 @@ export function createWorkloads(bed: () => Bed) {
     await act();
     return bed()
       .cluster.calls.slice(before)
-      .filter(({ verb }) => verb === 'apply' || verb === 'delete')
+      .filter(({ verb, isNoOp }) => (verb === 'apply' || verb === 'delete') && isNoOp !== true)
       .map(({ verb, resource }) => `${verb} ${resource.kind}`);
   };
   const sweeps = () => writes(() => bed().sweep());

@@ -109,7 +109,7 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     expect(await live('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 3 } });
     expect(await sweep()).not.toHaveProperty('ApplyWorkload');
     await edit({ scale: { min: 2, max: 2 } });
-    expect(await sweep()).toMatchObject({ ApplyWorkload: 1, DeleteWorkload: 1 });
+    expect(await sweep()).toMatchObject({ DeleteWorkload: 1 });
     expect(await live('HorizontalPodAutoscaler')).toBeUndefined();
   });
 

@@ -1,5 +1,7 @@
-// How are our own objects written: finalizers, statuses, a user's key, snapshots, events?
-import type { KubeObject, Written } from '#core/ports/cluster.ts';
+// Writes of our own objects: finalizers, statuses, events, snapshots, and a user's key.
+import { toTimestamp } from '#core/conditions.ts';
+import { eventName } from '#core/names.ts';
+import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
 import {
   AUTH_API_VERSION,
   FINALIZER,
@@ -9,153 +11,139 @@ import {
   OWNED_LABEL,
   REQUESTED_BY_ANNOTATION,
 } from '#crds/group.ts';
-import { type KindName, kindOf, virtualKeys } from '#crds/kinds.ts';
-import type { ActionName } from '../action.ts';
-import type { Fact } from '../fact.ts';
-import { readKey } from '../observe/key-secrets.ts';
-import { toOwn } from '../observe/own.ts';
-import { displayOf, present } from '../plan/key-secret.ts';
-import { idOf, type Malformed, type OwnObject, objectIn, pathOf } from '../world.ts';
-import { done, failed, type Hands, type Outcome, type Performer, stale } from './hands.ts';
+import { kindOf, virtualKeys } from '#crds/kinds.ts';
+import type { Action, ActionName } from '../action.ts';
+import { displayOf } from '../key/secret-shape.ts';
+import { pathOf, present } from '../world.ts';
+import { type ActContext, conflict, done, failed, type Handler, type Outcome, objectOf, toOutcome } from './context.ts';
 
-interface At {
-  readonly kind: KindName;
-  readonly namespace: string;
-  readonly name: string;
-}
+const LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
+const MAX_EVENT = 1024;
 
-/** The object that an action is about, as the world has it. */
-export const objectOf = (at: At, { world }: Hands): OwnObject | Malformed | undefined =>
-  objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
+type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
-/** The object as the cluster has it now; a key with its Secret. */
-export async function lookAgain(at: At, hands: Hands): Promise<Fact> {
-  const object = await hands.deps.cluster.get(kindOf[at.kind], at.namespace, at.name);
-  return object === undefined ? { fact: 'gone', kind: at.kind, at } : seen(object, hands);
-}
-
-/** The object as it is now, if that is not what was planned for. */
-export async function movedMeanwhile(at: At, hands: Hands): Promise<Fact | undefined> {
-  const { kind, namespace, name } = at;
-  const planned = objectOf(at, hands)?.metadata;
-  const now = (await hands.deps.cluster.get(kindOf[kind], namespace, name))?.metadata;
-  const same =
-    now?.uid === planned?.uid &&
-    now?.generation === planned?.generation &&
-    now?.deletionTimestamp === planned?.deletionTimestamp;
-  return same ? undefined : lookAgain(at, hands);
-}
-
-async function seen(object: KubeObject, { deps }: Hands): Promise<Fact> {
-  const own = toOwn(object)?.object;
-  if (own?.kind !== 'VirtualKey') return { fact: 'object', object };
-  return { fact: 'key', view: await readKey(deps, own) };
-}
-
-/** What a refused write means: somebody was faster, the namespace is going, or it is not allowed. */
-export async function refused(
-  written: Extract<Written<unknown>, { readonly ok: false }>,
-  again: () => Promise<Fact>,
-): Promise<Outcome> {
-  const { refusal, message } = written;
-  if (refusal === 'terminating') return { ended: 'moot', why: message };
-  if (refusal === 'conflict' || refusal === 'gone' || refusal === 'exists') return stale(await again());
-  return failed(message);
-}
-
+/** Only the version that the world has. */
 async function patch(
   at: At,
-  hands: Hands,
+  context: ActContext,
   change: Readonly<Record<string, unknown>>,
   subresource?: 'status',
 ): Promise<Written<KubeObject>> {
-  const version = objectOf(at, hands)?.metadata.resourceVersion;
+  const { resourceVersion } = objectOf(at, context)?.metadata ?? {};
   const { metadata, ...rest } = change as { readonly metadata?: object };
-  const body = { ...rest, metadata: { ...metadata, resourceVersion: version } };
-  return hands.deps.cluster.patch(kindOf[at.kind], at.namespace, at.name, body, subresource);
+  const body = { ...rest, metadata: { ...metadata, resourceVersion } };
+  return context.deps.cluster.patch(kindOf[at.kind], at.namespace, at.name, body, subresource);
 }
 
-const addFinalizer: Performer<'AddFinalizer'> = async (action, hands) => {
-  const finalizers = [...(objectOf(action, hands)?.metadata.finalizers ?? []), FINALIZER];
-  const written = await patch(action, hands, { metadata: { finalizers } });
-  return written.ok
-    ? done({ fact: 'object', object: written.object })
-    : refused(written, () => lookAgain(action, hands));
+const addFinalizer: Handler<'AddFinalizer'> = async (action, context) => {
+  const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
+  return toOutcome(await patch(action, context, { metadata: { finalizers } }));
 };
 
-const removeFinalizer: Performer<'RemoveFinalizer'> = async (action, hands) => {
-  const { kind, namespace, name, letGo } = action;
-  const finalizers = objectOf(action, hands)?.metadata.finalizers?.filter((finalizer) => finalizer !== FINALIZER) ?? [];
-  const written = await patch(action, hands, { metadata: { finalizers } });
-  if (!written.ok && written.refusal !== 'gone') return refused(written, () => lookAgain(action, hands));
-  if (letGo !== undefined) {
-    hands.deps.log.warn('let go', { kind, namespace, name, left: letGo });
-    hands.deps.metrics.add('gateway_operator_reconcile_let_go_total', { kind });
+const removeFinalizer: Handler<'RemoveFinalizer'> = async (action, context) => {
+  const { kind, namespace, name, left } = action;
+  const before = objectOf(action, context)?.metadata.finalizers ?? [];
+  const finalizers = before.filter((finalizer) => finalizer !== FINALIZER);
+  const written = await patch(action, context, { metadata: { finalizers } });
+  if (!written.ok && written.refusal !== 'gone') return toOutcome(written);
+  if (left !== undefined) {
+    context.deps.log.warn('let go', { kind, namespace, name, left });
+    context.deps.metrics.add('gateway_operator_reconcile_forced_finalizations_total', { kind });
   }
-  const stays = written.ok && (written.object.metadata.finalizers ?? []).length > 0;
-  return done(stays ? { fact: 'object', object: written.object } : { fact: 'gone', kind, at: { namespace, name } });
+  // Asked for again: without its last finalizer the object is gone.
+  return done();
 };
 
-const writeStatus: Performer<'WriteStatus'> = async (action, hands) => {
+const writeStatus: Handler<'WriteStatus'> = async (action, context) => {
   const { members, keyValue } = action.patch;
-  const value = keyValue === undefined ? {} : { keyValue: shownValue(action, hands, keyValue) };
-  const written = await patch(action, hands, { status: { ...members, ...value } }, 'status');
-  return written.ok
-    ? done({ fact: 'object', object: written.object })
-    : refused(written, () => lookAgain(action, hands));
+  const value = keyValue === undefined ? {} : { keyValue: shownValue(action, context, keyValue) };
+  return toOutcome(await patch(action, context, { status: { ...members, ...value } }, 'status'));
 };
 
 /** The key itself, which no plan holds. */
-function shownValue(at: At, { world }: Hands, mode: 'full' | 'redacted'): string | null {
+function shownValue(at: At, { world }: ActContext, mode: 'full' | 'redacted'): string | null {
   const view = world.keys.get(pathOf(at));
-  const value = present(view?.secret)?.data.get('key') ?? view?.object.status?.keyValue;
+  const secret = present(view?.secret) ?? present(view?.previous);
+  const value = secret?.data.get('key') ?? view?.object.status?.keyValue;
   if (value === undefined) return null;
   return mode === 'full' ? value : displayOf(value);
 }
 
-const createKey: Performer<'CreateKey'> = async (action, hands) => {
-  const { namespace, key: name, owner, requestedBy, spec } = action;
-  const written = await hands.deps.cluster.create(virtualKeys, {
-    apiVersion: AUTH_API_VERSION,
-    kind: 'VirtualKey',
-    metadata: {
-      name,
-      namespace,
-      labels: { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED },
-      ...(requestedBy === undefined ? {} : { annotations: { [REQUESTED_BY_ANNOTATION]: requestedBy } }),
-      ownerReferences: [owner],
-    },
-    spec,
+/** The same event twice has the same name: the API server takes the first. */
+const recordEvent: Handler<'RecordEvent'> = async (action, context) => {
+  const { deps, now } = context;
+  const { kind, namespace, name, type, reason, message, once } = action;
+  const uid = objectOf(action, context)?.metadata.uid ?? '';
+  const at = toTimestamp(now);
+  const written = await deps.cluster.create(RESOURCES.events, {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: eventName(name, uid, once, deps.hash), namespace },
+    involvedObject: { apiVersion: kindOf[kind].apiVersion, kind, namespace, name, uid },
+    ...{ type, reason, message: message.slice(0, MAX_EVENT), count: 1, firstTimestamp: at, lastTimestamp: at },
+    source: { component: MANAGED_BY },
+    reportingComponent: MANAGED_BY,
+    reportingInstance: 'reconcile',
   });
-  return written.ok
-    ? done(await seen(written.object, hands))
-    : refused(written, () => lookAgain(ownedKey(action), hands));
+  return written.ok || written.refusal === 'exists' ? done() : toOutcome(written);
 };
 
-const updateKey: Performer<'UpdateKey'> = async (action, hands) => {
-  const key = ownedKey(action);
-  const written = await patch(key, hands, { spec: action.spec });
-  return written.ok ? done(await seen(written.object, hands)) : refused(written, () => lookAgain(key, hands));
+const publishSnapshot: Handler<'PublishSnapshot'> = async ({ namespace, name, snapshot }, { deps, world }) => {
+  const view = world.instances.get(pathOf({ namespace, name }));
+  if (view === undefined) return conflict;
+  const { apiVersion, kind, metadata } = view.object;
+  const { uid } = metadata;
+  const written = await deps.cluster.create(RESOURCES.configMaps, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      ...{ name: snapshot, namespace, labels: LABELS },
+      ownerReferences: [{ apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true }],
+    },
+    immutable: true,
+    data: { 'snapshot.json': view.snapshot.text },
+  });
+  if (written.ok || written.refusal !== 'exists')
+    return toOutcome(written.ok ? { ok: true, object: undefined } : written);
+  const there = await deps.cluster.get(RESOURCES.configMaps, namespace, snapshot);
+  const isOurs = there?.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true;
+  return isOurs ? done() : failed(`ConfigMap "${snapshot}" is there and is not ours: delete it`);
 };
 
-const deleteKey: Performer<'DeleteKey'> = async (action, hands) => {
-  const key = ownedKey(action);
-  const written = await hands.deps.cluster.delete(virtualKeys, key.namespace, key.name, action.uid);
-  if (!written.ok && written.refusal !== 'gone') return refused(written, () => lookAgain(key, hands));
-  return done(await lookAgain(key, hands));
+const deleteSnapshot: Handler<'DeleteSnapshot'> = async ({ namespace, snapshot, uid }, { deps }) => {
+  const written = await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid);
+  return !written.ok && (written.refusal === 'gone' || written.refusal === 'conflict') ? done() : toOutcome(written);
 };
 
-const ownedKey = ({ namespace, key }: { readonly namespace: string; readonly key: string }): At => ({
-  kind: 'VirtualKey',
-  namespace,
-  name: key,
-});
+const createKey: Handler<'CreateKey'> = async (action, { deps }) => {
+  const { namespace, key: name, owner, requestedBy, spec } = action;
+  const annotations = requestedBy === undefined ? {} : { annotations: { [REQUESTED_BY_ANNOTATION]: requestedBy } };
+  const metadata = { name, namespace, labels: LABELS, ...annotations, ownerReferences: [owner] };
+  return ofKey(
+    await deps.cluster.create(virtualKeys, { apiVersion: AUTH_API_VERSION, kind: 'VirtualKey', metadata, spec }),
+  );
+};
 
-export const objectPerformers = {
+const updateKey: Handler<'UpdateKey'> = async ({ namespace, key: name, spec }, context) =>
+  ofKey(await patch({ kind: 'VirtualKey', namespace, name }, context, { spec }));
+
+const deleteKey: Handler<'DeleteKey'> = async ({ namespace, key, uid }, { deps }) => {
+  const written = await deps.cluster.delete(virtualKeys, namespace, key, uid);
+  return !written.ok && written.refusal === 'gone' ? done() : ofKey(written);
+};
+
+/** The answer is about another object than the action. */
+const ofKey = (written: Written<KubeObject | undefined>): Outcome =>
+  toOutcome(written.ok ? { ok: true, object: undefined } : written);
+
+export const objectHandlers = {
   AddFinalizer: addFinalizer,
   RemoveFinalizer: removeFinalizer,
   WriteStatus: writeStatus,
+  RecordEvent: recordEvent,
+  PublishSnapshot: publishSnapshot,
+  DeleteSnapshot: deleteSnapshot,
   CreateKey: createKey,
   UpdateKey: updateKey,
   DeleteKey: deleteKey,
-} satisfies { readonly [Name in ActionName]?: Performer<Name> };
+} satisfies { readonly [Name in ActionName]?: Handler<Name> };

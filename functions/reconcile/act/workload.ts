@@ -1,69 +1,57 @@
-// How is what runs a gateway written and removed? By server-side apply: fields and annotations of others stay.
-import type { ActionName, ActionOf } from '../action.ts';
-import type { Fact } from '../fact.ts';
-import { readPart, wantedOf } from '../observe/workload.ts';
+// Writes of what runs a gateway, by server-side apply: fields and annotations of others stay.
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Action, ActionName } from '../action.ts';
+import { mapConcurrent } from '../concurrent.ts';
 import { PARTS } from '../workload/parts.ts';
-import { viewPart } from '../workload/wanted.ts';
 import { pathOf } from '../world.ts';
-import { done, failed, type Hands, type Performer, stale } from './hands.ts';
-import { movedMeanwhile } from './objects.ts';
+import { type ActContext, conflict, done, failed, type Handler, isAsPlanned, toOutcome } from './context.ts';
 
-const applyWorkload: Performer<'ApplyWorkload'> = async (action, hands) => {
+const WIDTH = 16;
+
+const applyWorkload: Handler<'ApplyWorkload'> = async (action, context) => {
   const { part, object, uid } = action;
-  const { cluster, hash, platform } = hands.deps;
-  // A slow run never undoes an edit that a faster one has carried already.
-  const moved = await movedMeanwhile(action, hands);
-  if (moved !== undefined) return stale(moved);
   const { metadata } = object;
+  const before = context.world.instances.get(pathOf(action))?.parts.get(part);
+  if (!(await isAsPlanned(action, context))) return conflict;
   const aimed = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
-  const written = await cluster.apply(PARTS[part], aimed);
-  const instance = pathOf(action);
-  if (written.ok) {
-    const known = hands.world.instances.get(instance);
-    if (known === undefined) return stale();
-    const wanted = wantedOf(part, known.workload.wanted);
-    const view = viewPart(written.object, wanted, {
-      ...{ instance: known.object, version: platform.version },
-      ...{ hash, answered: true },
-    });
-    return done({ fact: 'part', instance, part, view });
+  const written = await context.deps.cluster.apply(PARTS[part], aimed);
+  if (!written.ok) {
+    const { refusal, message } = written;
+    if (refusal === 'terminating' || refusal === 'conflict') return toOutcome(written);
+    const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${message}`;
+    return failed(why, 'WorkloadRefused');
   }
-  const { refusal, message } = written;
-  if (refusal === 'terminating') return { ended: 'moot', why: message };
-  if (refusal === 'conflict') return stale(await lookAtPart(action, hands));
-  const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${message}`;
-  const problem = { reason: 'WorkloadRefused', message: why };
-  return { ended: 'failed', why, facts: [{ fact: 'workloadRefused', instance, problem }] };
+  // Controllers write the status of what runs at any time: the version says nothing.
+  const isSame = before !== undefined && stated(written.object) === stated(before);
+  return isSame ? { ended: 'unchanged' } : done();
 };
 
-const deleteWorkload: Performer<'DeleteWorkload'> = async (action, hands) => {
-  const { part, object, uid, namespace } = action;
-  const moved = await movedMeanwhile(action, hands);
-  if (moved !== undefined) return stale(moved);
-  const written = await hands.deps.cluster.delete(PARTS[part], namespace, object, uid);
-  if (written.ok || written.refusal === 'gone') return done(gone(action));
-  return written.refusal === 'conflict' ? stale(await lookAtPart(action, hands)) : failed(written.message);
-};
-
-type OnPart = ActionOf<'ApplyWorkload' | 'DeleteWorkload'>;
-
-const gone = (action: OnPart): Fact => ({
-  fact: 'part',
-  instance: pathOf(action),
-  part: action.part,
-  view: { there: false },
-});
-
-async function lookAtPart(action: OnPart, { deps, world }: Hands): Promise<Fact> {
-  const { part } = action;
-  const instance = pathOf(action);
-  const known = world.instances.get(instance);
-  if (known === undefined) return gone(action);
-  const view = await readPart(deps, known.object, part, known.workload.wanted);
-  return { fact: 'part', instance, part, view };
+/** The applies that would change nothing: asked of the API server. */
+export async function findUnchanged(
+  actions: ReadonlyArray<Action>,
+  { deps, world }: Pick<ActContext, 'deps' | 'world'>,
+): Promise<ReadonlyArray<Action>> {
+  const same = await mapConcurrent(actions, WIDTH, async (action) => {
+    if (action.action !== 'ApplyWorkload') return [];
+    const live = world.instances.get(pathOf(action))?.parts.get(action.part);
+    if (live === undefined) return [];
+    const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true });
+    return would.ok && stated(would.object) === stated(live) ? [action] : [];
+  });
+  return same.flat();
 }
 
-export const workloadPerformers = {
+const stated = ({ metadata: { labels, annotations, ownerReferences }, spec }: KubeObject): string =>
+  JSON.stringify([labels, annotations, ownerReferences, spec]);
+
+const deleteWorkload: Handler<'DeleteWorkload'> = async (action, context) => {
+  const { part, object, uid, namespace } = action;
+  if (!(await isAsPlanned(action, context))) return conflict;
+  const written = await context.deps.cluster.delete(PARTS[part], namespace, object, uid);
+  return !written.ok && written.refusal === 'gone' ? done() : toOutcome(written);
+};
+
+export const workloadHandlers = {
   ApplyWorkload: applyWorkload,
   DeleteWorkload: deleteWorkload,
-} satisfies { readonly [Name in ActionName]?: Performer<Name> };
+} satisfies { readonly [Name in ActionName]?: Handler<Name> };

@@ -1,9 +1,9 @@
 // The Secret of admission's certificate and the webhook configurations that trust it: read, and written with the version that was read.
+import { decode, encode } from '#core/base64.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource, type Written } from '#core/ports/cluster.ts';
 import type { Issuer, Pair, Signed, Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL } from '#crds/group.ts';
-import { dataOf, decode, encode } from '../observe/secrets.ts';
 
 /** A platform without these leaves certificates to others. */
 export interface CertificateDeps {
@@ -134,7 +134,9 @@ function toHookView(certificates: CertificateDeps, resource?: Resource, object?:
 function toSecretView(secret: KubeObject, certificates: CertificateDeps): SecretView {
   const { issuer } = certificates;
   const { labels = {}, resourceVersion = '' } = secret.metadata;
-  const text = (entry: string) => textOf(dataOf(secret)[entry]);
+  // The API server guarantees the shape of a Secret's data.
+  const data = (secret.data ?? {}) as Readonly<Record<string, string>>;
+  const text = (entry: string) => textOf(data[entry]);
   // In the one form: so it can be looked for in bundles.
   const [ca = ''] = issuer.split(text('ca.crt'));
   const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };

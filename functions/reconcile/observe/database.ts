@@ -1,4 +1,6 @@
-// Does an instance's database answer, in our schema, and what does it hold?
+// The database of an instance: whether it answers in our schema, and what it holds of the instance.
+import { modelScopeId } from '#core/model-scope.ts';
+import type { Nano } from '#core/money.ts';
 import {
   type DatabaseConnection,
   DatabaseUnreachable,
@@ -7,105 +9,147 @@ import {
 } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Claim, Registry } from '#core/ports/registry.ts';
+import type { Alias, Claim } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
-import { ledgerAskedFor } from '../plan/ledger.ts';
-import type { Problem } from '../problem.ts';
-import { claimKey, type InstanceDraft, type Member, pathOf } from '../world.ts';
-import type { Connections } from './instance-secrets.ts';
-import { type Link, openedKey, stayAway } from './links.ts';
-import type { Look } from './look.ts';
-import { readSums } from './sums.ts';
-import { createWelding } from './welding.ts';
+import { budgetedScopes, windowOf } from '../key/budget.ts';
+import {
+  aliasOf,
+  claimKey,
+  type InstanceView,
+  instancePathOf,
+  type Member,
+  type Path,
+  type Problem,
+  pathOf,
+  sumKey,
+} from '../world.ts';
+import type { Draft, Link, Memory, ObserveContext, Observed } from './context.ts';
 
-type ReachedDatabase = Pick<InstanceDraft, 'database' | 'time' | 'adopted' | 'claims' | 'sums'> & {
+/** So long a database that did not answer is asked by sweeps only: not by the hint of each of a thousand keys. */
+const PAUSE: Millis = 10_000;
+
+/** Where database and store are, or what is wrong with their Secrets. */
+export interface Connections {
+  readonly database: Problem | DatabaseConnection;
+  readonly store: Problem | StoreConnection;
+}
+
+export interface Reach {
+  readonly view: Pick<InstanceView, 'database' | 'time' | 'adopted' | 'claims' | 'sums'>;
+  /** Absent where it cannot be reached. */
   readonly link: Link | undefined;
-};
-
-const unreached = (problem: Problem, time: Millis): ReachedDatabase => ({
-  database: { ok: false, ...problem },
-  time,
-  claims: new Map(),
-  sums: new Map(),
-  link: undefined,
-});
+}
 
 export async function reachDatabase(
-  look: Look,
+  context: ObserveContext,
   { metadata }: GatewayInstance,
-  { database: connection, store }: Connections,
-  members: ReadonlyArray<Member>,
-): Promise<ReachedDatabase> {
-  const { deps, memory, now, acts } = look;
-  const place = placeOf(look, metadata, connection);
+  connections: Connections,
+): Promise<Reach> {
+  const { deps, memory, now, isSweep } = context;
+  const { uid } = metadata;
+  const place = placeOf(context, metadata, connections.database);
   if ('reason' in place) return unreached(place, now);
+  const away = memory.away.get(uid);
+  if (!isSweep && away !== undefined && now < away.until) return unreached(unreachable(away.message), now);
   const { registry, where } = place;
-  const key = openedKey(metadata.uid, where, ledgerAskedFor({ metadata }));
-  const link = { uid: metadata.uid, registry };
-  const away = memory.away.get(metadata.uid);
-  if (!look.sweeps && away !== undefined && now < away.until)
-    return unreached({ reason: 'DatabaseUnreachable', message: away.message }, now);
+  const link = { uid, registry };
   try {
-    const claims = await readClaims(registry, metadata.uid, members);
-    const { now: time, adopted } = await registry.instance(metadata.uid);
-    // What is settled is booked before it is summed up; a database that is away was found so already.
-    const isFlushable = !('reason' in connection) && !('reason' in store);
-    if (acts && isFlushable && claims.size > 0) await flush(look, metadata.uid, { store, connection });
-    const sums = await readSums(registry, members, claims, { now, hash: deps.hash });
-    memory.databases.set(metadata.uid, place);
-    if (!('reason' in store)) memory.stores.set(metadata.uid, store);
-    memory.away.delete(metadata.uid);
-    const database = { ok: true, message: where, opened: memory.opened.has(key) } as const;
-    return { database, time, ...(adopted === undefined ? {} : { adopted }), claims, sums, link };
+    const { now: time, isOpen, adopted } = await registry.instance(uid);
+    const claims = new Map((await registry.claims(uid)).map((claim) => [claimKey(claim.kind, claim.alias), claim]));
+    if (claims.size > 0) await flush(context, uid, connections);
+    const sums = await readSums(registry, claims.values(), now);
+    remember(memory, uid, place, connections.store);
+    const database = { ok: true, message: where, isKnown: true, isOpen } as const;
+    return { view: { database, time, claims, sums, ...(adopted === undefined ? {} : { adopted }) }, link };
   } catch (error) {
-    memory.opened.delete(key);
-    const isAway = error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing);
-    if (isAway) {
-      memory.away.set(metadata.uid, stayAway(away, error.message, now, deps.random));
-      return unreached({ reason: 'DatabaseUnreachable', message: error.message }, now);
+    if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing)) {
+      memory.away.set(uid, { until: now + PAUSE, message: error.message });
+      return unreached(unreachable(error.message), now);
     }
-    // It answers, but not in our schema: a new database, or one that a later version migrates.
-    deps.log.info('a database is to be migrated', { instance: pathOf(metadata), why: reasonOf(error) });
-    const database = { ok: true, message: where, opened: false, unread: true } as const;
-    return { database, time: now, claims: new Map(), sums: new Map(), link };
+    // It answers, but not in our schema: a new database, or one of another version.
+    deps.log.info('a database is to be opened', { instance: pathOf(metadata), why: reasonOf(error) });
+    const database = { ok: true, message: where, isKnown: false, isOpen: false } as const;
+    return { view: { database, time: now, claims: new Map(), sums: new Map() }, link };
   }
 }
 
-/** An instance that is deleted with its Secrets is cleaned up where it last was. */
+const unreachable = (message: string): Problem => ({ reason: 'DatabaseUnreachable', message });
+
+const unreached = (problem: Problem, time: Millis): Reach => ({
+  view: { database: { ok: false, ...problem }, time, claims: new Map(), sums: new Map() },
+  link: undefined,
+});
+
+type Place = NonNullable<ReturnType<Memory['databases']['get']>>;
+
+/** An instance that is deleted with its Secrets is closed where its database last was. */
 function placeOf(
-  { deps, memory }: Look,
+  { deps, memory }: ObserveContext,
   { uid, deletionTimestamp }: GatewayInstance['metadata'],
   connection: Problem | DatabaseConnection,
-): Problem | { readonly registry: Registry & Books; readonly where: string } {
+): Problem | Place {
   if ('reason' in connection) return (deletionTimestamp && memory.databases.get(uid)) || connection;
   const { host, port, dbname } = connection;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
   return { registry: deps.backends.database(connection), where };
 }
 
-/** By `claimKey`. What a claim says alike with the member that holds it is kept once. */
-export async function readClaims(
-  registry: Registry,
-  instanceUid: string,
-  members: Iterable<Member> = [],
-): Promise<Map<string, Claim>> {
-  const claims = new Map<string, Claim>();
-  for (const claim of await registry.claims(instanceUid, createWelding(members)))
-    claims.set(claimKey(claim.kind, claim.alias), claim);
-  return claims;
+function remember(memory: Memory, uid: string, place: Place, store: Connections['store']): void {
+  memory.away.delete(uid);
+  memory.databases.set(uid, place);
+  if (!('reason' in store)) memory.stores.set(uid, store);
 }
 
-interface Places {
-  readonly store: StoreConnection;
-  readonly connection: DatabaseConnection;
-}
-
-/** What cannot be booked now is booked later: only the spend in status is older for it. */
-async function flush({ deps }: Look, uid: string, { store, connection }: Places): Promise<void> {
+/** What is settled is booked before it is summed up. What cannot be booked now is booked later: only the spend in status is older for it. */
+async function flush({ deps, isDry }: ObserveContext, uid: string, { database, store }: Connections): Promise<void> {
+  if (isDry || 'reason' in database || 'reason' in store) return;
   try {
-    await deps.backends.flush(uid, store, connection);
+    await deps.backends.flush(uid, store, database);
   } catch (error) {
     deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonOf(error) });
+  }
+}
+
+/** What the scopes of these claims have spent in their current windows, by the policies in force: one question for all of them. */
+async function readSums(books: Books, claims: Iterable<Claim>, now: Millis): Promise<Map<string, Nano>> {
+  const windows = [...claims].flatMap((claim) =>
+    budgetedScopes(claim).map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) })),
+  );
+  const sums = windows.length === 0 ? [] : await books.sums(windows);
+  const spent = sums.filter((sum) => sum.spent !== 0n);
+  return new Map(spent.map(({ scopeId, window, spent: amount }) => [sumKey(scopeId, window), amount]));
+}
+
+/** Looks again at what an instance's database holds of some aliases. */
+export async function observeClaims(
+  { now }: Pick<ObserveContext, 'now'>,
+  { world, links }: Observed,
+  instance: Path,
+  aliases: ReadonlyArray<Alias>,
+): Promise<void> {
+  const [view, link] = [world.instances.get(instance), links.get(instance)];
+  if (view === undefined || link === undefined) return;
+  const found = await link.registry.claimsOf(link.uid, aliases);
+  const spent = await readSums(link.registry, found, now);
+  // In place: there may be a hundred thousand of them, and only observing writes to them.
+  const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
+  for (const { kind, alias } of aliases) claims.delete(claimKey(kind, alias));
+  for (const claim of found) claims.set(claimKey(claim.kind, claim.alias), claim);
+  for (const [key, sum] of spent) sums.set(key, sum);
+}
+
+/**
+ * Ids of the scope that a claim of each member would be, and of its budgets for models. Members that have their claim and no such budgets need
+ * none. An adopted claim keeps its scope.
+ */
+export function drawScopeIds({ deps }: Pick<ObserveContext, 'deps'>, world: Draft, members: Iterable<Member>): void {
+  for (const member of members) {
+    const claim = world.instances.get(instancePathOf(member))?.claims.get(aliasOf(member).key);
+    const models = member.kind === 'VirtualKey' ? Object.keys(member.spec.modelMaxBudget ?? {}) : [];
+    if (claim?.holder.uid === member.metadata.uid && models.length === 0) continue;
+    const id = claim?.scopeId ?? deps.ids.next();
+    const ids = models.map((model) => [model, modelScopeId(deps.hash, id, model)] as const);
+    world.scopeIds.set(member.metadata.uid, { id, models: Object.fromEntries(ids) });
   }
 }

@@ -1,75 +1,127 @@
-// Does an instance stand: its Secrets, its database, its store, its published snapshot? One that fails is told, never thrown.
-import { toProblem } from '#core/finding.ts';
+// An instance as it is: its Secrets, its database and store, its snapshot, and what runs its gateway.
+import { compile } from '#core/compile.ts';
+import { type ConnectionProblem, toDatabaseConnection, toServiceHost, toStoreConnection } from '#core/connections.ts';
+import { type Finding, toProblem } from '#core/finding.ts';
+import { snapshotName } from '#core/names.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import type { KubeObject } from '#core/ports/cluster.ts';
-import type { Platform } from '#core/ports/platform.ts';
+import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { reasonOf } from '#core/reason.ts';
-import { checkCredentials } from '#core/rules/secrets.ts';
+import type { Result } from '#core/result.ts';
+import {
+  checkCredentials,
+  checkDatabaseSecret,
+  checkStoreSecret,
+  type ReadSecret,
+  type SecretData,
+} from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
+import { OWNED, OWNED_LABEL } from '#crds/group.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
-import type { Problem } from '../problem.ts';
-import { scaleOf } from '../workload/deployment.ts';
-import type { WorkloadType } from '../workload/parts.ts';
-import type { InstanceDraft, Member } from '../world.ts';
-import { reachDatabase } from './database.ts';
-import { connectionsOf, type Read, readSecrets, toReadSecret, versionsOf } from './instance-secrets.ts';
-import type { Link } from './links.ts';
-import type { Look } from './look.ts';
-import { observeSnapshot } from './published.ts';
-import { observeWorkload } from './workload.ts';
-import { decideType } from './workload-type.ts';
+import { mapConcurrent } from '../concurrent.ts';
+import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
+import { type InstanceView, type Problem, type Reached, SNAPSHOTS_LEFT, type SnapshotView } from '../world.ts';
+import type { Link, ObserveContext } from './context.ts';
+import { type Connections, reachDatabase } from './database.ts';
+
+const WIDTH = 8;
 
 export async function observeInstance(
-  look: Look,
+  context: ObserveContext,
   object: GatewayInstance,
-  members: ReadonlyArray<Member>,
-  complete: boolean,
-): Promise<{ readonly view: InstanceDraft; readonly link: Link | undefined }> {
-  const [secrets, decision] = await Promise.all([readSecrets(look, object), decideType(look, object)]);
-  const connections = connectionsOf(look, object, secrets);
+  isComplete: boolean,
+): Promise<{ readonly view: InstanceView; readonly link: Link | undefined }> {
+  const secrets = await readSecrets(context, object);
+  const connections = connectionsOf(context, object, secrets);
   const { database, store } = connections;
-  const type = 'type' in decision ? decision.type : undefined;
-  const [{ link, ...reached }, health, snapshot] = await Promise.all([
-    reachDatabase(look, object, connections, members),
-    'reason' in store ? ({ ok: false, ...store } as const) : probe(look, object, store, type),
-    observeSnapshot(look, object),
+  const [reach, health, snapshot, parts] = await Promise.all([
+    reachDatabase(context, object, connections),
+    'reason' in store ? ({ ok: false, ...store } as const) : probe(context, object, store),
+    observeSnapshot(context, object),
+    observeParts(context, object),
   ]);
-  const workload = await observeWorkload(look, object, {
-    decision,
-    snapshot,
-    store: 'reason' in store ? store : store.type,
-    storeHealth: health,
-    database: 'reason' in database ? database : undefined,
-    connections: versionsOf([object.spec.databaseSecretRef.nameRef, object.spec.redisSecretRef.nameRef], secrets),
-  });
-  const view: InstanceDraft = {
-    object,
-    complete,
-    ...reached,
-    strays: [],
-    store: health,
+  const { databaseSecretRef, redisSecretRef } = object.spec;
+  const secretProblem = [database, store].find((one) => 'reason' in one);
+  const view: InstanceView = {
+    ...{ object, isComplete, ...reach.view, orphans: [], orphanedClaims: new Set<string>() },
+    ...{ store: health, ...('reason' in store ? {} : { storeType: store.type }) },
+    ...(secretProblem === undefined ? {} : { secretProblem }),
+    secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
+      .map((name) => versionOf(secrets, name))
+      .join('.'),
     entryProblems: entryProblems(object, secrets),
     snapshot,
-    workload,
-    servedAt: look.deps.platform.servedAt(object as unknown as KubeObject),
-    taken: new Map(),
-    gone: new Set(),
+    ...('reason' in parts ? { parts: new Map(), partsProblem: parts } : { parts }),
+    servedAt: context.deps.platform.servedAt(object as unknown as KubeObject),
   };
-  return { view, link };
+  return { view, link: reach.link };
 }
 
-async function probe(
-  { deps }: Look,
-  object: GatewayInstance,
-  store: StoreConnection,
-  type: WorkloadType | undefined,
-): Promise<InstanceDraft['store']> {
-  const several = store.type === 'memory' ? whySeveral(object, type, deps.platform) : undefined;
-  if (several !== undefined) {
-    const message = `the store is "memory", which one process keeps for itself, and ${several}`;
-    return { ok: false, reason: 'StoreNotShared', message };
-  }
+/** A Secret's data and which version of it, `undefined` for one that is not there, or why it could not be read. */
+type Read = { readonly data: SecretData | undefined; readonly version: string } | { readonly unread: string };
+type Secrets = ReadonlyMap<string, Read>;
+
+const versionOf = (secrets: Secrets, name: string): string => {
+  const read = secrets.get(name);
+  return read !== undefined && 'data' in read ? read.version : '';
+};
+
+/** Each once, by name. */
+async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<Secrets> {
+  const credentials = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
+    requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
+  );
+  const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
+  const read = await mapConcurrent(names, WIDTH, async (name): Promise<[string, Read]> => {
+    try {
+      const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
+      // The API server guarantees the shape of a Secret's data.
+      const data = secret && ((secret.data ?? {}) as SecretData);
+      return [name, { data, version: secret?.metadata.resourceVersion ?? '' }];
+    } catch (error) {
+      return [name, { unread: reasonOf(error) }];
+    }
+  });
+  return new Map(read);
+}
+
+/** What was found out about a Secret, as the rules ask; or why nothing was. */
+function toReadSecret(name: string, secrets: Secrets): { readonly secret: ReadSecret } | Problem {
+  const read = secrets.get(name);
+  if (read !== undefined && 'unread' in read)
+    return { reason: 'SecretUnreadable', message: `Secret "${name}" could not be read: ${read.unread}` };
+  // People who read a condition may not read the Secret: its entries are not listed.
+  return { secret: read?.data && { data: read.data, listed: false } };
+}
+
+function connectionsOf(
+  { deps: { platform } }: ObserveContext,
+  { metadata: { namespace }, spec }: GatewayInstance,
+  secrets: Secrets,
+): Connections {
+  const connection = <Ref extends { readonly nameRef: string }, T>(
+    ref: Ref,
+    judgeSecret: (ref: Ref, namespace: string, secret: ReadSecret) => ReadonlyArray<Finding>,
+    parse: (ref: Ref, data: SecretData) => Result<T, ConnectionProblem>,
+  ): Problem | T => {
+    const read = toReadSecret(ref.nameRef, secrets);
+    if ('reason' in read) return read;
+    const problem = toProblem(judgeSecret(ref, namespace, read.secret));
+    if (problem !== undefined) return problem;
+    const parsed = parse(ref, read.secret?.data ?? {});
+    // The rule has just parsed it: not met.
+    if (!parsed.ok) return { reason: parsed.failure.reason, message: parsed.failure.problem };
+    const { value } = parsed;
+    const isNamed = platform.inCluster && typeof value === 'object' && value !== null && 'host' in value;
+    return isNamed ? { ...value, host: toServiceHost(String(value.host), namespace) } : value;
+  };
+  return {
+    database: connection(spec.databaseSecretRef, checkDatabaseSecret, toDatabaseConnection),
+    store: connection(spec.redisSecretRef, checkStoreSecret, toStoreConnection),
+  };
+}
+
+async function probe({ deps }: ObserveContext, object: GatewayInstance, store: StoreConnection): Promise<Reached> {
   const where =
     store.type === 'memory'
       ? 'memory of the gateway process'
@@ -84,45 +136,80 @@ async function probe(
   }
 }
 
-/** Why more than one process serves the instance, or may; and what to do. */
-function whySeveral(
-  object: GatewayInstance,
-  type: WorkloadType | undefined,
-  { manyProcesses }: Platform,
-): string | undefined {
-  const share = 'name a Redis or Upstash store in the Secret';
-  const { max } = scaleOf(object);
-  if (type === 'Knative')
-    return `Knative starts and stops processes as it needs them: ${share}, or set spec.workload.type to Deployment`;
-  if (type === 'Deployment')
-    return max === 1 ? undefined : `spec.workload.scale lets ${max} serve the instance: ${share}, or scale to 1`;
-  if (type !== 'External') return undefined;
-  return manyProcesses ? `here more than one may serve the instance: ${share}` : undefined;
-}
-
-function entryProblems(object: GatewayInstance, secrets: ReadonlyMap<string, Read>): ReadonlyMap<string, Problem> {
+function entryProblems(object: GatewayInstance, secrets: Secrets): ReadonlyMap<string, Problem> {
   const { metadata, spec } = object;
   const found = spec.models.flatMap(
     ({ identifier, requiresAuth, modelCredentials }, index): Array<[string, Problem]> => {
       if (!requiresAuth) return [];
-      if (modelCredentials === undefined) return withoutCredentials(object, identifier, index);
-      const { nameRef } = modelCredentials;
-      const read = toReadSecret(nameRef, secrets.get(nameRef));
-      if ('reason' in read) return [[identifier, read]];
-      const problem = toProblem(
-        checkCredentials(modelCredentials, { index, identifier }, metadata.namespace, read.secret),
-      );
+      const problem =
+        modelCredentials === undefined
+          ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
+            toProblem(
+              validate(gatewayInstances, object).violations.filter(({ path }) =>
+                path.startsWith(`spec.models[${index}].`),
+              ),
+            )
+          : credentialProblem(modelCredentials, { index, identifier });
       return problem === undefined ? [] : [[identifier, problem]];
     },
   );
   return new Map(found);
+
+  function credentialProblem(
+    credentials: NonNullable<GatewayInstance['spec']['models'][number]['modelCredentials']>,
+    entry: { readonly index: number; readonly identifier: string },
+  ): Problem | undefined {
+    const read = toReadSecret(credentials.nameRef, secrets);
+    if ('reason' in read) return read;
+    return toProblem(checkCredentials(credentials, entry, metadata.namespace, read.secret));
+  }
 }
 
-/** The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it. */
-function withoutCredentials(object: GatewayInstance, identifier: string, index: number): Array<[string, Problem]> {
-  const mistakes = validate(gatewayInstances, object).violations.filter(({ path }) =>
-    path.startsWith(`spec.models[${index}].`),
-  );
-  const problem = toProblem(mistakes);
-  return problem === undefined ? [] : [[identifier, problem]];
+/** What the gateway would be told of the instance, and whether that is published. */
+async function observeSnapshot(
+  { deps }: ObserveContext,
+  { metadata, spec, status }: GatewayInstance,
+): Promise<SnapshotView> {
+  const text = JSON.stringify(compile(metadata, spec));
+  const hash = deps.hash(text).slice(0, 16);
+  const name = snapshotName(metadata.name, hash);
+  const isOurs = ({ metadata: { labels, ownerReferences } }: KubeObject) =>
+    labels?.[OWNED_LABEL] === OWNED && ownerReferences?.some(({ uid }) => uid === metadata.uid) === true;
+  const there = await deps.cluster.get(RESOURCES.configMaps, metadata.namespace, name);
+  const isPublished = there !== undefined && isOurs(there);
+  const isTidy = status?.conditions?.some(({ type }) => type === SNAPSHOTS_LEFT) !== true;
+  const isSteady = isPublished && isTidy && status?.snapshotHash === hash;
+  const selection = { namespace: metadata.namespace, labelSelector: `${OWNED_LABEL}=${OWNED}` };
+  const all = isSteady ? [] : await deps.cluster.list(RESOURCES.configMaps, selection);
+  const older = all
+    .filter((map) => isOurs(map) && map.metadata.name !== name)
+    .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))
+    .map((map) => ({ name: map.metadata.name, uid: map.metadata.uid ?? '' }));
+  return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, older };
+}
+
+/** Of all types that the instance may have, or have had. What runs elsewhere, or in the platform's own process, leaves at most the first of them. */
+async function observeParts(
+  context: ObserveContext,
+  instance: GatewayInstance,
+): Promise<ReadonlyMap<PartName, KubeObject> | Problem> {
+  const { cluster, platform } = context.deps;
+  const { namespace, name } = instance.metadata;
+  const get = async (part: PartName): Promise<ReadonlyArray<readonly [PartName, KubeObject]>> => {
+    const object = await cluster.get(PARTS[part], namespace, partName(part, name));
+    return object === undefined ? [] : [[part, object]];
+  };
+  const { type } = instance.spec.workload;
+  const isElsewhere = type === 'External' || (type === 'Auto' && platform.servedAt(instance as unknown as KubeObject));
+  const [first, ...others] = PARTS_OF.Deployment;
+  try {
+    const knative = (await context.offersKnative()) === true ? await get('KnativeService') : [];
+    const deployment = first === undefined ? [] : await get(first);
+    const rest = isElsewhere && deployment.length === 0 ? [] : await mapConcurrent(others, WIDTH, get);
+    return new Map([...knative, ...deployment, ...rest.flat()]);
+  } catch (error) {
+    if (!(error instanceof ClusterError && error.status === 403)) throw error;
+    const message = `what runs the gateway may not be read: ${reasonOf(error)}: apply the operator's access.yaml of this version`;
+    return { reason: 'WorkloadUnreadable', message };
+  }
 }

@@ -1,14 +1,14 @@
-// Whose turn is it when very many keys have changed at once?
+// Keys whose Secrets a run reads: which, how many, in what order.
 import { expect, test } from 'vitest';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { createBed, sha256 } from '../../../test/reconcile/bed.ts';
 import { makeKey } from '../../../test/reconcile/objects.ts';
-import type { Reading } from './key-secrets.ts';
-import { observeKeys, takeTurn } from './keys.ts';
+import type { Draft, ObserveContext } from './context.ts';
+import { nextBatch, observeKeys } from './keys.ts';
 import { toOwn } from './own.ts';
 
 const COUNT = 12_000;
-const TURN = 5000;
+const BATCH = 5000;
 
 /** The last one is the oldest. */
 function createKeys(): Map<string, VirtualKey> {
@@ -22,35 +22,38 @@ function createKeys(): Map<string, VirtualKey> {
   return new Map(keys);
 }
 
-test('when more changed than a turn holds, the oldest come first, and every one has its turn', async () => {
+const createContext = (isSweep: boolean) => {
   const { cluster, log } = createBed();
+  const context = { deps: { cluster, log, hash: sha256 }, now: 0, isSweep } as unknown as ObserveContext;
+  return { cluster, context };
+};
+
+test('when more changed than a batch holds, the oldest come first, and every one has its batch', async () => {
+  const { cluster, context } = createContext(true);
   let read = 0;
   cluster.inject(({ verb }) => {
     if (verb === 'get') read += 1;
     return undefined;
   });
-  const deps = { cluster, log, hash: sha256 } as unknown as Reading['deps'];
-  const reading: Reading = { deps, now: 0, sweep: true, count: COUNT };
   const keys = createKeys();
-  const views = await observeKeys(reading, keys, new Map());
+  const views = await observeKeys(context, keys, new Map(), COUNT);
   expect([...views.keys()]).toEqual([...keys.keys()]);
-  expect(read).toBe(TURN);
-  const later = () => [...views].filter(([, view]) => view.later === true).map(([path]) => path);
-  expect(later()).toEqual([...keys.keys()].slice(0, COUNT - TURN));
-  const second = await takeTurn(reading.deps, views);
-  expect([...second]).toEqual([...keys.keys()].slice(COUNT - 2 * TURN, COUNT - TURN).toReversed());
-  expect(await takeTurn(reading.deps, views)).toHaveLength(COUNT - 2 * TURN);
-  expect(await takeTurn(reading.deps, views)).toHaveLength(0);
+  expect(read).toBe(BATCH);
+  const deferred = () => [...views].filter(([, view]) => view.isDeferred === true).map(([path]) => path);
+  expect(deferred()).toEqual([...keys.keys()].slice(0, COUNT - BATCH));
+  const world = { keys: views } as unknown as Draft;
+  expect(await nextBatch(context, world)).toBe(BATCH);
+  expect(deferred()).toEqual([...keys.keys()].slice(0, COUNT - 2 * BATCH));
+  expect(await nextBatch(context, world)).toBe(COUNT - 2 * BATCH);
+  expect(await nextBatch(context, world)).toBe(0);
   expect(read).toBe(COUNT);
 });
 
 test('what is not known of a database that is yet to be migrated makes no key one that has changed', async () => {
-  const { cluster, log } = createBed();
-  const deps = { cluster, log, hash: sha256 } as unknown as Reading['deps'];
   const [path, key] = [...createKeys()][0] as [string, VirtualKey];
   const conditions = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' }];
   const settled = { ...key, status: { observedGeneration: 1, keySecretRef: 'key-0-key', keyID: 'a', conditions } };
-  const reading: Reading = { deps, now: 0, sweep: false, count: COUNT };
-  const views = await observeKeys(reading, new Map([[path, settled as VirtualKey]]), new Map());
+  const { context } = createContext(false);
+  const views = await observeKeys(context, new Map([[path, settled as VirtualKey]]), new Map(), COUNT);
   expect(views.get(path)?.secret).toEqual({ state: 'unread' });
 });

@@ -1,59 +1,152 @@
-// What is there of each key, and which keys' turn is it when very many have changed at once?
+// Keys with their Secrets. A run reads the Secrets that may have changed, and a share of the published ones (DESIGN 6).
+
+import { decode } from '#core/base64.ts';
+import { keySecretName } from '#core/names.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
+import { reasonOf } from '#core/reason.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
+import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
-import { aliasOf, type InstanceDraft, instancePathOf, type KeyView, type Path } from '../world.ts';
-import { each } from './each.ts';
-import { type Interest, interestIn, type Reading, readKey, unreadKey } from './key-secrets.ts';
+import { whyRotate } from '../key/rotation.ts';
+import {
+  aliasOf,
+  type InstanceView,
+  instancePathOf,
+  type KeyView,
+  type Path,
+  type PresentSecret,
+  pathOf,
+  type SecretView,
+} from '../world.ts';
+import type { Draft, ObserveContext } from './context.ts';
 
-const SECRETS = 32;
-/** So many that changed have their turn together: what is held of their Secrets, and the time that they take, stay bounded. */
-const TURN = 5000;
+const WIDTH = 32;
+/** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */
+const ALL = 500;
+/** So many that changed are planned for together: what is held of their Secrets, and the time that they take, stay bounded. */
+const BATCH = 5000;
+const MINUTE: Millis = 60_000;
 
-/** After the claims: a value that was minted meanwhile is then newer than what its claim shows, and act looks again. */
+/** After the claims: a value that the Secret has and its claim does not was published meanwhile, or is forged. `count`: of the whole run. */
 export async function observeKeys(
-  reading: Reading,
+  context: ObserveContext,
   keys: ReadonlyMap<Path, VirtualKey>,
-  instances: ReadonlyMap<Path, InstanceDraft>,
+  instances: ReadonlyMap<Path, InstanceView>,
+  count: number,
 ): Promise<Map<Path, KeyView>> {
+  const { deps } = context;
   const views = new Map<Path, KeyView>();
-  const read: Array<readonly [Path, VirtualKey, Interest]> = [];
+  const changed: VirtualKey[] = [];
+  const share: VirtualKey[] = [];
   for (const [path, key] of keys) {
-    const interest = interestIn(reading, key, recordedOf(key, instances, reading));
     // In the order of the list, whichever are read.
-    views.set(path, unreadKey(reading.deps, key));
-    if (interest !== undefined) read.push([path, key, interest]);
+    views.set(path, unreadKey(deps, key));
+    if (count <= ALL || isChanged(context, key, instances.get(instancePathOf(key)))) changed.push(key);
+    else if (context.isSweep && isItsMinute(context, key)) share.push(key);
   }
-  const changed = read.filter(([, , interest]) => interest === 'changed');
-  const later = new Set(changed.length <= TURN ? [] : changed.toSorted(byAge).slice(TURN));
-  await each(read, SECRETS, async (one) => {
-    const [path, key] = one;
-    views.set(
-      path,
-      later.has(one) ? { ...unreadKey(reading.deps, key), later: true } : await readKey(reading.deps, key),
-    );
-  });
+  const sorted = changed.length <= BATCH ? changed : changed.toSorted(byAge);
+  for (const key of sorted.slice(BATCH)) views.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
+  await readKeys(context, views, [...sorted.slice(0, BATCH), ...share]);
   return views;
 }
 
-/** The oldest of those whose turn was to come later; with their Secrets now. */
-export async function takeTurn(deps: ReconcileDeps, views: Map<Path, KeyView>): Promise<ReadonlySet<Path>> {
-  const waiting = [...views].flatMap(([path, { object, later }]) => (later === true ? [[path, object] as const] : []));
-  const turn = waiting.toSorted(byAge).slice(0, TURN);
-  await each(turn, SECRETS, async ([path, key]) => void views.set(path, await readKey(deps, key)));
-  return new Set(turn.map(([path]) => path));
+async function readKeys(
+  { deps }: Pick<ObserveContext, 'deps'>,
+  views: Map<Path, KeyView>,
+  keys: ReadonlyArray<VirtualKey>,
+) {
+  await mapConcurrent(keys, WIDTH, async (key) => void views.set(pathOf(key.metadata), await readKey(deps, key)));
 }
 
-function recordedOf(key: VirtualKey, instances: ReadonlyMap<Path, InstanceDraft>, { now }: Pick<Reading, 'now'>) {
-  const instance = instances.get(instancePathOf(key));
-  return {
-    claim: instance?.claims.get(aliasOf(key).key),
-    time: instance?.time ?? now,
-    known: instance?.database.ok === true && instance.database.unread !== true,
-  };
+/** Reads the oldest of the keys that were deferred. Answers how many. */
+export async function nextBatch(context: ObserveContext, { keys }: Draft): Promise<number> {
+  const deferred = [...keys.values()].filter(({ isDeferred }) => isDeferred).map(({ object }) => object);
+  const batch = deferred.toSorted(byAge).slice(0, BATCH);
+  await readKeys(context, keys, batch);
+  return batch.length;
 }
 
 const ageOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
+const byAge = (one: VirtualKey, other: VirtualKey) => (ageOf(one) < ageOf(other) ? -1 : 1);
 
-type Aged = readonly [Path, VirtualKey, ...unknown[]];
+/** Causes of `Ready: False` that lie outside a key's Secret. */
+const ELSEWHERE: ReadonlySet<string> = new Set([
+  ...['InstanceNotFound', 'InstanceNotReady', 'NamespaceNotAllowed'],
+  ...['Blocked', 'Expired', 'BudgetExceeded', 'ModelNotServed'],
+]);
 
-const byAge = ([, one]: Aged, [, other]: Aged) => (ageOf(one) < ageOf(other) ? -1 : 1);
+function isChanged({ deps }: ObserveContext, key: VirtualKey, instance: InstanceView | undefined): boolean {
+  const { metadata, status } = key;
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return (
+    metadata.deletionTimestamp !== undefined ||
+    status?.observedGeneration !== metadata.generation ||
+    (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
+    status?.keySecretRef !== secretNameOf(deps, key) ||
+    (instance?.database.ok === true && instance.database.isKnown && !isSettled(key, instance))
+  );
+}
+
+/** The value that the status names is the only one without an end, and not due to be replaced. */
+function isSettled(key: VirtualKey, { claims, time }: InstanceView): boolean {
+  const claim = claims.get(aliasOf(key).key);
+  const [value, ...more] = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];
+  if (claim === undefined || value === undefined || more.length > 0 || value.hash !== key.status?.keyID) return false;
+  return whyRotate(key, value, claim, time) === undefined;
+}
+
+/** The minute of the hour that the key's uid hashes to. */
+const isItsMinute = ({ deps, now }: ObserveContext, { metadata }: VirtualKey): boolean =>
+  Number.parseInt(deps.hash(metadata.uid).slice(0, 8), 16) % 60 === Math.floor(now / MINUTE) % 60;
+
+/** Of two equal texts the one that is kept anyway. */
+function secretNameOf({ hash }: ReconcileDeps, { metadata, spec, status }: VirtualKey): string {
+  const wanted = keySecretName(metadata.name, spec.secretTemplate?.name, hash);
+  return wanted === status?.keySecretRef ? status.keySecretRef : wanted;
+}
+
+const UNREAD: SecretView = { state: 'unread' };
+
+const unreadKey = (deps: ReconcileDeps, object: VirtualKey): KeyView => ({
+  ...{ object, secretName: secretNameOf(deps, object), secret: UNREAD },
+});
+
+export async function readKey(deps: ReconcileDeps, object: VirtualKey): Promise<KeyView> {
+  const { keySecretRef: published, keyValue: text } = object.status ?? {};
+  const { namespace } = object.metadata;
+  const unread = unreadKey(deps, object);
+  const view = { ...unread, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
+  try {
+    const secret = await readSecret(deps, namespace, view.secretName);
+    if (published === undefined || published === view.secretName) return { ...view, secret };
+    return { ...view, secret, previous: await readSecret(deps, namespace, published) };
+  } catch (error) {
+    deps.log.warn('the Secret of a key could not be read', { key: pathOf(object.metadata), why: reasonOf(error) });
+    return view;
+  }
+}
+
+async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, name: string): Promise<SecretView> {
+  const secret = await cluster.get(RESOURCES.secrets, namespace, name);
+  return secret === undefined ? { state: 'absent' } : toPresent(secret, hash);
+}
+
+function toPresent({ metadata, data: stored = {} }: KubeObject, hash: Hash): PresentSecret {
+  // The API server guarantees the shape of a Secret's data.
+  const entries = Object.entries(stored as Readonly<Record<string, string>>);
+  const data = new Map(entries.map(([entry, value]) => [entry, decode(value)]));
+  const value = data.get('key');
+  return {
+    state: 'present',
+    name: metadata.name,
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    labels: metadata.labels ?? {},
+    annotations: metadata.annotations ?? {},
+    owners: metadata.ownerReferences ?? [],
+    data,
+    ...(value === undefined || value === '' ? {} : { hash: hash(value) }),
+  };
+}

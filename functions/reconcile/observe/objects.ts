@@ -1,12 +1,17 @@
-// Which objects does a scope hold? Loads them whole: whatever is loaded can be planned for.
+// The objects that a scope holds, loaded whole: whatever is loaded can be planned for.
 import { userKeyName } from '#core/names.ts';
-import { type Cluster, type KubeObject, RESOURCES, type Selection, toFieldSelector } from '#core/ports/cluster.ts';
-import { createSharing } from '#core/ports/sharing.ts';
-import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds.ts';
+import {
+  type Cluster,
+  ClusterError,
+  type KubeObject,
+  type Resource,
+  type Selection,
+  toFieldSelector,
+} from '#core/ports/cluster.ts';
+import { gatewayInstances, type Kind, type KindName, teams, users, virtualKeys } from '#crds/kinds.ts';
 import type { Scope } from '../scope.ts';
-import { idOf, instancePathOf, type Member, type ObjectId, type OwnObject, type Path, pathOf } from '../world.ts';
-import { type Collection, keep } from './own.ts';
-import { whereServed } from './served.ts';
+import { idOf, instancePathOf, type Member, type ObjectId, type Path, pathOf } from '../world.ts';
+import { type Collection, collect, emptyCollection } from './own.ts';
 
 export interface Objects extends Collection {
   /** Instances of which every member is here. */
@@ -16,25 +21,29 @@ export interface Objects extends Collection {
 type At = { readonly namespace: string; readonly name: string };
 
 export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objects> {
-  const found = collection(scope);
+  const found = { ...emptyCollection(), complete: completeIn(scope) };
   const take = (objects: ReadonlyArray<KubeObject | undefined>) => {
-    for (const object of objects) if (object !== undefined) keep(found, object);
+    for (const object of objects) if (object !== undefined) collect(found, object);
   };
   const list = (kind: Kind, selection: Selection = {}) =>
     whereServed(cluster, kind, () => cluster.visit(kind, selection, take), undefined);
   const get = async (kind: Kind, { namespace, name }: At) =>
     take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Load = { found, list, get };
-
   if (scope.look === 'everywhere') {
     // Instances last: a key that is listed has its instance listed after it, unless that is really gone.
     await Promise.all([list(virtualKeys), list(users), list(teams)]);
     await list(gatewayInstances);
   } else if (scope.look === 'at') {
     await BY_KIND[scope.kind](load, scope);
-    await complete(load);
+    await loadReferred(load);
   }
   return found;
+}
+
+function completeIn(scope: Scope): Objects['complete'] {
+  if (scope.look === 'everywhere') return 'all';
+  return scope.look === 'at' && scope.kind === 'GatewayInstance' ? pathOf(scope) : undefined;
 }
 
 interface Load {
@@ -43,7 +52,7 @@ interface Load {
   readonly get: (kind: Kind, at: At) => Promise<void>;
 }
 
-const BY_KIND: Readonly<Record<OwnObject['kind'], (load: Load, at: At) => Promise<void>>> = {
+const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>> = {
   GatewayInstance: async ({ found, list, get }, at) => {
     const fieldSelector = toFieldSelector({ 'spec.connectionRef.instanceRef.name': at.name });
     await Promise.all([virtualKeys, users, teams].map((kind) => list(kind, { fieldSelector })));
@@ -75,7 +84,7 @@ const BY_KIND: Readonly<Record<OwnObject['kind'], (load: Load, at: At) => Promis
 };
 
 /** What planning the objects here needs beside them: users and teams of keys, the keys called like users, all instances. */
-async function complete({ found, get }: Load): Promise<void> {
+async function loadReferred({ found, get }: Load): Promise<void> {
   const asked = new Set<ObjectId>();
   const fetch = async (kind: Kind, at: At, have: ReadonlyMap<Path, unknown>) => {
     const id = idOf(kind.kind, at);
@@ -100,19 +109,18 @@ async function complete({ found, get }: Load): Promise<void> {
   );
 }
 
-function collection(scope: Scope): Objects {
-  const complete =
-    scope.look === 'everywhere'
-      ? 'all'
-      : scope.look === 'at' && scope.kind === 'GatewayInstance'
-        ? pathOf(scope)
-        : undefined;
-  const none = { malformed: new Map(), mistakes: new Map(), share: createSharing() };
-  return { instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), ...none, complete };
-}
-
-/** Labels of these namespaces; one that is not there has none. */
-export async function namespaceLabels(cluster: Cluster, name: string): Promise<Readonly<Record<string, string>>> {
-  const namespace = await cluster.get(RESOURCES.namespaces, undefined, name);
-  return { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name };
+/** `absent` where the API server does not serve the kind: its CRD is gone. A 404 for any other cause is thrown: it must not pass for an empty kind. */
+export async function whereServed<T, const A>(
+  cluster: Cluster,
+  kind: Resource,
+  ask: () => Promise<T>,
+  absent: A,
+): Promise<T | A> {
+  try {
+    return await ask();
+  } catch (error) {
+    const isNotFound = error instanceof ClusterError && error.status === 404;
+    if (isNotFound && !(await cluster.serves(kind))) return absent;
+    throw error;
+  }
 }

@@ -1,38 +1,47 @@
-// What has to do with each other? A run is done in parts that never wait for one another: one slow database delays its own instance only.
+// The parts of a run, which never wait for one another: instances with their members, and whatever refers to those.
 import { userKeyName } from '#core/names.ts';
+import { mapConcurrent } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
-import { each } from './each.ts';
 import type { Objects } from './objects.ts';
 
-/** Instances with their members, and whatever refers to those; malformed objects by themselves. Each object is in one part. */
+/** Beyond this many that are slow, the others wait. */
+const WIDTH = 64;
+
+/** All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
+export async function eachPart<T>(all: Objects, visit: (part: Objects) => Promise<T>): Promise<ReadonlyArray<T>> {
+  const ended = await mapConcurrent(partition(all), WIDTH, (part) => Promise.allSettled([visit(part)]));
+  return ended.map(([outcome]) => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  });
+}
+
+/** Each object is in one part; malformed objects have one of their own. */
 export function partition(objects: Objects): ReadonlyArray<Objects> {
-  const { instances, keys, users, teams, malformed } = objects;
+  const { keys, users, teams } = objects;
   const roots = new Map<Path, Path>();
   const rootOf = (path: Path): Path => {
-    const above = roots.get(path) ?? path;
-    if (above === path) return path;
+    const above = roots.get(path);
+    if (above === undefined || above === path) return path;
     const root = rootOf(above);
     roots.set(path, root);
     return root;
   };
-  const join = (member: Member, other: Member | undefined) => {
+  /** One slow instance delays those only that have a member in common with it. */
+  const join = <T extends Member>(member: Member, among: ReadonlyMap<Path, T>, name: string | undefined) => {
+    const other = name === undefined ? undefined : among.get(pathOf({ namespace: member.metadata.namespace, name }));
     if (other !== undefined) roots.set(rootOf(instancePathOf(member)), rootOf(instancePathOf(other)));
   };
-  const beside = <T>(among: ReadonlyMap<Path, T>, { metadata }: Member, name: string | undefined): T | undefined =>
-    name === undefined ? undefined : among.get(pathOf({ namespace: metadata.namespace, name }));
-
   for (const key of keys.values()) {
-    join(key, beside(users, key, key.spec.userRef?.name));
-    join(key, beside(teams, key, key.spec.teamRef?.name));
-    for (const { name } of key.metadata.ownerReferences ?? []) join(key, beside(users, key, name));
+    join(key, users, key.spec.userRef?.name);
+    join(key, teams, key.spec.teamRef?.name);
+    for (const { name } of key.metadata.ownerReferences ?? []) join(key, users, name);
   }
   for (const user of users.values()) {
-    join(user, beside(keys, user, userKeyName(user.metadata.name)));
-    for (const { name } of user.spec.teamRefs) join(user, beside(teams, user, name));
+    join(user, keys, userKeyName(user.metadata.name));
+    for (const { name } of user.spec.teamRefs) join(user, teams, name);
   }
-  for (const team of teams.values()) {
-    for (const { name } of team.spec.members) join(team, beside(users, team, name));
-  }
+  for (const team of teams.values()) for (const { name } of team.spec.members) join(team, users, name);
 
   const parts = new Map<Path, Objects>();
   const partOf = (path: Path): Objects => {
@@ -41,35 +50,16 @@ export function partition(objects: Objects): ReadonlyArray<Objects> {
     parts.set(root, part);
     return part;
   };
-  for (const [path, instance] of instances) partOf(path).instances.set(path, instance);
+  for (const [path, instance] of objects.instances) partOf(path).instances.set(path, instance);
   for (const [path, key] of keys) partOf(instancePathOf(key)).keys.set(path, key);
   for (const [path, user] of users) partOf(instancePathOf(user)).users.set(path, user);
   for (const [path, team] of teams) partOf(instancePathOf(team)).teams.set(path, team);
-  const strange = malformed.size === 0 ? [] : [{ ...emptyPart(objects), malformed }];
-  return [...parts.values(), ...strange];
-}
-
-/** Beyond this many that are slow, the others wait. */
-const WIDTH = 64;
-
-/** All of them have ended before this does, also where one rejects: nothing goes on behind an answer. */
-export async function eachPart<T>(all: Objects, visit: (part: Objects) => Promise<T>): Promise<ReadonlyArray<T>> {
-  const ended = await each(partition(all), WIDTH, async (part) => {
-    const [outcome] = await Promise.allSettled([visit(part)]);
-    return outcome;
-  });
-  return ended.map((outcome) => {
-    if (outcome.status === 'rejected') throw outcome.reason;
-    return outcome.value;
-  });
+  const { malformed } = objects;
+  return [...parts.values(), ...(malformed.size === 0 ? [] : [{ ...emptyPart(objects), malformed }])];
 }
 
 /** What is known of all objects stays known to each part. */
 const emptyPart = (objects: Objects): Objects => ({
   ...objects,
-  instances: new Map(),
-  keys: new Map(),
-  users: new Map(),
-  teams: new Map(),
-  malformed: new Map(),
+  ...{ instances: new Map(), keys: new Map(), users: new Map(), teams: new Map(), malformed: new Map() },
 });

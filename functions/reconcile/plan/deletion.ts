@@ -1,175 +1,145 @@
-// What must be cleaned before a deleted object may go, and when is it let go all the same? Deletion never sticks (DESIGN 6, law 3).
+// What must be cleaned before a deleted object may go, and when it is let go all the same: deletion never sticks (DESIGN 6, law 3).
 import { toTimestamp } from '#core/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { FINALIZER, RETAINED_LABEL } from '#crds/group.ts';
+import { RETAINED_LABEL } from '#crds/group.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import type { Action } from '../action.ts';
+import { type Action, about, event } from '../action.ts';
+import { isLabelled, isOurs, ownersAfter, retainedShape } from '../key/secret-shape.ts';
 import {
   aliasOf,
+  hasFinalizer,
   hashesOf,
   type InstanceView,
   idOf,
   instancePathOf,
+  isDeleted,
   type KeyView,
   type Member,
   type OwnObject,
   type PresentSecret,
-  pathOf,
+  present,
   type World,
 } from '../world.ts';
-import { about } from './about.ts';
-import { isLabelled, isOurs, ownersAfter, present, shapeOf } from './key-secret.ts';
-import type { Outlook } from './outlook.ts';
-import { tell } from './tell.ts';
+import type { PlanContext } from './context.ts';
 
 /** So long the database is tried; the first run after that lets go. */
-export const PATIENCE: Millis = 20_000;
+export const FINALIZE_TIMEOUT: Millis = 20_000;
 
-export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
-  metadata.deletionTimestamp !== undefined;
-export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
-  metadata.finalizers?.includes(FINALIZER) === true;
-
-/** Whether the time to try is over. */
-function isPatienceOver({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
-  return metadata.deletionTimestamp !== undefined && now >= Date.parse(metadata.deletionTimestamp) + PATIENCE;
+function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
+  return metadata.deletionTimestamp !== undefined && now >= Date.parse(metadata.deletionTimestamp) + FINALIZE_TIMEOUT;
 }
 
-/** Why a deleted object cannot be cleaned yet; undefined where nothing is in the way. */
-export function heldUpBy({ object, database }: InstanceView, { failures }: World): string | undefined {
-  return failures.get(idOf(object.kind, object.metadata)) ?? (database.ok ? undefined : database.message);
+/** Why a deleted instance cannot be cleaned yet; undefined where nothing is in the way. */
+export function instanceBlockedBy({ object, database }: InstanceView, { failures }: World): string | undefined {
+  return failures.get(idOf(object.kind, object.metadata))?.message ?? (database.ok ? undefined : database.message);
 }
 
-export function memberHeldUpBy(member: Member, outlook: Outlook): string | undefined {
-  const { failures, unobserved } = outlook.world;
-  const { instance } = outlook.standing(member);
+export function memberBlockedBy(member: Member, context: PlanContext): string | undefined {
+  const { failures, unobserved } = context.world;
+  const { instance } = context.access(member);
   if (instance === undefined) return unobserved.get(instancePathOf(member));
-  const failed = failures.get(idOf(member.kind, member.metadata));
-  return failed ?? (instance.database.ok ? undefined : instance.database.message);
+  const failure = failures.get(idOf(member.kind, member.metadata));
+  return failure?.message ?? (instance.database.ok ? undefined : instance.database.message);
 }
 
 /** What people are told of a deleted object: what it waits for, until when, and what then. */
 export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string | undefined): string {
   const { deletionTimestamp } = metadata;
   if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata })) return 'it is being deleted';
-  const until = toTimestamp(Date.parse(deletionTimestamp) + PATIENCE);
+  const until = toTimestamp(Date.parse(deletionTimestamp) + FINALIZE_TIMEOUT);
   return `it is being deleted and waits until ${until} for its database, which must be told: ${why}. The first run after that (within a minute) lets it go all the same, and leaves there what is there`;
 }
 
-/** Its keys stop working with it: their claims are retired in one go. */
-export function planInstanceDeletion(view: InstanceView, { now, world }: Outlook): Action[] {
+/** Its keys stop working with it: their claims are retired at once. */
+export function planInstanceDeletion(view: InstanceView, { now, world }: PlanContext): Action[] {
   const { object } = view;
   if (!hasFinalizer(object)) return [];
-  const instance = pathOf(object.metadata);
-  const why = heldUpBy(view, world);
-  if (why === undefined) {
-    return [
-      { action: 'CloseInstance', ...about(object, 'it is deleted: none of its keys works any more'), instance },
-      removeFinalizer(object),
-    ];
-  }
-  return isPatienceOver(object, now) ? [letGo(object, `keys in its database still count as live: ${why}`)] : [];
+  const blocked = instanceBlockedBy(view, world);
+  if (blocked !== undefined)
+    return isTimedOut(object, now) ? [letGo(object, `keys in its database still count as live: ${blocked}`)] : [];
+  const why = 'it is deleted: none of its keys works any more';
+  return [{ action: 'CloseInstance', ...about(object, why) }, removeFinalizer(object)];
 }
 
 /** A user or team: its claim is retired; keys that name it say so. */
-export function planScopeDeletion(member: Member, outlook: Outlook, first: ReadonlyArray<Action> = []): Action[] {
-  if (!hasFinalizer(member)) return [...first];
-  const retirement = planRetirement(member, outlook);
-  return retirement === undefined ? [...first] : [...first, ...retirement];
+export function planScopeDeletion(member: Member, context: PlanContext): Action[] {
+  return hasFinalizer(member) ? (planRetirement(member, context) ?? []) : [];
 }
 
 /** `Delete`: claim, value and Secret go. `Retain`: claim and Secret stay and work on until a VirtualKey adopts them. */
-export function planKeyDeletion(view: KeyView, outlook: Outlook): Action[] {
+export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
   if (!hasFinalizer(key)) return [];
-  const { instance } = outlook.standing(key);
+  const { instance } = context.access(key);
   const claim = instance?.claims.get(aliasOf(key).key);
   const mine = claim?.holder.uid === key.metadata.uid ? claim : undefined;
   const proven = mine === undefined ? [] : hashesOf(mine);
-  const secret = present(view.secret);
-  const ours = secret !== undefined && isLabelled(secret) && isOurs(secret, key, proven) ? secret : undefined;
-  const keeps = key.spec.deletionPolicy === 'Retain' && ours?.hash !== undefined && proven.includes(ours.hash);
-  if (keeps && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
-    return planRetention(key, ours, mine, outlook.judge(instance).workload.url);
-  }
-  const retirement = planRetirement(key, outlook);
+  const ours = [view.secret, view.previous].map((one) => {
+    const secret = present(one);
+    return secret !== undefined && isLabelled(secret) && isOurs(secret, key, proven) ? secret : undefined;
+  });
+  const [secret] = ours;
+  const isKept = key.spec.deletionPolicy === 'Retain' && secret?.hash !== undefined && proven.includes(secret.hash);
+  if (isKept && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object))
+    return planRetention(key, secret, mine, context.judge(instance).workload.url);
+  const retirement = planRetirement(key, context);
   if (retirement === undefined) return [];
-  const previous = present(view.previous);
-  const secrets = [
-    ours,
-    previous !== undefined && isLabelled(previous) && isOurs(previous, key, proven) ? previous : undefined,
-  ];
-  const deletes = secrets.flatMap((one): Action[] => (one === undefined ? [] : [deleteSecret(key, one)]));
+  const deletes = ours.flatMap((one): Action[] => {
+    const why = `it is deleted: Secret "${one?.name}" goes with it`;
+    return one === undefined ? [] : [{ action: 'DeleteSecret', ...about(key, why), secret: one.name, uid: one.uid }];
+  });
   return [...retirement.slice(0, -1), ...deletes, ...retirement.slice(-1)];
 }
 
-/** Claim and Secret say so before the object goes; an owner reference would take the Secret along. */
+/** Claim and Secret say so before the object goes. */
 function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url: string | undefined): Action[] {
-  const { policy } = claim;
+  const { policy, scopeId } = claim;
   if (policy === undefined || !('object' in policy)) return [];
   const on = {
     ...about(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it'),
     instance: instancePathOf(key),
   };
-  const made = shapeOf(key, secret.name, url);
-  const shape = { ...made, labels: { ...made.labels, [RETAINED_LABEL]: 'true' }, owners: [] };
-  const isOwned = ownersAfter(secret.owners, shape).length !== secret.owners.length;
-  const isMarked = secret.labels[RETAINED_LABEL] === 'true';
-  const release: Action[] = isOwned || !isMarked ? [{ action: 'UpdateSecret', ...on, shape, value: 'same' }] : [];
+  const shape = retainedShape(key, secret.name, url);
+  const isReleased =
+    ownersAfter(secret.owners, shape).length === secret.owners.length && secret.labels[RETAINED_LABEL] === 'true';
   // Blocked because its user went just before it: the key is to go on working.
-  const write = {
-    policy: { ...policy, blocked: key.spec.blocked, retained: secret.name },
-    generation: key.metadata.generation,
-  };
-  const remember: Action[] =
-    policy.retained === secret.name && policy.blocked === key.spec.blocked
-      ? []
-      : [{ action: 'WritePolicy', ...on, claim: aliasOf(key).key, write }];
-  if (release.length + remember.length > 0) return [...release, ...remember];
-  return [toldRetained(key, secret.name), removeFinalizer(key)];
-}
-
-function toldRetained(key: VirtualKey, secret: string): Action {
-  const alias = JSON.stringify(aliasOf(key).alias);
+  const retained = { ...policy, blocked: key.spec.blocked, retained: secret.name };
+  const isRemembered = policy.retained === secret.name && policy.blocked === key.spec.blocked;
+  const { kind: scope, alias } = aliasOf(key);
+  const write = { policy: retained, generation: key.metadata.generation };
+  const steps: Action[] = [
+    ...(isReleased ? [] : [{ action: 'PutSecret', ...on, scopeId, shape, value: 'same', isNew: false } as const]),
+    ...(isRemembered ? [] : [{ action: 'PutScope', ...on, scope, alias, write, isNew: false } as const]),
+  ];
+  if (steps.length > 0) return steps;
   const message =
-    `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${alias} adopts it; ` +
-    `its value is in Secret "${secret}": delete that to end it`;
-  return tell(key, { type: 'Normal', reason: 'KeyRetained', message, once: 'KeyRetained' });
+    `its deletionPolicy is Retain: the key goes on working until a VirtualKey of alias ${JSON.stringify(alias)} adopts it; ` +
+    `its value is in Secret "${secret.name}": delete that to end it`;
+  const told = event(key, { type: 'Normal', reason: 'KeyRetained', message, once: 'KeyRetained' });
+  return [told, removeFinalizer(key)];
 }
 
 /** Ends with the removal of the finalizer. Undefined: the database is to be tried again. */
-function planRetirement(member: Member, outlook: Outlook): Action[] | undefined {
-  const { instance } = outlook.standing(member);
-  const held = instance?.claims.get(aliasOf(member).key);
-  const why = memberHeldUpBy(member, outlook);
-  const over = isPatienceOver(member, outlook.now);
-  if (instance === undefined) {
-    if (why !== undefined) return over ? [letGo(member, `its claim is left behind: ${why}`)] : undefined;
-    return [removeFinalizer(member)];
+function planRetirement(member: Member, context: PlanContext): Action[] | undefined {
+  const { instance } = context.access(member);
+  const blocked = memberBlockedBy(member, context);
+  if (blocked !== undefined) {
+    const left = `its claim is left behind${instance === undefined ? '' : ' until a sweep finds it'}: ${blocked}`;
+    return isTimedOut(member, context.now) ? [letGo(member, left)] : undefined;
   }
-  if (why !== undefined) {
-    return over ? [letGo(member, `its claim is left behind until a sweep finds it: ${why}`)] : undefined;
-  }
-  if (held?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
-  const { kind: scope, alias } = aliasOf(member);
-  const freed = `it is deleted: the ${scope} alias "${alias}" is free again`;
-  const on = { ...about(member, freed), instance: instancePathOf(member) };
-  return [{ action: 'RetireClaim', ...on, claim: aliasOf(member).key, scopeId: held.scopeId }, removeFinalizer(member)];
-}
-
-function deleteSecret(key: VirtualKey, secret: PresentSecret): Action {
-  const on = { ...about(key, `it is deleted: Secret "${secret.name}" goes with it`), instance: instancePathOf(key) };
-  return { action: 'DeleteSecret', ...on, secret: secret.name, uid: secret.uid };
+  const { kind: scope, alias, key } = aliasOf(member);
+  const claim = instance?.claims.get(key);
+  if (claim?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
+  const why = `it is deleted: the ${scope} alias "${alias}" is free again`;
+  const on = { ...about(member, why), instance: instancePathOf(member), scope, alias };
+  return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }, removeFinalizer(member)];
 }
 
 const removeFinalizer = (object: OwnObject): Action => ({
-  action: 'RemoveFinalizer',
-  ...about(object, 'nothing of it is left to clean'),
+  ...{ action: 'RemoveFinalizer', ...about(object, 'nothing of it is left to clean') },
 });
 
 const letGo = (object: OwnObject, left: string): Action => ({
-  action: 'RemoveFinalizer',
-  ...about(object, 'it was tried for 20 seconds'),
-  letGo: left,
+  ...{ action: 'RemoveFinalizer', ...about(object, 'it was tried for 20 seconds'), left },
 });

@@ -2,7 +2,7 @@
 import { DEFAULT_SHARE, parseShare } from '#core/deletion-share.ts';
 import { DELETION_SHARE_ANNOTATION } from '#crds/group.ts';
 import type { Action } from '../action.ts';
-import { instancePathOf, objectIn, type Path, pathOf, type World } from '../world.ts';
+import { instancePathOf, isDeleted, objectIn, type Path, pathOf, type World } from '../world.ts';
 
 /** Never too many. */
 const ALWAYS = 10;
@@ -10,7 +10,7 @@ const ALWAYS = 10;
 /** Removals of one kind on one instance that are not done. */
 export interface Guarded {
   readonly instance: Path;
-  readonly action: 'RetireClaim' | 'DeleteKey';
+  readonly action: 'RetireScope' | 'DeleteKey';
   readonly count: number;
   readonly of: number;
 }
@@ -37,9 +37,9 @@ function guardOf(group: ReadonlyArray<Action>, world: World): Guarded | undefine
   const [first] = group;
   const instance = first && instanceOf(first, world);
   if (first === undefined || instance === undefined) return undefined;
-  const action = first.action === 'RetireClaim' ? 'RetireClaim' : 'DeleteKey';
+  const action = first.action === 'RetireScope' ? 'RetireScope' : 'DeleteKey';
   const view = world.instances.get(instance);
-  const of = action === 'RetireClaim' ? (view?.claims.size ?? 0) : countKeys(instance, world);
+  const of = action === 'RetireScope' ? (view?.claims.size ?? 0) : countKeys(instance, world);
   const share = parseShare(view?.object.metadata.annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
   if (group.length <= Math.max(ALWAYS, (of * share) / 100)) return undefined;
   return { instance, action, count: group.length, of };
@@ -47,7 +47,7 @@ function guardOf(group: ReadonlyArray<Action>, world: World): Guarded | undefine
 
 /** For the condition of the instance and for its event. */
 export function toGuardedMessage({ action, count, of }: Guarded): string {
-  const what = action === 'RetireClaim' ? 'claims whose objects are gone' : 'keys of users';
+  const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'keys of users';
   return (
     `a run would remove ${count} of ${of} ${what}, which is more than is plausible: nothing was removed; if it is meant, ` +
     `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${Math.ceil((count * 100) / of)}%, until they are removed`
@@ -55,13 +55,13 @@ export function toGuardedMessage({ action, count, of }: Guarded): string {
 }
 
 function isRemoval(action: Action, world: World): boolean {
-  if (action.action === 'DeleteKey') return world.users.get(pathOf(action))?.metadata.deletionTimestamp === undefined;
-  if (action.action !== 'RetireClaim') return false;
-  return objectIn(world, action.kind, pathOf(action))?.metadata.deletionTimestamp === undefined;
+  if (action.action !== 'DeleteKey' && action.action !== 'RetireScope') return false;
+  const object = objectIn(world, action.kind, pathOf(action));
+  return object === undefined || !isDeleted(object);
 }
 
 function instanceOf(action: Action, world: World): Path | undefined {
-  if (action.action === 'RetireClaim') return action.instance;
+  if (action.action === 'RetireScope') return action.instance;
   const user = world.users.get(pathOf(action));
   return user === undefined ? undefined : instancePathOf(user);
 }

@@ -1,68 +1,112 @@
-// What brings an instance to what its spec says? Finalizer, database, snapshot, and what runs its gateway.
+// The steps of an instance: finalizer, database, snapshot, and what runs its gateway.
 import { LARGEST_SNAPSHOT } from '#core/compile.ts';
-import type { Action } from '../action.ts';
-import { type InstanceView, idOf, pathOf, type SnapshotView } from '../world.ts';
-import { about } from './about.ts';
-import { hasFinalizer, isDeleted, planInstanceDeletion } from './deletion.ts';
-import { ledgerAskedFor, planStrays } from './ledger.ts';
-import type { Outlook } from './outlook.ts';
-import { planWorkload } from './workload.ts';
+import { type Action, about } from '../action.ts';
+import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle } from '../workload/parts.ts';
+import { wantedParts } from '../workload/wanted.ts';
+import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
+import { judgeOwn } from './conditions-workload.ts';
+import type { PlanContext } from './context.ts';
+import { planInstanceDeletion } from './deletion.ts';
+import { isOpen, ledgerAskedFor } from './ledger.ts';
 
-/** Beside the one that is published: what pods and revisions that still run may have mounted. */
+/** The published snapshot and so many before it: Pods and revisions that still run may have mounted them. */
 const KEPT = 2;
 
-export function planInstance(view: InstanceView, outlook: Outlook): Action[] {
+export function planInstance(view: InstanceView, context: PlanContext): Action[] {
+  const { object } = view;
+  if (isDeleted(object)) return planInstanceDeletion(view, context);
+  if (object.spec.paused || context.world.failures.has(idOf(object.kind, object.metadata))) return [];
+  const finalizer: Action = { action: 'AddFinalizer', ...about(object, 'it will be recorded in its database') };
+  return [
+    ...(hasFinalizer(object) ? [] : [finalizer]),
+    ...planOrphans(view),
+    ...planOpening(view),
+    ...planSnapshot(view, context),
+    ...planWorkload(view, context),
+  ];
+}
+
+/** They were deleted while their database was away: none of their keys may count as live. */
+function planOrphans({ object, orphans }: InstanceView): Action[] {
+  return orphans.map(({ uid, namespace, name }) => {
+    const why = `instance ${namespace}/${name} (${uid}) is gone and left its keys open in the same database`;
+    return { action: 'CloseOrphan', ...about(object, why), uid };
+  });
+}
+
+function planOpening(view: InstanceView): Action[] {
   const { object, database } = view;
-  if (isDeleted(object)) return planInstanceDeletion(view, outlook);
-  if (object.spec.paused || outlook.world.failures.has(idOf(object.kind, object.metadata))) return [];
-  const finalizer: Action[] = hasFinalizer(object)
-    ? []
-    : [{ action: 'AddFinalizer', ...about(object, 'it will be recorded in its database') }];
-  const opens = database.ok && !database.opened;
-  const open: Action[] = opens
-    ? [
-        {
-          action: 'OpenDatabase',
-          ...about(object, whyOpen(view, database.message)),
-          instance: pathOf(object.metadata),
-        },
-      ]
-    : [];
-  return [...finalizer, ...planStrays(view), ...open, ...planSnapshot(view, outlook), ...planWorkload(view)];
-}
-
-/** What another instance's ledger holds is read when it is adopted: a dry run does not know it. */
-function whyOpen({ object, adopted }: InstanceView, where: string): string {
+  if (!database.ok || isOpen(view)) return [];
   const ledger = ledgerAskedFor(object);
-  const adopts = ledger !== undefined && adopted === undefined;
-  const on = adopts ? `, and it goes on with the keys and the spend of instance ${ledger.uid} if that is closed` : '';
-  return `${where} was not opened by this process yet: it is migrated where it is due${on}`;
+  const adopts = `, and it goes on with the keys and the spend of instance ${ledger?.uid} if that is closed`;
+  const why = `${database.message} does not have it yet${ledger === undefined ? '' : adopts}`;
+  return [{ action: 'OpenInstance', ...about(object, why), ...(ledger === undefined ? {} : { ledger }) }];
 }
 
-function planSnapshot(view: InstanceView, outlook: Outlook): Action[] {
+function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
   const { object, snapshot } = view;
   if (snapshot.bytes > LARGEST_SNAPSHOT) return [];
-  if (!snapshot.published) {
-    return [
-      {
-        action: 'PublishSnapshot',
-        ...about(object, `its compiled models are ${snapshot.name}`),
-        snapshot: snapshot.name,
-      },
-    ];
-  }
-  return superfluous(view, outlook).map(({ name, uid }) => ({
-    action: 'DeleteSnapshot',
-    ...about(object, `${snapshot.name} took the place of ${name}`),
-    snapshot: name,
-    uid,
-  }));
+  const why = `its compiled models are ${snapshot.name}`;
+  if (!snapshot.isPublished) return [{ action: 'PublishSnapshot', ...about(object, why), snapshot: snapshot.name }];
+  return superfluous(view, context).map(({ name, uid }) => {
+    const replaced = `${snapshot.name} took the place of ${name}`;
+    return { action: 'DeleteSnapshot', ...about(object, replaced), snapshot: name, uid };
+  });
 }
 
 /** While a rollout is under way, Pods of any earlier one may still have to start. */
-export function superfluous(view: InstanceView, outlook: Outlook): SnapshotView['older'] {
+export function superfluous(view: InstanceView, context: PlanContext): SnapshotView['older'] {
   const { object, snapshot } = view;
-  if (!snapshot.published || !outlook.judge(view).workload.isCurrent) return [];
+  if (!snapshot.isPublished || !context.judge(view).workload.isCurrent) return [];
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;
   return snapshot.older.slice(KEPT - 1).filter(({ name }) => name !== inUse);
+}
+
+/** Stated whole in every run, once its snapshot is there to be mounted. What is not ours is never touched; the conditions say so. */
+function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
+  const { object, parts, snapshot, storeType } = view;
+  const { type, heldBack, reached } = judgeOwn(view, world);
+  if (type === undefined || heldBack !== undefined || !snapshot.isPublished) return [];
+  const { gatewayImage: image, version } = world.platform;
+  const isWritable = (part: PartName) => {
+    const live = parts.get(part);
+    if (live === undefined) return true;
+    const isOurs = isOurPart(live, object) && laterVersion(live, version) === undefined;
+    return isOurs && live.metadata.deletionTimestamp === undefined;
+  };
+  const input = { instance: object, snapshot, connections: view.secretVersions, image, version };
+  const replicas = (parts.get('Deployment')?.spec as { readonly replicas?: number } | undefined)?.replicas;
+  const wanted = storeType === undefined ? [] : wantedParts(type, { ...input, store: storeType }, replicas);
+  const applies = wanted
+    .filter(({ part }) => isWritable(part))
+    .map(({ part, object: stated }): Action => {
+      const uid = parts.get(part)?.metadata.uid;
+      const title = partTitle(part, object.metadata.name);
+      const why = uid === undefined ? `${title} is not there` : `${title} is to say what the instance says`;
+      const { generation } = object.metadata;
+      return {
+        ...{ action: 'ApplyWorkload', ...about(object, why), part, object: stated, generation },
+        ...(uid === undefined ? {} : { uid }),
+      };
+    });
+  const remove = (part: PartName, why: string): Action[] => {
+    const live = parts.get(part);
+    if (live === undefined || !isWritable(part)) return [];
+    const { name, uid = '' } = live.metadata;
+    const title = partTitle(part, object.metadata.name);
+    return [{ action: 'DeleteWorkload', ...about(object, `${title}: ${why}`), part, object: name, uid }];
+  };
+  const isFixed =
+    wanted.some(({ part }) => part === 'Deployment') && !wanted.some(({ part }) => part === 'HorizontalPodAutoscaler');
+  const others = (['Deployment', 'Knative'] as const).filter((other) => other !== type);
+  return [
+    ...applies,
+    ...(isFixed ? remove('HorizontalPodAutoscaler', 'its scale leaves nothing to decide') : []),
+    // What served before goes when what takes its place serves. The part that runs the gateway goes last: while it is there, the rest is looked for.
+    ...others.flatMap((other) =>
+      reached.ok
+        ? PARTS_OF[other].toReversed().flatMap((part) => remove(part, `the workload is of type ${type} now`))
+        : [],
+    ),
+  ];
 }

@@ -1,139 +1,331 @@
-// What should the status of each object say, and what of that is not said yet? Status describes what was observed (DESIGN 6, law 2).
-import type { Judgement } from '#core/conditions.ts';
-import { toText } from '#core/finding.ts';
-import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
+// The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
+import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
+import { toProblem, toText } from '#core/finding.ts';
+import type { Claim } from '#core/ports/registry.ts';
+import type { Condition } from '#crds/fragments.ts';
+import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { Team, TeamStatus } from '#crds/team.ts';
 import type { User, UserStatus } from '#crds/user.ts';
-import type { Action } from '../action.ts';
+import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
+import { type Action, about, event, type StatusPatch } from '../action.ts';
+import { expiryOf } from '../key/rotation.ts';
+import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
   type InstanceView,
   idOf,
+  instancePathOf,
+  isDeleted,
+  type KeyView,
   type Malformed,
   type OwnObject,
   type Path,
+  type Problem,
   pathOf,
+  present,
   SNAPSHOTS_LEFT,
 } from '../world.ts';
-import { heldUpBy, isDeleted, toWaiting } from './deletion.ts';
+import { judgeLedger } from './conditions-instance.ts';
+import { judgeModels, judgeRotation, whyNot } from './conditions-member.ts';
+import type { PlanContext } from './context.ts';
+import { instanceBlockedBy, toWaiting } from './deletion.ts';
 import { type Guarded, toGuardedMessage } from './guard.ts';
 import { superfluous } from './instance.ts';
-import { whyNotScope } from './judge-member.ts';
-import { judgeModels } from './judge-models.ts';
-import { secretStatus } from './key-status.ts';
-import { judgeLedger } from './ledger.ts';
-import type { Outlook } from './outlook.ts';
+import { optional, sameJson } from './json.ts';
 import { ownedKeyOf } from './owned-key.ts';
-import { isPaused, PAUSED, planPausedStatus, planResumed } from './paused.ts';
-import { spendOf, spendStatusOf, toSpendStatus } from './spend.ts';
-import { observed, optional, toReady, writeStatus } from './write-status.ts';
+import { judgeSoftBudget, planSoftBudgetEvent, spendOf, spendStatusOf, toSpendStatus } from './spend.ts';
+
+/** Conditions of an instance that are there only while there is something to say. Only a run that sees all members sees what is guarded. */
+const GUARDED = 'DeletionsGuarded';
+const PAUSED = 'Paused';
+const PASSING = ['LedgerAdopted', SNAPSHOTS_LEFT, PAUSED];
+/** The same of a key. */
+const KEY_PASSING = ['Rotation', 'SoftBudgetReached'];
+/** The reason of too many deletions, in the condition and in its event. */
+const TOO_MANY = 'TooManyDeletions';
 
 /** `inactive`: the keys that do not work. */
 export function planInstanceStatus(
   view: InstanceView,
-  outlook: Outlook,
+  context: PlanContext,
   { guarded, inactive }: { readonly guarded: ReadonlyArray<Guarded>; readonly inactive: ReadonlySet<Path> },
 ): Action[] {
-  const { object, snapshot, complete } = view;
-  if (isPaused(object)) return planPausedStatus(object, outlook);
-  const judged = outlook.judge(view);
-  const conditions = isDeleted(object)
-    ? [toDeleting(view, outlook)]
-    : [...judged.conditions, ...judgeLedger(view), ...judgeLeft(view, outlook), ...judgeGuarded(view, guarded)];
+  const { object, snapshot, isComplete } = view;
+  if (object.spec.paused && !isDeleted(object)) return planPausedStatus(object, context);
+  const { conditions, models, workload } = context.judge(view);
+  const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
+  const waiting = () =>
+    toReady({ reason: 'Deleting', message: toWaiting(object, instanceBlockedBy(view, context.world)) });
+  const judged = isDeleted(object)
+    ? [waiting()]
+    : [...conditions, ...judgeLedger(view), ...judgeLeft(view, context), ...judgeGuarded(isComplete ? own : [])];
   const before = object.status;
   // What is served, not what is published: while a rollout is under way that is the one before.
-  const hash = snapshot.published && judged.workload.isCurrent ? snapshot.hash : before?.snapshotHash;
+  const hash = snapshot.isPublished && workload.isCurrent ? snapshot.hash : before?.snapshotHash;
   const after: GatewayInstanceStatus = {
-    ...observed(object, conditions, outlook, complete ? [...PASSING, GUARDED] : PASSING),
-    ...optional('url', judged.workload.url),
-    models: judged.models,
-    ...optional('keys', complete ? countKeys(view, outlook, inactive) : before?.keys),
+    ...observed(object, judged, context, isComplete ? [...PASSING, GUARDED] : PASSING),
+    ...optional('url', workload.url),
+    models,
+    ...optional('keys', isComplete ? countKeys(view, context, inactive) : before?.keys),
     ...optional('snapshotHash', hash),
-    ...optional('workloadType', judged.workload.type),
+    ...optional('workloadType', workload.type),
   };
-  return [...writeStatus(object, after, outlook), ...planResumed(object)];
+  return [
+    ...writeStatus(object, after, context),
+    ...planResumed(object),
+    ...own.map((one) => toGuardedEvent(object, one)),
+  ];
 }
 
-/** Conditions that are there only while there is something to say. Only a run that sees all members sees what is guarded. */
-const PASSING = ['LedgerAdopted', SNAPSHOTS_LEFT, PAUSED];
-const GUARDED = 'DeletionsGuarded';
-/** The reason of that condition, and of its event. */
-export const TOO_MANY_DELETIONS = 'TooManyDeletions';
-
 /** What the run wanted to delete and still sees. While it is told, the next run looks for them again. */
-function judgeLeft(view: InstanceView, outlook: Outlook): ReadonlyArray<Judgement> {
-  const left = superfluous(view, outlook).map(({ name }) => `"${name}"`);
+function judgeLeft(view: InstanceView, context: PlanContext): ReadonlyArray<Judgement> {
+  const left = superfluous(view, context).map(({ name }) => `"${name}"`);
   if (left.length === 0) return [];
-  const failure = outlook.world.failures.get(idOf(view.object.kind, view.object.metadata)) ?? 'not done yet';
-  const message = `nothing needs ConfigMap ${left.join(', ')} any more, and it is still there: ${failure}`;
+  const failure = context.world.failures.get(idOf(view.object.kind, view.object.metadata));
+  const why = failure?.message ?? 'not done yet';
+  const message = `nothing needs ConfigMap ${left.join(', ')} any more, and it is still there: ${why}`;
   return [{ type: SNAPSHOTS_LEFT, status: 'True', reason: 'SnapshotNotDeleted', message }];
 }
 
-function judgeGuarded({ object, complete }: InstanceView, all: ReadonlyArray<Guarded>): ReadonlyArray<Judgement> {
-  const guarded = all.filter(({ instance }) => complete && instance === pathOf(object.metadata));
-  if (guarded.length === 0) return [];
+function judgeGuarded(guarded: ReadonlyArray<Guarded>): ReadonlyArray<Judgement> {
   const message = guarded.map(toGuardedMessage).join('; ');
-  return [{ type: GUARDED, status: 'True', reason: TOO_MANY_DELETIONS, message }];
+  return guarded.length === 0 ? [] : [{ type: GUARDED, status: 'True', reason: TOO_MANY, message }];
 }
 
-const toDeleting = (view: InstanceView, { world }: Outlook): Judgement => {
-  const message = toWaiting(view.object, heldUpBy(view, world));
-  return { type: 'Ready', status: 'False', reason: 'Deleting', message };
-};
-
-export function planScopeStatus(member: User | Team, outlook: Outlook): Action[] {
-  const standing = outlook.standing(member);
-  if (standing.at === 'paused') return [];
-  const problem = whyNotScope(member, outlook);
-  const claim = standing.at === 'admitted' ? outlook.claim(member, standing.instance) : undefined;
-  const spend =
-    standing.at === 'admitted' && claim?.state === 'ours'
-      ? spendOf(member, claim.claim, standing.instance, outlook.now)
-      : undefined;
-  const after: UserStatus | TeamStatus = {
-    ...observed(member, [toReady(problem), judgeModels(member, outlook)], outlook),
-    ...(claim === undefined ? spendStatusOf(member) : toSpendStatus(member, spend)),
-    ...(member.kind === 'User' ? keyRefs(member, outlook) : {}),
-  };
-  return writeStatus(member, after, outlook);
+/** The same plan is told once. */
+function toGuardedEvent(object: GatewayInstance, guarded: Guarded): Action {
+  const { action, count, of } = guarded;
+  const once = `${TOO_MANY}/${action}/${count}/${of}`;
+  return event(object, { type: 'Warning', reason: TOO_MANY, message: toGuardedMessage(guarded), once });
 }
 
-/** Of these nothing is known while a spec cannot be read. */
-const OURS: ReadonlySet<string> = new Set(['DatabaseReady', 'StoreReady', 'WorkloadReady', 'ModelsReady']);
+const PAUSED_MESSAGE =
+  'spec.paused is true: since then nothing of this instance is acted on but deletion, and what runs goes on; delete a VirtualKey to stop it now';
 
-/** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
-export function planMalformedStatus(malformed: Malformed, outlook: Outlook): Action[] {
-  const object = { ...malformed, kind: malformed.kind } as Pick<OwnObject, 'kind' | 'metadata' | 'status'>;
-  const problem = { reason: 'InvalidSpec', message: toText(malformed.mistakes) };
-  const stale = (object.status?.conditions ?? []).filter(({ type }) => OURS.has(type));
-  const unknown = stale.map(({ type }): Judgement => ({ type, status: 'Unknown', ...problem }));
-  const conditions = observed(object, [toReady(problem), ...unknown], outlook);
-  const after = { ...object.status, ...conditions, ...(object.kind === 'VirtualKey' ? { isActive: false } : {}) };
-  return writeStatus(object, after, outlook);
+/** Everything else stays as it was seen last; `observedGeneration` too, for nothing later was acted on. */
+function planPausedStatus(object: GatewayInstance, context: PlanContext): Action[] {
+  const { generation } = object.metadata;
+  const judged = { type: PAUSED, status: 'True', reason: PAUSED, message: PAUSED_MESSAGE } as const;
+  const conditions = toConditions([judged], object.status?.conditions ?? [], { generation, now: context.now });
+  const writes = writeStatus(object, { ...object.status, conditions }, context);
+  return saysPaused(object) ? writes : [...writes, toEditEvent(object, PAUSED, PAUSED_MESSAGE)];
 }
 
-function keyRefs(user: User, outlook: Outlook): Pick<UserStatus, 'keyRef' | 'keySecretRef'> {
-  const { key, owned } = ownedKeyOf(user, outlook);
-  if (key === undefined || !owned || isDeleted(key)) return {};
-  const view = outlook.world.keys.get(pathOf(key.metadata));
-  const standing = outlook.standing(key);
-  const claim = standing.at === 'admitted' ? outlook.claim(key, standing.instance) : undefined;
-  const live = claim?.state === 'ours' ? hashesOf(claim.claim) : undefined;
-  const { keySecretRef } = view === undefined ? {} : secretStatus(view, live, outlook);
-  return { keyRef: { name: key.metadata.name }, ...optional('keySecretRef', keySecretRef) };
+/** Told once, with the status that does not say it any more. */
+function planResumed(object: GatewayInstance): Action[] {
+  if (isDeleted(object) || !saysPaused(object)) return [];
+  return [toEditEvent(object, 'Resumed', 'spec.paused is false: what was changed meanwhile is acted on')];
 }
+
+const saysPaused = ({ status }: GatewayInstance): boolean =>
+  status?.conditions?.some(({ type }) => type === PAUSED) === true;
+
+/** Pausing and resuming are edits of the spec, so a generation has one of them at most. */
+const toEditEvent = (object: GatewayInstance, reason: string, message: string): Action =>
+  event(object, { type: 'Normal', reason, message, once: `${reason}/${object.metadata.generation}` });
 
 function countKeys(
-  { object: { metadata } }: InstanceView,
-  { world }: Outlook,
+  { object }: InstanceView,
+  { world }: PlanContext,
   inactive: ReadonlySet<Path>,
 ): NonNullable<GatewayInstanceStatus['keys']> {
+  const { namespace, name } = object.metadata;
   let [total, active] = [0, 0];
-  for (const [path, { object }] of world.keys) {
-    const { namespace, name } = object.spec.connectionRef.instanceRef;
-    if (name !== metadata.name || namespace !== metadata.namespace || isDeleted(object)) continue;
+  for (const [path, { object: key }] of world.keys) {
+    const ref = key.spec.connectionRef.instanceRef;
+    if (ref.name !== name || ref.namespace !== namespace || isDeleted(key)) continue;
     total += 1;
     if (!inactive.has(path)) active += 1;
   }
   return { total, active };
 }
+
+export function planScopeStatus(member: User | Team, context: PlanContext): Action[] {
+  const access = context.access(member);
+  if (access.at === 'paused') return [];
+  const claim = context.ownClaim(member);
+  const spend = claim && access.instance ? spendOf(member, claim, access.instance, context.now) : undefined;
+  const after: UserStatus | TeamStatus = {
+    ...observed(member, [toReady(whyNot(member, context)), judgeModels(member, context)], context),
+    ...(access.at === 'allowed' ? toSpendStatus(member, spend) : spendStatusOf(member)),
+    ...(member.kind === 'User' ? keyRefs(member, context) : {}),
+  };
+  return writeStatus(member, after, context);
+}
+
+function keyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 'keySecretRef'> {
+  const { key, isOwned } = ownedKeyOf(user, context);
+  const view = key && context.world.keys.get(pathOf(key.metadata));
+  if (view === undefined || !isOwned || isDeleted(view.object)) return {};
+  const { keySecretRef } = secretStatus(view, context.ownClaim(view.object), context);
+  return { keyRef: { name: view.object.metadata.name }, ...optional('keySecretRef', keySecretRef) };
+}
+
+/** `problem`: why it does not work. */
+export function planKeyStatus(view: KeyView, context: PlanContext, problem: Problem | undefined): Action[] {
+  const key = view.object;
+  const access = context.access(key);
+  if (access.at === 'paused') return [];
+  const claim = context.ownClaim(key);
+  const spend = claim && access.instance ? spendOf(key, claim, access.instance, context.now) : undefined;
+  const soft = claim && judgeSoftBudget(key, spend);
+  const time = access.instance?.time ?? 0;
+  const published = view.secret.state === 'unread' ? key.status?.keyID : present(view.secret)?.hash;
+  const rotation = claim && judgeRotation(key, claim, published, time);
+  const further = [rotation, soft].filter((judged) => judged !== undefined);
+  const expiry = claim && expiryOf(key, claim);
+  // What the claim tells. While it cannot be seen, what was seen of it stays.
+  const ofClaim = {
+    ...toSpendStatus(key, spend),
+    ...optional('expiryDate', expiry === undefined ? undefined : toTimestamp(expiry)),
+  };
+  const unseen = { ...spendStatusOf(key), ...optional('expiryDate', key.status?.expiryDate) };
+  const conditions = [toReady(problem), judgeModels(key, context), ...further];
+  const after: VirtualKeyStatus = {
+    ...observed(key, conditions, context, claim && KEY_PASSING),
+    ...secretStatus(view, claim, context),
+    ...(access.at === 'allowed' ? ofClaim : unseen),
+    isActive: problem === undefined,
+    ...optional('lastSyncTime', key.status?.lastSyncTime),
+  };
+  const before = claim?.values.find(({ hash }) => hash === key.status?.keyID);
+  const isRotated = before?.notAfter !== undefined && before.notAfter > time;
+  const writes = writeStatus(key, after, context, {
+    shows: modeOf(view, context) === 'Full' ? 'full' : 'redacted',
+    worksUntil: isRotated ? toTimestamp(before.notAfter) : undefined,
+  });
+  return [...writes, ...planSoftBudgetEvent(key, soft)];
+}
+
+/** A value is shown once it works. While nothing can be known of it, what was shown stays. */
+function secretStatus(
+  view: KeyView,
+  claim: Claim | undefined,
+  context: PlanContext,
+): Pick<VirtualKeyStatus, 'keySecretRef' | 'keyValue' | 'keyID'> {
+  const { keySecretRef, keyID, keyValue } = view.object.status ?? {};
+  const live = claim && hashesOf(claim);
+  // Where the one of the new name could not be made, the one of the name before is still the key's.
+  const secret = present(view.secret) ?? present(view.previous);
+  const show = (value: string) => (modeOf(view, context) === 'Full' ? value : displayOf(value));
+  if (secret?.hash !== undefined && live?.includes(secret.hash) && isOurs(secret, view.object, live)) {
+    // Not before the one of the name before is gone: once forgotten, it would be left behind.
+    const left = leftoverOf(view, secret);
+    const value = show(secret.data.get('key') ?? '');
+    return { keySecretRef: left?.name ?? secret.name, keyID: secret.hash, keyValue: value };
+  }
+  if (live !== undefined && view.secret.state !== 'unread') return optional('keyID', keyID);
+  const shown = keyValue === undefined ? undefined : show(keyValue);
+  return { ...optional('keySecretRef', keySecretRef), ...optional('keyID', keyID), ...optional('keyValue', shown) };
+}
+
+function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
+  return world.instances.get(instancePathOf(view.object))?.object.spec.keyValueInStatus ?? 'Full';
+}
+
+/** Of these nothing is known while a spec cannot be read. */
+const OF_INSTANCE: ReadonlySet<string> = new Set(['DatabaseReady', 'StoreReady', 'WorkloadReady', 'ModelsReady']);
+
+/** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
+export function planMalformedStatus(malformed: Malformed, context: PlanContext): Action[] {
+  const object = { ...malformed, kind: malformed.kind } as Reported;
+  const problem = { reason: 'InvalidSpec', message: toText(malformed.violations) };
+  const stale = (object.status?.conditions ?? []).filter(({ type }) => OF_INSTANCE.has(type));
+  const unknown = stale.map(({ type }): Judgement => ({ type, status: 'Unknown', ...problem }));
+  const conditions = observed(object, [toReady(problem), ...unknown], context);
+  const after = { ...object.status, ...conditions, ...(object.kind === 'VirtualKey' ? { isActive: false } : {}) };
+  return writeStatus(object, after, context);
+}
+
+type Reported = Pick<OwnObject, 'kind' | 'metadata' | 'status'>;
+
+interface Shown {
+  /** In place of a key's value how it is shown. */
+  readonly shows?: StatusPatch['keyValue'];
+  /** Until when the value before a new one works on. */
+  readonly worksUntil?: string | undefined;
+}
+
+/** Only what changed, with its events. `lastSyncTime` changes only along with something else. */
+function writeStatus(
+  object: Reported,
+  after: Readonly<Record<string, unknown>> & object,
+  context: PlanContext,
+  { shows, worksUntil }: Shown = {},
+): Action[] {
+  const before: Readonly<Record<string, unknown>> = object.status ?? {};
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const changed = names.filter((name) => !sameJson(before[name], after[name]));
+  if (changed.length === 0) return [];
+  const isShown = changed.includes('keyValue') && after.keyValue !== undefined && shows !== undefined;
+  const plain = changed.filter((name) => name !== 'keyValue' || !isShown);
+  const members = {
+    ...Object.fromEntries(plain.map((name) => [name, after[name] ?? null])),
+    ...(object.kind === 'VirtualKey' ? { lastSyncTime: toTimestamp(context.now) } : {}),
+  };
+  const patch: StatusPatch = isShown ? { members, keyValue: shows } : { members };
+  const why = `its ${changed.join(', ')} changed`;
+  return [{ action: 'WriteStatus', ...about(object, why), patch }, ...planEvents(object, after, worksUntil)];
+}
+
+interface Seen {
+  readonly conditions?: ReadonlyArray<Condition> | undefined;
+  readonly keyID?: string | undefined;
+  readonly keySecretRef?: string | undefined;
+}
+
+/** One event for a new key, one whenever Ready turns or has another reason. Their names make a second run tell nothing more. */
+function planEvents(object: Reported, status: object, worksUntil: string | undefined): Action[] {
+  const [before, after]: [Seen, Seen] = [object.status ?? {}, status];
+  const [was, is] = [before, after].map(({ conditions }) => conditions?.find(({ type }) => type === 'Ready'));
+  const events: Action[] = [];
+  if (after.keyID !== undefined && after.keyID !== before.keyID) {
+    const reason = worksUntil === undefined ? 'KeyCreated' : 'KeyRotated';
+    const old = worksUntil === undefined ? 'the one before works no more' : `the one before works until ${worksUntil}`;
+    const message =
+      before.keyID === undefined
+        ? `the key is in Secret "${after.keySecretRef}"`
+        : `a new key is in Secret "${after.keySecretRef}": ${old}`;
+    events.push(event(object, { type: 'Normal', reason, message, once: `${reason}/${after.keyID}` }));
+  }
+  if (is !== undefined && (was?.status !== is.status || was.reason !== is.reason)) {
+    const once = `${is.reason}/${was?.reason ?? ''}/${was?.lastTransitionTime ?? ''}/${object.metadata.generation}`;
+    const type = is.status === 'True' ? 'Normal' : 'Warning';
+    events.push(event(object, { type, reason: is.reason, message: inOneLine(is.message), once }));
+  }
+  return events;
+}
+
+/** Lists of events are tables: `- a`, `- b` below each other in a condition is `(1) a (2) b` in a row. */
+function inOneLine(message: string): string {
+  const lines = message.split('\n');
+  if (lines.length === 1) return message;
+  return lines.map((line, index) => `(${index + 1}) ${line.replace(/^- /, '')}`).join(' ');
+}
+
+const SPEC_VALID = 'SpecValid';
+
+/**
+ * Conditions that keep their transition times, and the generation that was judged. `passing`: types that go when they are not
+ * judged. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one goes on
+ * working as far as it can.
+ */
+function observed(
+  object: Reported,
+  judged: ReadonlyArray<Judgement>,
+  { now, world }: PlanContext,
+  passing: ReadonlyArray<string> = [],
+) {
+  const { generation } = object.metadata;
+  const invalid = toProblem(world.violations.get(idOf(object.kind, object.metadata)) ?? []);
+  const all = invalid === undefined ? judged : [...judged, { type: SPEC_VALID, status: 'False', ...invalid } as const];
+  const before = (object.status?.conditions ?? []).filter(
+    ({ type }) => ![SPEC_VALID, ...passing].includes(type) || all.some((judgement) => judgement.type === type),
+  );
+  return { conditions: toConditions(all, before, { generation, now }), observedGeneration: generation };
+}
+
+const toReady = (problem: Problem | undefined): Judgement =>
+  problem === undefined
+    ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'works' }
+    : { type: 'Ready', status: 'False', reason: problem.reason, message: problem.message };

@@ -1,9 +1,9 @@
-// How does a gateway run on plain Kubernetes? Deployment, Service, disruption budget and, where replicas may vary, an autoscaler.
+// A gateway on plain Kubernetes: Deployment, Service, disruption budget and, where replicas may vary, an autoscaler.
 import { gatewayName } from '#core/names.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { PARTS, selectorOf, toPart } from './parts.ts';
-import { account, container, METRICS_PORT, type Order, PORT, podMetadata, volumes } from './pod.ts';
+import { account, container, METRICS_PORT, PORT, type PodInput, podMetadata, volumes } from './pod.ts';
 
 /** Replicas: nothing wakes a Deployment that has none, so one is the least. */
 export function scaleOf({ spec }: GatewayInstance): { readonly min: number; readonly max: number } {
@@ -11,28 +11,28 @@ export function scaleOf({ spec }: GatewayInstance): { readonly min: number; read
   return { min, max: Math.max(min, spec.workload.scale?.max ?? min) };
 }
 
-/** Without `replicas` where an autoscaler decides them. */
-export function deployment(order: Order): KubeObject {
-  const { min, max } = scaleOf(order.instance);
-  const { name } = order.instance.metadata;
+/** `replicas`: what the autoscaler has come to, within its bounds: a Deployment that says nothing of them has one. */
+export function deployment(input: PodInput, replicas: number | undefined): KubeObject {
+  const { min, max } = scaleOf(input.instance);
+  const { name } = input.instance.metadata;
   const selector = { matchLabels: selectorOf(name) };
-  return toPart('Deployment', order, {
+  return toPart('Deployment', input, {
     spec: {
-      ...(min === max ? { replicas: min } : {}),
+      replicas: Math.min(max, Math.max(min, replicas ?? min)),
       // Counters in memory belong to one process: never two at a time, during a rollout neither.
       strategy:
-        order.store === 'memory'
+        input.store === 'memory'
           ? { type: 'Recreate', rollingUpdate: null }
           : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: '25%' } },
       progressDeadlineSeconds: 300,
       revisionHistoryLimit: 2,
       selector,
       template: {
-        metadata: podMetadata(order, selectorOf(name)),
+        metadata: podMetadata(input, selectorOf(name)),
         spec: {
           // Said even where none is named: the API server keeps a copy under an older name, and would bring it back.
           serviceAccountName: 'default',
-          ...account(order),
+          ...account(input),
           securityContext: { runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: 'RuntimeDefault' } },
           // 5 s until nobody sends any more, 20 s for open streams, the rest to book.
           terminationGracePeriodSeconds: 35,
@@ -46,7 +46,7 @@ export function deployment(order: Order): KubeObject {
           ],
           containers: [
             {
-              ...container(order),
+              ...container(input),
               ports: [
                 { name: 'http', containerPort: PORT },
                 { name: 'metrics', containerPort: METRICS_PORT },
@@ -57,18 +57,18 @@ export function deployment(order: Order): KubeObject {
               lifecycle: { preStop: { sleep: { seconds: 5 } } },
             },
           ],
-          volumes: volumes(order),
+          volumes: volumes(input),
         },
       },
     },
   });
 }
 
-export function service(order: Order): KubeObject {
-  const { instance } = order;
+export function service(input: PodInput): KubeObject {
+  const { instance } = input;
   const ports = [{ name: 'http', port: 80, targetPort: 'http', appProtocol: 'http' }];
   const selector = selectorOf(instance.metadata.name);
-  return toPart('Service', order, { spec: { selector, ports } });
+  return toPart('Service', input, { spec: { selector, ports } });
 }
 
 /** Where Pods of the cluster reach the Service, whatever the cluster's domain is. */
@@ -76,23 +76,23 @@ export const serviceUrl = ({ metadata: { namespace, name } }: GatewayInstance): 
   `http://${gatewayName(name)}.${namespace}.svc`;
 
 /** One at a time may be moved; one that does not work may always be. */
-export function disruptionBudget(order: Order): KubeObject {
-  const { instance } = order;
+export function disruptionBudget(input: PodInput): KubeObject {
+  const { instance } = input;
   const selector = { matchLabels: selectorOf(instance.metadata.name) };
-  return toPart('PodDisruptionBudget', order, {
+  return toPart('PodDisruptionBudget', input, {
     spec: { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector },
   });
 }
 
-/** Nothing where `scale` leaves no choice. */
-export function autoscaler(order: Order): KubeObject | undefined {
-  const { instance } = order;
+/** Undefined where `scale` leaves nothing to decide. */
+export function autoscaler(input: PodInput): KubeObject | undefined {
+  const { instance } = input;
   const { min, max } = scaleOf(instance);
   if (min === max) return undefined;
   const { group, version, kind } = PARTS.Deployment;
   const scaleTargetRef = { apiVersion: `${group}/${version}`, kind, name: gatewayName(instance.metadata.name) };
   const cpu = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } };
-  return toPart('HorizontalPodAutoscaler', order, {
+  return toPart('HorizontalPodAutoscaler', input, {
     spec: { scaleTargetRef, minReplicas: min, maxReplicas: max, metrics: [{ type: 'Resource', resource: cpu }] },
   });
 }

@@ -1,9 +1,9 @@
-// How does a gateway run on Knative? One Service that scales to zero, reachable from inside the cluster.
+// A gateway on Knative: one Service that scales to zero, reachable from inside the cluster.
 import { parseDuration } from '#core/duration.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { selectorOf, toPart } from './parts.ts';
-import { account, container, type Order, PORT, podMetadata, volumes } from './pod.ts';
+import { account, container, PORT, type PodInput, podMetadata, volumes } from './pod.ts';
 
 /** Seconds that Knative gives a request at most, unless its `config-defaults` says otherwise. */
 const LONGEST_REQUEST = 600;
@@ -12,31 +12,31 @@ const LONGEST_REQUEST = 600;
  * Knative knows no grace period, no hook before a stop and no security context of a Pod; a disruption budget would hold
  * up nodes for Pods that come and go. It is not on the public ingress: whoever wants that maps a domain to it.
  */
-export function knativeService(order: Order): KubeObject {
-  const { instance } = order;
+export function knativeService(input: PodInput): KubeObject {
+  const { instance } = input;
   // Not those by which a Deployment of the same instance selects its Pods: while one takes the other's place, both are there.
   const selected = { ...selectorOf(instance.metadata.name), 'app.kubernetes.io/name': 'gateway-serving' };
-  const { labels, annotations } = podMetadata(order, selected);
+  const { labels, annotations } = podMetadata(input, selected);
   const seconds = secondsOf(instance);
-  const part = toPart('KnativeService', order, {
+  const part = toPart('KnativeService', input, {
     spec: {
       template: {
         metadata: { labels, annotations: { ...annotations, ...scaleAnnotations(instance) } },
         spec: {
-          ...account(order),
+          ...account(input),
           // Streams wait most of their time: how many run at once is for the autoscaler, not a limit.
           containerConcurrency: 0,
           timeoutSeconds: seconds,
           responseStartTimeoutSeconds: seconds,
           containers: [
             {
-              ...container(order),
+              ...container(input),
               ports: [{ name: 'http1', containerPort: PORT }],
               readinessProbe: { httpGet: { path: '/readyz' } },
               livenessProbe: { httpGet: { path: '/healthz' } },
             },
           ],
-          volumes: volumes(order),
+          volumes: volumes(input),
         },
       },
     },

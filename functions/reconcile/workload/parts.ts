@@ -1,10 +1,9 @@
-// Of which objects does an instance's gateway consist, and what are they called?
+// The objects that run an instance's gateway: their names, and what all of them have.
 import { gatewayName, knativeServiceName } from '#core/names.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, VERSION_ANNOTATION } from '#crds/group.ts';
 
-/** Whoever watches for changes may watch these too, as far as they carry `OWNED_LABEL`: their owner is the instance that is meant. */
 export const PARTS = {
   Deployment: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment' },
   Service: { group: '', version: 'v1', plural: 'services', kind: 'Service' },
@@ -55,8 +54,8 @@ export function toPart(
   { instance, version }: { readonly instance: GatewayInstance; readonly version: string },
   body: Readonly<Record<string, unknown>>,
 ): KubeObject {
-  const { apiVersion, kind, metadata: own } = instance;
-  const { namespace, name, uid } = own;
+  const { apiVersion, kind, metadata: of } = instance;
+  const { namespace, name, uid } = of;
   const resource = PARTS[part];
   const labels = { ...selectorOf(name), [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
   const owner = { apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true };

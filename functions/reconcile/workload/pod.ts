@@ -1,10 +1,10 @@
-// What does a gateway's container need? Its snapshot, credentials, database, store and outbox as files, and no access to the API server.
+// The Pod of a gateway: its snapshot, credentials, database, store and outbox as files, and no access to the API server.
 import { isOwnVariable, type OwnVariable } from '#core/own-variables.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/group.ts';
 
-export interface Order {
+export interface PodInput {
   readonly instance: GatewayInstance;
   readonly snapshot: { readonly hash: string; readonly name: string };
   readonly store: StoreConnection['type'];
@@ -32,7 +32,7 @@ export const METRICS_PORT = 9464;
 const RESOURCES = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '512Mi' } };
 
 /** Labels and annotations of its Pods; `own`, by which they are selected, stay as they are. */
-export function podMetadata({ instance, snapshot, connections }: Order, own: Readonly<Record<string, string>>) {
+export function podMetadata({ instance, snapshot, connections }: PodInput, own: Readonly<Record<string, string>>) {
   const { podLabels, podAnnotations } = instance.spec.workload;
   return {
     labels: { ...podLabels, ...own },
@@ -41,12 +41,12 @@ export function podMetadata({ instance, snapshot, connections }: Order, own: Rea
 }
 
 /** What Deployment and Knative Service have in common; `securityContext` is what the restricted profile asks of a container. */
-export function container(order: Order) {
-  const { env = [], image, resources = RESOURCES } = order.instance.spec.workload;
+export function container(input: PodInput) {
+  const { env = [], image, resources = RESOURCES } = input.instance.spec.workload;
   const own = Object.values(MOUNTS).map(({ variable, path, file }) => ({ name: variable, value: `${path}${file}` }));
   return {
     name: 'gateway',
-    image: image ?? order.image,
+    image: image ?? input.image,
     command: ['node', 'dist/node/gateway.mjs'],
     env: [...own, ...env.filter(({ name }) => !isOwnVariable(name))],
     resources,
@@ -57,7 +57,7 @@ export function container(order: Order) {
       capabilities: { drop: ['ALL'] },
       seccompProfile: { type: 'RuntimeDefault' },
     },
-    volumeMounts: volumes(order).map(({ name }) => ({
+    volumeMounts: volumes(input).map(({ name }) => ({
       name,
       mountPath: MOUNTS[name].path,
       ...(name === 'outbox' ? {} : { readOnly: true }),
@@ -66,7 +66,7 @@ export function container(order: Order) {
 }
 
 /** The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it. */
-export function account({ instance }: Order) {
+export function account({ instance }: PodInput) {
   const { serviceAccountName } = instance.spec.workload;
   return {
     automountServiceAccountToken: false,
@@ -80,7 +80,7 @@ interface Volume {
   readonly [source: string]: unknown;
 }
 
-export function volumes({ instance, snapshot, store }: Order): Volume[] {
+export function volumes({ instance, snapshot, store }: PodInput): Volume[] {
   const { redisSecretRef } = instance.spec;
   const sources = credentialSources(instance);
   return [

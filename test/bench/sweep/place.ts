@@ -3,7 +3,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
-import { each } from '../../../functions/reconcile/observe/each.ts';
+import { mapConcurrent } from '../../../functions/reconcile/concurrent.ts';
 import { customResourceDefinitions, resourceOf } from '../../../infra/manifests/apply.ts';
 import { startControlPlane } from '../../control-plane.ts';
 import { putInEtcd } from '../admission/etcd-keys.ts';
@@ -41,7 +41,7 @@ export async function openReal(): Promise<Place> {
   const { request, close } = await createKubeconfigTransport(plane.kubeconfig);
   const cluster = createCluster({ request });
   const put = async (resource: Resource, objects: ReadonlyArray<KubeObject>) => {
-    await each(objects, WIDTH, async (object) => {
+    await mapConcurrent(objects, WIDTH, async (object) => {
       const written = await cluster.create(resource, object);
       if (!written.ok) throw new Error(`${object.kind} ${object.metadata.name}: ${written.message}`);
       return [];

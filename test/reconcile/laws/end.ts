@@ -6,8 +6,9 @@ import { type Bed, sha256 } from '../bed.ts';
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const MILLIS = /\b1[78]\d{11}\b/g;
 
-/** `all`: with the values that work on for a while beside the one that is published. */
-type Values = 'current' | 'all';
+/** `all`: with the values that work on for a while beside the one that is published. `Published`: the current ones among these hashes. */
+type Published = ReadonlySet<string>;
+type Values = 'current' | 'all' | Published;
 
 /** Objects but their events, claims with their live values and policies, and whether each published key works. One line each. */
 export async function endOf(bed: Bed, values: Values = 'current'): Promise<ReadonlyArray<string>> {
@@ -25,6 +26,13 @@ export async function endOf(bed: Bed, values: Values = 'current'): Promise<Reado
   const anonymous = anonymize(objects);
   return [...told, ...databases.flat(), ...keys].map(anonymous).sort();
 }
+
+/** Hashes of the key values that Secrets hold now. */
+export const publishedIn = (bed: Bed): ReadonlyArray<string> =>
+  bed.cluster.objects(RESOURCES.secrets).flatMap(({ data }) => {
+    const { key } = (data ?? {}) as { readonly key?: string };
+    return key === undefined ? [] : [sha256(atob(key))];
+  });
 
 /** Each line that only one of them has, from where it differs from the other's of the same beginning. */
 export function differenceOf(found: ReadonlyArray<string>, wanted: ReadonlyArray<string>): string[] {
@@ -58,9 +66,10 @@ async function claimsOf(bed: Bed, { metadata }: KubeObject, which: Values): Prom
   const claims = await bed.database().claims(metadata.uid ?? '');
   const scopes = new Map(claims.map(({ scopeId, kind, alias }) => [scopeId, `<${kind} ${alias}>`]));
   return claims.map(({ kind, alias, holder, values, policy }) => {
-    const live = values.flatMap(({ hash, notAfter }) =>
-      notAfter === undefined ? [hash] : which === 'all' ? [`${hash} for a while`] : [],
-    );
+    const live = values.flatMap(({ hash, notAfter }) => {
+      if (typeof which === 'object' && !which.has(hash)) return [];
+      return notAfter === undefined ? [hash] : which === 'all' ? [`${hash} for a while`] : [];
+    });
     // Of members of a policy, as of those of any JSON, PostgreSQL keeps no order.
     const named = JSON.stringify(policy ?? null).replaceAll(/[0-9a-f-]{36}/g, (id) => scopes.get(id) ?? id);
     const said = JSON.stringify(sorted(JSON.parse(named)));

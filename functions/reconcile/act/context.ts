@@ -1,0 +1,71 @@
+// What doing an action needs, and how an action ends.
+import type { KubeObject, Written } from '#core/ports/cluster.ts';
+import { kindOf } from '#crds/kinds.ts';
+import type { Action, ActionName, ActionOf } from '../action.ts';
+import type { ReconcileDeps } from '../deps.ts';
+import { idOf, type Malformed, type OwnObject, objectIn, type Problem, pathOf, type World } from '../world.ts';
+
+/** The databases of instances, by path. */
+export type Links = ReadonlyMap<
+  string,
+  { readonly uid: string; readonly registry: ReturnType<ReconcileDeps['backends']['database']> }
+>;
+
+export interface ActContext {
+  readonly deps: ReconcileDeps;
+  /** As it was planned for. */
+  readonly world: World;
+  readonly links: Links;
+  readonly now: number;
+  /** New values of keys, by path, between their row and their Secret. */
+  readonly minted: Map<string, string>;
+  /** An instance that is gone: what else is to be cleaned of it. */
+  forget(uid: string): Promise<void>;
+  /** What names the cluster where a database is shared with others. */
+  cluster(): Promise<string | undefined>;
+}
+
+export type Outcome =
+  /** `object`: as the API server answered it. */
+  | { readonly ended: 'done'; readonly object?: KubeObject }
+  /** It was so already. */
+  | { readonly ended: 'unchanged' }
+  /** The world was not as planned. */
+  | { readonly ended: 'conflict' }
+  | { readonly ended: 'failed'; readonly problem: Problem }
+  /** No failure: its namespace is being deleted. */
+  | { readonly ended: 'skipped'; readonly why: string };
+
+export type Handler<Name extends ActionName> = (action: ActionOf<Name>, context: ActContext) => Promise<Outcome>;
+
+export const done = (object?: KubeObject): Outcome => ({ ended: 'done', ...(object === undefined ? {} : { object }) });
+export const conflict: Outcome = { ended: 'conflict' };
+export const failed = (message: string, reason = 'ReconcileFailed'): Outcome => ({
+  ...{ ended: 'failed', problem: { reason, message } },
+});
+
+/** What a write led to. */
+export function toOutcome(written: Written<KubeObject | undefined>): Outcome {
+  if (written.ok) return done(written.object);
+  const { refusal, message } = written;
+  if (refusal === 'terminating') return { ended: 'skipped', why: message };
+  return refusal === 'conflict' || refusal === 'gone' || refusal === 'exists' ? conflict : failed(message);
+}
+
+type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
+
+/** The object that an action is about, as the world has it. */
+export const objectOf = (at: At, { world }: ActContext): OwnObject | Malformed | undefined =>
+  objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
+
+/** Whether the object is as it was planned for: a slow run never undoes what a faster one did, and nothing deleted comes back as a row. */
+export async function isAsPlanned(at: At, context: ActContext): Promise<boolean> {
+  const planned = objectOf(at, context)?.metadata;
+  const found = await context.deps.cluster.get(kindOf[at.kind], at.namespace, at.name);
+  const now = found?.metadata;
+  return (
+    now?.uid === planned?.uid &&
+    now?.generation === planned?.generation &&
+    now?.deletionTimestamp === planned?.deletionTimestamp
+  );
+}

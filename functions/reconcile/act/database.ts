@@ -1,0 +1,136 @@
+// Writes to an instance's database: the instance itself, claims with their policies, and values.
+import { toKeyValue } from '#core/key-value.ts';
+import type { Adoption } from '#core/ports/registry.ts';
+import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
+import { type ActionName, identify } from '../action.ts';
+import { hasFinalizer, type Problem, pathOf, present } from '../world.ts';
+import {
+  type ActContext,
+  conflict,
+  done,
+  failed,
+  type Handler,
+  isAsPlanned,
+  type Links,
+  type Outcome,
+  objectOf,
+} from './context.ts';
+
+const KEY_BYTES = 32;
+
+/** Runs `work` with the database of an instance. */
+async function on(
+  instance: string,
+  { links }: ActContext,
+  work: (link: NonNullable<ReturnType<Links['get']>>) => Promise<Outcome>,
+): Promise<Outcome> {
+  const link = links.get(instance);
+  return link === undefined ? failed('its database cannot be reached', 'DatabaseUnreachable') : work(link);
+}
+
+/** Opening would bring a deleted instance's row back to life. */
+const openInstance: Handler<'OpenInstance'> = (action, context) =>
+  on(pathOf(action), context, async ({ uid, registry }) => {
+    const { namespace, name, ledger } = action;
+    if (!(await isAsPlanned(action, context))) return conflict;
+    const { from, to } = await registry.migrate();
+    if (from !== to) context.deps.log.info('a database was migrated', { instance: pathOf(action), from, to });
+    const cluster = await context.cluster();
+    const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
+    const adoption = await registry.openInstance(row, ledger);
+    return adoption.ok ? done() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
+  });
+
+/** Why a new instance is not opened: with an empty ledger every budget would be whole again. */
+function refusalOf(adoption: Extract<Adoption, { readonly ok: false }>, ledger: string): Problem {
+  const why = {
+    same: `is this instance's own uid: write that of the instance before it`,
+    absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,
+    open: `is an instance that is not closed: delete it first; if its whole cluster is gone, write "${ledger} lost"`,
+    adopted: `goes on already with the instance ${'by' in adoption ? adoption.by : ''}: if that is gone too, write its uid`,
+  }[adoption.why];
+  const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or take the annotation away for a new ledger`;
+  return { reason: 'LedgerNotAdopted', message };
+}
+
+const closeInstance: Handler<'CloseInstance'> = (action, context) =>
+  on(pathOf(action), context, async ({ uid, registry }) => {
+    const database = context.world.instances.get(pathOf(action))?.database;
+    // A database without our schema holds nothing of it.
+    if (database?.ok === true && database.isKnown) await registry.closeInstance(uid);
+    await context.forget(uid);
+    return done();
+  });
+
+const closeOrphan: Handler<'CloseOrphan'> = (action, context) =>
+  on(pathOf(action), context, async ({ registry }) => {
+    await registry.closeInstance(action.uid);
+    return done();
+  });
+
+const putScope: Handler<'PutScope'> = (action, context) =>
+  on(action.instance, context, async ({ uid: instanceUid, registry }) => {
+    const { scope: kind, alias, namespace, name, write, proof, isNew } = action;
+    const object = objectOf(action, context);
+    // A list is older than this call: what was deleted meanwhile must not come back as a claim. What this run has just given its
+    // finalizer is there, and cannot go without us.
+    const isSure = !isNew || object === undefined || !hasFinalizer(object);
+    if (!isSure && !(await isAsPlanned(action, context))) return conflict;
+    const holder = { uid: object?.metadata.uid ?? '', namespace, name };
+    const value = action.value && { ...action.value, hash: action.value.hash ?? mint(action, context) };
+    const outcome = await registry.putScope({
+      ...{ instanceUid, kind, alias, holder, ...write },
+      ...(proof === undefined ? {} : { proof }),
+      ...(value === undefined ? {} : { value }),
+    });
+    // The first time, the scope that has the value may be one that this very run retires.
+    const isFirst = !context.world.attempts.has(identify(action));
+    if (outcome !== 'value taken' || isFirst) return outcome === 'written' ? done() : conflict;
+    const secret = present(context.world.keys.get(pathOf(action))?.secret)?.name;
+    const message = `Secret "${secret}" holds a value that another key has: delete it, or put in another value`;
+    return failed(message, 'SecretConflict');
+  });
+
+/** A new value, of which only the hash leaves this process before its Secret does. */
+function mint(at: { readonly namespace: string; readonly name: string }, { deps, minted }: ActContext): string {
+  const value = toKeyValue(deps.random(KEY_BYTES));
+  minted.set(pathOf(at), value);
+  return deps.hash(value);
+}
+
+const retireScope: Handler<'RetireScope'> = (action, context) =>
+  on(action.instance, context, async ({ registry }) => {
+    await registry.retire([action.scopeId]);
+    return done();
+  });
+
+const retireValues: Handler<'RetireValues'> = (action, context) =>
+  on(action.instance, context, async ({ registry }) => {
+    const { scopeId, hashes, overlap } = action;
+    // A slow run never replaces what a faster one has published meanwhile by a value that is in no Secret any more.
+    if (overlap !== undefined && !(await isStillPublished(action, context))) return conflict;
+    await registry.retireValues(scopeId, hashes, overlap);
+    return done();
+  });
+
+/** Whether the key's Secret is the one that was planned with. */
+async function isStillPublished(
+  at: { readonly namespace: string; readonly name: string },
+  { deps, world }: ActContext,
+): Promise<boolean> {
+  const planned = present(world.keys.get(pathOf(at))?.secret);
+  if (planned === undefined) return true;
+  const found = await deps.cluster.get(SECRETS, at.namespace, planned.name);
+  return found?.metadata.resourceVersion === planned.resourceVersion;
+}
+
+const SECRETS = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret' };
+
+export const databaseHandlers = {
+  OpenInstance: openInstance,
+  CloseInstance: closeInstance,
+  CloseOrphan: closeOrphan,
+  PutScope: putScope,
+  RetireScope: retireScope,
+  RetireValues: retireValues,
+} satisfies { readonly [Name in ActionName]?: Handler<Name> };

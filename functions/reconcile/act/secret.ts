@@ -1,0 +1,82 @@
+// Writes of a key's Secret. Values are handled here, and where a new one is made for its row.
+import { encode } from '#core/base64.ts';
+import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
+import type { ActionName, ActionOf, SecretShape } from '../action.ts';
+import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';
+import { type PresentSecret, pathOf, present } from '../world.ts';
+import { type ActContext, conflict, done, type Handler, toOutcome } from './context.ts';
+
+/**
+ * Created, never taken over: a Secret of that name which is there already is looked at, and planned with. One that is there is
+ * written over only as it was seen. A new value that is not published is taken back: nobody was ever given it.
+ */
+const putSecret: Handler<'PutSecret'> = async (action, context) => {
+  const { deps, world, links, minted } = context;
+  const secret = present(world.keys.get(pathOf(action))?.secret);
+  const value = valueToWrite(action, context);
+  if (value === undefined) return conflict;
+  const written = await write(action, secret, value, context);
+  if (written.ok || action.value !== 'new') return written.ok ? done() : toOutcome(written);
+  minted.delete(pathOf(action));
+  // The refusal may be about our own write, repeated by the network.
+  const there = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
+  if ((there?.data as Readonly<Record<string, string>> | undefined)?.key === encode(value)) return done();
+  await links.get(action.instance)?.registry.retireValues(action.scopeId, [deps.hash(value)]);
+  return toOutcome(written);
+};
+
+function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world, minted }: ActContext): string | undefined {
+  const path = pathOf(at);
+  const view = world.keys.get(path);
+  if (value === 'new') return minted.get(path);
+  if (value === 'status') return view?.object.status?.keyValue;
+  return (
+    present(value === 'previous' ? view?.previous : view?.secret)?.data.get('key') ??
+    (value === 'same' ? '' : undefined)
+  );
+}
+
+function write(
+  { namespace, shape }: ActionOf<'PutSecret'>,
+  secret: PresentSecret | undefined,
+  value: string,
+  { deps }: ActContext,
+): Promise<Written<KubeObject>> {
+  if (secret !== undefined)
+    return deps.cluster.patch(RESOURCES.secrets, namespace, shape.name, toPatch(secret, shape, value));
+  const { name, labels, annotations, owners } = shape;
+  const ownerReferences = owners.length === 0 ? {} : { ownerReferences: owners };
+  return deps.cluster.create(RESOURCES.secrets, {
+    ...{ apiVersion: 'v1', kind: 'Secret', type: 'Opaque' },
+    metadata: { name, namespace, labels, annotations, ...ownerReferences },
+    data: encoded(dataOf(shape, value)),
+  });
+}
+
+/** The Secret as its shape makes it of the value, if it is still as it was seen. */
+function toPatch(secret: PresentSecret, shape: SecretShape, value: string): Readonly<Record<string, unknown>> {
+  const data = dataOf(shape, value);
+  const removed = [...secret.data.keys()].filter((entry) => !data.has(entry));
+  const owners = ownersAfter(secret.owners, shape);
+  return {
+    metadata: {
+      resourceVersion: secret.resourceVersion,
+      ...metadataOf(secret, shape),
+      ownerReferences: owners.length === 0 ? null : owners,
+    },
+    data: { ...encoded(data), ...Object.fromEntries(removed.map((entry) => [entry, null])) },
+  };
+}
+
+const encoded = (data: ReadonlyMap<string, string>): Readonly<Record<string, string>> =>
+  Object.fromEntries([...data].map(([entry, text]) => [entry, encode(text)]));
+
+const deleteSecret: Handler<'DeleteSecret'> = async ({ namespace, secret, uid }, { deps }) => {
+  const written = await deps.cluster.delete(RESOURCES.secrets, namespace, secret, uid);
+  return !written.ok && written.refusal === 'gone' ? done() : toOutcome(written);
+};
+
+export const secretHandlers = {
+  PutSecret: putSecret,
+  DeleteSecret: deleteSecret,
+} satisfies { readonly [Name in ActionName]?: Handler<Name> };

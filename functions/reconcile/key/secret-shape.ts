@@ -1,0 +1,135 @@
+// The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
+import * as z from 'zod';
+import { MANAGED_BY, MANAGED_BY_LABEL, OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/group.ts';
+import type { OwnerReference } from '#crds/object-meta.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import type { SecretShape } from '../action.ts';
+import { type KeyView, type PresentSecret, present } from '../world.ts';
+
+/** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
+const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
+/** On a key's Secret: the names of the labels and annotations that its template put there, so that they go with it. */
+const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
+
+/** What stands in a template's texts for the value and for the instance's base address. */
+const KEY_MARK = `\${key}`;
+const URL_MARK = `\${baseURL}`;
+
+/** `url`: the instance's base address. An entry that wants it is left out until it is known. */
+export function shapeOf(key: VirtualKey, name: string, url: string | undefined): SecretShape {
+  const template = key.spec.secretTemplate;
+  const further = Object.entries(template?.entries ?? {}).filter(
+    ([, text]) => url !== undefined || !text.includes(URL_MARK),
+  );
+  return {
+    name,
+    labels: { ...template?.labels, [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED },
+    annotations: { ...template?.annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(template) },
+    owners: key.spec.deletionPolicy === 'Retain' ? [] : [ownerOf(key)],
+    entries: {
+      ...Object.fromEntries(further.map(([entry, text]) => [entry, text.replaceAll(URL_MARK, () => url ?? '')])),
+      ...(template?.entry === undefined ? {} : { [template.entry]: KEY_MARK }),
+      key: KEY_MARK,
+    },
+  };
+}
+
+/** The same for a key that outlives its object: an owner reference would take the Secret along. */
+export function retainedShape(key: VirtualKey, name: string, url: string | undefined): SecretShape {
+  const shape = shapeOf(key, name, url);
+  return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' }, owners: [] };
+}
+
+function recordOf(template: VirtualKey['spec']['secretTemplate']): Readonly<Record<string, string>> {
+  const [labels, annotations] = [template?.labels, template?.annotations].map((map) => Object.keys(map ?? {}).sort());
+  if (labels?.length === 0 && annotations?.length === 0) return {};
+  return { [TEMPLATE_ANNOTATION]: JSON.stringify({ labels, annotations }) };
+}
+
+const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });
+
+/** Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention put there. Those of others stay. */
+export function metadataOf(
+  secret: PresentSecret | undefined,
+  shape: SecretShape,
+): { readonly [part in 'labels' | 'annotations']: Readonly<Record<string, string | null>> } {
+  const record = parse(secret?.annotations[TEMPLATE_ANNOTATION]);
+  const gone = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>> = {}) =>
+    Object.fromEntries(names.filter((name) => Object.hasOwn(have, name)).map((name) => [name, null]));
+  return {
+    labels: { ...gone([...record.labels, RETAINED_LABEL], secret?.labels), ...shape.labels },
+    annotations: { ...gone([...record.annotations, TEMPLATE_ANNOTATION], secret?.annotations), ...shape.annotations },
+  };
+}
+
+/** Anybody may have written there. */
+function parse(text = 'null'): z.output<typeof Recorded> {
+  const none = { labels: [], annotations: [] };
+  try {
+    return Recorded.catch(none).parse(JSON.parse(text));
+  } catch {
+    return none;
+  }
+}
+
+const ownerOf = ({ apiVersion, kind, metadata: { name, uid } }: VirtualKey): OwnerReference => ({
+  ...{ apiVersion, kind, name, uid },
+  controller: true,
+  blockOwnerDeletion: true,
+});
+
+/** The data that a shape makes of a value. */
+export function dataOf(shape: SecretShape, value: string): ReadonlyMap<string, string> {
+  return new Map(Object.entries(shape.entries).map(([name, text]) => [name, text.replaceAll(KEY_MARK, () => value)]));
+}
+
+/**
+ * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the hashes of values that
+ * live in the key's claim. Anything else is never written and never deleted.
+ */
+export function isOurs(
+  secret: PresentSecret,
+  { metadata: { uid } }: VirtualKey,
+  proven: ReadonlyArray<string>,
+): boolean {
+  const { owners, annotations, hash } = secret;
+  if (owners.some((owner) => owner.uid === uid) || annotations[KEY_UID_ANNOTATION] === uid) return true;
+  return isLabelled(secret) && hash !== undefined && proven.includes(hash);
+}
+
+/** Only what has our label may be deleted (DESIGN 6, law 4). */
+export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
+
+/** The key's Secret of the name before, beside the one that took its place. */
+export function leftoverOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
+  const previous = present(view.previous);
+  if (previous === undefined || previous.uid === secret.uid) return undefined;
+  return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;
+}
+
+/** What differs between the Secret and its shape, in words; undefined when nothing does. Labels and annotations of others stay. */
+export function driftOf(secret: PresentSecret, shape: SecretShape): string | undefined {
+  const wanted = dataOf(shape, secret.data.get('key') ?? '');
+  const { labels, annotations } = metadataOf(secret, shape);
+  const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
+    Object.entries(want).some(([name, text]) => (have[name] ?? null) !== text);
+  const uids = (owners: ReadonlyArray<OwnerReference>) => owners.map(({ uid }) => uid).sort();
+  const entries = (data: ReadonlyMap<string, string>) => [...data].sort(([a], [b]) => (a < b ? -1 : 1));
+  const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
+  const differing = [
+    lacks(secret.labels, labels) ? 'labels' : undefined,
+    lacks(secret.annotations, annotations) ? 'annotations' : undefined,
+    isSame(uids(ownersAfter(secret.owners, shape)), uids(secret.owners)) ? undefined : 'owners',
+    isSame(entries(wanted), entries(secret.data)) ? undefined : 'entries',
+  ].filter((part) => part !== undefined);
+  return differing.length === 0 ? undefined : differing.join(', ');
+}
+
+/** The shape's owners in place of every VirtualKey that is one; owners of other kinds stay. */
+export function ownersAfter(owners: ReadonlyArray<OwnerReference>, shape: SecretShape): ReadonlyArray<OwnerReference> {
+  return [...owners.filter(({ kind }) => kind !== 'VirtualKey'), ...shape.owners];
+}
+
+/** How a key is named where it must not stand: its first three and last four characters. */
+export const displayOf = (value: string): string =>
+  value.includes('...') ? value : `${value.slice(0, 3)}...${value.slice(-4)}`;

@@ -1,0 +1,81 @@
+// Rows whose objects are gone. Nothing counts as gone before a GET by name has said so: a list may be older than a row.
+import { RESOURCES } from '#core/ports/cluster.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
+import type { Claim, InstanceRow } from '#core/ports/registry.ts';
+import { reasonOf } from '#core/reason.ts';
+import { gatewayInstances, kindOf } from '#crds/kinds.ts';
+import { mapConcurrent } from '../concurrent.ts';
+import type { ReconcileDeps } from '../deps.ts';
+import { aliasOf, type InstanceView, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';
+import { clusterOf, type Link, type ObserveContext } from './context.ts';
+import { type Objects, whereServed } from './objects.ts';
+import { toOwn } from './own.ts';
+
+const WIDTH = 16;
+
+/** Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want. */
+export async function findOrphanedClaims(
+  { deps }: ObserveContext,
+  view: InstanceView,
+  members: ReadonlyArray<Member>,
+): Promise<ReadonlySet<ScopeId>> {
+  const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
+  const wanted = view.isComplete ? undefined : new Set(listed.values());
+  const suspects = [...view.claims].filter(
+    ([key, { holder }]) => listed.get(holder.uid) !== key && (wanted === undefined || wanted.has(key)),
+  );
+  const instance = pathOf(view.object.metadata);
+  const gone = await mapConcurrent(suspects, WIDTH, async ([key, claim]) =>
+    (await isGone(deps, claim, { key, instance, listed })) ? [claim.scopeId] : [],
+  );
+  return new Set(gone.flat());
+}
+
+interface Place {
+  readonly key: string;
+  readonly instance: string;
+  /** What the members that were listed claim, by their uid. */
+  readonly listed: ReadonlyMap<string, string>;
+}
+
+/** Whether nothing of the holder's uid claims this any more. Nothing is known of an object that is malformed, or whose kind is not served: it stays. */
+async function isGone({ cluster }: ReconcileDeps, claim: Claim, at: Place): Promise<boolean> {
+  const { namespace, name, uid } = claim.holder;
+  const secret = retainedSecret(claim);
+  if (secret !== undefined) return (await cluster.get(RESOURCES.secrets, namespace, secret)) === undefined;
+  const kind = kindOf[KIND_OF[claim.kind]];
+  const found = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
+  if (found === undefined || found === 'not served') return found === undefined;
+  const isSame = found.metadata.uid === uid;
+  const own = toOwn(found)?.object;
+  if (own === undefined || own.kind === 'GatewayInstance') return !isSame;
+  if (instancePathOf(own) !== at.instance || aliasOf(own).key !== at.key) return true;
+  // Another of its name that the list does not show: it may bring along what proves that the claim is its own.
+  return !isSame && at.listed.has(own.metadata.uid);
+}
+
+/** Instances of this cluster that the database still counts as open, though they are gone. */
+export async function findOrphanedInstances(
+  context: ObserveContext,
+  view: InstanceView,
+  link: Link | undefined,
+  all: Objects,
+): Promise<ReadonlyArray<InstanceRow>> {
+  // Only where everything was listed: an instance that is not there is then gone, or younger than the list.
+  if (all.complete !== 'all' || link === undefined || !view.database.ok || !view.database.isKnown) return [];
+  const cluster = await clusterOf(context);
+  if (cluster === undefined) return [];
+  const known = new Set([...all.instances.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
+  try {
+    const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
+    const gone = await mapConcurrent(suspects, WIDTH, async (row) => {
+      const found = await context.deps.cluster.get(gatewayInstances, row.namespace, row.name);
+      return found?.metadata.uid === row.uid ? [] : [row];
+    });
+    return gone.flat();
+  } catch (error) {
+    const instance = pathOf(view.object.metadata);
+    context.deps.log.info('no instances could be looked for', { instance, why: reasonOf(error) });
+    return [];
+  }
+}

@@ -1,0 +1,126 @@
+// Whether an instance can serve, and if not, why: judged from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
+import { LARGEST_SNAPSHOT } from '#core/compile.ts';
+import { type Judgement, toTimestamp } from '#core/conditions.ts';
+import { type Finding, toProblem } from '#core/finding.ts';
+import { noModels, sharedCredentials } from '#core/rules/instance.ts';
+import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
+import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
+import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
+import { judgeWorkload, type WorkloadConditions, whyNotShared } from './conditions-workload.ts';
+import { isOpen, ledgerAskedFor } from './ledger.ts';
+
+export interface InstanceConditions {
+  readonly ready: Problem & { readonly ok: boolean };
+  readonly conditions: ReadonlyArray<Judgement>;
+  readonly models: NonNullable<GatewayInstanceStatus['models']>;
+  readonly workload: WorkloadConditions;
+  /** The `modelName`s of its entries. */
+  readonly served: ReadonlySet<string>;
+}
+
+export function judgeInstance(view: InstanceView, world: World): InstanceConditions {
+  const { models } = view.object.spec;
+  const workload = judgeWorkload(view, world);
+  const judged = judgeModels(view);
+  const database = judgeDatabase(view, world);
+  const notShared = whyNotShared(view, workload.type, world.platform.manyProcesses);
+  const store: Reached = notShared === undefined ? view.store : { ok: false, ...notShared };
+  // In this order: the first that keeps the instance from serving is the reason of Ready.
+  const causes = [database, store, judged.any, judgeSnapshot(view), workload.reached];
+  const cause = causes.find((reached) => !reached.ok);
+  const serves = {
+    ok: true,
+    reason: 'Ready',
+    message: workload.url === undefined ? 'serves' : `serves at ${workload.url}`,
+  };
+  const ready = cause === undefined || cause.ok ? serves : cause;
+  return {
+    ready,
+    conditions: [
+      toCondition('Ready', ready),
+      toCondition('DatabaseReady', database),
+      toCondition('StoreReady', store),
+      toCondition('WorkloadReady', workload.reached),
+      toCondition('ModelsReady', judged.all),
+    ],
+    models: models.map(({ modelName, identifier }) => {
+      const problem = view.entryProblems.get(identifier);
+      const why = problem === undefined ? {} : { reason: problem.reason };
+      return { modelName, identifier, ready: problem === undefined, ...why };
+    }),
+    workload,
+    served: new Set(models.map(({ modelName }) => modelName)),
+  };
+}
+
+const toCondition = (type: string, { ok, message, ...why }: Reached | InstanceConditions['ready']): Judgement => ({
+  ...{ type, status: ok ? 'True' : 'False', message },
+  reason: 'reason' in why ? String(why.reason) : 'Ready',
+});
+
+/** Reasons why an instance could not be opened in its database. */
+const OF_OPENING: ReadonlySet<string> = new Set(['DatabaseUnreachable', 'DatabaseNotMigrated', 'LedgerNotAdopted']);
+
+/** One that answers and is not open in our schema is not ready. */
+function judgeDatabase(view: InstanceView, { failures }: World): Reached {
+  const { database, object } = view;
+  if (!database.ok || isOpen(view)) return database;
+  const failure = failures.get(idOf(object.kind, object.metadata));
+  const message = `${database.message} answers, but has not been migrated`;
+  const isItsOwn = failure !== undefined && OF_OPENING.has(failure.reason);
+  return { ok: false, reason: 'DatabaseNotMigrated', message, ...(isItsOwn ? failure : {}) };
+}
+
+/** `all`: what ModelsReady says. `any`: whether one entry at least can serve, which is all that Ready asks. */
+function judgeModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
+  const { object, entryProblems } = view;
+  const { models } = object.spec;
+  const none = toReached(noModels(models));
+  if (none !== undefined) return { all: none, any: none };
+  const served = models.length - entryProblems.size;
+  const some = { ok: true, message: `${served} of ${models.length} model entries can serve` } as const;
+  // Entries that share a Secret serve all the same: that keeps nothing from being ready.
+  const shared = toReached(sharedCredentials(models, object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION]));
+  const [first] = entryProblems.values();
+  if (first === undefined) return { all: shared ?? snapshotProblem(view) ?? some, any: some };
+  const told = [...entryProblems.values(), ...(shared === undefined ? [] : [shared])];
+  const message = told.map((problem) => problem.message).join('\n');
+  const problem = { ok: false, reason: first.reason, message } as const;
+  return { all: problem, any: served > 0 ? some : problem };
+}
+
+function toReached(findings: ReadonlyArray<Finding>): (Reached & { readonly ok: false }) | undefined {
+  const problem = toProblem(findings);
+  return problem && { ok: false, ...problem };
+}
+
+/** A snapshot that is too large is not published; the one before goes on serving. */
+function snapshotProblem({ snapshot }: InstanceView): (Reached & { readonly ok: false }) | undefined {
+  if (snapshot.bytes <= LARGEST_SNAPSHOT) return undefined;
+  const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${LARGEST_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
+  return { ok: false, reason: 'SnapshotTooLarge', message };
+}
+
+function judgeSnapshot(view: InstanceView): Reached {
+  if (view.snapshot.isPublished) return { ok: true, message: view.snapshot.name };
+  const earlier = view.object.status?.snapshotHash;
+  if (earlier !== undefined) return { ok: true, message: `goes on with the snapshot ${earlier}` };
+  const message = 'the compiled models are not published yet';
+  return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
+}
+
+/** The condition `LedgerAdopted`, while the annotation is there. */
+export function judgeLedger(view: InstanceView): ReadonlyArray<Judgement> {
+  const { object, adopted } = view;
+  const asked = ledgerAskedFor(object);
+  if (asked === undefined || !isOpen(view)) return [];
+  const type = 'LedgerAdopted';
+  if (adopted?.from === asked.uid) {
+    const message = `goes on with the ledger of instance ${asked.uid} since ${toTimestamp(adopted.at)}`;
+    return [{ type, status: 'True', reason: 'Adopted', message }];
+  }
+  const message =
+    `it has a ledger of its own already, and keeps it: take the annotation ${ADOPT_LEDGER_ANNOTATION} away, ` +
+    'or delete this instance and create it anew with the annotation';
+  return [{ type, status: 'False', reason: 'LedgerInUse', message }];
+}

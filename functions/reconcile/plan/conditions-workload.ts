@@ -1,0 +1,267 @@
+// Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers write.
+import * as z from 'zod';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/group.ts';
+import { scaleOf, serviceUrl } from '../workload/deployment.ts';
+import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/parts.ts';
+import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
+
+export interface WorkloadConditions {
+  readonly reached: Reached;
+  readonly url: string | undefined;
+  /** Undefined: `Auto` could not be decided, and nothing was before. */
+  readonly type: WorkloadType | undefined;
+  /** Why nothing of it is written; what runs goes on. */
+  readonly heldBack: Problem | undefined;
+  /** Whether all that serve have the published snapshot. */
+  readonly isCurrent: boolean;
+}
+
+/** While a new type comes up, the one before goes on serving where it was. */
+export function judgeWorkload(view: InstanceView, world: World): WorkloadConditions {
+  const own = judgeOwn(view, world);
+  const before = view.object.status?.url;
+  if (own.reached.ok || before === undefined) return own;
+  const other = (['Deployment', 'Knative'] as const).find(
+    (type) => type !== own.type && ownPart(view, PARTS_OF[type][0]) !== undefined && judgeType(view, type)?.reached.ok,
+  );
+  if (other === undefined) return own;
+  const title = partTitle(PARTS_OF[other][0] ?? 'Deployment', view.object.metadata.name);
+  return {
+    ...{ ...own, url: before },
+    reached: { ok: true, message: `${title} serves until its successor does: ${own.reached.message}` },
+  };
+}
+
+/** The workload of the instance's type alone. */
+export function judgeOwn(view: InstanceView, world: World): WorkloadConditions {
+  const { object, servedAt, parts } = view;
+  const decision = decideType(view, world);
+  if ('reason' in decision) {
+    const { url, workloadType } = object.status ?? {};
+    return { reached: { ok: false, ...decision }, url, type: workloadType, heldBack: decision, isCurrent: false };
+  }
+  const { type } = decision;
+  const elsewhere = { type, heldBack: undefined, isCurrent: true } as const;
+  if (type === 'External') {
+    const { url } = object.spec.workload;
+    return { ...elsewhere, reached: { ok: true, message: `runs elsewhere, at ${url}` }, url };
+  }
+  if (type === 'Local')
+    return {
+      ...elsewhere,
+      reached: { ok: true, message: 'the local stack serves it in its own process' },
+      url: servedAt,
+    };
+  const heldBack = view.partsProblem ?? whyHeldBack(view, type, world);
+  const refused = world.failures.get(idOf(object.kind, object.metadata));
+  const problem = refused?.reason === 'WorkloadRefused' ? refused : whyForeign(view, PARTS_OF[type]);
+  const url = type === 'Deployment' ? serviceUrl(object) : undefined;
+  const running = judgeType(view, type);
+  if (running === undefined) {
+    const notMade = { reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' };
+    return { reached: { ok: false, ...(problem ?? heldBack ?? notMade) }, url, type, heldBack, isCurrent: false };
+  }
+  // Without its own Service nobody reaches it, however well it runs.
+  const stops = running.reached.ok ? whyForeign(view, ['Service']) : problem;
+  const reached = stops === undefined ? running.reached : ({ ok: false, ...stops } as const);
+  const waits = problem ?? whyLater(view, PARTS_OF[type], world) ?? heldBack;
+  const message = `${reached.message}; changes wait: ${waits?.message}`;
+  const urlBefore = object.status?.workloadType === type ? object.status.url : undefined;
+  return {
+    reached: reached.ok && waits !== undefined ? { ok: true, message } : reached,
+    url: url ?? running.url ?? urlBefore,
+    ...{ type, heldBack },
+    isCurrent: running.isSettled && snapshotOf(parts.get(PARTS_OF[type][0] ?? 'Deployment')) === view.snapshot.hash,
+  };
+}
+
+/** `Auto` is decided once; a failed discovery never flips it (DESIGN 6). Where the platform serves instances itself, it serves those. */
+function decideType(
+  { object, servedAt }: InstanceView,
+  { platform: { knative } }: World,
+): Problem | { readonly type: WorkloadType } {
+  const { type } = object.spec.workload;
+  if (type !== 'Auto') return { type };
+  if (servedAt !== undefined) return { type: 'Local' };
+  const before = object.status?.workloadType;
+  if (before === 'Knative' || before === 'Deployment') return { type: before };
+  if (typeof knative === 'boolean') return { type: knative ? 'Knative' : 'Deployment' };
+  const message = `whether Knative is installed could not be found out, so nothing was chosen yet (${knative}): the next sweep asks again; or set spec.workload.type`;
+  return { reason: 'DiscoveryFailed', message };
+}
+
+/**
+ * Pods mount the Secrets of database and store when they start, and read them then: while one of these is missing a new
+ * Pod would not come up, so what runs is left as it is. The same while the store may not be used as it would be.
+ */
+function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World): Problem | undefined {
+  if (type === 'Knative' && platform.knative === false) {
+    const message =
+      'Knative Serving is not installed (the cluster serves no serving.knative.dev/v1): install it, or set spec.workload.type to Deployment';
+    return { reason: 'KnativeNotInstalled', message };
+  }
+  return view.secretProblem ?? whyNotShared(view, type, platform.manyProcesses);
+}
+
+/** Why a store in memory, which one process keeps for itself, would be that of several. */
+export function whyNotShared(
+  { object, storeType }: InstanceView,
+  type: WorkloadType | undefined,
+  manyProcesses: boolean,
+): Problem | undefined {
+  const share = 'name a Redis or Upstash store in the Secret';
+  const { max } = scaleOf(object);
+  const several: Readonly<Record<WorkloadType, string | undefined>> = {
+    Knative: `Knative starts and stops processes as it needs them: ${share}, or set spec.workload.type to Deployment`,
+    Deployment: max === 1 ? undefined : `spec.workload.scale lets ${max} serve the instance: ${share}, or scale to 1`,
+    External: manyProcesses ? `here more than one may serve the instance: ${share}` : undefined,
+    Local: undefined,
+  };
+  const why = storeType === 'memory' && type !== undefined ? several[type] : undefined;
+  if (why === undefined) return undefined;
+  return { reason: 'StoreNotShared', message: `the store is "memory", which one process keeps for itself, and ${why}` };
+}
+
+function ownPart({ parts, object }: InstanceView, part: PartName | undefined): KubeObject | undefined {
+  const live = part && parts.get(part);
+  return live !== undefined && isOurPart(live, object) ? live : undefined;
+}
+
+function whyForeign({ object, parts }: InstanceView, wanted: readonly PartName[]): Problem | undefined {
+  const foreign = wanted.find((part) => {
+    const live = parts.get(part);
+    return live !== undefined && !isOurPart(live, object);
+  });
+  if (foreign === undefined) return undefined;
+  const title = partTitle(foreign, object.metadata.name);
+  const message = `${title} is there and is not this instance's, so it is left alone: delete it, or give the instance another name`;
+  return { reason: 'WorkloadConflict', message };
+}
+
+/** An operator that was rolled back, or that an update has not stopped yet, never undoes what its successor wrote. */
+function whyLater(view: InstanceView, parts: readonly PartName[], { platform }: World): Problem | undefined {
+  for (const part of parts) {
+    const live = ownPart(view, part);
+    const later = live && laterVersion(live, platform.version);
+    if (later === undefined) continue;
+    const title = partTitle(part, view.object.metadata.name);
+    const message = `${title} was written by version ${later} of the operator, which is later than this one, so it is left as it is: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
+    return { reason: 'WrittenByLaterVersion', message };
+  }
+  return undefined;
+}
+
+function snapshotOf(live: KubeObject | undefined): string | undefined {
+  type Template = { readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> } };
+  const { template } = (live?.spec ?? {}) as { readonly template?: Template };
+  return template?.metadata?.annotations?.[SNAPSHOT_ANNOTATION];
+}
+
+/** What a controller says of the part that runs a gateway. */
+interface Running {
+  readonly reached: Reached;
+  /** Where it serves, if only it knows. */
+  readonly url?: string | undefined;
+  /** Nothing of an earlier configuration runs any more. */
+  readonly isSettled: boolean;
+}
+
+function judgeType(view: InstanceView, type: 'Deployment' | 'Knative'): Running | undefined {
+  const live = ownPart(view, PARTS_OF[type][0]);
+  if (live === undefined) return undefined;
+  return type === 'Deployment' ? judgeDeployment(live) : judgeKnative(live);
+}
+
+const Count = z.number().default(0);
+const Conditions = z
+  .array(
+    z.object({
+      type: z.string(),
+      status: z.string(),
+      reason: z.string().default(''),
+      message: z.string().default(''),
+    }),
+  )
+  .default([]);
+const Deployment = z.object({
+  metadata: z.object({ name: z.string(), namespace: z.string(), generation: Count }),
+  spec: z.object({ replicas: z.number().default(1) }),
+  status: z
+    .object({
+      ...{ observedGeneration: Count, replicas: Count, updatedReplicas: Count, availableReplicas: Count },
+      conditions: Conditions,
+    })
+    .prefault({}),
+});
+
+/** Pods are not read: that they cannot start is told by the deadline that the Deployment has for a rollout. */
+export function judgeDeployment(object: KubeObject): Running {
+  const { metadata, spec, status } = Deployment.parse(object);
+  const title = `Deployment "${metadata.name}"`;
+  const isSettled =
+    status.observedGeneration >= metadata.generation &&
+    status.updatedReplicas >= spec.replicas &&
+    status.replicas <= status.updatedReplicas &&
+    status.availableReplicas >= status.updatedReplicas;
+  const stuck = whyStuck(metadata.namespace, status.conditions);
+  if (status.conditions.some(({ type, status }) => type === 'Available' && status === 'True'))
+    return { reached: serving(title, isSettled, stuck?.message), isSettled: isSettled && stuck === undefined };
+  const counted = `${status.availableReplicas} of ${spec.replicas} replicas are available`;
+  const reached: Reached =
+    stuck === undefined
+      ? { ok: false, reason: 'WorkloadNotReady', message: `${title} is starting: ${counted}` }
+      : { ok: false, reason: stuck.reason, message: `${title}: ${counted}: ${stuck.message}` };
+  return { reached, isSettled: false };
+}
+
+function serving(title: string, isSettled: boolean, stuck: string | undefined): Reached {
+  if (stuck !== undefined)
+    return { ok: true, message: `${title} serves, but its new configuration does not come up: ${stuck}` };
+  return { ok: true, message: isSettled ? `${title} serves` : `${title} serves; its new configuration is rolled out` };
+}
+
+function whyStuck(namespace: string, conditions: z.output<typeof Conditions>): Problem | undefined {
+  const failure = conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True');
+  if (failure !== undefined) return { reason: 'ReplicaFailure', message: failure.message };
+  const late = conditions.find(({ type, status }) => type === 'Progressing' && status === 'False');
+  if (late === undefined) return undefined;
+  const look = `kubectl -n ${namespace} get pods -l app.kubernetes.io/name=gateway says why (an image that cannot be pulled, a Secret that is missing, no room)`;
+  return { reason: late.reason || 'ProgressDeadlineExceeded', message: `${late.message} ${look}` };
+}
+
+const KnativeService = z.object({
+  metadata: z.object({ name: z.string(), generation: Count }),
+  status: z
+    .object({
+      observedGeneration: Count,
+      conditions: Conditions,
+      url: z.string().optional(),
+      latestCreatedRevisionName: z.string().optional(),
+      latestReadyRevisionName: z.string().optional(),
+      traffic: z.array(z.object({ latestRevision: z.boolean().default(false) })).default([]),
+    })
+    .prefault({}),
+});
+
+/** Its route serves as long as any revision does; `Ready` also asks for the newest. */
+function judgeKnative(object: KubeObject): Running {
+  const { metadata, status } = KnativeService.parse(object);
+  const title = `Knative Service "${metadata.name}"`;
+  const { conditions, url } = status;
+  const isTrue = (type: string) => conditions.find((one) => one.type === type)?.status === 'True';
+  const isSettled =
+    status.observedGeneration >= metadata.generation &&
+    isTrue('Ready') &&
+    status.latestCreatedRevisionName === status.latestReadyRevisionName &&
+    status.traffic.every(({ latestRevision }) => latestRevision);
+  const bad = conditions.filter((one) => one.status === 'False');
+  const [cause] = [...bad.filter(({ type }) => type !== 'Ready'), ...bad];
+  if (isTrue('RoutesReady') && url !== undefined)
+    return { reached: serving(title, isSettled, cause?.message), url, isSettled };
+  const problem =
+    cause === undefined
+      ? { reason: 'WorkloadNotReady', message: `${title} is starting: Knative has not said that it is ready` }
+      : { reason: cause.reason || 'WorkloadNotReady', message: `${title}: ${cause.message}` };
+  return { reached: { ok: false, ...problem }, url, isSettled };
+}

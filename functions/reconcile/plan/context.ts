@@ -1,0 +1,170 @@
+// What planning asks of the world again and again, answered once per plan: a member's access to its instance, its claim, who pays beside it.
+import { admitsNamespace } from '#core/allowed-namespaces.ts';
+import type { Finding } from '#core/finding.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Claim, Holder } from '#core/ports/registry.ts';
+import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance.ts';
+import { type Reference, referenceFound } from '#core/rules/references.ts';
+import type { Team } from '#crds/team.ts';
+import type { User } from '#crds/user.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import {
+  aliasOf,
+  type InstanceView,
+  idOf,
+  instancePathOf,
+  isDeleted,
+  type Member,
+  membersOf,
+  type Path,
+  pathOf,
+  retainedSecret,
+  type World,
+} from '../world.ts';
+import { type InstanceConditions, judgeInstance } from './conditions-instance.ts';
+
+/** A member's access to its instance. */
+export type InstanceAccess =
+  /** There is no such instance, or it is being deleted. */
+  | { readonly at: 'missing'; readonly instance: InstanceView | undefined; readonly why: Finding }
+  /** Nothing may be done: it is paused, or could not be looked at. */
+  | { readonly at: 'paused'; readonly instance: InstanceView | undefined }
+  /** It does not admit the namespace. A member that it never admitted is told the same as where there is none. */
+  | { readonly at: 'notAllowed'; readonly instance: InstanceView; readonly why: Finding }
+  | { readonly at: 'unreachable'; readonly instance: InstanceView; readonly judged: InstanceConditions }
+  | { readonly at: 'allowed'; readonly instance: InstanceView; readonly judged: InstanceConditions };
+
+/** `open`: nobody has the alias. */
+export type ClaimState =
+  | { readonly state: 'ours'; readonly claim: Claim }
+  | { readonly state: 'open' }
+  /** Its holder is gone, or lives on only in the Secret of a retained key. */
+  | { readonly state: 'orphaned'; readonly claim: Claim; readonly retained: string | undefined }
+  | { readonly state: 'taken'; readonly by: Holder };
+
+/** A user or team that should pay beside a key. `waiting`: it will have its claim later in this run. */
+export type Payer =
+  | { readonly state: 'paying'; readonly object: User | Team; readonly claim: Claim }
+  | { readonly state: 'waiting' }
+  | { readonly state: 'unusable'; readonly why: Finding };
+
+export interface PlanContext {
+  readonly world: World;
+  readonly now: Millis;
+  judge(view: InstanceView): InstanceConditions;
+  access(member: Member): InstanceAccess;
+  claim(member: Member, instance: InstanceView): ClaimState;
+  /** The claim of a member that has it, on an instance that can be used. */
+  ownClaim(member: Member): Claim | undefined;
+  /** The members here that want this claim of this instance. */
+  wanting(instance: Path, claim: string): ReadonlyArray<Member>;
+  /** The key's user, and its `teamRef`, else all teams of the user, by name, at most eight (LEDGER 2). */
+  payers(key: VirtualKey): ReadonlyArray<Payer>;
+}
+
+const MAX_TEAMS = 8;
+
+export function createPlanContext(world: World, now: Millis): PlanContext {
+  const judged = new Map<InstanceView, InstanceConditions>();
+  const judge = (view: InstanceView) => {
+    const conditions = judged.get(view) ?? judgeInstance(view, world);
+    judged.set(view, conditions);
+    return conditions;
+  };
+  const access = (member: Member) => accessOf(member, world, judge);
+  let wanted: ReadonlyMap<string, ReadonlyArray<Member>> | undefined;
+  const wanting = (instance: Path, key: string) => {
+    wanted ??= Map.groupBy(membersOf(world), (member) => `${instancePathOf(member)} ${aliasOf(member).key}`);
+    return wanted.get(`${instance} ${key}`) ?? [];
+  };
+  const ownClaim = (member: Member) => {
+    const found = access(member);
+    const state = found.at === 'allowed' ? claimOf(member, found.instance) : undefined;
+    return state?.state === 'ours' ? state.claim : undefined;
+  };
+
+  const payer = (key: VirtualKey, object: User | Team | undefined, reference: Reference): Payer => {
+    const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
+    if (missing !== undefined) return { state: 'unusable', why: missing };
+    const found = object && access(object);
+    if (object === undefined || found?.at !== 'allowed') return { state: 'waiting' };
+    const view = claimOf(object, found.instance);
+    if (view.state === 'ours') return { state: 'paying', object, claim: view.claim };
+    const hasFailed = world.failures.has(idOf(object.kind, object.metadata));
+    return hasFailed || view.state === 'taken' ? { state: 'unusable', why: notReady(reference) } : { state: 'waiting' };
+  };
+  const teamsByUser = membersByUser(world.teams.values());
+  const payers = (key: VirtualKey): ReadonlyArray<Payer> => {
+    const { namespace } = key.metadata;
+    const { userRef, teamRef } = key.spec;
+    const user = userRef && world.users.get(pathOf({ namespace, name: userRef.name }));
+    const ofUser = { kind: 'User', path: 'spec.userRef.name', namespace } as const;
+    const teamOf = (name: string, path: string) =>
+      payer(key, world.teams.get(pathOf({ namespace, name })), { kind: 'Team', path, name, namespace });
+    const teams =
+      teamRef !== undefined
+        ? [teamOf(teamRef.name, 'spec.teamRef.name')]
+        : teamNamesOf(user, key).map((name) =>
+            teamOf(name, `spec.teamRefs of User ${JSON.stringify(user?.metadata.name)}`),
+          );
+    return [...(userRef === undefined ? [] : [payer(key, user, { ...ofUser, name: userRef.name })]), ...teams];
+  };
+  /** A team that the user itself names and that is not there pays for nothing: then nobody does, as with teamRef. */
+  const teamNamesOf = (user: User | undefined, key: VirtualKey): ReadonlyArray<string> => {
+    if (user === undefined) return [];
+    const listing = (teamsByUser.get(pathOf(user.metadata)) ?? []).filter(
+      (team) => !isDeleted(team) && instancePathOf(team) === instancePathOf(key),
+    );
+    const names = [...user.spec.teamRefs.map(({ name }) => name), ...listing.map(({ metadata }) => metadata.name)];
+    return [...new Set(names)].sort().slice(0, MAX_TEAMS);
+  };
+  return { world, now, judge, access, claim: claimOf, ownClaim, wanting, payers };
+}
+
+function accessOf(member: Member, world: World, judge: PlanContext['judge']): InstanceAccess {
+  const path = instancePathOf(member);
+  const instance = world.instances.get(path);
+  const ref = member.spec.connectionRef.instanceRef;
+  if (world.unobserved.has(path)) return { at: 'paused', instance };
+  const { namespace } = member.metadata;
+  if (instance === undefined) return { at: 'missing', instance, why: instanceNotFound(ref, namespace) };
+  const asking = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
+  const isAdmitted = admitsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, asking);
+  const wasAdmitted = isAdmitted || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
+  const unseen = wasAdmitted ? undefined : instanceNotFound(ref, namespace);
+  if (isDeleted(instance.object)) return { at: 'missing', instance, why: unseen ?? instanceIsDeleted(ref) };
+  if (unseen !== undefined) return { at: 'notAllowed', instance, why: unseen };
+  if (instance.object.spec.paused) return { at: 'paused', instance };
+  if (!isAdmitted) return { at: 'notAllowed', instance, why: namespaceNotAllowed(ref, namespace) };
+  return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, judged: judge(instance) };
+}
+
+function claimOf(member: Member, { claims, orphanedClaims }: InstanceView): ClaimState {
+  const found = claims.get(aliasOf(member).key);
+  if (found === undefined) return { state: 'open' };
+  if (found.holder.uid === member.metadata.uid) return { state: 'ours', claim: found };
+  const retained = retainedSecret(found);
+  const isOrphaned = retained !== undefined || orphanedClaims.has(found.scopeId);
+  return isOrphaned ? { state: 'orphaned', claim: found, retained } : { state: 'taken', by: found.holder };
+}
+
+/** What a reference leads to, as the rule about it asks. */
+export const toReferred = (object: User | Team | undefined) =>
+  object && { instance: object.spec.connectionRef.instanceRef, isDeleted: isDeleted(object) };
+
+/** It is there, and cannot pay. */
+const notReady = ({ kind, path, name }: Reference): Finding => ({
+  rule: `${kind}NotReady`,
+  path,
+  value: name,
+  message: `this ${kind} does not have its ${kind === 'User' ? 'userEmail' : 'teamAlias'} to itself, or could not be recorded; see its conditions`,
+  effect: 'refuse',
+});
+
+function membersByUser(teams: Iterable<Team>): ReadonlyMap<Path, ReadonlyArray<Team>> {
+  const pairs = [...teams].flatMap((team) =>
+    team.spec.members.map(({ name }) => ({ user: pathOf({ namespace: team.metadata.namespace, name }), team })),
+  );
+  const groups = Map.groupBy(pairs, ({ user }) => user);
+  return new Map([...groups].map(([user, all]) => [user, all.map(({ team }) => team)]));
+}

@@ -1,0 +1,34 @@
+// JSON values: whether two are the same, where they differ, and members that may be absent.
+
+/** A member that is there only when it has a value. */
+export const optional = <Name extends string, T>(name: Name, value: T | undefined): { readonly [N in Name]?: T } =>
+  (value === undefined ? {} : { [name]: value }) as { readonly [N in Name]?: T };
+
+/** The names of the members that differ. */
+export function differingMembers(wanted: object, stored: object): string {
+  const names = [...new Set([...Object.keys(wanted), ...Object.keys(stored)])];
+  const member = (of: object, name: string): unknown => (of as Readonly<Record<string, unknown>>)[name];
+  return names.filter((name) => !sameJson(member(wanted, name), member(stored, name))).join(', ');
+}
+
+/** PostgreSQL gives JSON back with its members in another order. Makes nothing on the way: it is asked a million times in a large sweep. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((one, index) => sameJson(one, b[index]));
+  }
+  return sameMembers(a as Readonly<Record<string, unknown>>, b as Readonly<Record<string, unknown>>);
+}
+
+function sameMembers(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string, unknown>>): boolean {
+  let more = 0;
+  for (const name in a) {
+    if (a[name] === undefined) continue;
+    if (!sameJson(a[name], b[name])) return false;
+    more += 1;
+  }
+  for (const name in b) if (b[name] !== undefined) more -= 1;
+  return more === 0;
+}

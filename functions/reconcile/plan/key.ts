@@ -1,0 +1,202 @@
+// The life of a key, in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status and event.
+// A value is recorded before it is published, so a published one always works. Of two runs at once one writes the Secret, and the other
+// takes its value back.
+import type { Millis } from '#core/ports/money.ts';
+import type { Claim } from '#core/ports/registry.ts';
+import { askedFor, overlapOf } from '#core/rotation.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import { type Action, type ActionOf, about, type ScopeValue } from '../action.ts';
+import { endedOf, isOverlapping, othersOf, publishedOf, whyRotate } from '../key/rotation.ts';
+import { driftOf, isLabelled, isOurs, leftoverOf, shapeOf } from '../key/secret-shape.ts';
+import {
+  aliasOf,
+  currentHashesOf,
+  hashesOf,
+  type InstanceView,
+  idOf,
+  instancePathOf,
+  isDeleted,
+  type KeyView,
+  type PresentSecret,
+  pathOf,
+  present,
+} from '../world.ts';
+import type { PlanContext } from './context.ts';
+import { planKeyDeletion } from './deletion.ts';
+import { isOpen } from './ledger.ts';
+import { planFinalizer, planScope } from './member.ts';
+
+/** The steps that can be taken now, in order. What its status should say is told when there are none. */
+export function planKey(view: KeyView, context: PlanContext): Action[] {
+  const key = view.object;
+  if (isDeleted(key)) return planKeyDeletion(view, context);
+  if (context.world.failures.has(idOf(key.kind, key.metadata))) return [];
+  const access = context.access(key);
+  if (access.at === 'notAllowed') return suspendValues(view, context);
+  if (access.at !== 'allowed') return [];
+  const { instance } = access;
+  if (!isOpen(instance)) return planFinalizer(key);
+  const { value, why, steps } = planSecret(view, instance, context);
+  // A key that goes with its user is not blocked for it first: it may be one that is retained.
+  const scope = isLeaving(key, context)
+    ? []
+    : planScope(key, instance, context, { view, ...(value && { value, why }) });
+  // What follows the row waits for it: for the alias, or for a user or team that pays.
+  const isRecorded = value === undefined || scope.some(({ action }) => action === 'PutScope');
+  return [...planFinalizer(key), ...scope, ...(isRecorded ? steps : [])];
+}
+
+const isLeaving = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
+  metadata.ownerReferences?.some(({ kind, name, uid }) => {
+    const user = kind === 'User' ? world.users.get(pathOf({ namespace: metadata.namespace, name })) : undefined;
+    return user?.metadata.uid === uid && isDeleted(user);
+  }) === true;
+
+/** A key of a namespace that is not admitted any more does not work: its values are retired, its claim and its Secret stay. */
+function suspendValues({ object }: KeyView, context: PlanContext): Action[] {
+  const { instance } = context.access(object);
+  const state = instance && context.claim(object, instance);
+  if (state?.state !== 'ours') return [];
+  return retire(object, state.claim, hashesOf(state.claim), 'the instance does not admit its namespace any more');
+}
+
+/** `value`: to be recorded before the steps. */
+interface SecretPlan {
+  readonly value?: ScopeValue;
+  readonly why?: string;
+  readonly steps: ReadonlyArray<Action>;
+}
+
+interface Case {
+  readonly view: KeyView;
+  readonly key: VirtualKey;
+  /** Of the key; undefined while it has none. */
+  readonly claim: Claim | undefined;
+  /** Values that live without end. */
+  readonly live: ReadonlyArray<string>;
+  /** The database's clock. */
+  readonly time: Millis;
+  put(value: ActionOf<'PutSecret'>['value'], why: string): Action;
+}
+
+function planSecret(view: KeyView, instance: InstanceView, context: PlanContext): SecretPlan {
+  const key = view.object;
+  const state = context.claim(key, instance);
+  const none = { steps: [] };
+  if (state.state === 'taken' || state.state === 'orphaned') return none;
+  const claim = state.state === 'ours' ? state.claim : undefined;
+  const scopeId = claim?.scopeId ?? context.world.scopeIds.get(key.metadata.uid)?.id ?? '';
+  const shape = shapeOf(key, view.secretName, context.judge(instance).workload.url);
+  const put: Case['put'] = (value, why) => ({
+    ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), scopeId, shape, value },
+    isNew: view.secret.state === 'absent',
+  });
+  const one: Case = { view, key, claim, live: claim ? currentHashesOf(claim) : [], time: instance.time, put };
+  const ended = claim ? retire(key, claim, endedOf(claim, one.time), 'the overlap of a rotation is over') : [];
+  const { secret } = view;
+  const plan =
+    secret.state === 'unread'
+      ? none
+      : secret.state === 'absent'
+        ? planAbsent(one)
+        : isOurs(secret, key, claim ? hashesOf(claim) : [])
+          ? planPresent(one, secret, driftOf(secret, shape))
+          : none;
+  return { ...plan, steps: [...ended, ...plan.steps] };
+}
+
+/** Renamed: the value moves along. Lost: whoever has the old value has lost it too, a new one is made. */
+function planAbsent(one: Case): SecretPlan {
+  const { view, key, live, put } = one;
+  const previous = present(view.previous);
+  const isMoved = previous?.hash !== undefined && isOurs(previous, key, live);
+  if (isMoved && live.includes(previous.hash))
+    return { steps: [put('previous', `its Secret is now called "${view.secretName}"`)] };
+  if (isMoved && isRestorable(one, previous.hash)) return { value: { hash: previous.hash }, steps: [] };
+  const isLost = live.length > 0 || key.status?.keyID !== undefined;
+  const why = isLost
+    ? `Secret "${view.secretName}" is lost: a new key takes its place`
+    : `it has no key yet: one is made in Secret "${view.secretName}"`;
+  return { value: newValue(key), why, steps: [...retireLost(one, 'its Secret is lost'), put('new', why)] };
+}
+
+/** In this order: the first that fits says what is to be done. */
+function planPresent(one: Case, secret: PresentSecret, drift: string | undefined): SecretPlan {
+  const { view, key, live, claim, time, put } = one;
+  const { hash, name } = secret;
+  // Only what has our label may be deleted later.
+  if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" lost our label`)] };
+  if (hash !== undefined && claim !== undefined && live.includes(hash)) return planWorking(one, claim, secret, drift);
+  const isOld = hash !== undefined && claim !== undefined && isOverlapping(claim, hash, time);
+  // It holds the value that the key had: its row was lost, or its values were suspended.
+  if (hash !== undefined && !isOld && isRestorable(one, hash))
+    return { value: { hash, ...askedOf(key) }, why: `the value in Secret "${name}" is to work`, steps: [] };
+  // It was edited, and the status still has the true value.
+  if (view.statusHash !== undefined && live.includes(view.statusHash)) {
+    const why = `the key in Secret "${name}" was edited: the true one is put back`;
+    return { value: { hash: view.statusHash, ...unless(hash) }, why, steps: [put('status', why)] };
+  }
+  // It was put back to a value that a rotation had replaced, which works for a while: another takes its place in time.
+  if (isOld) {
+    const why = `the value in Secret "${name}" was replaced and works no longer soon`;
+    return { value: newValue(key), why, steps: [put('new', why)] };
+  }
+  const why = `the key in Secret "${name}" was edited and the true one is lost: a new key takes its place`;
+  return { value: { ...newValue(key), ...unless(hash) }, why, steps: [...retireLost(one, why), put('new', why)] };
+}
+
+/** The Secret holds a value that works: the others end, a new one comes when it is due, and what differs is repaired. */
+function planWorking(
+  { key, view, time, put }: Case,
+  claim: Claim,
+  secret: PresentSecret,
+  drift: string | undefined,
+): SecretPlan {
+  const { hash = '', name } = secret;
+  const others = othersOf(claim, hash, key.status?.keyID, time);
+  const overlap = overlapOf(key.spec.rotation);
+  const whyOver = `a new value has taken its place: the one before works on for ${overlap / 1000} seconds`;
+  const before = leftoverOf(view, secret);
+  const left: Action[] = [
+    ...retire(key, claim, others.replaced, whyOver, overlap),
+    ...retire(key, claim, others.lost, 'nobody was ever given it'),
+    ...(before === undefined ? [] : [deleteSecret(key, before, `Secret "${before.name}" is called "${name}" now`)]),
+  ];
+  const value = claim.values.find((one) => one.hash === hash);
+  const due = value && whyRotate(key, value, claim, time);
+  if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due)] };
+  return { steps: drift === undefined ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
+}
+
+/** Nothing lives, and the value is the one that the key had, as far as that is known. */
+const isRestorable = ({ live, key }: Case, hash: string): boolean =>
+  live.length === 0 && (key.status?.keyID === undefined || key.status.keyID === hash);
+
+const unless = (hash: string | undefined) => (hash === undefined ? {} : { unless: hash });
+
+const newValue = (key: VirtualKey): ScopeValue => askedOf(key);
+
+function askedOf({ metadata }: VirtualKey): { readonly asked?: string } {
+  const asked = askedFor(metadata.annotations);
+  return asked === undefined ? {} : { asked };
+}
+
+const retireLost = ({ key, claim, time }: Case, why: string): Action[] =>
+  claim === undefined ? [] : retire(key, claim, publishedOf(claim, key.status?.keyID, time), why);
+
+function retire(
+  key: VirtualKey,
+  { scopeId }: Claim,
+  hashes: ReadonlyArray<string>,
+  why: string,
+  overlap?: Millis,
+): Action[] {
+  if (hashes.length === 0) return [];
+  const { kind: scope, alias } = aliasOf(key);
+  const on = { ...about(key, why), instance: instancePathOf(key), scope, alias, scopeId, hashes };
+  return [{ action: 'RetireValues', ...on, ...(overlap === undefined ? {} : { overlap }) }];
+}
+
+const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecret, why: string): Action => ({
+  ...{ action: 'DeleteSecret', ...about(key, why), secret, uid },
+});
