@@ -75,8 +75,9 @@ export function readResponse(body: unknown, uid: string, kind: WebhookKind): Web
     const got = `${group}/${version ?? ''}, Kind=${body.kind ?? ''}`;
     return `expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got ${got}`;
   }
-  const patch = kind === 'mutating' ? patchOf(response) : noPatch(response);
+  const patch = patchOf(response);
   if (typeof patch === 'string') return patch;
+  if (patch !== undefined && kind === 'validating') return 'validating webhook may not return response.patch';
   return {
     allowed: response.allowed === true,
     status: isObject(response.status) ? response.status : undefined,
@@ -85,22 +86,13 @@ export function readResponse(body: unknown, uid: string, kind: WebhookKind): Web
   };
 }
 
-function noPatch({ patch, patchType }: JsonObject): string | undefined {
-  if (patch !== undefined && patch !== null && patch !== '') return 'validating webhook may not return response.patch';
-  return patchType === undefined || patchType === null
-    ? undefined
-    : 'validating webhook may not return response.patchType';
-}
-
 function patchOf({ patch, patchType }: JsonObject): { readonly operations: unknown } | string | undefined {
-  const hasPatch = typeof patch === 'string' && patch !== '';
-  const hasType = patchType !== undefined && patchType !== null;
-  if (hasPatch && !hasType) return 'webhook returned response.patch but not response.patchType';
-  if (!hasPatch && hasType) return 'webhook returned response.patchType but not response.patch';
-  if (!hasPatch) return undefined;
+  if (!patch && !patchType) return undefined;
+  if (!patchType) return 'webhook returned response.patch but not response.patchType';
+  if (!patch) return 'webhook returned response.patchType but not response.patch';
   if (patchType !== 'JSONPatch') return `webhook returned invalid response.patchType of ${quote(String(patchType))}`;
   try {
-    return { operations: JSON.parse(Buffer.from(patch, 'base64').toString('utf8')) };
+    return { operations: JSON.parse(Buffer.from(String(patch), 'base64').toString('utf8')) };
   } catch (error) {
     return `the patch is not JSON: ${(error as Error).message}`;
   }

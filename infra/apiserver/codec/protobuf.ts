@@ -81,7 +81,6 @@ const specials: Readonly<Record<string, (message: Readonly<Record<string, unknow
   MicroTime: (time) => timestamp(time, 6),
   Quantity: ({ string }) => string ?? '',
   IntOrString: ({ type, intVal, strVal }) => (Number(type) === 1 ? (strVal ?? '') : (intVal ?? 0)),
-  ExtraValue: ({ items }) => items ?? [],
   FieldsV1: ({ Raw }) => JSON.parse(Buffer.from((Raw ?? '{}') as Uint8Array).toString() || '{}'),
   RawExtension: ({ raw }) => JSON.parse(Buffer.from((raw ?? '') as Uint8Array).toString() || 'null'),
 };

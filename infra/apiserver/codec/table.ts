@@ -1,6 +1,6 @@
 // Tables: the columns that `kubectl get` prints, and ages in kubectl's words (5m10s, 3d4h).
 import { goJson } from '../schema/go-format.ts';
-import { isObject, type JsonObject } from '../schema/json.ts';
+import { type JsonObject, objectAt } from '../schema/json.ts';
 import { jsonPath } from './json-path.ts';
 
 /** A CRD's `additionalPrinterColumns` entry. */
@@ -45,13 +45,13 @@ export function toTable(objects: readonly JsonObject[], request: TableRequest): 
     columnDefinitions: definitions ? columns.map(({ cell: _, ...definition }) => definition) : null,
     rows: objects.map((object) => ({
       cells: columns.map((column) => column.cell(object, new Date(now))),
-      ...(include === 'None' ? {} : { object: include === 'Object' ? object : partial(object) }),
+      ...(include === 'None' ? {} : { object: include === 'Object' ? object : partialMetadata(object) }),
     })),
   };
 }
 
-function partial(object: JsonObject): JsonObject {
-  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata };
+export function partialMetadata({ metadata }: JsonObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
 }
 
 const nameColumn: Column = {
@@ -61,7 +61,7 @@ const nameColumn: Column = {
   description:
     'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names',
   priority: 0,
-  cell: (object) => String(metadata(object).name ?? ''),
+  cell: (object) => String(objectAt(object, 'metadata').name ?? ''),
 };
 
 const createdAt =
@@ -73,7 +73,7 @@ const ageColumn: Column = {
   format: '',
   description: createdAt,
   priority: 0,
-  cell: (object, now) => age(metadata(object).creationTimestamp, now),
+  cell: (object, now) => age(objectAt(object, 'metadata').creationTimestamp, now),
 };
 
 /** The columns of a CRD: the name, then what it declares; without a declaration the age. */
@@ -105,10 +105,6 @@ function cell(value: unknown, type: string, now: Date): string | number | boolea
   if (type === 'boolean') return typeof value === 'boolean' ? value : null;
   if (typeof value !== 'number') return null;
   return type === 'integer' ? Math.trunc(value) : value;
-}
-
-function metadata(object: JsonObject): JsonObject {
-  return isObject(object.metadata) ? object.metadata : {};
 }
 
 /** `duration.HumanDuration` of Kubernetes: two units at most, coarser the older. An absent time is `<unknown>`, and so is one that cannot be read unless `unreadable` says otherwise. */

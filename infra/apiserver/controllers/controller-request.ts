@@ -1,9 +1,11 @@
 // Requests of the server's own controllers: through admission like all others, under a name of their own.
 
 import { isApiError, type Outcome } from '../api-error.ts';
+import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import type { ApiRequest, Verb } from '../request/request.ts';
 import type { Resource } from '../resource.ts';
+import { deleteObject } from '../write/delete.ts';
 
 export type ControllerAction = {
   readonly as: string;
@@ -36,7 +38,19 @@ export function controllerRequest({ as, verb, resource, object, subresource }: C
   };
 }
 
-/** What has gone already is as good as done; any other refusal is tried again later. */
+export type Item = { readonly resource: Resource; readonly object: KubeObject };
+
+/** Deletes what is not being deleted yet, one after the other; finalizers are respected. */
+export async function deleteEach(deps: Deps, as: string, items: readonly Item[]): Promise<void> {
+  for (const { resource, object } of items) {
+    const { deletionTimestamp, uid = '' } = object.metadata;
+    if (deletionTimestamp !== undefined) continue;
+    const request = controllerRequest({ as, verb: 'delete', resource, object });
+    done(await deleteObject(deps, request, { propagationPolicy: 'Background', preconditions: { uid } }));
+  }
+}
+
+/** An object that is gone counts as done; any other error is thrown, and its work tried again later. */
 export function done(outcome: Outcome<unknown>): void {
   if (!isApiError(outcome)) return;
   const { code, message } = outcome.status;

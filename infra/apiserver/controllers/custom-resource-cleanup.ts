@@ -6,9 +6,8 @@ import type { Log } from '../log.ts';
 import { type KubeObject, withoutFinalizer } from '../object.ts';
 import { crdKey } from '../resources/registry.ts';
 import type { StoredEvent } from '../store/history.ts';
-import { deleteObject } from '../write/delete.ts';
 import { update } from '../write/update.ts';
-import { controllerRequest, done } from './controller-request.ts';
+import { controllerRequest, deleteEach, done } from './controller-request.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const as = 'customresourcecleanup';
@@ -28,14 +27,8 @@ export function createCustomResourceCleanup(deps: Deps, log: Log): { start(): vo
     if (crd?.metadata.deletionTimestamp === undefined) return;
     const storedAs = storageOf(crd);
     const resource = registry.byStorage(storedAs);
-    for (const object of store.list(storedAs)) {
-      if (resource === undefined || object.metadata.deletionTimestamp !== undefined) continue;
-      done(
-        await deleteObject(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
-          propagationPolicy: 'Background',
-        }),
-      );
-    }
+    const left = resource === undefined ? [] : store.list(storedAs).map((object) => ({ resource, object }));
+    await deleteEach(deps, as, left);
     if (store.list(storedAs).length === 0) await release(crd);
   }
 

@@ -32,10 +32,6 @@ export function createEventExpiry({ store, now }: Deps): { start(): void; stop()
   };
 }
 
-function lastSeen({ lastTimestamp, eventTime, series, metadata }: KubeObject): number {
-  const observed = (series as { lastObservedTime?: string } | undefined)?.lastObservedTime;
-  const times = [observed, lastTimestamp, eventTime, metadata.creationTimestamp].map((time) =>
-    Date.parse(String(time)),
-  );
-  return Math.max(...times.filter((time) => !Number.isNaN(time)));
+function lastSeen({ lastTimestamp, eventTime, metadata }: KubeObject): number {
+  return Date.parse(String(lastTimestamp ?? eventTime ?? metadata.creationTimestamp));
 }

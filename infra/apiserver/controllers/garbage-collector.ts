@@ -8,7 +8,7 @@ import type { Key, StoredEvent } from '../store/history.ts';
 import { deleteObject, foregroundFinalizer, orphanFinalizer } from '../write/delete.ts';
 import { update } from '../write/update.ts';
 import { controllerRequest, done } from './controller-request.ts';
-import { createOwnerIndex } from './owner-index.ts';
+import { createOwnerIndex, pathOf } from './owner-index.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const as = 'generic-garbage-collector';
@@ -126,8 +126,4 @@ function withoutOwners(object: KubeObject, lost: (reference: OwnerReference) => 
 
 function keyFor(resource: Resource, { metadata }: KubeObject): Key {
   return keyOf(resource, metadata.namespace, metadata.name ?? '');
-}
-
-function pathOf({ resource, namespace, name }: Key): string {
-  return `${resource} ${namespace}/${name}`;
 }

@@ -5,13 +5,11 @@ import type { Deps } from '../deps.ts';
 import { namespaceFinalizer, namespaceFinalizers } from '../kinds/namespace.ts';
 import type { Log } from '../log.ts';
 import { type KubeObject, timestamp, withMember } from '../object.ts';
-import type { Resource } from '../resource.ts';
 import { type JsonObject, objectAt } from '../schema/json.ts';
 import type { StoredEvent } from '../store/history.ts';
 import { create } from '../write/create.ts';
-import { deleteObject } from '../write/delete.ts';
 import { update } from '../write/update.ts';
-import { controllerRequest, done } from './controller-request.ts';
+import { controllerRequest, deleteEach, done, type Item } from './controller-request.ts';
 import { createWorkQueue } from './work-queue.ts';
 
 const as = 'namespace-controller';
@@ -32,16 +30,7 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     if (deletionTimestamp === undefined) return serviceAccount(name);
     const delay = grace - (deps.now() - Date.parse(deletionTimestamp));
     if (delay > 0) return queue.add(name, delay);
-    for (const { resource, object } of contentOf(name)) {
-      if (object.metadata.deletionTimestamp !== undefined) continue;
-      const { uid = '' } = object.metadata;
-      done(
-        await deleteObject(deps, controllerRequest({ as, verb: 'delete', resource, object }), {
-          propagationPolicy: 'Background',
-          preconditions: { uid },
-        }),
-      );
-    }
+    await deleteEach(deps, as, contentOf(name));
     const left = contentOf(name);
     if (left.length > 0) return report(namespace, left);
     await finalize(namespace);
@@ -51,15 +40,11 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     const resource = registry.find('', 'v1', 'serviceaccounts');
     if (resource === undefined || store.get({ resource: resource.storedAs, namespace, name: 'default' })) return;
     const object: KubeObject = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace } };
-    const error = await create(
-      deps,
-      controllerRequest({ as: 'service-account-controller', verb: 'create', resource, object }),
-      object,
-    );
-    done(error);
+    const request = controllerRequest({ as: 'service-account-controller', verb: 'create', resource, object });
+    done(await create(deps, request, object));
   }
 
-  function contentOf(namespace: string): Array<{ resource: Resource; object: KubeObject }> {
+  function contentOf(namespace: string): Item[] {
     return store.resources().flatMap((key) => {
       const resource = registry.byStorage(key);
       if (!resource?.namespaced) return [];
@@ -67,10 +52,7 @@ export function createNamespaceController(deps: Deps, log: Log): { start(): void
     });
   }
 
-  async function report(
-    namespace: KubeObject,
-    left: ReadonlyArray<{ resource: Resource; object: KubeObject }>,
-  ): Promise<void> {
+  async function report(namespace: KubeObject, left: readonly Item[]): Promise<void> {
     const resource = registry.find('', 'v1', 'namespaces');
     if (resource === undefined) return;
     const conditions = remaining(left, objectAt(namespace, 'status').conditions, timestamp(deps.now()));
@@ -119,10 +101,8 @@ export async function bootstrapNamespaces(deps: Deps): Promise<void> {
   }
 }
 
-type Left = ReadonlyArray<{ resource: Resource; object: KubeObject }>;
-
 /** The two conditions people look at when a namespace does not go away. */
-function remaining(left: Left, before: unknown, now: string): JsonObject[] {
+function remaining(left: readonly Item[], before: unknown, now: string): JsonObject[] {
   const kinds = count(left.map(({ resource }) => `${qualified(resource)}`));
   const finalizers = count(left.flatMap(({ object }) => object.metadata.finalizers ?? []));
   const content = kinds.map(([kind, n]) => `${kind} has ${n} resource instances`).join(', ');

@@ -54,6 +54,6 @@ export function createOwnerIndex(store: Store): OwnerIndex {
   };
 }
 
-function pathOf({ resource, namespace, name }: Key): string {
+export function pathOf({ resource, namespace, name }: Key): string {
   return `${resource} ${namespace}/${name}`;
 }

@@ -8,7 +8,7 @@ export type AccessReview = {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  answer(review: JsonObject, user: User, now: number): JsonObject;
+  answer(user: User): JsonObject;
 };
 
 const everything = 'this API server does not enforce RBAC: it allows everything to the holder of its token';
@@ -20,13 +20,6 @@ const authorization = { group: 'authorization.k8s.io', namespaced: false };
 export const accessReviews: readonly AccessReview[] = [
   { ...authorization, plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview', answer: allowed },
   { ...authorization, plural: 'subjectaccessreviews', kind: 'SubjectAccessReview', answer: allowed },
-  {
-    ...authorization,
-    plural: 'localsubjectaccessreviews',
-    kind: 'LocalSubjectAccessReview',
-    namespaced: true,
-    answer: allowed,
-  },
   {
     ...authorization,
     plural: 'selfsubjectrulesreviews',
@@ -42,7 +35,7 @@ export const accessReviews: readonly AccessReview[] = [
     plural: 'selfsubjectreviews',
     kind: 'SelfSubjectReview',
     namespaced: false,
-    answer: (_, user) => ({ userInfo: user }),
+    answer: (user) => ({ userInfo: user }),
   },
 ];
 
@@ -61,6 +54,6 @@ export function answerReview(kind: AccessReview, review: JsonObject, asker: { us
     apiVersion: `${kind.group}/v1`,
     metadata: { creationTimestamp: timestamp(asker.now), ...metadata },
     ...(review.spec !== undefined && { spec: review.spec }),
-    status: kind.answer(review, asker.user, asker.now),
+    status: kind.answer(asker.user),
   };
 }

@@ -4,18 +4,19 @@ import type { JsonObject } from '../schema/json.ts';
 import { accessReviews } from './access-reviews.ts';
 
 /** One kind as discovery tells of it; reviews have no Resource, for nothing of them is stored. */
-type Entry = {
-  readonly group: string;
-  readonly version: string;
-  readonly plural: string;
-  readonly singular: string;
-  readonly kind: string;
-  readonly namespaced: boolean;
-  readonly verbs: readonly string[];
-  readonly shortNames: readonly string[];
-  readonly categories: readonly string[];
-  readonly subresources: readonly Subresource[];
-};
+type Entry = Pick<
+  Resource,
+  | 'group'
+  | 'version'
+  | 'plural'
+  | 'singular'
+  | 'kind'
+  | 'namespaced'
+  | 'verbs'
+  | 'shortNames'
+  | 'categories'
+  | 'subresources'
+>;
 
 const reviews: readonly Entry[] = accessReviews.map(({ group, plural, kind, namespaced }) => ({
   group,
@@ -52,18 +53,21 @@ export function aggregatedDiscovery(resources: readonly Resource[], core: boolea
 
 /** `/apis` for older clients. */
 export function groupList(resources: readonly Resource[]): JsonObject {
-  const groups = byGroup(resources).filter(([group]) => group !== '');
-  return {
-    kind: 'APIGroupList',
-    apiVersion: 'v1',
-    groups: groups.map(([group, versions]) => toGroup(group, versions)),
-  };
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: groupsOf(resources) };
 }
 
 /** `/apis/GROUP`. */
-export function groupOf(resources: readonly Resource[], name: string): JsonObject | undefined {
-  const found = byGroup(resources).find(([group]) => group === name && group !== '');
-  return found && { kind: 'APIGroup', apiVersion: 'v1', ...toGroup(found[0], found[1]) };
+export function groupOf(resources: readonly Resource[], wanted: string): JsonObject | undefined {
+  const found = groupsOf(resources).find(({ name }) => name === wanted);
+  return found && { kind: 'APIGroup', apiVersion: 'v1', ...found };
+}
+
+function groupsOf(resources: readonly Resource[]): JsonObject[] {
+  const groups = byGroup(resources).filter(([group]) => group !== '');
+  return groups.map(([name, versions]) => {
+    const all = versions.map(([version]) => ({ groupVersion: `${name}/${version}`, version }));
+    return { name, versions: all, preferredVersion: all[0] };
+  });
 }
 
 /** `/api/v1` or `/apis/GROUP/VERSION`. */
@@ -88,11 +92,6 @@ function byGroup(resources: readonly Resource[]): ReadonlyArray<readonly [group:
 function priority(version: string): number {
   const [, major = '0', stage, minor = '0'] = /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version) ?? [];
   return (stage === undefined ? 2 : stage === 'beta' ? 1 : 0) * 1e6 + Number(major) * 1e3 + Number(minor);
-}
-
-function toGroup(name: string, versions: Versions): JsonObject {
-  const all = versions.map(([version]) => ({ groupVersion: `${name}/${version}`, version }));
-  return { name, versions: all, preferredVersion: all[0] };
 }
 
 function aggregatedEntry(entry: Entry): JsonObject {

@@ -86,15 +86,11 @@ function objectPath(resource: Described): string {
 function patchOperation({ group, version, kind, custom }: Described): JsonObject {
   const types = ['application/apply-patch+yaml', 'application/json-patch+json', 'application/merge-patch+json'];
   const offered = custom ? types : [...types, 'application/strategic-merge-patch+json'];
-  const query = (name: string, type: string) => ({ name, in: 'query', schema: { type } });
   return {
     operationId: `patch${kind}`,
-    parameters: [
-      query('dryRun', 'string'),
-      query('fieldManager', 'string'),
-      query('fieldValidation', 'string'),
-      query('force', 'boolean'),
-    ],
+    parameters: ['dryRun', 'fieldManager', 'fieldValidation', 'force'].map((name) => {
+      return { name, in: 'query', schema: { type: name === 'force' ? 'boolean' : 'string' } };
+    }),
     requestBody: {
       required: true,
       content: Object.fromEntries(offered.map((type) => [type, { schema: { type: 'object' } }])),
@@ -105,23 +101,16 @@ function patchOperation({ group, version, kind, custom }: Described): JsonObject
   };
 }
 
-const kindDescription =
-  'Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds';
-const versionDescription =
-  'APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources';
-const metadataDescription =
-  "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
-
-/** A custom kind's definition, as the API server publishes it: its schema with apiVersion, kind and metadata described. */
+/** A custom kind's definition: its schema with apiVersion, kind and metadata. */
 function customDefinition({ group, version, kind, schema }: Described): JsonObject {
   return {
     ...schema,
     type: 'object',
     properties: {
       ...schema.properties,
-      apiVersion: { type: 'string', description: versionDescription },
-      kind: { type: 'string', description: kindDescription },
-      metadata: { description: metadataDescription, allOf: [{ $ref: `${referencePrefix}${metaPackage}.ObjectMeta` }] },
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      metadata: { $ref: `${referencePrefix}${metaPackage}.ObjectMeta` },
     },
     'x-kubernetes-group-version-kind': [{ group, kind, version }],
   };

@@ -13,8 +13,6 @@ export type CrdVersion = {
   readonly name: string;
   readonly served: boolean;
   readonly storage: boolean;
-  readonly deprecated?: boolean;
-  readonly deprecationWarning?: string;
   readonly schema?: { readonly openAPIV3Schema?: Schema };
   readonly subresources?: { readonly status?: object; readonly scale?: object };
   readonly additionalPrinterColumns?: readonly PrinterColumn[];
@@ -111,31 +109,22 @@ function schemaOf(version: CrdVersion, path: string): Cause[] {
   ];
 }
 
-/** A schema is structural when every place says what type it has. */
-function typelessCauses(schema: Schema, path: string): Cause[] {
-  const { properties = {}, items, additionalProperties } = schema;
-  const causes = Object.entries(properties).flatMap(([name, child]) =>
-    typed(child, `${path}.properties[${name}]`, 'object fields'),
-  );
-  if (items !== undefined) causes.push(...typed(items, `${path}.items`, 'array items'));
-  if (typeof additionalProperties === 'object') {
-    causes.push(...typed(additionalProperties, `${path}.additionalProperties`, 'object fields'));
-    if (schema.properties !== undefined) {
-      causes.push(forbidden(path, 'additionalProperties and properties are mutual exclusive'));
-    }
-  }
-  return causes;
-}
+const types = ['object', 'array', 'string', 'integer', 'number', 'boolean'];
 
-function typed(schema: Schema, path: string, what: string): Cause[] {
-  const free = schema['x-kubernetes-int-or-string'] === true || schema['x-kubernetes-preserve-unknown-fields'] === true;
-  const known = ['object', 'array', 'string', 'integer', 'number', 'boolean'];
-  const causes = typelessCauses(schema, path);
-  if (schema.type === undefined) {
-    return free ? causes : [required(`${path}.type`, `must not be empty for specified ${what}`), ...causes];
-  }
-  if (known.includes(schema.type)) return causes;
-  return [invalid(`${path}.type`, schema.type, `must be one of ${known.join(', ')}`), ...causes];
+/** A schema is structural when every part below its root says what type it has; alternatives need not repeat it. */
+function typelessCauses(root: Schema, at: string): Cause[] {
+  return nodesOf(root).flatMap(({ node, path }) => {
+    if (path.some((step) => /^(allOf|anyOf|oneOf|not)\b/.test(step))) return [];
+    const field = [at, ...path].join('.');
+    if (node.properties !== undefined && typeof node.additionalProperties === 'object') {
+      return [forbidden(field, 'additionalProperties and properties are mutual exclusive')];
+    }
+    const isFree = node['x-kubernetes-int-or-string'] ?? node['x-kubernetes-preserve-unknown-fields'] ?? false;
+    if (node.type === undefined && isFree) return [];
+    const what = path.at(-1) === 'items' ? 'array items' : 'object fields';
+    if (node.type === undefined) return [required(`${field}.type`, `must not be empty for specified ${what}`)];
+    return types.includes(node.type) ? [] : [invalid(`${field}.type`, node.type, `must be one of ${types.join(', ')}`)];
+  });
 }
 
 function attempt(compile: () => unknown, path: string, value: unknown): Cause[] {

@@ -22,11 +22,7 @@ export const event: Strategy = {
     'involvedObject.name': about('name'),
     'involvedObject.uid': about('uid'),
     'involvedObject.apiVersion': about('apiVersion'),
-    'involvedObject.resourceVersion': about('resourceVersion'),
-    'involvedObject.fieldPath': about('fieldPath'),
     reason: (object) => String(object.reason ?? ''),
-    reportingComponent: (object) => String(object.reportingComponent ?? ''),
-    source: (object) => String(objectAt(object, 'source').component ?? object.reportingComponent ?? ''),
     type: (object) => String(object.type ?? ''),
   },
 };

@@ -15,10 +15,6 @@ export const namespace: Strategy = {
     const phase = object.metadata.deletionTimestamp === undefined ? 'Active' : 'Terminating';
     return withMember(object, 'status', { ...objectAt(object, 'status'), phase });
   },
-  selectable: {
-    'status.phase': (object) => String(objectAt(object, 'status').phase ?? ''),
-    name: ({ metadata }) => metadata.name ?? '',
-  },
 };
 
 function labelled(object: KubeObject): KubeObject {

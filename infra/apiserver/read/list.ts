@@ -4,7 +4,7 @@ import { apiError, badRequest, expired, isApiError, notFound, type Outcome } fro
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
-import { type Selection, selectionOf } from '../request/selection.ts';
+import { selectionOf } from '../request/selection.ts';
 import { keyOf, type Resource, shown } from '../resource.ts';
 import type { Page } from './representation.ts';
 
@@ -25,11 +25,7 @@ export function list({ store }: Deps, request: ApiRequest): Outcome<Page> {
   if (isApiError(start)) return start;
   const all = store.list(resource.storedAs, resource.namespaced ? namespace : undefined);
   const rest = start.after === '' ? all : all.filter((object) => pathOf(object) > start.after);
-  return page(
-    rest,
-    { selection, limit: Number(query.get('limit') ?? 0), at: start.at, selective: isSelective(query) },
-    resource,
-  );
+  return page(rest.filter(selection), { resource, query, at: start.at });
 }
 
 function startOf(query: URLSearchParams, revision: number): Outcome<Continue> {
@@ -60,33 +56,20 @@ function readToken(token: string): Outcome<Continue> {
   return badRequest('invalid continue token: continue key is not valid');
 }
 
-function isSelective(query: URLSearchParams): boolean {
-  return Boolean(query.get('labelSelector') || query.get('fieldSelector'));
-}
+type Paging = { readonly resource: Resource; readonly query: URLSearchParams; readonly at: number };
 
-type Paging = {
-  readonly selection: Selection;
-  readonly limit: number;
-  readonly at: number;
-  readonly selective: boolean;
-};
-
-function page(all: readonly KubeObject[], { selection, limit, at, selective }: Paging, resource: Resource): Page {
-  const chosen = all.filter(selection);
-  const resourceVersion = String(at);
-  if (!(limit > 0) || chosen.length <= limit) {
-    return { objects: chosen.map((object) => shown(resource, object)), metadata: { resourceVersion } };
-  }
-  const objects = chosen.slice(0, limit);
-  const last = objects.at(-1);
-  const token = Buffer.from(JSON.stringify({ at, after: last === undefined ? '' : pathOf(last) })).toString(
-    'base64url',
-  );
-  const remaining = selective ? {} : { remainingItemCount: chosen.length - limit };
-  return {
-    objects: objects.map((object) => shown(resource, object)),
-    metadata: { resourceVersion, continue: token, ...remaining },
-  };
+function page(chosen: readonly KubeObject[], { resource, query, at }: Paging): Page {
+  const limit = Number(query.get('limit') ?? 0);
+  const listed = limit > 0 ? chosen.slice(0, limit) : chosen;
+  const objects = listed.map((object) => shown(resource, object));
+  const last = listed.at(-1);
+  if (last === undefined || listed.length === chosen.length)
+    return { objects, metadata: { resourceVersion: String(at) } };
+  const token = Buffer.from(JSON.stringify({ at, after: pathOf(last) })).toString('base64url');
+  // The real server does not count what selectors choose.
+  const isCounted = !query.get('labelSelector') && !query.get('fieldSelector');
+  const remaining = isCounted ? { remainingItemCount: chosen.length - limit } : {};
+  return { objects, metadata: { resourceVersion: String(at), continue: token, ...remaining } };
 }
 
 function pathOf({ metadata }: KubeObject): string {

@@ -1,14 +1,12 @@
-// Objects in the form that a caller asks for: as they are, as a table, or their metadata alone; in JSON or YAML.
-import { stringify as toYaml } from 'yaml';
+// Objects in the form that a caller asks for: as they are, as a table, or their metadata alone. Always in JSON.
 import { apiError, type Outcome } from '../api-error.ts';
-import { toTable } from '../codec/table.ts';
+import { partialMetadata, toTable } from '../codec/table.ts';
 import type { KubeObject } from '../object.ts';
 import { apiVersionOf, type Resource } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 
 export type Representation = {
   readonly shape: 'object' | 'table' | 'metadata';
-  readonly encoding: 'application/json' | 'application/yaml';
   /** What a table's rows carry of their object. */
   readonly include: 'None' | 'Metadata' | 'Object';
 };
@@ -21,31 +19,22 @@ export function negotiate(accept: string, query: URLSearchParams): Outcome<Repre
   for (const entry of accept === '' ? ['*/*'] : accept.split(',')) {
     const [type = '', ...rest] = entry.split(';').map((part) => part.trim());
     const parameters = Object.fromEntries(rest.map((part) => part.split('='))) as Parameters;
-    const encoding = encodingOf(type.toLowerCase());
-    const shape = encoding && shapeOf(parameters);
-    if (encoding !== undefined && shape !== undefined) {
-      return { shape, encoding, include: include === 'None' || include === 'Object' ? include : 'Metadata' };
-    }
+    const shape = jsonTypes.has(type.toLowerCase()) ? shapeOf(parameters) : undefined;
+    if (shape === undefined) continue;
+    return { shape, include: include === 'None' || include === 'Object' ? include : 'Metadata' };
   }
-  const known = 'application/json, application/yaml';
-  const message = `only the following media types are accepted: ${known} (this API server does not answer in protobuf)`;
+  const message =
+    'only the following media types are accepted: application/json (this API server answers in JSON alone)';
   return apiError(406, 'NotAcceptable', message);
 }
 
-function encodingOf(type: string): Representation['encoding'] | undefined {
-  if (type === 'application/json' || type === 'application/*' || type === '*/*') return 'application/json';
-  return type === 'application/yaml' ? type : undefined;
-}
+const jsonTypes: ReadonlySet<string> = new Set(['application/json', 'application/*', '*/*']);
 
 function shapeOf({ as, g, v }: Parameters): Representation['shape'] | undefined {
   if (as === undefined) return 'object';
   if (g !== 'meta.k8s.io' || v !== 'v1') return undefined;
   if (as === 'Table') return 'table';
   return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList' ? 'metadata' : undefined;
-}
-
-export function encode(value: unknown, { encoding }: Pick<Representation, 'encoding'>): string {
-  return encoding === 'application/yaml' ? toYaml(value) : `${JSON.stringify(value)}\n`;
 }
 
 export type Shown = {
@@ -78,7 +67,3 @@ export function showPage(page: Page, { resource, form, now }: Shown): JsonObject
 
 /** A list, or a part of one; its metadata say where the next part begins. */
 export type Page = { readonly objects: readonly KubeObject[]; readonly metadata: JsonObject };
-
-export function partialMetadata({ metadata }: KubeObject): JsonObject {
-  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
-}

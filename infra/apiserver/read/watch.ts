@@ -1,7 +1,7 @@
 // Watches: what happens to the objects from here on.
 
 import { expired, isApiError, type Outcome, type Status } from '../api-error.ts';
-import { toTable } from '../codec/table.ts';
+import { partialMetadata, toTable } from '../codec/table.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
@@ -9,7 +9,7 @@ import { type Selection, selectionOf } from '../request/selection.ts';
 import { apiVersionOf, type Resource, shown } from '../resource.ts';
 import type { JsonObject } from '../schema/json.ts';
 import type { StoredEvent } from '../store/history.ts';
-import { partialMetadata, type Representation } from './representation.ts';
+import type { Representation } from './representation.ts';
 
 export type WatchEvent = { readonly type: string; readonly object: JsonObject | Status };
 

@@ -27,11 +27,6 @@ test('the holder of the token may act as somebody else', () => {
     authorization: 'Bearer secret',
     'impersonate-user': 'ada',
     'impersonate-group': 'dev, ops',
-    'impersonate-extra-team%2fid': '7',
   };
-  expect(authenticate(headers)).toEqual({
-    username: 'ada',
-    groups: ['dev', 'ops', 'system:authenticated'],
-    extra: { 'team/id': ['7'] },
-  });
+  expect(authenticate(headers)).toEqual({ username: 'ada', groups: ['dev', 'ops', 'system:authenticated'] });
 });

@@ -27,15 +27,5 @@ function impersonated(headers: IncomingHttpHeaders): User | undefined {
   if (typeof username !== 'string' || username === '') return undefined;
   const groups = headers['impersonate-group'];
   const listed = typeof groups === 'string' ? groups.split(/,\s*/) : (groups ?? []);
-  const uid = headers['impersonate-uid'];
-  const extra = Object.entries(headers).flatMap(([header, value]) => {
-    const [, key] = /^impersonate-extra-(.+)$/.exec(header) ?? [];
-    return key === undefined ? [] : [[decodeURIComponent(key), [String(value)]] as const];
-  });
-  return {
-    username,
-    groups: [...new Set([...listed, 'system:authenticated'])],
-    ...(typeof uid === 'string' && { uid }),
-    ...(extra.length > 0 && { extra: Object.fromEntries(extra) }),
-  };
+  return { username, groups: [...new Set([...listed, 'system:authenticated'])] };
 }

@@ -1,6 +1,5 @@
 // Registry of the kinds that are served right now.
 
-import { crdSpec } from '../kinds/custom-resource-definition.ts';
 import type { Log } from '../log.ts';
 import type { KubeObject } from '../object.ts';
 import type { Resource } from '../resource.ts';
@@ -46,7 +45,7 @@ export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>,
   }
 
   function all(): readonly Resource[] {
-    known ??= [...coreResources, ...store.list(crdKey).filter(established).flatMap(resourcesOf)];
+    known ??= [...coreResources, ...store.list(crdKey).flatMap(resourcesOf)];
     return known;
   }
 
@@ -66,11 +65,4 @@ export function createRegistry(store: Pick<Store, 'list' | 'get' | 'subscribe'>,
 function splitApiVersion(apiVersion: string): [group: string, version: string] {
   const [first = '', second] = apiVersion.split('/');
   return second === undefined ? ['', first] : [first, second];
-}
-
-function established(crd: KubeObject): boolean {
-  const { conditions = [] } = (crd.status ?? {}) as { conditions?: ReadonlyArray<{ type: string; status: string }> };
-  return (
-    crdSpec(crd) !== undefined && conditions.some(({ type, status }) => type === 'Established' && status === 'True')
-  );
 }

@@ -3,9 +3,9 @@ import { isApiError, type Outcome, type Status } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
 import type { KubeObject } from '../object.ts';
 import { get, list } from '../read/list.ts';
-import { encode, negotiate, type Page, showObject, showPage } from '../read/representation.ts';
+import { negotiate, type Page, showObject, showPage } from '../read/representation.ts';
 import { watch } from '../read/watch.ts';
-import { decodeBody, duplicateMembers, mediaType } from '../request/body.ts';
+import { decodeBody } from '../request/body.ts';
 import type { ApiRequest } from '../request/request.ts';
 import type { JsonObject } from '../schema/json.ts';
 import { create } from '../write/create.ts';
@@ -22,8 +22,7 @@ export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<P
   const shown = { resource: request.resource, form, now: deps.now() };
   const answer = (body: JsonObject | Status, code = 200): PlainResponse => ({
     code,
-    body: encode(body, form),
-    contentType: form.encoding,
+    body,
   });
   const object = (found: KubeObject) => answer(showObject(found, shown));
   const page = (found: Page) => answer(showPage(found, shown));
@@ -33,7 +32,7 @@ export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<P
     case 'list':
       return map(list(deps, request), page);
     case 'watch':
-      return map(watch(deps, request, form), (watching) => ({ watch: watching, form }));
+      return map(watch(deps, request, form), (watching) => ({ watch: watching }));
     case 'create':
       return map(await createFrom(deps, request), (made) => answer(showObject(made, shown), 201));
     case 'update':
@@ -72,11 +71,7 @@ async function deleteFrom(deps: Deps, request: ApiRequest): Promise<Outcome<Dele
 
 function decoded(request: ApiRequest): Outcome<KubeObject> {
   const body = decodeBody(request.body, request.contentType);
-  if (isApiError(body)) return body;
-  const isJson = mediaType(request.contentType) === 'application/json';
-  const duplicates =
-    isJson && request.fieldValidation !== 'Ignore' ? duplicateMembers(request.body.toString('utf8')) : [];
-  return decodeObject(request.resource, body, { ...request, duplicates });
+  return isApiError(body) ? body : decodeObject(request.resource, body, request);
 }
 
 function success({ resource }: ApiRequest, { metadata }: KubeObject): Status {

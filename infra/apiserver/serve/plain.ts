@@ -43,9 +43,7 @@ export function plainResponse({ registry, openApi }: Deps, path: string, accept:
 function wantsAggregated(accept: string): boolean {
   return accept.split(',').some((entry) => {
     const parts = entry.split(';').map((part) => part.trim());
-    return (
-      parts.includes('as=APIGroupDiscoveryList') && parts.includes('v=v2') && parts.includes('g=apidiscovery.k8s.io')
-    );
+    return ['as=APIGroupDiscoveryList', 'v=v2', 'g=apidiscovery.k8s.io'].every((one) => parts.includes(one));
   });
 }
 

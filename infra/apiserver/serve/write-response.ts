@@ -1,7 +1,6 @@
 // Responses on the wire: an answer in one piece, or the events of a watch.
 import type { ServerResponse } from 'node:http';
 import { type ApiError, isApiError } from '../api-error.ts';
-import { encode, type Representation } from '../read/representation.ts';
 import type { Watch } from '../read/watch.ts';
 import type { JsonObject } from '../schema/json.ts';
 
@@ -15,7 +14,7 @@ export type PlainResponse = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export type WatchResponse = { readonly watch: Watch; readonly form: Representation };
+export type WatchResponse = { readonly watch: Watch };
 
 /** Status code, Warning headers (`299 - "text"`) and body, in one piece. */
 export function writeResponse(
@@ -44,16 +43,14 @@ export function writeResponse(
 /** A client that does not read for so long is cut off; it resumes from the last resourceVersion it saw. */
 const maxUnsentBytes = 64 * 1024 * 1024;
 
-/** One JSON object a line (YAML documents where that was asked), until the client leaves, the time is up, or the server stops. */
-export function streamEvents(response: ServerResponse, { watch, form }: WatchResponse, signal: AbortSignal): void {
-  const isJson = form.encoding === 'application/json';
-  const contentType = isJson ? form.encoding : `${form.encoding};stream=watch`;
-  response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-cache, private' });
+/** One JSON object a line, until the client leaves, the time is up, or the server stops. */
+export function streamEvents(response: ServerResponse, { watch }: WatchResponse, signal: AbortSignal): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-cache, private' });
   response.flushHeaders();
   const stop = watch.run(
     (event) => {
       if (response.writableLength > maxUnsentBytes) response.destroy();
-      else response.write(isJson ? encode(event, form) : `---\n${encode(event, form)}`);
+      else response.write(`${JSON.stringify(event)}\n`);
     },
     () => response.end(),
   );

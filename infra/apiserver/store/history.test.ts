@@ -34,11 +34,11 @@ test('a history is compacted in larger steps, and tells up to where', () => {
   expect(history.since(11)).toHaveLength(100);
 });
 
-test('revisions of other kinds leave no gap that matters', () => {
+test('a history that begins later knows nothing of what was before', () => {
   const history = createHistory(10, 2);
+  history.add(event(3));
   history.add(event(4));
-  history.add(event(9));
   expect(history.since(1)).toBeUndefined();
   expect(history.since(2)).toHaveLength(2);
-  expect(history.since(6)?.map(({ revision }) => revision)).toEqual([9]);
+  expect(history.since(3)?.map(({ revision }) => revision)).toEqual([4]);
 });

@@ -22,33 +22,19 @@ export type History = {
   compactedRevision(): number;
 };
 
-/** Keeps between `length` and 1.1 × `length` events. */
+/** Keeps between `length` and 1.1 × `length` events. Every revision is one event: the first of them is that after `compacted`. */
 export function createHistory(length: number, initiallyCompacted: number): History {
   let events: StoredEvent[] = [];
   let compacted = initiallyCompacted;
   return {
     add: (event) => void events.push(event),
-    since(revision) {
-      if (revision < compacted) return undefined;
-      return events.slice(firstAfter(events, revision));
-    },
+    since: (revision) => (revision < compacted ? undefined : events.slice(revision - compacted)),
     compactable: () => (events.length > length * 1.1 ? (events[events.length - length - 1]?.revision ?? 0) : 0),
     compact(revision) {
       if (revision <= compacted) return;
-      events = events.slice(firstAfter(events, revision));
+      events = events.slice(revision - compacted);
       compacted = revision;
     },
     compactedRevision: () => compacted,
   };
-}
-
-function firstAfter(events: readonly StoredEvent[], revision: number): number {
-  let low = 0;
-  let high = events.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((events[middle]?.revision ?? 0) <= revision) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -14,11 +14,7 @@ import { violations } from '../schema/violations.ts';
 export function decodeObject(
   resource: Resource,
   body: JsonObject,
-  {
-    fieldValidation,
-    warn,
-    duplicates = [],
-  }: Pick<ApiRequest, 'fieldValidation' | 'warn'> & { readonly duplicates?: readonly string[] },
+  { fieldValidation, warn }: Pick<ApiRequest, 'fieldValidation' | 'warn'>,
 ): Outcome<KubeObject> {
   const error = wrongKind(resource, body);
   if (error !== undefined) return error;
@@ -27,10 +23,7 @@ export function decodeObject(
   const handled = `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}`;
   const mistyped = typeError(resource, object);
   if (mistyped !== undefined) return badRequest(`${handled}: ${mistyped}`);
-  const words = [
-    ...duplicates.map((path) => `duplicate field "${path}"`),
-    ...unknown.map((path) => `unknown field "${path}"`),
-  ];
+  const words = unknown.map((path) => `unknown field "${path}"`);
   if (words.length > 0 && fieldValidation === 'Strict') {
     return badRequest(`${handled}: strict decoding error: ${words.join(', ')}`);
   }

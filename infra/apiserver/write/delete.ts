@@ -170,7 +170,8 @@ function propagated(finalizers: readonly string[], { propagationPolicy, orphanDe
   return policy === 'Orphan' ? [...others, orphanFinalizer] : others;
 }
 
-function isFree(object: KubeObject): boolean {
+/** Whether nothing holds an object that is being deleted. */
+export function isFree(object: KubeObject): boolean {
   const isNamespace = object.kind === 'Namespace' && object.apiVersion === 'v1';
   return (object.metadata.finalizers ?? []).length === 0 && (!isNamespace || namespaceFinalizers(object).length === 0);
 }

@@ -1,7 +1,7 @@
 // Rules of metadata, in the words of the real server.
 import type { KubeObject, ObjectMeta } from '../object.ts';
 import type { Resource } from '../resource.ts';
-import { type Cause, forbidden, invalid, required } from '../schema/field-errors.ts';
+import { type Cause, forbidden, invalid, required, tooLong } from '../schema/field-errors.ts';
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const subdomainMessage =
@@ -24,7 +24,7 @@ export function metadataCauses(resource: Resource, object: KubeObject, old?: Kub
     ...labelCauses(metadata),
     ...annotationCauses(metadata),
     ...ownerCauses(metadata),
-    ...finalizerCauses(metadata, resource),
+    ...finalizerCauses(metadata),
   ];
 }
 
@@ -77,31 +77,18 @@ function annotationCauses({ annotations = {} }: ObjectMeta): Cause[] {
   const keys = Object.keys(annotations).flatMap((key) => {
     return wrongKey(key.toLowerCase()).map((why) => invalid('metadata.annotations', key, why));
   });
-  const bytes = Object.entries(annotations).reduce(
-    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
-    0,
-  );
-  const max = 256 * 1024;
-  if (bytes <= max) return keys;
-  return [
-    ...keys,
-    {
-      field: 'metadata.annotations',
-      reason: 'FieldValueTooLong',
-      message: `Too long: may not be more than ${max} bytes`,
-    },
-  ];
+  const entries = Object.entries(annotations);
+  const bytes = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key + value), 0);
+  return bytes <= maxBytes ? keys : [...keys, tooLong('metadata.annotations', maxBytes)];
 }
+
+/** Of all annotations together. */
+const maxBytes = 256 * 1024;
 
 function ownerCauses({ ownerReferences = [] }: ObjectMeta): Cause[] {
   const empty = ownerReferences.flatMap((reference) => {
-    const path = 'metadata.ownerReferences'; // the real server tells no index here
     const missing = (['apiVersion', 'kind', 'name', 'uid'] as const).filter((member) => !reference[member]);
-    return missing.map((member) =>
-      member === 'apiVersion'
-        ? invalid(`${path}.apiVersion`, '', 'version must not be empty')
-        : invalid(`${path}.${member}`, '', 'must not be empty'),
-    );
+    return missing.map((member) => invalid(`metadata.ownerReferences.${member}`, '', 'must not be empty'));
   });
   const controllers = ownerReferences.filter(({ controller }) => controller === true);
   if (controllers.length < 2) return empty;
@@ -110,19 +97,8 @@ function ownerCauses({ ownerReferences = [] }: ObjectMeta): Cause[] {
   return [...empty, invalid('metadata.ownerReferences', null, words)];
 }
 
-const standardFinalizers: ReadonlySet<string> = new Set(['kubernetes', 'orphan', 'foregroundDeletion']);
-
-/** Kinds of these groups, and custom ones, may have short finalizers. */
-const lenientGroups: ReadonlySet<string> = new Set(['apiextensions.k8s.io', 'admissionregistration.k8s.io']);
-
-function finalizerCauses({ finalizers = [] }: ObjectMeta, { custom, group }: Resource): Cause[] {
-  const lenient = custom || lenientGroups.has(group);
-  return finalizers.flatMap((finalizer, i) => {
-    const causes = wrongKey(finalizer).map((why) => invalid('metadata.finalizers', finalizer, why));
-    if (lenient || causes.length > 0 || finalizer.includes('/') || standardFinalizers.has(finalizer)) return causes;
-    const why = 'name is neither a standard finalizer name nor is it fully qualified';
-    return [invalid(`metadata.finalizers[${i}]`, finalizer, why)];
-  });
+function finalizerCauses({ finalizers = [] }: ObjectMeta): Cause[] {
+  return finalizers.flatMap((one) => wrongKey(one).map((why) => invalid('metadata.finalizers', one, why)));
 }
 
 function changeCauses(now: ObjectMeta, before: ObjectMeta): Cause[] {

@@ -7,7 +7,7 @@ import { serverSideApply } from '../codec/server-side-apply.ts';
 import { strategicMerge } from '../codec/strategic-merge.ts';
 import type { Deps } from '../deps.ts';
 import { type KubeObject, timestamp } from '../object.ts';
-import { duplicateMembers, mediaType, unsupportedMedia } from '../request/body.ts';
+import { mediaType, unsupportedMedia } from '../request/body.ts';
 import { type ApiRequest, wrongOption } from '../request/request.ts';
 import { apiVersionOf, keyOf, type Resource } from '../resource.ts';
 import { invalid as invalidField, required } from '../schema/field-errors.ts';
@@ -27,20 +27,19 @@ export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Pa
   if (isApiError(change)) return change;
   const document = parsed(request);
   if (isApiError(document)) return document;
-  const duplicates = duplicateMembers(request.body.toString('utf8'));
   const object = await update(deps, request, {
     isPut: false,
     next: (old) => {
       const changed = attempt(() => change(old, document.value));
-      return isApiError(changed) ? changed : decodePatched(request, changed, duplicates);
+      return isApiError(changed) ? changed : decodePatched(request, changed);
     },
   });
   return isApiError(object) ? object : { object, created: false };
 }
 
 /** What a patch leaves is refused with 422, where a body of the same content would be 400. */
-function decodePatched(request: ApiRequest, changed: JsonObject, duplicates: readonly string[]): Outcome<KubeObject> {
-  const decoded = decodeObject(request.resource, changed, { ...request, duplicates });
+function decodePatched(request: ApiRequest, changed: JsonObject): Outcome<KubeObject> {
+  const decoded = decodeObject(request.resource, changed, request);
   if (!isApiError(decoded) || decoded.status.code !== 400) return decoded;
   const { message = '' } = decoded.status;
   const why = message.replace(/^.*? cannot be handled as a \w+: /, '');

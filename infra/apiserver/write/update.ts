@@ -11,13 +11,13 @@ import {
   objectModified,
 } from '../api-error.ts';
 import type { Deps } from '../deps.ts';
-import { namespaceFinalizers } from '../kinds/namespace.ts';
 import { type KubeObject, withMeta } from '../object.ts';
 import type { ApiRequest } from '../request/request.ts';
 import { keyOf, shown } from '../resource.ts';
 import { invalid as invalidField } from '../schema/field-errors.ts';
 import { sameJson } from '../schema/json.ts';
 import { admitAndValidate } from './admit-and-validate.ts';
+import { isFree } from './delete.ts';
 import { preserveServerFields } from './preserve-server-fields.ts';
 
 export type Edit = {
@@ -41,7 +41,7 @@ export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promi
     if (isApiError(admitted)) return admitted;
     if (sameButFor(admitted, old)) return old;
     if (request.dryRun) return admitted;
-    const gone = isDone(admitted);
+    const gone = admitted.metadata.deletionTimestamp !== undefined && isFree(admitted);
     const from = stored.metadata.resourceVersion ?? '';
     const written = deps.store.write({ do: gone ? 'delete' : 'update', ...key, object: admitted, from });
     if (typeof written === 'object') return shown(resource, written.object);
@@ -108,11 +108,4 @@ function sameButFor(next: KubeObject, old: KubeObject): boolean {
     return { ...object, metadata, managedFields: managedFields.map(({ time: _, ...entry }) => entry) };
   };
   return sameJson(bare(next), bare(old));
-}
-
-/** An object being deleted goes with its last finalizer. */
-function isDone(object: KubeObject): boolean {
-  const { deletionTimestamp, finalizers = [] } = object.metadata;
-  if (deletionTimestamp === undefined || finalizers.length > 0) return false;
-  return object.kind !== 'Namespace' || object.apiVersion !== 'v1' || namespaceFinalizers(object).length === 0;
 }

@@ -63,11 +63,6 @@ export const bounds: SchemaCases = {
           when: { type: 'string', format: 'date-time' },
           day: { type: 'string', format: 'date' },
           every: { type: 'string', format: 'duration' },
-          id: { type: 'string', format: 'uuid' },
-          link: { type: 'string', format: 'uri' },
-          mail: { type: 'string', format: 'email' },
-          v4: { type: 'string', format: 'ipv4' },
-          v6: { type: 'string', format: 'ipv6' },
           bytes: { type: 'string', format: 'byte' },
           odd: { type: 'string', format: 'no-such-format' },
           mode: {
@@ -166,7 +161,7 @@ export const bounds: SchemaCases = {
   ],
 };
 
-/** A text that fits and one that does not, for every format. */
+/** A text that fits and one that does not, for every format that is checked. */
 function formats(): { name: string; spec: object }[] {
   const texts: Record<string, readonly string[]> = {
     when: [
@@ -179,11 +174,6 @@ function formats(): { name: string; spec: object }[] {
     ],
     day: ['2024-01-01', '2024-02-30', 'x'],
     every: ['1h', '3 parsecs', '1h30m', '1.5s', '', 'x', '-1h'],
-    id: ['123e4567-e89b-12d3-a456-426614174000', '123e4567e89b12d3a456426614174000', 'x'],
-    link: ['https://a.b/c', '/relative', 'x y', 'x', ''],
-    mail: ['a@b.c', 'A <a@b>', 'a'],
-    v4: ['1.2.3.4', '1.2.3', '::1'],
-    v6: ['::1', '1.2.3.4', 'x'],
     bytes: ['YWI=', 'YWI', '!', ''],
     odd: ['anything'],
   };
