@@ -88,7 +88,7 @@ describe('a key policy', () => {
     await time.pass(350);
     expect(time.waiting()).toBeGreaterThan(0);
     await time.pass(50);
-    expect(await first).toEqual({ ok: false, failure: 'the database kept silent for 900 ms' });
+    expect(await first).toEqual({ ok: false, failure: 'the database did not answer in 900 ms' });
     answer.resolve(known);
     expect(await second).toEqual({ ok: true, value: known });
     expect(await findPolicy('a')).toEqual({ ok: true, value: known });

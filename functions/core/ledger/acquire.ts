@@ -1,4 +1,4 @@
-// Money for a request: asks the store until it knows, with the right windows, loaded counters, and time for live holds to end.
+// The way of a request to its money: the store is asked until its answer is final, with current windows, loaded counters and time for live holds to end.
 import type { Clock } from '../ports/clock.ts';
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -7,14 +7,14 @@ import type { HoldAnswer, HoldOperation } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
 import { type Batch, StaleEpochError } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
-import type { Place, Waiting } from './hold-queue.ts';
+import type { HoldQueue, QueuedRequest } from './hold-queue.ts';
 import type { Loads } from './loads.ts';
 import { type RatesAsked, toLimited, toView } from './rates.ts';
 import { ASKED_AGAIN, deadlineOf, extend, NOTHING_ASKED, type RequestDeadline } from './request-deadline.ts';
 import type { StoreClock } from './store-clock.ts';
 import type { StoreLiveness } from './store-liveness.ts';
 
-/** One request's way to its hold. When its deadline has passed, `over` is set: then no further call is made for it. */
+/** One request on its way to a hold. Once `over` is set, because the request deadline has passed, the store is not asked for it again. */
 export interface Attempt {
   readonly id: string;
   readonly request: HoldRequest;
@@ -22,9 +22,9 @@ export interface Attempt {
   readonly rates: RatesAsked | undefined;
   readonly requestDeadline: RequestDeadline;
   over: boolean;
-  /** What the store was last asked. */
+  /** The last question to the store. */
   asked: Asked | undefined;
-  /** Set while the last answer was that live holds are in the way. */
+  /** Set while the store's last answer was `busy`. */
   busy: Busy | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface Asked {
 }
 
 export interface Busy {
-  /** For so long it waits for them. */
+  /** The request waits for live holds until then. */
   readonly until: Millis;
   readonly refusal: HoldRefusal;
 }
@@ -43,10 +43,10 @@ export interface Busy {
 export interface Taken {
   readonly amount: Nano;
   readonly operation: HoldOperation;
-  /** When, on the store's clock. */
+  /** The store's clock when the hold was taken. */
   readonly at: Millis;
   readonly rates: RateView | undefined;
-  /** Place of the entry that was taken. */
+  /** Index of the model entry whose rate was taken. */
   readonly entry: number | undefined;
 }
 
@@ -56,40 +56,40 @@ export interface AcquireDependencies {
   readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly timer: Timer;
-  readonly waiting: Waiting;
+  readonly queue: HoldQueue;
   readonly liveness: StoreLiveness;
 }
 
-/** The store says that live holds stand in the way for so long at most. */
+/** A request waits this long for live holds. */
 const BUSY: Millis = 1000;
-/** For so long a request waits for one in flight that a rate counts: that one may end in another process. */
+/** A request waits this long for requests in flight that a rate counts: they may end in another process. */
 const IN_FLIGHT: Millis = 100;
-/** Another process may have loaded a counter for which this one still waits: PostgreSQL lets in one at a time. */
+/** A load waits this long before the store is asked again: another process may have loaded the counter, since PostgreSQL lets in one at a time. */
 const LOADED_MEANWHILE: Millis = 250;
-/** Most settlements and releases have arrived by then. */
+/** Most settlements and releases reach the store within this time. */
 const ON_ITS_WAY: Millis = 20;
 /** 60 s, renewed every 15 s (LEDGER 3). */
 export const LEASE: Millis = 60_000;
 
 export interface Acquire {
-  /** Asks the store for the first time. Its answer rejects when the store keeps silent. */
+  /** Asks the store for the first time. The answer rejects when the store does not reply. */
   ask(attempt: Attempt): Asked;
-  /** The answer was that it is held. */
+  /** The hold that a `held` answer stands for. */
   taken(attempt: Attempt, asked: Asked, answer: HeldAnswer): Taken;
-  /** Any other answer may change: asks again until it is known for sure. Throws when store or database keep silent. */
+  /** Any other answer may change: the store is asked again until the answer is final. Throws when store or database do not reply. */
   acquireWithRetry(attempt: Attempt, asked: Asked): Promise<Result<Taken, HoldRefusal>>;
 }
 
 /**
- * So often the request in front is woken when one is refused. Its second is over: that is no news. Spend refuses it: most of
- * the others too, and each of them wakes two more.
+ * How often the request in front is woken after a refusal. `busy` frees nothing, so nobody is woken. `exceeded` refuses most of the
+ * others too, so each of them wakes two more.
  */
 const NEXT: Readonly<Record<HoldRefusal['reason'], number>> = { busy: 0, limited: 1, exceeded: 2, unavailable: 1 };
 
 type HeldAnswer = Extract<HoldAnswer, { outcome: 'held' }>;
 
 export function createAcquire(deps: AcquireDependencies): Acquire {
-  const { batch, loads, clock, storeClock, waiting, liveness } = deps;
+  const { batch, loads, clock, storeClock, queue, liveness } = deps;
   const chargesOf = createCharges();
 
   const ask = (attempt: Attempt): Asked => {
@@ -104,7 +104,7 @@ export function createAcquire(deps: AcquireDependencies): Acquire {
     return { amount, operation, at: instantIn(charges, deps), rates: view, entry: rates?.entry };
   };
 
-  const insistOn = async (attempt: Attempt, first: Asked, place: Place): Promise<Result<Taken, HoldRefusal>> => {
+  const retry = async (attempt: Attempt, first: Asked, queued: QueuedRequest): Promise<Result<Taken, HoldRefusal>> => {
     const { rates, requestDeadline } = attempt;
     let busyUntil: Millis | undefined;
     let limitedUntil: Millis | undefined;
@@ -113,7 +113,7 @@ export function createAcquire(deps: AcquireDependencies): Acquire {
       const { charges, operation } = asked;
       const answer = await (requestDeadline.isShared ? liveness.expect(asked.answer) : asked.answer);
       requestDeadline.askedAt = NOTHING_ASKED;
-      // A question that came too late says nothing new of what is in the way.
+      // A late answer says nothing new about live holds.
       if (answer.outcome !== 'late') {
         attempt.busy = undefined;
         requestDeadline.isShared = false;
@@ -122,15 +122,15 @@ export function createAcquire(deps: AcquireDependencies): Acquire {
         extend(requestDeadline, clock.now());
         return ok(taken(attempt, asked, answer));
       }
-      const told = toldOf(rates, answer);
-      if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...told });
+      const reported = ratesIn(rates, answer);
+      if (answer.outcome === 'exceeded') return err({ ...exceeded(answer, charges), ...reported });
       if (answer.outcome === 'limited') {
         const now = clock.now();
         limitedUntil ??= now + IN_FLIGHT;
         const scope = isInFlight(answer) ? rates?.scopes[answer.limit] : undefined;
         if (scope === undefined || now >= limitedUntil) return err(limited(answer, rates));
         const left = limitedUntil - now;
-        await waiting.wait(place, scope.scopeId, left === IN_FLIGHT ? ON_ITS_WAY : left);
+        await queue.wait(queued, scope.scopeId, left === IN_FLIGHT ? ON_ITS_WAY : left);
       }
       if (answer.outcome === 'absent') {
         if (!isLoading) extend(requestDeadline, clock.now());
@@ -139,18 +139,18 @@ export function createAcquire(deps: AcquireDependencies): Acquire {
       } else isLoading = false;
       if (answer.outcome === 'busy') {
         const scope = charges.limited[answer.counter];
-        if (scope === undefined) throw new Error('the store refused for a counter nobody named');
+        if (scope === undefined) throw new Error('the store refused for an unknown counter');
         const now = clock.now();
         busyUntil ??= Math.min(now + BUSY, requestDeadline.latest - ASKED_AGAIN);
-        const refusal = { reason: 'busy', scope, ...told } as const;
+        const refusal = { reason: 'busy', scope, ...reported } as const;
         if (now >= busyUntil) return err(refusal);
         attempt.busy = { until: busyUntil, refusal };
         requestDeadline.isShared = true;
-        // The request in front is woken before; another one asks once more when its second is over.
-        await waiting.wait(place, scope.scopeId, busyUntil - now);
+        // Only the request in front is woken earlier; every other one asks once more when its second is over.
+        await queue.wait(queued, scope.scopeId, busyUntil - now);
         extend(requestDeadline, liveness.unresponsiveSince() ?? clock.now(), ASKED_AGAIN);
       } else if (!isLoading) {
-        // With another window, a loaded counter, or a clock that we know better now, the store is asked again.
+        // The store is asked again with another window, a loaded counter, or a better reading of its clock.
         extend(requestDeadline, clock.now());
       }
       if (attempt.over) throw new Error('the request deadline has passed');
@@ -161,20 +161,20 @@ export function createAcquire(deps: AcquireDependencies): Acquire {
     ask,
     taken,
     async acquireWithRetry(attempt, asked) {
-      const place = waiting.place(attempt.request.amount);
+      const queued = queue.enter(attempt.request.amount);
       let next = 1;
       try {
-        const result = await insistOn(attempt, asked, place);
+        const result = await retry(attempt, asked, queued);
         if (!result.ok) next = NEXT[result.failure.reason];
         return result;
       } finally {
-        waiting.leave(place, next);
+        queue.leave(queued, next);
       }
     },
   };
 }
 
-/** Whether it was before it is worth asking the store again all the same. A store that is rebuilt meanwhile is asked again. */
+/** Whether the load ended in time; if not, the store is asked again all the same. So is a store that was rebuilt meanwhile. */
 function isOver(loading: Promise<unknown>, { timer }: AcquireDependencies): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const cancel = timer(LOADED_MEANWHILE, () => resolve(false));
@@ -187,7 +187,7 @@ function isOver(loading: Promise<unknown>, { timer }: AcquireDependencies): Prom
   });
 }
 
-/** Now, or the nearest instant that all its windows have. */
+/** The store's time, or the nearest instant that lies in all windows of the charges. */
 function instantIn({ all }: Charges, { storeClock }: AcquireDependencies): Millis {
   let first = Number.NEGATIVE_INFINITY;
   let last = Number.POSITIVE_INFINITY;
@@ -213,17 +213,17 @@ function toOperation(
   return rates === undefined ? operation : { ...operation, rates: rates.request };
 }
 
-function toldOf(asked: RatesAsked | undefined, answer: HoldAnswer): { readonly rates?: RateView } {
+function ratesIn(asked: RatesAsked | undefined, answer: HoldAnswer): { readonly rates?: RateView } {
   const reply = 'rates' in answer ? answer.rates : undefined;
   return asked === undefined || reply === undefined ? {} : { rates: toView(asked, reply) };
 }
 
-/** Only requests in flight are in the way, or nothing for longer than they might take. */
+/** A rate that frees within a second: requests in flight fill it, or its window is about to move on. */
 const isInFlight = ({ rate, retryIn }: Extract<HoldAnswer, { outcome: 'limited' }>): boolean =>
   rate !== 'requests' && retryIn <= 1000;
 
 function limited(answer: Extract<HoldAnswer, { outcome: 'limited' }>, asked: RatesAsked | undefined): HoldRefusal {
-  if (asked === undefined) throw new Error('the store refused for a limit nobody named');
+  if (asked === undefined) throw new Error('the store refused for an unknown limit');
   return toLimited(asked, answer, answer.rates);
 }
 
@@ -233,6 +233,6 @@ function exceeded(
 ): Extract<HoldRefusal, { reason: 'exceeded' }> {
   const scope = charges.limited[answer.counter];
   const counter = charges.counters[answer.counter];
-  if (scope === undefined || counter === undefined) throw new Error('the store refused for a counter nobody named');
+  if (scope === undefined || counter === undefined) throw new Error('the store refused for an unknown counter');
   return { reason: 'exceeded', scope, spent: answer.spent, limit: counter.limit, resetAt: counter.window.end };
 }

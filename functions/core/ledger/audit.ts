@@ -18,21 +18,21 @@ export interface AuditDependencies {
 }
 
 export interface Difference extends ScopeWindow {
-  /** By how much the counter was changed. */
+  /** The amount by which the repair changed the counter. */
   readonly by: Nano;
 }
 
 export interface Audit {
   readonly counters: number;
-  /** Those that nothing explains. */
+  /** Differences without an explanation. */
   readonly differences: ReadonlyArray<Difference>;
 }
 
 const PAGE = 500;
 
-const NOBODY: ReadonlySet<ScopeId> = new Set();
+const NO_SCOPES: ReadonlySet<ScopeId> = new Set();
 
-/** Every counter that is loaded. Undefined: another process is at it. */
+/** Audits every loaded counter. Undefined: another process is auditing. */
 export async function auditAll(deps: AuditDependencies, epoch: number): Promise<Audit | undefined> {
   const differences: Difference[] = [];
   let counters = 0;
@@ -49,7 +49,7 @@ export async function auditAll(deps: AuditDependencies, epoch: number): Promise<
   return { counters, differences };
 }
 
-/** These, where they are loaded. Nothing is booked meanwhile; what is counted meanwhile is not touched by the repair. */
+/** Audits these counters where they are loaded. Nothing is booked meanwhile, and the repair does not touch what is counted meanwhile. */
 export async function auditCounters(
   deps: AuditDependencies,
   epoch: number,
@@ -73,7 +73,7 @@ async function repair(
   return withTimeout(deps.timer, TIMEOUT, 'PostgreSQL or the store', work);
 }
 
-/** Tells of what nothing explains, and answers it. */
+/** Reports the differences without an explanation, and returns them. */
 async function report(
   deps: AuditDependencies,
   repaired: ReadonlyArray<Difference>,
@@ -91,16 +91,16 @@ async function report(
 }
 
 /**
- * A key that spends in another instance makes its counters here differ, and nothing is wrong. They are kept right all the same: it may
- * come back. Where PostgreSQL cannot say, what was repaired is reported.
+ * Scopes that spend in another instance now: their counters differ here without a fault. They are repaired all the same, since a key may
+ * come back. Without an answer from PostgreSQL every repair is reported.
  */
 async function elsewhere(
   { books, instanceUid, timer }: AuditDependencies,
   repaired: ReadonlyArray<Difference>,
 ): Promise<ReadonlySet<ScopeId>> {
-  if (repaired.length === 0) return NOBODY;
+  if (repaired.length === 0) return NO_SCOPES;
   const asked = books.scopesOfOtherInstances(instanceUid, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
-  return withTimeout(timer, TIMEOUT, 'PostgreSQL', asked).catch(() => NOBODY);
+  return withTimeout(timer, TIMEOUT, 'PostgreSQL', asked).catch(() => NO_SCOPES);
 }
 
 async function adjust({ store }: AuditDependencies, call: StoreCall): Promise<void> {

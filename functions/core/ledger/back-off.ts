@@ -3,10 +3,10 @@ import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 
 export interface BackOff {
-  /** Calls `again` after the pause; while one is pending, nothing. */
+  /** Calls `again` after the pause. Does nothing while an attempt is pending. */
   failed(again: () => void): void;
   succeeded(): void;
-  /** Whether a try is due. */
+  /** Whether an attempt is scheduled. */
   isPending(): boolean;
   cancel(): void;
 }

@@ -1,13 +1,13 @@
-// The backlog: what has ended and is not in the store or in PostgreSQL. Requests are refused by it, and an alert goes by it (LEDGER 6).
+// The backlog: requests that ended and are not yet in the store or in PostgreSQL. Admission and an alert depend on it (LEDGER 6).
 import type { Clock, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Booking } from './booking.ts';
 import type { Settlements } from './settlements.ts';
 
 export interface Backlog {
-  /** Nothing more is admitted. */
+  /** Whether new requests are refused. */
   isOverLimit(): boolean;
-  /** To be called each second, and when something was booked: a gauge that is not set stands still. */
+  /** Sets the gauges; called every second and after each booking. */
   report(): void;
 }
 
@@ -24,7 +24,7 @@ const MAX_UNBOOKED = 100_000;
 export const MAX_UNBOOKED_AGE: Millis = 30_000;
 
 export function createBacklog({ instanceUid, booking, settlements, clock, metrics }: BacklogDependencies): Backlog {
-  // One object: metrics know it again.
+  // One object for every call: cheap for metrics (ports/clock.ts).
   const labels = { instance: instanceUid };
   const size = (): number => booking.size() + settlements.size();
   const age = (): Millis => {

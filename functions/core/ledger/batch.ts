@@ -1,4 +1,4 @@
-// Batches: the operations of many requests share one call to the store. Holds of a tick go together, settlements wait for them, 5 ms at the longest (LEDGER 11).
+// Batches: the operations of many requests share one call to the store. Holds of a tick go together; settlements wait for them up to 5 ms (LEDGER 11).
 import type { Clock, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
@@ -18,33 +18,33 @@ import type {
 } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
 import type { Membership } from './membership.ts';
-import { emptyCargo, isEmpty, type Pending, type PendingOperations, takeCargo } from './pending-operations.ts';
+import { isEmpty, noOperations, type Pending, type PendingOperations, takeFitting } from './pending-operations.ts';
 import type { StoreClock } from './store-clock.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
 export interface Batch {
-  /** Rejects when nobody knows whether it was taken. Waits while the store is rebuilt. */
+  /** Rejects when it is unknown whether the hold was taken. Waits while the store is rebuilt. */
   hold(operation: HoldOperation): Promise<HoldAnswer>;
   /** Repeated until acknowledged. */
   settle(operation: SettleOperation): Promise<SettleAnswer>;
   /** Repeated until acknowledged. */
   release(operation: ReleaseOperation): Promise<ReleaseAnswer>;
-  /** Rejects when nobody knows whether it was done. */
+  /** Rejects when it is unknown whether the move was done. */
   move(operation: MoveOperation): Promise<MoveAnswer>;
-  /** Sent once: the next beat sends it anew. */
+  /** Sent once: the next heartbeat renews again. */
   renew(operation: StoreCall['renewals'][number]): void;
-  /** Rejects when nobody knows whether it was done; with a `StaleEpochError` when the store is rebuilt: what was read for it is stale. */
+  /** Rejects when it is unknown whether the load was done, and with a `StaleEpochError` when the store is rebuilt: the sum that was read is stale. */
   load(operation: Load): Promise<void>;
-  /** Sends all that waits, now; throws when the store did not take it. */
+  /** Sends all waiting operations immediately; throws when the store did not take them. */
   flush(): Promise<void>;
-  /** The store is being rebuilt, or is there again. */
+  /** Sends what waited for a rebuild or for an absent store. */
   resume(): void;
-  /** The store cannot be rebuilt now: requests that wait to take something are refused with this. */
+  /** Refuses waiting holds, loads and moves with this reason: the store cannot be rebuilt now. */
   refuse(why: unknown): void;
   close(): void;
 }
 
-/** The store lives under another epoch than the one that was named. */
+/** The store is in another epoch than the call. */
 export class StaleEpochError extends Error {
   override readonly name = 'StaleEpochError';
 }
@@ -58,28 +58,28 @@ export interface BatchDependencies {
   readonly tick: (callback: () => void) => void;
   readonly metrics: Metrics;
   readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
-  /** It answers for the first time since then, and leases that were renewed before may have ended. */
+  /** The store answers for the first time since then: leases renewed before that may have ended. */
   readonly onGap: (since: Millis) => void;
 }
 
 const FLUSH_AFTER: Millis = 5;
-/** A lease lasts a minute, and began up to a quarter of one before the last answer (lease.ts, acquire.ts). */
+/** A lease of 60 s, renewed up to 15 s before the last answer, may end after this (lease.ts, acquire.ts). */
 const LEASES_MAY_END: Millis = 44_000;
 const PROBE = 32;
 
 export function createBatch(deps: BatchDependencies): Batch {
   const { membership } = deps;
-  const waiting = emptyCargo();
-  const unacknowledged = emptyCargo();
+  const waiting = noOperations();
+  const unacknowledged = noOperations();
   const backOff = createBackOff(deps.timer, 100, 1000);
   let answered = { epoch: membership.epoch(), at: deps.clock.now() };
   let ticking = false;
-  let cancelRide: (() => void) | undefined;
+  let cancelFlush: (() => void) | undefined;
 
   const later = (): void => {
-    if (ticking || cancelRide !== undefined) return;
-    cancelRide = deps.timer(FLUSH_AFTER, () => {
-      cancelRide = undefined;
+    if (ticking || cancelFlush !== undefined) return;
+    cancelFlush = deps.timer(FLUSH_AFTER, () => {
+      cancelFlush = undefined;
       sendAll();
     });
   };
@@ -93,21 +93,21 @@ export function createBatch(deps: BatchDependencies): Batch {
   };
 
   const sendAll = (): Promise<void>[] => {
-    cancelRide?.();
-    cancelRide = undefined;
+    cancelFlush?.();
+    cancelFlush = undefined;
     const sent: Promise<void>[] = [];
     while (!isEmpty(waiting) && membership.isOpen()) {
-      const sending = send(deps, takeCargo(waiting)).then((failure) =>
+      const sending = send(deps, takeFitting(waiting)).then((failure) =>
         failure === undefined ? succeeded() : failed(failure),
       );
-      // A flush hears of it; every other caller waits for its own operation.
+      // Only a flush waits for the call; other callers wait for their own operation.
       sending.catch(() => undefined);
       sent.push(sending);
     }
     return sent;
   };
 
-  /** What an epoch before held was registered anew under this one, with leases of their own. */
+  /** A gap counts within one epoch only: holds of an earlier one are registered again, with new leases. */
   const hear = (): void => {
     const before = answered;
     answered = { epoch: membership.epoch(), at: deps.clock.now() };
@@ -121,20 +121,20 @@ export function createBatch(deps: BatchDependencies): Batch {
     later();
   };
   const failed = (failure: Failure): never => {
-    if (failure.cause instanceof StaleEpochError) return putBack(failure.cargo, failure.cause);
+    if (failure.cause instanceof StaleEpochError) return putBack(failure.operations, failure.cause);
     deps.metrics.add('gateway_operator_ledger_store_failures_total');
-    unacknowledged.settles.push(...failure.cargo.settles);
-    unacknowledged.releases.push(...failure.cargo.releases);
-    // One call finds out whether the store is back; the rest follows it.
+    unacknowledged.settles.push(...failure.operations.settles);
+    unacknowledged.releases.push(...failure.operations.releases);
+    // One call finds out whether the store is back; the others follow.
     backOff.failed(() => {
       sendAgain(PROBE);
       sendAll();
     });
-    const { loads, holds, moves } = failure.cargo;
+    const { loads, holds, moves } = failure.operations;
     for (const { reject } of [...loads, ...holds, ...moves]) reject(failure.cause);
     throw failure.cause;
   };
-  /** Nothing of it was done, or nothing that is left: it is asked again under the epoch that follows. */
+  /** A stale call had no lasting effect: its operations are sent again in the next epoch. */
   const putBack = ({ settles, releases, holds, moves, loads }: PendingOperations, cause: StaleEpochError): never => {
     waiting.settles.unshift(...settles);
     waiting.releases.unshift(...releases);
@@ -187,62 +187,62 @@ export function createBatch(deps: BatchDependencies): Batch {
       waiting.renewals.splice(0);
     },
     close() {
-      cancelRide?.();
+      cancelFlush?.();
       backOff.cancel();
     },
   };
 }
 
 interface Failure {
-  readonly cargo: PendingOperations;
+  readonly operations: PendingOperations;
   readonly cause: unknown;
 }
 
-/** One call. After a `Failure` the result is unknown: operations that may be repeated are. */
-async function send(deps: BatchDependencies, cargo: PendingOperations): Promise<Failure | undefined> {
+/** Sends one call. After a `Failure` its result is unknown, and repeatable operations are sent again. */
+async function send(deps: BatchDependencies, operations: PendingOperations): Promise<Failure | undefined> {
   const { membership } = deps;
   const sentAt = deps.clock.now();
   const epoch = membership.epoch();
   let reply: StoreReply;
   try {
-    const call = { ...toCall(cargo, epoch), from: membership.from() };
+    const call = { ...toCall(operations, epoch), from: membership.from() };
     const answer = await withTimeout(deps.timer, TIMEOUT, 'the store', deps.store.call(call));
     deps.storeClock.learn(answer.now, sentAt);
     if (answer.outcome === 'epoch') membership.leave(epoch, answer.epoch);
-    // What an epoch answered that we have left since is void: its store is empty now, and our holds are registered anew.
+    // An answer from an epoch that this process has left is void: that store is empty now, and live holds are registered again.
     if (answer.outcome === 'epoch' || !membership.isIn(epoch)) throw new StaleEpochError('the store is being rebuilt');
     membership.answered(epoch, answer.calls);
-    if (!isComplete(cargo, answer)) throw new Error('the store left an operation without an answer');
+    if (!isComplete(operations, answer)) throw new Error('the store left an operation without an answer');
     reply = answer;
   } catch (cause) {
-    return { cargo, cause: membership.isIn(epoch) ? cause : new StaleEpochError('the store is being rebuilt') };
+    return { operations, cause: membership.isIn(epoch) ? cause : new StaleEpochError('the store is being rebuilt') };
   }
-  deliver(cargo.settles, reply.settles);
-  deliver(cargo.releases, reply.releases);
-  for (const { resolve } of cargo.loads) resolve();
-  deliver(cargo.holds, reply.holds);
-  cargo.moves.forEach(({ resolve }, index) => {
+  deliver(operations.settles, reply.settles);
+  deliver(operations.releases, reply.releases);
+  for (const { resolve } of operations.loads) resolve();
+  deliver(operations.holds, reply.holds);
+  operations.moves.forEach(({ resolve }, index) => {
     resolve(reply.moves?.[index]);
   });
   if (reply.expired.length > 0) deps.onExpired(reply.expired);
   return undefined;
 }
 
-const isComplete = (cargo: PendingOperations, reply: StoreReply): boolean =>
-  reply.settles.length === cargo.settles.length &&
-  reply.releases.length === cargo.releases.length &&
-  reply.holds.length === cargo.holds.length &&
-  (reply.moves?.length ?? 0) === cargo.moves.length;
+const isComplete = (operations: PendingOperations, reply: StoreReply): boolean =>
+  reply.settles.length === operations.settles.length &&
+  reply.releases.length === operations.releases.length &&
+  reply.holds.length === operations.holds.length &&
+  (reply.moves?.length ?? 0) === operations.moves.length;
 
-function toCall(cargo: PendingOperations, epoch: number): StoreCall {
+function toCall(operations: PendingOperations, epoch: number): StoreCall {
   return {
     epoch,
-    settles: cargo.settles.map(({ operation }) => operation),
-    releases: cargo.releases.map(({ operation }) => operation),
-    renewals: cargo.renewals,
-    loads: cargo.loads.map(({ operation }) => operation),
-    holds: cargo.holds.map(({ operation }) => operation),
-    ...(cargo.moves.length === 0 ? {} : { moves: cargo.moves.map(({ operation }) => operation) }),
+    settles: operations.settles.map(({ operation }) => operation),
+    releases: operations.releases.map(({ operation }) => operation),
+    renewals: operations.renewals,
+    loads: operations.loads.map(({ operation }) => operation),
+    holds: operations.holds.map(({ operation }) => operation),
+    ...(operations.moves.length === 0 ? {} : { moves: operations.moves.map(({ operation }) => operation) }),
   };
 }
 

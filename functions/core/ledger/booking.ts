@@ -1,4 +1,4 @@
-// Bookings: PostgreSQL learns what was charged in batches, within about 100 ms, tried again until it has them (LEDGER 8).
+// Bookings: charges are written to PostgreSQL in batches, within about 100 ms, and retried until they are there (LEDGER 8).
 import type { Books, Entry, Marks } from '../ports/books.ts';
 import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
@@ -11,13 +11,13 @@ import type { Membership } from './membership.ts';
 import { withTimeout } from './timeout.ts';
 
 export interface Booking {
-  /** Only what the store has counted, under which epoch (ports/store.ts says why). Adding the same entry again changes nothing. */
+  /** Adds an entry that the store has counted, and the epoch of that count (ports/store.ts says why). Adding an entry again changes nothing. */
   add(entry: Entry, epoch: number, isReRegistered?: boolean): void;
   has(entry: Entry): boolean;
   size(): number;
-  /** When the oldest entry that PostgreSQL does not have came here, on our clock. */
+  /** When the oldest unbooked entry was added, on our clock. */
   oldest(): Millis | undefined;
-  /** Books what is here now; throws when PostgreSQL does not take it. */
+  /** Books all entries added so far; throws when PostgreSQL does not take them. */
   flush(): Promise<void>;
   close(): void;
 }
@@ -32,19 +32,19 @@ export interface BookingDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly membership: Membership;
-  /** Whether this process still works on the hold: then the outbox keeps its records. */
+  /** Whether the hold is live in this process: then the outbox keeps its records. */
   readonly isLive: (id: string) => boolean;
-  /** Something was booked, or could not be. */
+  /** Called after each run, booked or failed. */
   readonly onRun: () => void;
-  /** These were counted under an epoch that is over, and are in PostgreSQL now: a counter may have been loaded without them. */
+  /** Called with booked entries that were counted in an earlier epoch: a counter may have been loaded without them. */
   readonly onBookedAcrossEpochs: (entries: ReadonlyArray<Entry>) => void;
 }
 
 interface Waiting {
   readonly entry: Entry;
-  /** Under which the store counted it. */
+  /** The epoch in which the store counted the entry. */
   readonly epoch: number;
-  /** Its hold went through a rebuild (live-holds.ts). */
+  /** Whether its hold went through a rebuild (live-holds.ts). */
   readonly isReRegistered: boolean;
   readonly since: Millis;
 }
@@ -58,11 +58,11 @@ const MAX_UNACKNOWLEDGED = 10_000;
 
 export function createBooking(deps: BookingDependencies): Booking {
   const { clock, timer, metrics } = deps;
-  /** In the order in which they came, so the first is the oldest. */
+  /** Entries in order of arrival, so the first is the oldest. */
   const waiting = new Map<string, Waiting>();
-  /** The first of them, where it was asked for since it became that. */
+  /** The first waiting entry, cached until a batch is booked. */
   let oldest: Waiting | undefined;
-  /** PostgreSQL has them, and the store was not there to hear it. */
+  /** Booked entries that the store has not been told to forget yet. */
   const unacknowledged: EntryName[] = [];
   const backOff = createBackOff(timer, GATHER, 1000);
   let cancelGather: (() => void) | undefined;
@@ -78,7 +78,7 @@ export function createBooking(deps: BookingDependencies): Booking {
     });
   };
 
-  /** One run at a time; what comes meanwhile is for the next one. */
+  /** One run at a time; entries added meanwhile wait for the next one. */
   const run = (): Promise<void> => {
     running ??= bookAll().finally(() => {
       running = undefined;
@@ -99,7 +99,7 @@ export function createBooking(deps: BookingDependencies): Booking {
     }
   };
 
-  /** The oldest entries first. Answers how many. */
+  /** Books the oldest entries. Returns how many. */
   const bookNext = async (): Promise<number> => {
     const batch = firstOf(waiting);
     if (batch.length === 0) return Number.POSITIVE_INFINITY;
@@ -107,12 +107,12 @@ export function createBooking(deps: BookingDependencies): Booking {
     for (const { entry } of batch) waiting.delete(keyOf(entry));
     oldest = undefined;
     forget(batch.map(({ entry }) => entry));
-    const straight = batch.filter(({ epoch, isReRegistered }) => isReRegistered || epoch !== current);
-    if (straight.length > 0) deps.onBookedAcrossEpochs(straight.map(({ entry }) => entry));
+    const fromOtherEpoch = batch.filter(({ epoch, isReRegistered }) => isReRegistered || epoch !== current);
+    if (fromOtherEpoch.length > 0) deps.onBookedAcrossEpochs(fromOtherEpoch.map(({ entry }) => entry));
     return batch.length;
   };
 
-  /** What the store keeps longer is harmless, and a drain takes it; it is told again with the next ones. */
+  /** Tells the store to forget booked entries. A failure is harmless: the next call repeats them, and a drain finds the rest. */
   const forget = (entries: ReadonlyArray<Entry>): void => {
     const names = [...unacknowledged.splice(0), ...entries.map(({ id, kind }) => ({ id, kind }))];
     const forgotten = withTimeout(timer, BOOKING_TIMEOUT, 'the store', deps.store.forget(names));
@@ -132,8 +132,8 @@ export function createBooking(deps: BookingDependencies): Booking {
       return oldest?.since;
     },
     async flush() {
-      const there = [...waiting.keys()];
-      while (there.some((key) => waiting.has(key))) await run();
+      const keys = [...waiting.keys()];
+      while (keys.some((key) => waiting.has(key))) await run();
     },
     close() {
       closed = true;
@@ -143,7 +143,7 @@ export function createBooking(deps: BookingDependencies): Booking {
   };
 }
 
-/** Answers the epoch that held when they were booked: what was counted under another may be missing in counters that were loaded since. */
+/** Returns the epoch of the booking: counters loaded in it may miss entries that were counted in another. */
 async function bookBatch(deps: BookingDependencies, batch: ReadonlyArray<Waiting>): Promise<number> {
   const { instanceUid, books, membership, timer } = deps;
   const from = membership.from();
@@ -157,14 +157,14 @@ async function bookBatch(deps: BookingDependencies, batch: ReadonlyArray<Waiting
   );
   if (rejected.length > 0) {
     deps.metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
-    deps.log.error('PostgreSQL put entries aside in entry_rejected', { ids: rejected });
+    deps.log.error('PostgreSQL rejected entries; they are in entry_rejected', { ids: rejected });
   }
   const ids = new Set(entries.map(({ id }) => id));
   deps.outbox.done([...ids].filter((id) => !deps.isLive(id)));
   return epoch ?? (membership.isOpen() ? membership.epoch() : NO_EPOCH);
 }
 
-/** Holds that went through a rebuild, and ends of leases, may have ended otherwise meanwhile, and another process may have booked that. */
+/** Corrects entries of re-registered holds and of ended leases: another process may have booked another end of the same hold. */
 async function correctEnds({ books, timer }: BookingDependencies, batch: ReadonlyArray<Waiting>): Promise<Entry[]> {
   const doubtful = batch
     .filter(({ isReRegistered, entry }) => isReRegistered || entry.kind === 'expired')
@@ -184,7 +184,7 @@ const toMarks = (epoch: number, { process, acknowledged }: NonNullable<StoreCall
   calls: new Map([[process, acknowledged]]),
 });
 
-/** Nearly all are settlements, whose ids need no text of their own. */
+/** Nearly all entries are settlements, so their id alone is the key: no text is built. */
 const keyOf = ({ id, kind }: Entry): string => (kind === 'settled' ? id : `${kind}/${id}`);
 
 function firstOf(waiting: ReadonlyMap<string, Waiting>): Waiting[] {

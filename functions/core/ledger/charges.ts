@@ -5,22 +5,22 @@ import type { Counter } from '../ports/store.ts';
 import { spendWindow } from '../window.ts';
 
 export interface Charges {
-  /** Every scope; the entry names them all. */
+  /** All scopes that pay; the entry names each. */
   readonly all: ReadonlyArray<ScopeWindow>;
-  /** Those that can refuse, and beside them whose they are. */
+  /** Counters with a limit, and in the same order the scopes they belong to. */
   readonly counters: ReadonlyArray<Counter>;
   readonly limited: ReadonlyArray<ScopePolicy>;
 }
 
 interface Reading {
   readonly charge: ScopeWindow;
-  /** The same object for all who pay from it: a store call names it once. */
+  /** The same object for every request that pays from it: a store call names it once. */
   readonly counter: Counter | undefined;
 }
 
 /**
  * Reads a policy once per policy object and window; a refreshed policy is another object, so nothing grows stale. The same list of
- * scopes in the same windows is answered with the same charges: they are encoded once.
+ * scopes in the same windows returns the same charges, which are therefore encoded once.
  */
 export function createCharges(): (scopes: ReadonlyArray<ScopePolicy>, now: Millis) => Charges {
   const readings = new WeakMap<ScopePolicy, Reading>();

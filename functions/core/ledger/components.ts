@@ -1,4 +1,4 @@
-// The components of a ledger, and how they know each other.
+// The components of a ledger, and how they are wired.
 import type { Entry } from '../ports/books.ts';
 import type { Millis } from '../ports/money.ts';
 import { counterKey, type Expired } from '../ports/store.ts';
@@ -11,9 +11,9 @@ import type { LedgerDependencies } from './deps.ts';
 import { drain, GONE_AFTER } from './drain.ts';
 import { createHeartbeat, type Heartbeat } from './heartbeat.ts';
 import { createHold } from './hold.ts';
-import { createWaiting } from './hold-queue.ts';
-import { tellLateExpiries } from './late-expiry.ts';
-import { tellLost } from './lease.ts';
+import { createHoldQueue } from './hold-queue.ts';
+import { repairLateExpiries } from './late-expiry.ts';
+import { reportLost } from './lease.ts';
 import type { LiveHolds } from './live-holds.ts';
 import { createLoads } from './loads.ts';
 import { createFixedMembership, createMembership, createStoreMemory } from './membership.ts';
@@ -28,7 +28,7 @@ export function createComponents(deps: LedgerDependencies) {
   const tick = deps.tick ?? afterPromises;
   const liveHolds: LiveHolds = new Map();
   const onExpired = (expired: ReadonlyArray<Expired>): void => settlements.expired(expired);
-  const onGap = (since: Millis): void => tellLost(liveHolds, since);
+  const onGap = (since: Millis): void => reportLost(liveHolds, since);
   const { epochs } = deps;
   const memory = deps.isolate ?? createStoreMemory(deps.ids.next());
   const storeClock = createStoreClock(deps.clock, memory.last);
@@ -41,11 +41,11 @@ export function createComponents(deps: LedgerDependencies) {
   const onRun = (): void => backlog.report();
   const booking = createBooking({ ...deps, membership, isLive, onRun, onBookedAcrossEpochs: suspectCounters.add });
   const loads = createLoads({ ...deps, batch, tick });
-  const waiting = createWaiting(deps.timer);
+  const queue = createHoldQueue(deps.timer);
   const liveness = createStoreLiveness({ ...deps, storeClock });
-  const acquire = createAcquire({ ...deps, batch, loads, storeClock, waiting, liveness });
+  const acquire = createAcquire({ ...deps, batch, loads, storeClock, queue, liveness });
   const watch = createWatch({ ...deps, membership, liveness });
-  const settlements = createSettlements({ ...deps, liveHolds, batch, loads, booking, membership, storeClock, waiting });
+  const settlements = createSettlements({ ...deps, liveHolds, batch, loads, booking, membership, storeClock, queue });
   const backlog = createBacklog({ ...deps, booking, settlements });
   const hold = createHold({ ...deps, liveHolds, acquire, settlements, membership, watch });
   const move = createMove({ ...deps, liveHolds, batch, membership, watch });
@@ -56,7 +56,7 @@ export function createComponents(deps: LedgerDependencies) {
   };
   const onBeat = (): void => {
     void suspectCounters.settle();
-    void tellLateExpiries({ ...deps, liveHolds }, membership.epoch()).catch(() => undefined);
+    void repairLateExpiries({ ...deps, liveHolds }, membership.epoch()).catch(() => undefined);
     void drain({ ...deps, onSuspect: suspectCounters.add }, GONE_AFTER).catch(() => undefined);
   };
   const heartbeat: Heartbeat | undefined =
@@ -69,7 +69,7 @@ export function createComponents(deps: LedgerDependencies) {
   return { liveHolds, storeClock, membership, batch, booking, settlements, backlog, hold, move, spend, heartbeat };
 }
 
-/** Counters that may have been loaded before something was booked that they do not know of. */
+/** Suspect counters: loaded before a booking that they may not contain. */
 function createSuspectCounters(deps: LedgerDependencies, epoch: () => number) {
   let suspect: ReadonlyArray<Entry> = [];
   return {

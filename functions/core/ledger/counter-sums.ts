@@ -1,22 +1,22 @@
-// What counters must show: PostgreSQL's sum and what the store has beside it, read while nothing is booked (LEDGER 6).
+// The sum that a counter must show: PostgreSQL's sum plus the store's unbooked parts, read while nothing is booked (LEDGER 6).
 import type { Booked, Reading } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import type { EntryName, Load, Part, Store, StoreCall } from '../ports/store.ts';
 
 export interface CounterSum extends ScopeSpend {
-  /** What the store shows; undefined where the counter is not loaded. */
+  /** The store's value; undefined where the counter is not loaded. */
   readonly shown: Nano | undefined;
-  /** What sets the counter. */
+  /** The load that sets the counter. */
   readonly load: Load;
 }
 
 type Adjust = NonNullable<StoreCall['adjusts']>[number];
 
-/** A second less than PostgreSQL leaves the lock to a process that is silent. */
-export const DEADLINE: Millis = 1000;
+/** One second less than PostgreSQL leaves the lock to a silent process. */
+const DEADLINE: Millis = 1000;
 
-/** To be called inside `Books.withLedgerLock`. `spent` is what the counter must show. */
+/** Runs inside `Books.withLedgerLock`. `spent` is what the counter must show. */
 export async function readCounterSums(
   store: Pick<Store, 'survey'>,
   reading: Reading,
@@ -27,7 +27,7 @@ export async function readCounterSums(
   if (sums.length !== counters.length) throw new Error('PostgreSQL left a sum out');
   const ids = [...new Set(survey.counters.flatMap(({ parts }) => parts.map(({ id }) => id)))];
   const booked = ids.length === 0 ? new Map() : await reading.bookedOf(ids);
-  // A settlement may have become the correction of a lease's end (booking.ts).
+  // A settlement may have been booked as the correction of an expired lease (booking.ts).
   const isBooked = ({ id, kind }: EntryName): boolean =>
     booked.get(id)?.some((each: Booked) => each.kind === kind || (kind === 'settled' && each.kind === 'correction')) ===
     true;
@@ -40,7 +40,7 @@ export async function readCounterSums(
   });
 }
 
-/** What makes loaded counters show what they must. */
+/** Adjustments that make loaded counters show their sums. */
 export const differencesIn = (exact: ReadonlyArray<CounterSum>): ReadonlyArray<Adjust> =>
   exact.flatMap(({ scopeId, window, shown, spent, load }) =>
     shown === undefined || shown === spent

@@ -11,7 +11,7 @@ export interface LedgerDependencies {
   readonly instanceUid: string;
   readonly store: Store;
   readonly books: Books;
-  /** Absent: the store never forgets while this process lives, and no other process uses it. */
+  /** Absent where the store never forgets while this process lives, and no other process uses it. */
   readonly epochs?: Epochs;
   readonly outbox: Outbox;
   readonly clock: Clock;
@@ -19,8 +19,8 @@ export interface LedgerDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly timer: Timer;
-  /** Calls back when the requests that are here now have been read: they share a store call. Default: after this turn's promises. */
+  /** Calls back after the requests at hand have been read, so that they share a store call. Default: after the current promises. */
   readonly tick?: (callback: () => void) => void;
-  /** Given where a ledger lives for one request only (Workers): what it learns of the store is for the next ones. */
+  /** Set where a ledger serves one request only (Workers): the next requests reuse what it learned of the store. */
   readonly isolate?: StoreMemory | undefined;
 }

@@ -1,4 +1,4 @@
-// Drains: what a process counted that is gone is booked from the store's records, by one process at a time (LEDGER 8).
+// Drains: charges that a dead process counted are booked from the store's records, by one process at a time (LEDGER 8).
 import type { Books, Entry, ErrandBooks } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
@@ -11,19 +11,19 @@ export interface DrainDependencies {
   readonly store: Store;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** The epoch under which these were counted is over: counters that were loaded since may miss them. */
+  /** Called with entries counted in an earlier epoch: counters loaded since may miss them. */
   readonly onSuspect?: (entries: ReadonlyArray<Entry>) => void;
 }
 
-/** After so long a process that says nothing counts as gone. */
+/** A process that makes no call for this long counts as dead. */
 export const GONE_AFTER: Millis = 2000;
 
 const PAGE = 500;
 const MAX_PAGES = 2000;
 
 /**
- * Books what was counted so long ago by processes that have been silent as long, and every end of a lease; with 0, all there is:
- * what its own process books as well is there once. Nothing leaves the store that is not in PostgreSQL. Answers how many.
+ * Books what was counted at least `silence` ago by processes that have made no call since, and every expired lease; with 0, every record
+ * (an entry that its own process books too is there once). Records leave the store only after PostgreSQL has them. Returns how many.
  */
 export async function drain(deps: DrainDependencies, silence: Millis): Promise<number> {
   const first = await deps.store.unbooked(silence, 1);
@@ -36,14 +36,14 @@ export async function drain(deps: DrainDependencies, silence: Millis): Promise<n
     if (booked.isSuspect) deps.onSuspect?.(booked.entries);
     if (booked.rejected.length > 0) {
       metrics.add('gateway_operator_ledger_rejected_total', {}, booked.rejected.length);
-      log.error('PostgreSQL put entries aside in entry_rejected', { ids: booked.rejected });
+      log.error('PostgreSQL rejected entries; they are in entry_rejected', { ids: booked.rejected });
     }
     await store.forget(booked.records.map(({ id, kind }) => ({ id, kind })));
     drained += booked.records.length;
   }
   if (drained > 0) {
     metrics.add('gateway_operator_ledger_drained_total', {}, drained);
-    log.info('booked what the store kept', { instance: instanceUid, entries: drained });
+    log.info('booked unbooked entries of the store', { instance: instanceUid, entries: drained });
   }
   return drained;
 }

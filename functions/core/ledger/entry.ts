@@ -1,4 +1,4 @@
-// Entries: what PostgreSQL learns of a hold that has ended.
+// Entries of a hold that has ended: settled, expired, corrected.
 import type { Booked, Entry, EntryKind, Tokens } from '../ports/books.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -6,30 +6,30 @@ import type { HoldNote, SettleNote, UnbookedRecord } from '../ports/store.ts';
 
 const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
 
-/** The request said what it cost. */
+/** The entry of a settlement. */
 export function toSettled(id: string, note: HoldNote, settlement: Settlement, settledAt: Millis): Entry {
   const { cost, tokens, model, identifier, estimated } = settlement;
   return { id, kind: 'settled', charges: note.charges, cost, tokens, model, identifier, estimated, settledAt };
 }
 
-/** The cost was not told: the hold is charged at what is known of it. */
+/** The entry of a hold whose lease ended: charged at what is known of its stream. */
 export function toExpired(id: string, note: HoldNote, charged: Nano, settledAt: Millis): Entry {
-  return { ...toUnsaid(id, 'expired', note, settledAt), cost: charged };
+  return { ...toEstimated(id, 'expired', note, settledAt), cost: charged };
 }
 
-/** The lease had ended and `charged` was booked when the truth came. */
+/** The correction of an expired hold: `charged` was booked before the settlement arrived. */
 export function toCorrection(settled: Entry, charged: Nano): Entry {
   return { ...settled, kind: 'correction', cost: settled.cost - charged };
 }
 
-/** The lease had ended and `charged` was booked when it turned out that nothing was consumed. */
+/** The refund of an expired hold: `charged` was booked, and nothing was consumed. */
 export function toRefund(id: string, note: HoldNote, charged: Nano, settledAt: Millis): Entry {
-  return { ...toUnsaid(id, 'correction', note, settledAt), cost: -charged };
+  return { ...toEstimated(id, 'correction', note, settledAt), cost: -charged };
 }
 
 /**
- * What is left to book of an entry when PostgreSQL has these of its hold. A hold that was registered anew after the store forgot
- * ends twice: its lease under the old epoch, its request under the new one. The second end is a correction of the first, or none.
+ * The part of an entry that is left to book beside what PostgreSQL has of its hold. A hold that was registered again after the store
+ * forgot ends twice: its lease in the old epoch, its request in the new one. The second end is a correction of the first, or none.
  */
 export function besideBooked(entry: Entry, booked: ReadonlyArray<Booked> = []): Entry[] {
   const ended = booked.find(({ kind }) => kind === 'expired');
@@ -37,18 +37,18 @@ export function besideBooked(entry: Entry, booked: ReadonlyArray<Booked> = []): 
   return entry.kind === 'expired' && booked.some(({ kind }) => kind === 'settled') ? [] : [entry];
 }
 
-/** What the store is told of it, so that any process can book it. */
+/** The note with which any process can book the entry. */
 export function toNote({ id: _id, cost: _cost, ...note }: Entry): SettleNote {
   return note;
 }
 
-/** What the store kept for the process that books it. */
+/** The entry of an unbooked record of the store. */
 export function fromRecord({ id, kind, cost, hold, said, since }: UnbookedRecord): Entry {
-  const rest = said ?? toUnsaid(id, kind, hold, since);
+  const rest = said ?? toEstimated(id, kind, hold, since);
   return { ...rest, id, kind, cost, charges: hold.charges };
 }
 
-function toUnsaid(id: string, kind: EntryKind, note: HoldNote, settledAt: Millis): Omit<Entry, 'cost'> {
+function toEstimated(id: string, kind: EntryKind, note: HoldNote, settledAt: Millis): Omit<Entry, 'cost'> {
   const { charges, model, identifier } = note;
   return { id, kind, charges, tokens: NO_TOKENS, model, identifier, estimated: true, settledAt };
 }

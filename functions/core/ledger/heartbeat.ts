@@ -1,4 +1,4 @@
-// The heartbeat of a process: it asks store and PostgreSQL again and again, and so detects that the store forgot, or that another process found it so (LEDGER 6).
+// The heartbeat of a process: regular calls to store and PostgreSQL, which detect that the store forgot or that another process detected so (LEDGER 6).
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import { EMPTY_CALL, type Expired } from '../ports/store.ts';
@@ -10,21 +10,21 @@ import { TIMEOUT, withTimeout } from './timeout.ts';
 export interface HeartbeatDependencies extends Omit<RejoinDependencies, 'epochs' | 'membership'> {
   readonly epochs: Epochs;
   readonly membership: OpenableMembership;
-  /** What waited may be sent; what was counted before is looked at once more. */
+  /** The epoch is open: waiting operations are sent, and suspect counters audited. */
   readonly onOpen: () => void;
-  /** No request can be admitted now. */
+  /** The epoch cannot be joined: requests are refused. */
   readonly onAway: (why: unknown) => void;
   readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
-  /** Every two seconds, while it is open. */
+  /** Called every two seconds while the epoch is open. */
   readonly onBeat: () => void;
-  /** Absent: a process that stays. Else a request of its own (Workers), which starts under the epoch that earlier ones knew, and has no heartbeat. */
+  /** Absent in a lasting process. On Workers a request starts in the epoch that earlier ones knew, and has no heartbeat. */
   readonly isolate: StoreMemory | undefined;
 }
 
 export interface Heartbeat {
-  /** Joins, and goes on until it is closed. Resolves when the first attempt is over, however it ended. */
+  /** Joins the epoch and beats until closed. Resolves after the first attempt, failed or not. */
   start(): Promise<void>;
-  /** The store lives under another epoch than we do. */
+  /** Called when the store is in another epoch than this process. */
   onStaleEpoch(storeEpoch: number): void;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export function createHeartbeat(deps: HeartbeatDependencies): Heartbeat {
       if (!closed) deps.onOpen();
     } catch (error) {
       if (closed) return;
-      if (membership.whyAway() === undefined) log.warn('the ledger cannot be entered', { why: reasonOf(error) });
+      if (membership.whyAway() === undefined) log.warn('the ledger cannot join the epoch', { why: reasonOf(error) });
       membership.fail(error);
       deps.onAway(error);
       cancel();
@@ -69,7 +69,7 @@ export function createHeartbeat(deps: HeartbeatDependencies): Heartbeat {
     cancel = timer(BEAT, () => void beat().then(schedule));
   };
 
-  /** The store says whether it is still what it was; PostgreSQL, whether others found that it is not. */
+  /** The store says whether it has forgotten; PostgreSQL, whether another process found that it has. */
   const beat = async (): Promise<void> => {
     beats += 1;
     const isDue = beats % BEATS_OF_POSTGRES === 0;
@@ -89,13 +89,13 @@ export function createHeartbeat(deps: HeartbeatDependencies): Heartbeat {
       if (answer.expired.length > 0) deps.onExpired(answer.expired);
       if (isDue) deps.onBeat();
     } catch {
-      // Away: the next request, or the next beat, says so.
+      // The store or PostgreSQL is away: the next request or heartbeat reports it.
     }
   };
 
   return {
     async start() {
-      // The first call finds out whether it is still the epoch.
+      // The first call finds out whether the epoch is still current.
       if (isolate !== undefined && isolate.epoch > 0) return membership.open(isolate.epoch);
       await joinUntilIn();
       schedule();

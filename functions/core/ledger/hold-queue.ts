@@ -1,37 +1,37 @@
-// The queue of requests that live holds are in the way of: those in front ask the store again, for all behind them (decision 0028).
+// The queue of requests that wait for live holds: those in front ask the store again, on behalf of the others (decision 0028).
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
 
-/** One request in a queue. It keeps its place while it tries, and has none before it first waits. */
-export interface Place {
-  /** What it asks for. */
+/** A request in the queue. A retry keeps its position; a request joins when it first waits. */
+export interface QueuedRequest {
+  /** The amount of the hold it asks for. */
   readonly amount: Nano;
   scopeId: ScopeId | undefined;
-  /** Set while it sleeps. */
+  /** Set while the request sleeps. */
   wake: (() => void) | undefined;
 }
 
-export interface Waiting {
-  place(amount: Nano): Place;
-  /** Until it is this request's turn because something of the scope may be free, or so much time has passed. */
-  wait(place: Place, scopeId: ScopeId, millis: Millis): Promise<void>;
-  /** It leaves, with its money or without: so many times the request in front then may try. */
-  leave(place: Place, next: number): void;
-  /** Something that these scopes held is free. A thousand that try at once would only be in each other's way. */
+export interface HoldQueue {
+  enter(amount: Nano): QueuedRequest;
+  /** Resolves when money of the scope may be free for this request, or when the time has passed. */
+  wait(queued: QueuedRequest, scopeId: ScopeId, millis: Millis): Promise<void>;
+  /** Removes a request that has its answer, and wakes the request in front `next` times. */
+  leave(queued: QueuedRequest, next: number): void;
+  /** Money of these scopes is free. Only the request in front is woken: a thousand concurrent retries would only hinder each other. */
   freed(charges: ReadonlyArray<ScopeWindow>): void;
 }
 
 interface Line {
-  /** In the order in which they came. */
-  readonly places: Set<Place>;
+  /** Requests in order of arrival. */
+  readonly requests: Set<QueuedRequest>;
   cancel: () => void;
 }
 
-/** Another process may have freed something without our knowing. */
+/** Requests in front are woken this often: another process may have freed money unnoticed. */
 const CHECK_AGAIN_AFTER: Millis = 100;
 
-export function createWaiting(timer: Timer): Waiting {
+export function createHoldQueue(timer: Timer): HoldQueue {
   const lines = new Map<ScopeId, Line>();
 
   const open = (scopeId: ScopeId): Line => {
@@ -39,37 +39,37 @@ export function createWaiting(timer: Timer): Waiting {
       line.cancel = timer(CHECK_AGAIN_AFTER, lookAgain);
       wakeFront(line);
     };
-    const line = { places: new Set<Place>(), cancel: timer(CHECK_AGAIN_AFTER, lookAgain) };
+    const line = { requests: new Set<QueuedRequest>(), cancel: timer(CHECK_AGAIN_AFTER, lookAgain) };
     lines.set(scopeId, line);
     return line;
   };
-  const enqueue = (place: Place, scopeId: ScopeId): void => {
-    if (place.scopeId === scopeId) return;
-    // Another scope is in its way now. Whether this one still is, the next will find out.
-    dequeue(place, 1);
-    place.scopeId = scopeId;
-    (lines.get(scopeId) ?? open(scopeId)).places.add(place);
+  const enqueue = (queued: QueuedRequest, scopeId: ScopeId): void => {
+    if (queued.scopeId === scopeId) return;
+    // The request waits for another scope now; the next one in this line is woken to try.
+    dequeue(queued, 1);
+    queued.scopeId = scopeId;
+    (lines.get(scopeId) ?? open(scopeId)).requests.add(queued);
   };
-  const dequeue = (place: Place, next: number): void => {
-    const { scopeId } = place;
+  const dequeue = (queued: QueuedRequest, next: number): void => {
+    const { scopeId } = queued;
     const line = scopeId === undefined ? undefined : lines.get(scopeId);
     if (scopeId === undefined || line === undefined) return;
-    place.scopeId = undefined;
-    line.places.delete(place);
+    queued.scopeId = undefined;
+    line.requests.delete(queued);
     for (let count = 0; count < next; count += 1) wakeFront(line);
-    if (line.places.size > 0) return;
+    if (line.requests.size > 0) return;
     line.cancel();
     lines.delete(scopeId);
   };
 
   return {
-    place: (amount) => ({ amount, scopeId: undefined, wake: undefined }),
-    wait(place, scopeId, millis) {
-      enqueue(place, scopeId);
+    enter: (amount) => ({ amount, scopeId: undefined, wake: undefined }),
+    wait(queued, scopeId, millis) {
+      enqueue(queued, scopeId);
       return new Promise((resolve) => {
-        const cancel = timer(millis, () => place.wake?.());
-        place.wake = () => {
-          place.wake = undefined;
+        const cancel = timer(millis, () => queued.wake?.());
+        queued.wake = () => {
+          queued.wake = undefined;
           cancel();
           resolve();
         };
@@ -86,11 +86,11 @@ export function createWaiting(timer: Timer): Waiting {
   };
 }
 
-/** In front is each request that asks for less than all before it: what does not suffice for it does not for those behind it. */
-function wakeFront({ places }: Line): void {
+/** Wakes each request that asks for less than all before it: what is too little for it is too little for those behind it. */
+function wakeFront({ requests }: Line): void {
   let min: Nano | undefined;
-  for (const { amount, wake } of places) {
-    // A request that does not sleep is asking already, perhaps too early.
+  for (const { amount, wake } of requests) {
+    // A request that does not sleep is asking already.
     if (wake === undefined || (min !== undefined && amount >= min)) continue;
     min = amount;
     wake();

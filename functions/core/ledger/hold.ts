@@ -1,4 +1,4 @@
-// Take the money or say why not, within a second: store first, then the outbox, then the caller may spend (LEDGER 4, 6, 9).
+// A hold: the money, or the reason for a refusal, within a second. Store first, then the outbox, then the caller may spend (LEDGER 4, 6, 9).
 import type { Clock, Ids, Metrics } from '../ports/clock.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
 import type { Outbox } from '../ports/outbox.ts';
@@ -25,9 +25,9 @@ export interface HoldDependencies {
 }
 
 interface WrittenAttempt extends Attempt {
-  /** The outbox may have it. */
+  /** Whether the outbox may contain the hold. */
   written: boolean;
-  readonly tell: (result: Result<Hold, HoldRefusal>) => void;
+  readonly resolve: (result: Result<Hold, HoldRefusal>) => void;
 }
 
 type Outcome = 'held' | HoldRefusal['reason'];
@@ -41,22 +41,22 @@ const OUTCOMES: Readonly<Record<Outcome, { readonly outcome: Outcome }>> = {
   unavailable: { outcome: 'unavailable' },
 };
 
-/** Always answers: what is thrown on the way is a refusal. */
+/** Always resolves: an error becomes a refusal. */
 export function createHold(deps: HoldDependencies): (request: HoldRequest) => Promise<Result<Hold, HoldRefusal>> {
   return (request) =>
-    new Promise((tell) => {
+    new Promise((resolve) => {
       const attempt: WrittenAttempt = {
         id: request.id ?? deps.ids.next(),
         request,
         rates: ratesOf(request),
         requestDeadline: openRequestDeadline(deps, request.waited),
-        tell,
+        resolve,
         over: false,
         asked: undefined,
         busy: undefined,
         written: false,
       };
-      deps.watch.begin(attempt.requestDeadline, (silence) => giveUp(deps, attempt, silence));
+      deps.watch.begin(attempt.requestDeadline, (timeout) => giveUp(deps, attempt, timeout));
       void holdOnce(deps, attempt);
     });
 }
@@ -70,34 +70,34 @@ async function holdOnce(deps: HoldDependencies, attempt: WrittenAttempt): Promis
       ? ok(deps.acquire.taken(attempt, asked, answer))
       : await deps.acquire.acquireWithRetry(attempt, asked);
     if (attempt.over) return;
-    if (!result.ok) return tell(deps, attempt, result);
+    if (!result.ok) return finish(deps, attempt, result);
     await write(deps, attempt, result.value);
-    if (!attempt.over) tell(deps, attempt, ok(toHold(attempt.id, result.value)));
+    if (!attempt.over) finish(deps, attempt, ok(toHold(attempt.id, result.value)));
   } catch (error) {
     giveUp(deps, attempt, error);
   }
 }
 
-function tell(deps: HoldDependencies, attempt: WrittenAttempt, result: Result<Hold, HoldRefusal>): void {
+function finish(deps: HoldDependencies, attempt: WrittenAttempt, result: Result<Hold, HoldRefusal>): void {
   deps.watch.end(attempt.requestDeadline);
   deps.metrics.add('gateway_operator_ledger_holds_total', OUTCOMES[result.ok ? 'held' : result.failure.reason]);
-  attempt.tell(result);
+  attempt.resolve(result);
 }
 
 function giveUp(deps: HoldDependencies, attempt: WrittenAttempt, error: unknown): void {
   if (attempt.over) return;
   attempt.over = true;
-  // It may have been taken: given back until the store says that it heard.
+  // The hold may have been taken: its release is repeated until the store acknowledges it.
   if (attempt.asked !== undefined) deps.settlements.releaseUnknown(attempt.asked.operation, attempt.written);
   const refusal = isHeld(deps, attempt, error) ? attempt.busy.refusal : unavailable(error);
-  tell(deps, attempt, err(refusal));
+  finish(deps, attempt, err(refusal));
 }
 
 function write(deps: HoldDependencies, attempt: WrittenAttempt, taken: Taken): Promise<void> {
   const { id, request } = attempt;
   const { amount, operation, at, entry } = taken;
   const { note, counters } = operation;
-  // From here on: should the store forget it, it is registered anew.
+  // A live hold is registered again when the store forgets it.
   deps.liveHolds.set(id, {
     id,
     amount,
@@ -127,7 +127,7 @@ function toHold(id: string, { amount, operation, rates, entry }: Taken): Hold {
   return { ...hold, ...(rates === undefined ? {} : { rates }), ...(entry === undefined ? {} : { entry }) };
 }
 
-/** The request waited for live holds as long as any does, and only the answer to its last question is missing. */
+/** The request waited for live holds for its full second, and only the answer to its last question is missing. */
 const isHeld = (
   { clock, membership }: HoldDependencies,
   attempt: WrittenAttempt,

@@ -1,4 +1,4 @@
-// Late expiries: holds whose lease had ended before the store forgot, and was booked after they were registered anew. They would count twice (LEDGER 6).
+// Late expiries: holds whose lease ended before the store forgot, and was booked after they were registered again. They would count twice (LEDGER 6).
 import type { Booked, Books, Reading } from '../ports/books.ts';
 import type { Timer } from '../ports/platform.ts';
 import { counterKey, EMPTY_CALL, type Store, type StoreCall } from '../ports/store.ts';
@@ -15,17 +15,17 @@ export interface LateExpiryDependencies {
   readonly timer: Timer;
 }
 
-/** With their counters they fit one call. */
+/** This many holds fit one call with their counters. */
 const MAX_PER_CALL = 16;
 
 type BookedOf = ReadonlyMap<string, ReadonlyArray<Booked>>;
 
 /**
- * Another process had heard of the end and had not booked it when this one registered the hold: PostgreSQL has the charge, the
- * store the hold. Counters are made right, then the store is told: what is freed is spent. Costs one
- * question while a hold lives that went through a rebuild, and nothing else.
+ * Repairs a double count: another process knew of the expiry and had not booked it when this one registered the hold, so PostgreSQL has
+ * the charge and the store the hold. Counters are repaired first, then the store is told and frees the hold. Costs one query per
+ * heartbeat while a re-registered hold lives, nothing otherwise.
  */
-export async function tellLateExpiries(deps: LateExpiryDependencies, epoch: number): Promise<void> {
+export async function repairLateExpiries(deps: LateExpiryDependencies, epoch: number): Promise<void> {
   const { books, timer, liveHolds } = deps;
   const moved = [...liveHolds.values()].filter(
     (live) => live.isReRegistered && !live.isSettledInStore && !live.isExpiredBefore,
@@ -35,13 +35,13 @@ export async function tellLateExpiries(deps: LateExpiryDependencies, epoch: numb
   const ended = moved.filter(({ id }) => chargedOf(booked, id) !== undefined);
   for (let at = 0; at < ended.length; at += MAX_PER_CALL) {
     const some = ended.slice(at, at + MAX_PER_CALL);
-    const work = books.withLedgerLock(deps.instanceUid, (reading) => tell(deps, epoch, some, booked, reading));
+    const work = books.withLedgerLock(deps.instanceUid, (reading) => repair(deps, epoch, some, booked, reading));
     await withTimeout(timer, TIMEOUT, 'PostgreSQL or the store', work);
   }
 }
 
-/** Only what the counters show already is freed: a call that a frozen store runs late may lose its adjustment. */
-async function tell(
+/** Frees only what the counters already show: a call that a frozen store runs late may lose its adjustment. */
+async function repair(
   { store }: LateExpiryDependencies,
   epoch: number,
   ended: ReadonlyArray<LiveHold>,
@@ -53,7 +53,7 @@ async function tell(
   const adjusts = differencesIn(await readCounterSums(store, reading, counters));
   if (adjusts.length > 0) {
     await call(store, { ...EMPTY_CALL, epoch, adjusts });
-    // Again at the next beat.
+    // The next heartbeat tries again.
     if (differencesIn(await readCounterSums(store, reading, counters)).length > 0) return;
   }
   const registers = ended.map((live) => toRegistration(live, chargedOf(booked, live.id)));

@@ -1,4 +1,4 @@
-// Leases of live holds: each second what was streamed goes to the outbox, each 15 s the lease is renewed.
+// Leases of live holds: progress goes to the outbox every second, leases are renewed every 15 s.
 import type { Clock, Log } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Outbox } from '../ports/outbox.ts';
@@ -19,10 +19,10 @@ export interface LeaseDependencies {
 
 const BEAT: Millis = 1000;
 const RENEW: Millis = 15_000;
-/** No request lives longer (upstream.ts sees to it): a hold that was never ended does not keep the headroom. */
+/** The longest request (upstream.ts enforces it): a hold that is never ended does not keep headroom for longer. */
 export const MAX_REQUEST: Millis = 3_600_000;
 
-/** Beats from now on. Answers how to stop. */
+/** Starts the heartbeat of leases. Returns a function that stops it. */
 export function keepLeases(deps: LeaseDependencies): () => void {
   let renewed = deps.clock.now();
   let cancel = (): void => undefined;
@@ -35,7 +35,7 @@ export function keepLeases(deps: LeaseDependencies): () => void {
     for (const live of open) writeProgress(deps, live);
     if (now - renewed >= RENEW || now < renewed) {
       renewed = now;
-      // One record in the store per hold: the lease starts anew, with what is known now.
+      // A renewal restarts the lease and records the cost known so far.
       for (const { id, known } of open) {
         deps.batch.renew(known === undefined ? { id, lease: LEASE } : { id, known: known(), lease: LEASE });
       }
@@ -48,8 +48,8 @@ export function keepLeases(deps: LeaseDependencies): () => void {
   return () => cancel();
 }
 
-/** Nothing more may be spent from a hold of before then: its lease may have ended, and others have what it left. */
-export function tellLost(liveHolds: LiveHolds, since: Millis): void {
+/** Stops spending from holds taken before `since`: their leases may have ended, and other requests may hold the money. */
+export function reportLost(liveHolds: LiveHolds, since: Millis): void {
   for (const live of [...liveHolds.values()]) {
     const { lost } = live;
     if (lost === undefined || live.since > since) continue;

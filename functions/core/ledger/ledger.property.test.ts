@@ -6,8 +6,8 @@ import type { Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { StartableLedger } from './ledger.ts';
 import {
+  type Behaviour,
   createScene,
-  type Mood,
   type Process,
   requestOf,
   type Scene,
@@ -32,7 +32,7 @@ const event = fc.record({
   share: fc.nat(700),
   minAmount: fc.nat(700),
   which: fc.nat(3),
-  books: fc.constantFrom<Mood>('up', 'refuses', 'loses'),
+  books: fc.constantFrom<Behaviour>('up', 'refuses', 'loses'),
 });
 type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
@@ -116,7 +116,7 @@ async function kill(stage: Stage): Promise<void> {
   // The memory store dies with its process; what streamed is charged as known, the rest at its size.
   for (const flight of naive.flights) charge(naive, flight, flight.known ?? flight.amount);
   scene.store.part = createMemoryStore(scene.time);
-  scene.books.mood = 'up';
+  scene.books.behaviour = 'up';
   stage.process = mortal();
   stage.ledger = scene.process(stage.process);
   await soon(scene, stage.ledger.start());
@@ -130,7 +130,7 @@ async function play(stage: Stage, happening: Event): Promise<void> {
   if (happening.kind === 'wait') return scene.time.advance(happening.share);
   if (happening.kind === 'books') {
     // A counter that was never loaded cannot be while PostgreSQL is away: every scope was asked for at the start.
-    scene.books.mood = happening.books;
+    scene.books.behaviour = happening.books;
     return;
   }
   if (flight === undefined) return;
@@ -172,12 +172,12 @@ test('whatever happens in whatever order, each scope’s spend is what a naive c
       await isTrue(stage);
       for (const happening of events) {
         // Longer than 30 s without PostgreSQL refuses everything, which another test shows.
-        if (scene.books.mood !== 'up' && happening.kind === 'progress') scene.books.mood = 'up';
+        if (scene.books.behaviour !== 'up' && happening.kind === 'progress') scene.books.behaviour = 'up';
         await play(stage, happening);
         if (happening.kind === 'kill') await isTrue(stage);
       }
       await isTrue(stage);
-      scene.books.mood = 'up';
+      scene.books.behaviour = 'up';
       for (const flight of stage.naive.flights) {
         await stage.ledger.release(flight.hold);
         charge(stage.naive, flight, 0n);

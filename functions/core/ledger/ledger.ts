@@ -1,4 +1,4 @@
-// The ledger: money is held before a request and charged after it. Everything the gateway asks, put together (LEDGER).
+// The ledger of a gateway: money is held before a request and charged after it (LEDGER).
 import type { Hold, HoldRefusal, HoldRequest, Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
@@ -13,13 +13,13 @@ import { recover } from './recover.ts';
 import { leftOf } from './request-deadline.ts';
 import { withTimeout } from './timeout.ts';
 
-/** A flush answers within this; a stop may take so long. */
+/** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;
 
 export interface StartableLedger extends Ledger {
-  /** Books what an earlier process left in the outbox. Requests wait for it within their deadlines; where it failed they are refused as unavailable, and it may be called again. */
+  /** Books what an earlier process left in the outbox. Requests wait for it within their deadlines. If it fails they are refused as unavailable, and it may be called again. */
   start(): Promise<void>;
-  /** Books what is counted and not booked, by whichever process, then compares every counter with its entries. For a sweep. */
+  /** Books everything that is counted and not booked, whichever process counted it, then audits every counter. Called by a sweep. */
   maintain(): Promise<void>;
 }
 
@@ -36,7 +36,10 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     if (phase !== 'open')
       return { reason: 'unavailable', why: phase === 'new' ? 'the ledger starts' : 'the ledger stops' };
     if (!backlog.isOverLimit()) return undefined;
-    return { reason: 'unavailable', why: 'PostgreSQL or the store is behind with what was settled' };
+    return {
+      reason: 'unavailable',
+      why: 'too many settlements are not booked yet: PostgreSQL or the store is away or slow',
+    };
   };
 
   const open = async (): Promise<void> => {
@@ -48,7 +51,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     stopBeating = keepLeases({ liveHolds, batch, outbox, clock, timer, log, onBeat: backlog.report });
   };
 
-  /** The request that wakes a process waits for the start, within its deadline. Answers for how long the request has waited then. */
+  /** A request that wakes a process waits for the start, within its deadline. Returns how long the request has waited in all. */
   const whenStarted = async (waited: Millis = 0): Promise<Result<Millis, HoldRefusal>> => {
     if (phase !== 'new' || starting === undefined) return ok(waited);
     const began = clock.now();

@@ -1,4 +1,4 @@
-// Live holds of this process, and what is known of each.
+// Live holds of a process: requests in flight, and those whose end the store does not have yet.
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import type { HoldNote, HoldOperation } from '../ports/store.ts';
@@ -9,27 +9,27 @@ export interface LiveHold {
   readonly note: HoldNote;
   readonly counters: HoldOperation['counters'];
   readonly since: Millis;
-  /** When it was taken, on the store's clock. */
+  /** The store's clock when the hold was taken. */
   readonly at: Millis;
-  /** What the reply has cost so far; it may be less than a moment ago, when the provider has counted. */
+  /** The cost of the reply so far. It may fall, when the provider's own count arrives. */
   known: (() => Nano) | undefined;
-  /** To be told that its lease may have ended. */
+  /** Called when the lease may have ended. */
   lost: (() => void) | undefined;
-  /** The tokens that rates reserve for it; undefined: it uses no rates. */
+  /** Tokens that rates reserve for the request; undefined without rates. */
   readonly tokens: number | undefined;
-  /** The entry's limit that it uses, if that has one. */
+  /** The rate limit of its model entry, if any. */
   entry: RateLimit | undefined;
-  /** What the outbox has of `known`. */
+  /** The last `known` in the outbox. */
   written: Nano | undefined;
-  /** The store has its settlement or release: it is not under way any more, though its record may not be written yet. */
+  /** The store has the settlement or release. The outbox record may not be written yet. */
   isSettledInStore: boolean;
-  /** What its settlement says that it cost; `released` where nothing was consumed; undefined while it is under way. */
+  /** The settled cost; `released` where nothing was consumed; undefined while the request is in flight. */
   outcome: Nano | 'released' | undefined;
-  /** Registered under a later epoch than it was taken in: another process may have booked the end of its lease meanwhile. */
+  /** The hold was registered again in a later epoch: another process may have booked the end of its lease meanwhile. */
   isReRegistered: boolean;
-  /** The store knows it as one whose lease had ended, in an earlier epoch. */
+  /** The store knows that its lease had ended in an earlier epoch. */
   isExpiredBefore: boolean;
-  /** Settling or releasing: resolves when that is durable. Gone from here when the store has it too. */
+  /** Set while it settles or releases: resolves when that is durable. The hold is removed when the store has it too. */
   ending: Promise<void> | undefined;
 }
 

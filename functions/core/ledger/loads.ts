@@ -1,4 +1,4 @@
-// Loads: a counter that the store does not have gets its PostgreSQL sum. Absent is not zero (LEDGER 6).
+// Loads: an absent counter gets its PostgreSQL sum. Absent is not zero (LEDGER 6).
 import type { Books } from '../ports/books.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
@@ -9,8 +9,8 @@ import { TIMEOUT, withTimeout } from './timeout.ts';
 
 export interface Loads {
   /**
-   * Reads the sums of these counters and sets them in the store where they are still absent; all that is missed within a
-   * tick is one reading. Throws when database or store keep silent. Answers what the counters show then.
+   * Reads the sums of these counters and sets them in the store where they are still absent; all loads of a tick share
+   * one reading. Throws when database or store do not reply. Returns what the counters then show.
    */
   load(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
 }
@@ -38,7 +38,7 @@ export function createLoads({ instanceUid, books, store, batch, timer, tick }: L
     const asked = wanted;
     wanted = [];
     const counters = asked.map(({ counter }) => counter);
-    // A sum that is read before a booking and set after it would miss what was booked, or count it twice.
+    // Without the lock, a sum read before a booking and set after it would miss that booking or count it twice.
     const work = books.withLedgerLock(instanceUid, async (reading) => {
       const exact = await readCounterSums(store, reading, counters);
       await Promise.all(exact.map(({ load }) => batch.load(load)));

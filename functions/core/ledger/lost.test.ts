@@ -41,10 +41,10 @@ describe('a stream whose hold’s lease may have ended is told to end', () => {
   test('when the store was away for most of a minute, as soon as it answers, and once', async () => {
     const scene = createScene();
     const { told } = await streaming(scene);
-    scene.store.mood = 'refuses';
+    scene.store.behaviour = 'refuses';
     await scene.time.advance(50 * SECOND);
     expect(told).toEqual([]);
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(20 * SECOND);
     expect(told).toHaveLength(1);
     await scene.time.advance(120 * SECOND);
@@ -57,21 +57,21 @@ describe('a stream goes on', () => {
     const scene = createScene();
     const { told } = await streaming(scene);
     await scene.time.advance(300 * SECOND);
-    scene.store.mood = 'refuses';
+    scene.store.behaviour = 'refuses';
     await scene.time.advance(25 * SECOND);
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(60 * SECOND);
     expect(told).toEqual([]);
   });
 
   test('when a store comes back empty: its hold is registered anew', async () => {
     const scene = createScene();
-    scene.epochs = { part: createMemoryEpochs(scene.time), mood: 'up' };
+    scene.epochs = { part: createMemoryEpochs(scene.time), behaviour: 'up' };
     const { told } = await streaming(scene);
-    scene.store.mood = 'refuses';
+    scene.store.behaviour = 'refuses';
     await scene.time.advance(50 * SECOND);
     await scene.store.part.clear();
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(60 * SECOND);
     expect(told).toEqual([]);
   });

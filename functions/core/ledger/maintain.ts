@@ -1,4 +1,4 @@
-// Maintenance of an instance's ledger by a sweep, wherever its gateways run, and when none does: it books what is unbooked, and audits (LEDGER 6, 8).
+// Maintenance of an instance's ledger by a sweep, with or without a running gateway: drain, then audit (LEDGER 6, 8).
 
 import type { Epochs } from '../ports/epochs.ts';
 import { EMPTY_CALL } from '../ports/store.ts';
@@ -10,7 +10,7 @@ export interface MaintainDependencies extends AuditDependencies {
   readonly epochs: Epochs;
 }
 
-/** A store that is new, being rebuilt, or gone back in time is left to the next gateway that needs it. Throws when store or PostgreSQL are away. */
+/** Does nothing for a store that is new, being rebuilt, or gone back in time: the next gateway rebuilds it. Throws when store or PostgreSQL are away. */
 export async function maintain(deps: MaintainDependencies): Promise<void> {
   const { epochs, store, timer } = deps;
   const { epoch, isOpen, marks } = await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.state());

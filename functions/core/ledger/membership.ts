@@ -1,22 +1,22 @@
-// Membership: the epoch under which this process speaks to the store, closed while the store is rebuilt (LEDGER 6).
+// Membership of a process in an epoch of the store, closed while the store is rebuilt (LEDGER 6).
 import type { StoreCall } from '../ports/store.ts';
 import { type LastAnswer, noAnswer } from './store-clock.ts';
 
 export interface Membership {
-  /** The last one that was open. */
+  /** The epoch that was open last. */
   epoch(): number;
   isOpen(): boolean;
-  /** Open, and under this one. */
+  /** Whether this epoch is the open one. */
   isIn(epoch: number): boolean;
-  /** The caller, and what the store must remember of it; undefined where nothing is counted. */
+  /** The caller and its acknowledged calls; undefined where calls are not counted. */
   from(): StoreCall['from'];
-  /** The store has counted so many calls of ours. */
+  /** Records how many calls of this process the store has counted. */
   answered(epoch: number, calls: number): void;
-  /** The store that lived under `of` lives under `storeEpoch` now: nothing is sent until it is open again. */
+  /** Leaves `epoch`, because the store is in `storeEpoch`: nothing is sent until an epoch is open again. */
   leave(epoch: number, storeEpoch: number): void;
-  /** Why it cannot be rebuilt now; undefined while it is being rebuilt, or open. */
+  /** Why the store cannot be rebuilt now; undefined while it is being rebuilt, or open. */
   whyAway(): unknown;
-  /** Resolves when it is open. */
+  /** Resolves when an epoch is open. */
   opened(): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export function createFixedMembership(epoch: number): Membership {
     from: () => undefined,
     answered: () => undefined,
     leave(_, storeEpoch) {
-      throw new Error(`the store lives under epoch ${storeEpoch}, not ${epoch}`);
+      throw new Error(`the store is in epoch ${storeEpoch}, not ${epoch}`);
     },
     whyAway: () => undefined,
     opened: async () => undefined,
@@ -39,18 +39,18 @@ export function createFixedMembership(epoch: number): Membership {
 export interface OpenableMembership extends Membership {
   open(epoch: number): void;
   fail(why: unknown): void;
-  /** Counts anew: another epoch, another store. */
+  /** The caller in this epoch; the count restarts with a new epoch. */
   count(epoch: number): NonNullable<StoreCall['from']>;
 }
 
-/** What a process knows of its store, as plain data: on Workers requests that share no I/O share it (LEDGER 7). */
+/** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
 export interface StoreMemory {
-  /** The caller; many may call by one name, each with the highest count that it was answered. */
+  /** The caller's name. Several ledgers may share it, each with the highest count that it was answered. */
   readonly process: string;
   /** The epoch that was open last. 0: none yet. */
   epoch: number;
   counted: { readonly epoch: number; readonly acknowledged: number };
-  /** To any of those who share it: a store that answers others is not silent. */
+  /** The last answer to any ledger that shares this: a store that answers others is alive. */
   readonly last: LastAnswer;
 }
 

@@ -1,4 +1,4 @@
-// Moves: a request goes on to another model entry because the one before failed, if that has room too (decision 0012).
+// Moves: a request falls back to another model entry, if that entry's rate allows it (decision 0012).
 import type { HoldRefusal } from '../ports/ledger.ts';
 import type { RateLimit } from '../ports/rates.ts';
 import { reasonOf } from '../reason.ts';

@@ -31,37 +31,37 @@ describe('a store that', () => {
   beforeEach(() => settleOne(10n));
 
   test('refuses: 503 within a second, and nothing stays held', async () => {
-    scene.store.mood = 'refuses';
+    scene.store.behaviour = 'refuses';
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(1000);
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
   });
 
   test('is frozen: 503 within a second; when it runs the call afterwards, nothing stays held', async () => {
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     expect(await tryHold(requestOf(90n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(1000);
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
     expect(await scene.store.part.read([])).toEqual([]);
   });
 
   test('takes the hold and loses the answer: the hold is given back until the store says it heard', async () => {
-    scene.store.mood = 'loses';
+    scene.store.behaviour = 'loses';
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'unavailable' });
     await scene.time.advance(5000);
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(1100);
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
   });
 
   test('took a hold nobody heard of and came back after its lease: what it charged is given back', async () => {
-    scene.store.mood = 'loses';
+    scene.store.behaviour = 'loses';
     await tryHold(requestOf(90n, key));
-    scene.store.mood = 'refuses';
+    scene.store.behaviour = 'refuses';
     await scene.time.advance(70_000);
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(6000);
     expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 10n }] });
     await ledger.flush();
@@ -71,14 +71,14 @@ describe('a store that', () => {
 
   test.each(['refuses', 'loses', 'hangs'] as const)(
     '%s while replies complete: each is counted and booked once',
-    async (mood) => {
+    async (behaviour) => {
       const holds = [];
       for (const cost of [20n, 30n]) holds.push({ hold: heldOf(await ledger.hold(requestOf(cost, key))), cost });
-      scene.store.mood = mood;
+      scene.store.behaviour = behaviour;
       for (const { hold, cost } of holds) await ledger.settle(hold, settlementOf(cost));
       await scene.time.advance(7000);
       expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([10n]);
-      scene.store.mood = 'up';
+      scene.store.behaviour = 'up';
       await scene.time.advance(3000);
       expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([10n, 20n, 30n]);
       expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 60n }] });
@@ -88,19 +88,19 @@ describe('a store that', () => {
   test('comes back to many settlements: one call finds out, the rest follows at once', async () => {
     const free = scopeOf('free');
     const holds = await Promise.all(Array.from({ length: 1000 }, () => ledger.hold(requestOf(1n, free))));
-    scene.store.mood = 'refuses';
+    scene.store.behaviour = 'refuses';
     await Promise.all(holds.map((held) => ledger.settle(heldOf(held), settlementOf(1n))));
     await scene.time.advance(5000);
     scene.calls.length = 0;
     await scene.time.advance(3000);
     expect(scene.calls.length).toBeLessThanOrEqual(3);
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(1200);
     expect(scene.books.part.entries()).toHaveLength(1001);
   });
 
   test('is silent makes spend unavailable too, never zero', async () => {
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     const asked = ledger.spend([key]);
     await scene.time.advance(900);
     expect(await asked).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
@@ -109,14 +109,14 @@ describe('a store that', () => {
 
 describe('a database that', () => {
   test('refuses while a budget is unknown: 503 at once, never an admit', async () => {
-    scene.books.mood = 'refuses';
+    scene.books.behaviour = 'refuses';
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
   });
 
   test('is frozen while a budget is unknown: 503 within a second, and it works again when the database does', async () => {
-    scene.books.mood = 'hangs';
+    scene.books.behaviour = 'hangs';
     expect(await tryHold(requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     await scene.time.advance(2000);
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });
   });
@@ -124,7 +124,7 @@ describe('a database that', () => {
   test('is away for a while: known budgets go on for 30 s, then 503, then everything is booked once', async () => {
     await settleOne(1n);
     await ledger.flush();
-    scene.books.mood = 'refuses';
+    scene.books.behaviour = 'refuses';
     for (let second = 0; second < 20; second += 1) {
       await settleOne(1n);
       await scene.time.advance(1000);
@@ -132,7 +132,7 @@ describe('a database that', () => {
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });
     await scene.time.advance(11_000);
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'unavailable' });
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     await scene.time.advance(6000);
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });
     expect(scene.books.part.entries()).toHaveLength(21);
@@ -140,13 +140,13 @@ describe('a database that', () => {
 
   test.each(['refuses', 'hangs'] as const)(
     '%s for a while: how many wait, and the oldest for how long, is told',
-    async (mood) => {
+    async (behaviour) => {
       const told = () =>
         ['unbooked', 'unbooked_age_seconds'].map((name) => scene.gauges.get(`gateway_operator_ledger_${name}`) ?? 0);
       await settleOne(1n);
       await ledger.flush();
       expect(told()).toEqual([0, 0]);
-      scene.books.mood = mood;
+      scene.books.behaviour = behaviour;
       await settleOne(1n);
       await settleOne(1n);
       await scene.time.advance(20_000);
@@ -154,7 +154,7 @@ describe('a database that', () => {
       expect(depth).toBe(2);
       expect(age).toBeGreaterThanOrEqual(19);
       expect(age).toBeLessThanOrEqual(20);
-      scene.books.mood = 'up';
+      scene.books.behaviour = 'up';
       await scene.time.advance(6000);
       expect(told()).toEqual([0, 0]);
     },
@@ -162,21 +162,21 @@ describe('a database that', () => {
 
   test('is there, and the store is not: what it has not heard of waits too, and is told', async () => {
     const held = heldOf(await ledger.hold(requestOf(1n, key)));
-    scene.store.mood = 'refuses';
+    scene.store.behaviour = 'refuses';
     await ledger.settle(held, settlementOf(1n));
     await scene.time.advance(20_000);
     expect(scene.gauges.get('gateway_operator_ledger_unbooked')).toBe(1);
     expect(scene.gauges.get('gateway_operator_ledger_unbooked_age_seconds')).toBeGreaterThanOrEqual(19);
   });
 
-  test.each(['loses', 'hangs'] as const)('%s answers: no entry is there twice, none is missing', async (mood) => {
+  test.each(['loses', 'hangs'] as const)('%s answers: no entry is there twice, none is missing', async (behaviour) => {
     await settleOne(1n);
-    scene.books.mood = mood;
+    scene.books.behaviour = behaviour;
     for (let each = 0; each < 5; each += 1) {
       await settleOne(2n);
       await scene.time.advance(3000);
     }
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     await scene.time.advance(11_000);
     expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([1n, 2n, 2n, 2n, 2n, 2n]);
     const { charges } = heldOf(await ledger.hold(requestOf(1n, key)));
@@ -186,10 +186,10 @@ describe('a database that', () => {
   test('may have booked a batch whose answer was lost: a counter loaded then counts it once', async () => {
     const longer = scopeOf('key', 100n, { budget: { limit: '100', duration: '31d', alignment: 'Rolling' } });
     await settleOne(40n);
-    scene.books.mood = 'loses';
+    scene.books.behaviour = 'loses';
     await scene.time.advance(150);
     expect(scene.books.part.entries()).toHaveLength(1);
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     const start = Date.UTC(2026, 0, 1);
     scene.books.part.recount('key', { start, end: start + 31 * 86_400_000 });
     await ledger.hold(requestOf(1n, longer));
@@ -214,23 +214,23 @@ describe('a database that', () => {
 
   test('is away makes a flush fail in words', async () => {
     await settleOne(1n);
-    scene.books.mood = 'refuses';
+    scene.books.behaviour = 'refuses';
     await expect(ledger.flush()).rejects.toThrow('booking entries in PostgreSQL');
   });
 });
 
 describe('an outbox that cannot be written', () => {
   test('admits nothing, and nothing stays held', async () => {
-    scene.outbox.mood = 'refuses';
+    scene.outbox.behaviour = 'refuses';
     expect(await tryHold(requestOf(100n, key))).toMatchObject({ outcome: 'unavailable' });
-    scene.outbox.mood = 'up';
+    scene.outbox.behaviour = 'up';
     await scene.time.advance(10);
     expect(await tryHold(requestOf(100n, key))).toMatchObject({ outcome: 'held' });
   });
 
   test('lets a reply end only when PostgreSQL has its settlement', async () => {
     const hold = heldOf(await ledger.hold(requestOf(100n, key)));
-    scene.outbox.mood = 'refuses';
+    scene.outbox.behaviour = 'refuses';
     const settled = ledger.settle(hold, settlementOf(30n));
     await scene.time.advance(5);
     await settled;
@@ -239,10 +239,10 @@ describe('an outbox that cannot be written', () => {
 
   test('for a while: a settlement is not booked before it is written, so its record does not stay for ever', async () => {
     const hold = heldOf(await ledger.hold(requestOf(100n, key)));
-    scene.outbox.mood = 'hangs';
+    scene.outbox.behaviour = 'hangs';
     const settled = ledger.settle(hold, settlementOf(30n));
     await scene.time.advance(500);
-    scene.outbox.mood = 'up';
+    scene.outbox.behaviour = 'up';
     await scene.time.advance(500);
     await settled;
     expect(scene.books.part.entries()).toMatchObject([{ cost: 30n }]);
@@ -251,12 +251,12 @@ describe('an outbox that cannot be written', () => {
 
   test('breaks the reply off when PostgreSQL is away too', async () => {
     const hold = heldOf(await ledger.hold(requestOf(100n, key)));
-    scene.outbox.mood = 'refuses';
-    scene.books.mood = 'refuses';
+    scene.outbox.behaviour = 'refuses';
+    scene.books.behaviour = 'refuses';
     const settled = expect(ledger.settle(hold, settlementOf(30n))).rejects.toThrow();
     await scene.time.advance(5);
     await settled;
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     await scene.time.advance(1000);
     expect(scene.books.part.entries()).toMatchObject([{ cost: 30n }]);
   });
@@ -270,7 +270,7 @@ test('before the start has succeeded nothing is admitted', async () => {
 test('more than a hundred thousand unbooked entries mean that PostgreSQL is away', async () => {
   const free = scopeOf('free');
   await settleOne(1n);
-  scene.books.mood = 'refuses';
+  scene.books.behaviour = 'refuses';
   for (let done = 0; done < 100_000; done += 2000) {
     const holds = await Promise.all(Array.from({ length: 2000 }, () => ledger.hold(requestOf(0n, free))));
     await Promise.all(holds.map((held) => ledger.settle(heldOf(held), settlementOf(0n))));

@@ -1,4 +1,4 @@
-// Replay of an outbox: the records of an earlier process folded by hold, and what PostgreSQL should have of each.
+// Replay of an outbox: an earlier process's records folded by hold, and the step that completes each.
 import type { Booked, Entry } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { OutboxRecord } from '../ports/outbox.ts';
@@ -15,20 +15,20 @@ export interface UnfinishedHold {
 }
 
 export type Step =
-  /** PostgreSQL has it, or nothing was consumed and nothing is held. */
+  /** Nothing is left to do: PostgreSQL has the entry, or nothing was consumed and nothing is held. */
   | { readonly step: 'done' }
-  /** It was released; the store may not have heard. */
+  /** The hold was released; the store may not know. */
   | { readonly step: 'release' }
-  /** The store is told the truth, then these entries are booked; where the store charged something else meanwhile, `entriesOf` says what. */
+  /** The store is told the cost, then these entries are booked. `entries` is given what the store charged meanwhile, if it did. */
   | {
       readonly step: 'settle';
       readonly operation: SettleOperation;
-      /** How it ended is not known: if the store heard that nothing was consumed, that is so. */
-      readonly isUnsaid?: true;
+      /** The end of the request is unknown: a release that the store knows wins. */
+      readonly isEndUnknown?: true;
       readonly entries: (answered: Nano | undefined) => Entry[];
     };
 
-/** One unfinished hold per id, oldest first. Records may be told twice. */
+/** One unfinished hold per id, oldest first. Records may come twice. */
 export function foldRecords(records: ReadonlyArray<OutboxRecord>): UnfinishedHold[] {
   const unfinishedHolds = new Map<string, UnfinishedHold>();
   for (const record of records) {
@@ -51,11 +51,11 @@ export function foldRecords(records: ReadonlyArray<OutboxRecord>): UnfinishedHol
   return [...unfinishedHolds.values()];
 }
 
-/** What is left to do for one id, when PostgreSQL has these entries of it. */
+/** The step left for one hold, given its entries in PostgreSQL. */
 export function stepFor(unfinishedHold: UnfinishedHold, booked: ReadonlyArray<Booked>, now: Millis): Step {
   const { id, hold, known, settled, expired, released } = unfinishedHold;
   if (booked.some(({ kind }) => kind !== 'expired')) return { step: 'done' };
-  // At what the end of its lease was charged, whichever process booked it.
+  // The charge of the expired lease, whichever process booked it.
   const charged = booked[0]?.cost;
   if (settled !== undefined) {
     return charged === undefined ? settleStep(settled, expired) : bookedExpiredStep(settled, charged);
@@ -70,7 +70,7 @@ export function stepFor(unfinishedHold: UnfinishedHold, booked: ReadonlyArray<Bo
   return unsettledStep(toExpired(id, hold, known ?? hold.amount, now));
 }
 
-/** A reply that was completed. If its lease ended before we came, the store says at what. */
+/** A completed reply. If its lease ended before the replay, the store says what it charged. */
 function settleStep(settled: Entry, expired: Entry | undefined): Step {
   const operation = { id: settled.id, cost: settled.cost, counters: settled.charges };
   return {
@@ -80,7 +80,7 @@ function settleStep(settled: Entry, expired: Entry | undefined): Step {
   };
 }
 
-/** The end of its lease is in PostgreSQL, the settlement that followed is not. */
+/** The expiry is in PostgreSQL, the settlement that followed is not. */
 function bookedExpiredStep(settled: Entry, charged: Nano): Step {
   const correction = toCorrection(settled, charged);
   const { id, cost, charges: counters } = settled;
@@ -91,7 +91,7 @@ function bookedExpiredStep(settled: Entry, charged: Nano): Step {
   };
 }
 
-/** The end of its lease is in PostgreSQL; that nothing was consumed is not. */
+/** The expiry is in PostgreSQL, the release that followed is not. */
 function refundStep(id: string, note: HoldNote, charged: Nano, now: Millis): Step {
   const refund = toRefund(id, note, charged, now);
   return {
@@ -104,13 +104,13 @@ function refundStep(id: string, note: HoldNote, charged: Nano, now: Millis): Ste
 /** The charge of a hold that was not settled: what was streamed, else its size. */
 function unsettledStep(expired: Entry): Step {
   return {
-    ...{ step: 'settle', isUnsaid: true },
+    ...{ step: 'settle', isEndUnknown: true },
     operation: { id: expired.id, cost: expired.cost, counters: expired.charges, note: toNote(expired) },
     entries: (charged) => (charged === undefined ? [expired] : expiredAndCorrected(expired, charged)),
   };
 }
 
-/** Another process charged the end of its lease; the truth is what we know. */
+/** Another process charged the expired lease: book that, and the correction to the true cost. */
 function expiredAndCorrected(truth: Entry, charged: Nano): Entry[] {
   return [toExpired(truth.id, truth, charged, truth.settledAt), toCorrection(truth, charged)];
 }

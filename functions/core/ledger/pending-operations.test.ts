@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { HoldOperation } from '../ports/store.ts';
-import { emptyCargo, isEmpty, type Pending, takeCargo } from './pending-operations.ts';
+import { isEmpty, noOperations, type Pending, takeFitting } from './pending-operations.ts';
 
 const pending = <O, A>(operation: O): Pending<O, A> => ({
   operation,
@@ -23,7 +23,7 @@ function holdOf(id: string, scopes: number): HoldOperation {
 }
 
 test('a call carries at most 64 operations, settlements and releases before holds, and nothing is left behind', () => {
-  const waiting = emptyCargo();
+  const waiting = noOperations();
   for (let index = 0; index < 100; index += 1) {
     waiting.settles.push(pending({ id: `settle-${index}`, cost: 1n }));
     waiting.holds.push(pending(holdOf(`hold-${index}`, 1)));
@@ -31,7 +31,7 @@ test('a call carries at most 64 operations, settlements and releases before hold
   const sizes: [number, number][] = [];
   const order: string[] = [];
   while (!isEmpty(waiting)) {
-    const { settles, holds } = takeCargo(waiting);
+    const { settles, holds } = takeFitting(waiting);
     sizes.push([settles.length, holds.length]);
     order.push(...[...settles, ...holds].map(({ operation }) => operation.id));
   }
@@ -45,15 +45,15 @@ test('a call carries at most 64 operations, settlements and releases before hold
 });
 
 test('a call carries at most 2,000 arguments, so holds with many scopes make it shorter', () => {
-  const waiting = emptyCargo();
+  const waiting = noOperations();
   for (let index = 0; index < 64; index += 1) waiting.holds.push(pending(holdOf(`hold-${index}`, 10)));
-  expect(takeCargo(waiting).holds).toHaveLength(40);
-  expect(takeCargo(waiting).holds).toHaveLength(24);
+  expect(takeFitting(waiting).holds).toHaveLength(40);
+  expect(takeFitting(waiting).holds).toHaveLength(24);
 });
 
 test('an operation that is too large for any call goes alone, and does not stop the rest', () => {
-  const waiting = emptyCargo();
+  const waiting = noOperations();
   waiting.holds.push(pending(holdOf('large', 1000)), pending(holdOf('small', 1)));
-  expect(takeCargo(waiting).holds.map(({ operation }) => operation.id)).toEqual(['large']);
-  expect(takeCargo(waiting).holds.map(({ operation }) => operation.id)).toEqual(['small']);
+  expect(takeFitting(waiting).holds.map(({ operation }) => operation.id)).toEqual(['large']);
+  expect(takeFitting(waiting).holds.map(({ operation }) => operation.id)).toEqual(['small']);
 });

@@ -1,4 +1,4 @@
-// Operations that wait for the store's next call: at most 64 operations and 2,000 arguments in one, in the order in which they are done (LEDGER 3).
+// Operations that wait for the next store call: at most 64 operations and 2,000 arguments in one, in their order of execution (LEDGER 3).
 import type { MoveAnswer, MoveOperation } from '../ports/rates.ts';
 import type {
   HoldAnswer,
@@ -29,14 +29,15 @@ export interface PendingOperations {
 const MAX_OPERATIONS = 64;
 const MAX_ARGUMENTS = 2000;
 
-export const emptyCargo = (): PendingOperations => ({
+export const noOperations = (): PendingOperations => ({
   ...{ settles: [], releases: [], renewals: [], loads: [], holds: [], moves: [] },
 });
 
-export const isEmpty = (cargo: PendingOperations): boolean => Object.values(cargo).every((list) => list.length === 0);
+export const isEmpty = (operations: PendingOperations): boolean =>
+  Object.values(operations).every((list) => list.length === 0);
 
-/** Takes what fits one call out of `waiting`. */
-export function takeCargo(waiting: PendingOperations): PendingOperations {
+/** Takes the operations that fit one call out of `waiting`. */
+export function takeFitting(waiting: PendingOperations): PendingOperations {
   const room = { operations: MAX_OPERATIONS, arguments: MAX_ARGUMENTS };
   return {
     settles: cut(waiting.settles, room, ({ operation }) => 4 + 3 * (operation.counters?.length ?? 0)),
@@ -54,7 +55,7 @@ const ratesIn = ({ rates }: HoldOperation): number =>
 function cut<T>(list: T[], room: { operations: number; arguments: number }, size: (item: T) => number): T[] {
   let count = 0;
   for (const item of list) {
-    // The first of a call is always taken, or it would wait for ever.
+    // The first operation of a call is always taken, or a large one would wait for ever.
     if (room.operations < 1 || (room.arguments < size(item) && room.operations < MAX_OPERATIONS)) break;
     room.operations -= 1;
     room.arguments -= size(item);

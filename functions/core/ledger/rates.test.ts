@@ -108,9 +108,9 @@ describe('rate limits', () => {
 
   test('a hold whose answer was lost gives its request back', async () => {
     const key = limited('key', { rpmLimit: 1 });
-    scene.store.mood = 'loses';
+    scene.store.behaviour = 'loses';
     expect(await ledger.hold(ask(key))).toMatchObject({ failure: { reason: 'unavailable' } });
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(2000);
     heldOf(await ledger.hold(ask(key)));
   });
@@ -164,7 +164,7 @@ describe('rate limits', () => {
 
     test('nobody goes on to a limited one while the store cannot be asked', async () => {
       const hold = heldOf(await ledger.hold({ ...ask(scopeOf('key')), entries: [one, two] }));
-      scene.store.mood = 'refuses';
+      scene.store.behaviour = 'refuses';
       expect(await ledger.move(hold, two)).toMatchObject({ failure: { reason: 'unavailable' } });
     });
   });

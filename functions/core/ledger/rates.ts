@@ -1,15 +1,15 @@
-// Rates of a request, and what its client hears of them: nothing where nothing is limited (decision 0012).
+// Rates of a request, and the part of them that its client sees: none where nothing is limited (decision 0012).
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { RateLimit, RateRefusal, RateReply, RateRequest, RatesLeft } from '../ports/rates.ts';
 
-/** What is asked of the store, and whose limits these are. */
+/** The rates asked of the store, and the scopes whose limits they are. */
 export interface RatesAsked {
   readonly request: RateRequest;
   readonly scopes: ReadonlyArray<ScopePolicy>;
 }
 
-/** Made once per policy object. */
+/** Limits, compiled once per policy object. */
 const known = new WeakMap<ScopePolicy, RateLimit>();
 
 /** Undefined where neither a scope nor an entry is limited. */
@@ -37,21 +37,21 @@ function limitOf(scope: ScopePolicy): RateLimit {
   return limit;
 }
 
-/** What a refusal by a rate is to the gateway. */
+/** The refusal that the gateway gets when a rate refuses. */
 export function toLimited(asked: RatesAsked, refusal: RateRefusal, reply: RateReply): HoldRefusal {
   const { limits, entries } = asked.request;
   const { rate, retryIn } = refusal;
   const scope = asked.scopes[refusal.limit];
   const refused = limits[refusal.limit] ?? entries[refusal.limit - limits.length];
   const limit = refused?.[rate];
-  if (limit === undefined) throw new Error('the store refused for a limit nobody named');
+  if (limit === undefined) throw new Error('the store refused for an unknown limit');
   return {
     ...{ reason: 'limited', rate, limit, retryIn, rates: toView(asked, reply) },
     ...(scope === undefined ? {} : { scope }),
   };
 }
 
-/** Of all scopes the one that leaves least; of those that leave the same the first. Full entries are no business of a client. */
+/** The scope that leaves the least, the first of equals. Rates of model entries are not shown to clients. */
 export function toView({ request: { limits } }: RatesAsked, { left }: RateReply): RateView {
   const requests = tightest('requests', limits, left);
   const tokens = tightest('tokens', limits, left);

@@ -1,4 +1,4 @@
-// Processes that share a store which forgets, each on a folder of its own, in a time that the test lets pass.
+// Processes that share a store which forgets, each on its own outbox folder, on a clock that the test moves.
 
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';
@@ -15,10 +15,10 @@ export function createForgetfulScene() {
   const wipe = (): void => {
     scene.store.part = createMemoryStore({ ...scene.time, epoch: 0 });
   };
-  scene.epochs = { part: createMemoryEpochs(scene.time), mood: 'up' };
+  scene.epochs = { part: createMemoryEpochs(scene.time), behaviour: 'up' };
   wipe();
 
-  /** Time goes on until the promise has come to its end; answers how long that took. */
+  /** Advances the clock until the promise has settled; returns how long that took. */
   async function ended<T>(promise: Promise<T>): Promise<{ readonly value: T; readonly millis: number }> {
     const began = scene.time.clock.now();
     let done: { value: T; millis: number } | undefined;
@@ -26,7 +26,7 @@ export function createForgetfulScene() {
       done = { value, millis: scene.time.clock.now() - began };
     });
     for (let waited = 0; done === undefined && waited < 10_000; waited += 5) await scene.time.advance(5);
-    if (done === undefined) throw new Error('nothing came in 10 s');
+    if (done === undefined) throw new Error('the promise did not settle in 10 s');
     return done;
   }
 
@@ -47,13 +47,13 @@ export function createForgetfulScene() {
   return { scene, wipe, ended, start, tryHold, take, spent, rebuilds };
 }
 
-/** `held`, or why not. */
+/** `held`, or the reason of the refusal. */
 export const outcome = ({ ok, ...rest }: Result<Hold, HoldRefusal>): string => {
   if (ok) return 'held';
   return 'failure' in rest ? (rest.failure as HoldRefusal).reason : '';
 };
 
-/** A process that can be stopped where it stands. */
+/** A process that the test can freeze at any step. */
 export function freezable(): Process & { freeze(): void; thaw(): void } {
   let frozen = false;
   return {

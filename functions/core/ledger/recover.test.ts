@@ -162,11 +162,11 @@ describe('a start', () => {
   test('that finds PostgreSQL away fails, admits nothing, and may be repeated', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
-    scene.books.mood = 'refuses';
+    scene.books.behaviour = 'refuses';
     const ledger = scene.process();
     await expect(ledger.start()).rejects.toThrow();
     expect((await ledger.hold(requestOf(1n, key))).ok).toBe(false);
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     const started = ledger.start();
     await scene.time.advance(100);
     await started;
@@ -177,13 +177,13 @@ describe('a start', () => {
   test('is waited for by the requests that wake the process, and by questions about spend', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
-    scene.books.mood = 'hangs';
+    scene.books.behaviour = 'hangs';
     const ledger = scene.process();
     const started = ledger.start();
     const held = ledger.hold(requestOf(1n, key));
     const spent = ledger.spend([key]);
     await scene.time.advance(500);
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     await scene.time.advance(200);
     await started;
     expect([(await held).ok, await spent]).toMatchObject([true, { value: [{ spent: 10n }] }]);
@@ -192,7 +192,7 @@ describe('a start', () => {
   test('is waited for no longer than a request may: 503 within a second of its arrival', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
-    scene.books.mood = 'hangs';
+    scene.books.behaviour = 'hangs';
     const ledger = scene.process();
     void ledger.start().catch(() => undefined);
     const refusals = [ledger.hold(requestOf(1n, key)), ledger.hold({ ...requestOf(1n, key), waited: 300 })];
@@ -212,8 +212,8 @@ describe('a start', () => {
   test('that finds PostgreSQL silent gives up after 10 s', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
-    scene.books.mood = 'hangs';
-    const failed = expect(scene.process().start()).rejects.toThrow('kept silent');
+    scene.books.behaviour = 'hangs';
+    const failed = expect(scene.process().start()).rejects.toThrow('did not answer in');
     await scene.time.advance(10_000);
     await failed;
   });
@@ -266,10 +266,10 @@ test('a hold whose release the store heard and the disk did not (it was full) co
   const ledger = scene.process();
   await ledger.start();
   const hold = heldOf(await ledger.hold(requestOf(100n, key)));
-  scene.outbox.mood = 'refuses';
+  scene.outbox.behaviour = 'refuses';
   await ledger.release(hold);
   await scene.time.advance(50);
-  scene.outbox.mood = 'up';
+  scene.outbox.behaviour = 'up';
   const next = scene.process();
   scene.folder.records = [
     { type: 'hold', id: hold.id, amount: hold.amount, charges: hold.charges, model: 'small', identifier: 'small-1' },

@@ -1,4 +1,4 @@
-// Recovery: what the predecessor of this process left unfinished is booked before anything new is allowed (LEDGER 6).
+// Recovery: holds that an earlier process left unfinished are booked before new ones are allowed (LEDGER 6).
 import type { Books, Entry, Reading } from '../ports/books.ts';
 import type { Log } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
@@ -29,11 +29,10 @@ export interface RecoverDependencies {
   readonly log: Log;
 }
 
-/** Whatever holds then is another. */
 const CHUNK = 500;
 const RECOVERY_TIMEOUT: Millis = 10_000;
 
-/** Returns when PostgreSQL has everything. Throws when it cannot be asked; may be called again with the same records. */
+/** Resolves when PostgreSQL has everything. Throws when PostgreSQL is away; may be called again with the same records. */
 export async function recover(deps: RecoverDependencies, records: ReadonlyArray<OutboxRecord>): Promise<void> {
   const unfinishedHolds = foldRecords(records);
   for (let at = 0; at < unfinishedHolds.length; at += CHUNK) {
@@ -47,16 +46,16 @@ async function recoverChunk(deps: RecoverDependencies, unfinishedHolds: Readonly
   const counted = await deps.books.withLedgerLock(deps.instanceUid, (reading) =>
     countChunk(deps, unfinishedHolds, reading),
   );
-  // A store that was silent meanwhile may have counted a call twice, once late: looked at again when they are booked.
+  // A store that was unresponsive meanwhile may have counted a call twice, once late: NO_EPOCH makes the booking audit it.
   for (const entry of counted.flat()) deps.booking.add(entry, NO_EPOCH);
   await deps.booking.flush();
-  // What has entries now is cut away by the booking.
+  // Holds with entries are removed from the outbox by the booking.
   deps.outbox.done(unfinishedHolds.filter((_, index) => counted[index]?.length === 0).map(({ id }) => id));
 }
 
 /**
- * Decides per id what is missing, loads the counters it will be counted in, and counts it; answers what is to be booked. A
- * transaction of the dead process may still commit: not while this is done, or it would be missed or counted twice.
+ * Decides what each hold lacks, loads the counters it will be counted in, and counts it; returns the entries to book. A
+ * transaction of the dead process may still commit. The lock excludes that meanwhile, or it would be missed or counted twice.
  */
 async function countChunk(
   deps: RecoverDependencies,
@@ -85,7 +84,7 @@ function countersOf(steps: ReadonlyArray<Step>): ScopeWindow[] {
   return [...counters.values()];
 }
 
-/** Tells the store, and answers what is to be booked. */
+/** Tells the store, and returns the entries to book. */
 async function act(deps: RecoverDependencies, { id, hold }: UnfinishedHold, step: Step): Promise<Entry[]> {
   if (step.step === 'done') return [];
   if (step.step === 'release') {
@@ -94,7 +93,7 @@ async function act(deps: RecoverDependencies, { id, hold }: UnfinishedHold, step
     return [toRefund(id, hold, answer.charged, deps.storeClock.now())];
   }
   const answer = await deps.batch.settle(step.operation);
-  if (answer.outcome === 'absent') throw new Error('a counter went away while it was counted in');
-  if (answer.outcome === 'released' && step.isUnsaid === true) return [];
+  if (answer.outcome === 'absent') throw new Error('a counter was unloaded during recovery');
+  if (answer.outcome === 'released' && step.isEndUnknown === true) return [];
   return step.entries(answer.outcome === 'expired' ? answer.charged : undefined);
 }

@@ -1,4 +1,4 @@
-// The way of a process into an epoch: it books what it has, registers what it holds, and waits for the other live processes (LEDGER 6).
+// The way of a process into an epoch: book what is counted, register live holds, wait for the other live processes (LEDGER 6).
 import type { Books } from '../ports/books.ts';
 import type { Log, Metrics } from '../ports/clock.ts';
 import type { EpochState, Epochs } from '../ports/epochs.ts';
@@ -6,7 +6,7 @@ import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import { EMPTY_CALL, type Registration, type Store, type StoreCall } from '../ports/store.ts';
 import type { Booking } from './booking.ts';
-import { tellLateExpiries } from './late-expiry.ts';
+import { repairLateExpiries } from './late-expiry.ts';
 import type { LiveHolds } from './live-holds.ts';
 import type { OpenableMembership } from './membership.ts';
 import { chargedOf, toRegistration } from './registration.ts';
@@ -26,27 +26,27 @@ export interface RejoinDependencies {
   readonly metrics: Metrics;
 }
 
-/** Where this process is. `joined`: the epoch under which the store has what it holds. */
+/** Progress of this process. `joined`: the epoch in which the store has its live holds. */
 export interface EpochProgress {
   joined: number;
-  /** What the store last said that it lives under. */
+  /** The epoch that the store last answered. */
   storeEpoch: number;
 }
 
-/** A process that has not answered by then slept through it. */
+/** A process that has not joined by then is not waited for. */
 const JOIN_TIMEOUT: Millis = 1000;
 const CHECK_AGAIN_AFTER: Millis = 25;
 const MAX_REGISTRATIONS = 64;
 
-/** Returns when the epoch is open and we are in it. Throws when PostgreSQL or the store keep silent; may be called again. */
+/** Resolves when the epoch is open and joined. Throws when PostgreSQL or the store do not reply; may be called again. */
 export async function rejoin(deps: RejoinDependencies, progress: EpochProgress): Promise<void> {
   for (;;) {
     const state = await beat(deps, progress);
     if (state.epoch === 0) await raise(deps, state.epoch, progress.storeEpoch);
     else if (!state.isOpen) await gather(deps, progress, state);
     else if (await isCurrent(deps, progress, state)) {
-      // All live processes have booked what they had.
-      await tellLateExpiries(deps, state.epoch);
+      // All live processes have booked their entries by now.
+      await repairLateExpiries(deps, state.epoch);
       return deps.membership.open(state.epoch);
     }
   }
@@ -61,12 +61,12 @@ async function raise(
   above: number,
 ): Promise<void> {
   await withTimeout(timer, TIMEOUT, 'PostgreSQL', epochs.raise(from, above));
-  // The first one of an instance is nothing to tell.
+  // The first epoch of an instance is not a loss.
   if (from > 0)
     log.warn('the store has forgotten: it is rebuilt from PostgreSQL', { instance: instanceUid, epoch: from });
 }
 
-/** The epoch was raised: the store begins anew, everybody enters, and the last one opens. */
+/** The epoch was raised: the store starts empty, every live process joins, and the last one opens the epoch. */
 async function gather(deps: RejoinDependencies, progress: EpochProgress, { epoch }: EpochState): Promise<void> {
   const { store, epochs, timer } = deps;
   const begun = await withTimeout(timer, TIMEOUT, 'the store', store.begin(epoch));
@@ -79,24 +79,24 @@ async function gather(deps: RejoinDependencies, progress: EpochProgress, { epoch
   deps.metrics.add('gateway_operator_ledger_rebuilds_total');
 }
 
-/** Whether the open epoch is the one that the store really has; if it has another, or has gone back in time, the next is raised. */
+/** Whether the store is in the open epoch. If it is in another, or has gone back in time, the epoch is raised. */
 async function isCurrent(deps: RejoinDependencies, progress: EpochProgress, state: EpochState): Promise<boolean> {
   const entered = progress.joined === state.epoch || (await enter(deps, progress, state.epoch));
   const storeEpoch = entered
-    ? await tell(deps, state.epoch, { ...EMPTY_CALL, epoch: state.epoch, marks: state.marks })
+    ? await callStore(deps, state.epoch, { ...EMPTY_CALL, epoch: state.epoch, marks: state.marks })
     : undefined;
   if (storeEpoch === 'done') return true;
   await raise(deps, state.epoch, storeEpoch ?? progress.storeEpoch);
   return false;
 }
 
-/** What the old store had counted goes straight to PostgreSQL, what is under way to the new store. False: it lives under another epoch. */
+/** Books what the old store had counted, and registers live holds in the new one. False: the store is in another epoch. */
 async function enter(deps: RejoinDependencies, progress: EpochProgress, epoch: number): Promise<boolean> {
   await deps.booking.flush();
   const registrations = await registrationsOf(deps);
   for (let at = 0; at < registrations.length; at += MAX_REGISTRATIONS) {
     const registers = registrations.slice(at, at + MAX_REGISTRATIONS);
-    const storeEpoch = await tell(deps, epoch, { ...EMPTY_CALL, epoch, registers });
+    const storeEpoch = await callStore(deps, epoch, { ...EMPTY_CALL, epoch, registers });
     if (storeEpoch !== 'done') {
       progress.storeEpoch = storeEpoch;
       return false;
@@ -106,7 +106,7 @@ async function enter(deps: RejoinDependencies, progress: EpochProgress, epoch: n
   return true;
 }
 
-/** A hold whose lease had ended is known as that: its settlement will be a correction. */
+/** Live holds to register. One whose lease had ended is registered as expired, so its settlement will be a correction. */
 async function registrationsOf({ books, liveHolds, timer }: RejoinDependencies): Promise<Registration[]> {
   const open = [...liveHolds.values()].filter(({ isSettledInStore }) => !isSettledInStore);
   if (open.length === 0) return [];
@@ -115,13 +115,13 @@ async function registrationsOf({ books, liveHolds, timer }: RejoinDependencies):
     live.isReRegistered = true;
     const charged = chargedOf(booked, live.id);
     live.isExpiredBefore = charged !== undefined;
-    // The store may have freed it already, and another request may have what it left.
+    // The old store may have freed a released hold already, and another request may hold the money.
     return live.outcome === 'released' && charged === undefined ? [] : [toRegistration(live, charged)];
   });
 }
 
-/** Answers what the store lives under, where that is not this epoch. */
-async function tell(
+/** Calls the store; returns its epoch where that is another. */
+async function callStore(
   { store, membership, timer }: RejoinDependencies,
   epoch: number,
   call: StoreCall,

@@ -73,36 +73,36 @@ describe('from its arrival a request is told within a second that somebody is si
   test('the store, the database or the disk, whoever it is', async () => {
     const ledger = await start();
     const unavailable = { outcome: 'unavailable', millis: 900 };
-    scene.books.mood = 'hangs';
+    scene.books.behaviour = 'hangs';
     expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
-    scene.books.mood = 'up';
+    scene.books.behaviour = 'up';
     await scene.time.advance(3000);
     expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
     expect(await ended(ledger.spend([key]))).toMatchObject({ value: { ok: false }, millis: 900 });
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(3000);
-    scene.outbox.mood = 'hangs';
+    scene.outbox.behaviour = 'hangs';
     expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
   });
 
   test('what was waited before, for the database to say who it is, is part of it', async () => {
     const ledger = await start();
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     expect(await told(ledger, { ...requestOf(1n, key), waited: 300 })).toEqual({ outcome: 'unavailable', millis: 600 });
     expect(await ended(ledger.spend([key], 300))).toMatchObject({ value: { ok: false }, millis: 600 });
   });
 
   test('whoever is asked after others have answered has half a second all the same', async () => {
     const ledger = await start();
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     expect(await told(ledger, { ...requestOf(1n, key), waited: 800 })).toEqual({ outcome: 'unavailable', millis: 500 });
   });
 
   test('one call after the other, each on its own', async () => {
     const ledger = await start();
-    scene.books.mood = 'hangs';
+    scene.books.behaviour = 'hangs';
     let began = 0;
     let second = 0;
     const first = ended(ledger.hold(requestOf(1n, key)), {
@@ -181,7 +181,7 @@ describe('a request that waits for live holds', () => {
 
   const freezesAt = (millis: number) => ({
     [millis]: () => {
-      scene.store.mood = 'hangs';
+      scene.store.behaviour = 'hangs';
     },
   });
 
@@ -205,7 +205,7 @@ describe('a request that waits for live holds', () => {
       expect(outcome).toBe('busy');
       expect(millis).toBeLessThanOrEqual(1300);
       // What it asked last takes nothing, whenever the store does it.
-      scene.store.mood = 'up';
+      scene.store.behaviour = 'up';
       await scene.time.advance(100);
       expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 0n }] });
     },
@@ -251,11 +251,11 @@ describe('what a store does late', () => {
     const liveHolds = () => !isDead;
     const [mortal, other] = [await start({ before: liveHolds, after: liveHolds, isDead: () => isDead }), await start()];
     await ended(other.hold(requestOf(1n, key)));
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     const refused = await told(mortal, requestOf(99n, key));
     expect(refused).toEqual({ outcome: 'unavailable', millis: 900 });
     isDead = true;
-    scene.store.mood = 'up';
+    scene.store.behaviour = 'up';
     await scene.time.advance(20);
     expect(await told(other, requestOf(99n, key))).toMatchObject({ outcome: 'held' });
   });
@@ -265,7 +265,7 @@ describe('while the store is rebuilt', () => {
   let epochs: ReturnType<typeof createMemoryEpochs>;
   beforeEach(() => {
     epochs = createMemoryEpochs(scene.time);
-    scene.epochs = { part: epochs, mood: 'up' };
+    scene.epochs = { part: epochs, behaviour: 'up' };
     scene.store.part = createMemoryStore({ ...scene.time, epoch: 0 });
   });
   const wipe = (): void => {
@@ -276,7 +276,7 @@ describe('while the store is rebuilt', () => {
     const ledger = await start();
     await ended(ledger.hold(requestOf(1n, key)));
     wipe();
-    scene.epochs = { part: epochs, mood: 'up' };
+    scene.epochs = { part: epochs, behaviour: 'up' };
     let pace = 300;
     scene.store.part = slow(scene.store.part, () => pace);
     const { outcome, millis } = await told(ledger, requestOf(1n, key), {
@@ -293,8 +293,8 @@ describe('while the store is rebuilt', () => {
     const ledger = await start();
     await ended(ledger.hold(requestOf(1n, key)));
     wipe();
-    if (scene.epochs !== undefined) scene.epochs.mood = 'hangs';
-    scene.books.mood = 'hangs';
+    if (scene.epochs !== undefined) scene.epochs.behaviour = 'hangs';
+    scene.books.behaviour = 'hangs';
     const { outcome, millis } = await told(ledger, requestOf(1n, key));
     expect(outcome).toBe('unavailable');
     expect(millis).toBeLessThanOrEqual(1800);
@@ -306,7 +306,7 @@ describe('while the store is rebuilt', () => {
   test('is the only time: a shared store that is silent, and has forgotten nothing, is told within one', async () => {
     const ledger = await start();
     await ended(ledger.hold(requestOf(1n, key)));
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
   });
 
@@ -315,7 +315,7 @@ describe('while the store is rebuilt', () => {
     await ended(ledger.hold(requestOf(1n, key)));
     wipe();
     expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
   });
 });

@@ -1,4 +1,4 @@
-// Request deadlines: how long store and database may take while a client waits. Less than a second from its arrival, however many are asked in turn (decision 0027).
+// Request deadlines: how long store and database may take while a client waits, less than a second from its arrival (decision 0027).
 import type { Clock } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
@@ -6,33 +6,33 @@ import type { Membership } from './membership.ts';
 import type { StoreLiveness } from './store-liveness.ts';
 import { TIMER_SKEW, TimeoutError } from './timeout.ts';
 
-/** From a request's arrival until it is refused because store or database do not answer. */
+/** A request is refused this long after its arrival when store or database do not answer. */
 export const REQUEST_DEADLINE: Millis = 900;
-/** The same where the store is rebuilt meanwhile, or where all that is asked does answer, slowly. */
+/** The deadline where the store is rebuilt meanwhile, or where all questions are answered, but slowly. */
 const MAX_REQUEST_DEADLINE: Millis = 1800;
-/** A question after other answers has at least so long: a store far away is not unresponsive. */
+/** The time for a further question after an answer: a distant store is not unresponsive. */
 const ANSWER: Millis = 500;
-/** A request that waits for live holds and asks again has the answer by then, unless the store answers nothing at all. */
+/** The time for a repeated question of a request that waits for live holds. A live store answers by then. */
 export const ASKED_AGAIN: Millis = 250;
-/** The request does not wait for the store. */
+/** The value of `askedAt` while the request does not wait for the store. */
 export const NOTHING_ASKED: Millis = Number.NEGATIVE_INFINITY;
-/** A thousand deadlines, each due a millisecond after the other, are checked together. */
+/** The minimum time between checks, so that a thousand deadlines a millisecond apart are checked together. */
 const APART: Millis = 10;
 
 /** The deadline of one request: every answer extends it. */
 export interface RequestDeadline {
-  /** On our clock. What is done later than this is not waited for. */
+  /** The deadline on our clock; every answer may extend it up to `latest`. */
   until: Millis;
   readonly latest: Millis;
   /** The epoch that was open when the request arrived. */
   readonly epoch: number;
-  /** When the store was asked what the request waits for. */
+  /** When the pending question was sent to the store. */
   askedAt: Millis;
-  /** The request waits for live holds: all such requests of this process judge together whether the store is unresponsive. */
+  /** The request waits for live holds. All such requests of a process share one verdict on the store's liveness. */
   isShared: boolean;
-  /** When it is checked next. */
+  /** The time of the next check. */
   nextCheckAt: Millis;
-  /** Should nothing have come by then, the deadline has passed. */
+  /** The deadline has passed if no answer came by the next check. */
   isFinalCheck: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface RequestDeadlineDependencies {
   readonly membership: Membership;
 }
 
-/** `waited`: for so long the request has waited for other answers already. */
+/** `waited`: the time that the request has already waited for other answers. */
 export function openRequestDeadline(
   { clock, membership }: RequestDeadlineDependencies,
   waited: Millis = 0,
@@ -53,23 +53,23 @@ export function openRequestDeadline(
   return { until, latest, epoch: membership.epoch(), ...asked, nextCheckAt: now, isFinalCheck: false };
 }
 
-/** What is left for the next question of a request that has waited so long. */
+/** The time left for the next question of a request that has waited `waited`. */
 export const leftOf = (waited: Millis): Millis => Math.max(REQUEST_DEADLINE - waited, ANSWER);
 
-/** Until when on our clock an operation may be done. While other requests are answered, one that waits for live holds has longer than a silent store would give it. */
+/** The latest instant on our clock for an operation. A request that waits for live holds has longer while the store answers others. */
 export function deadlineOf({ isShared, until, latest }: RequestDeadline, now: Millis): Millis {
   return Math.max(until, now, isShared ? Math.min(now + ANSWER, latest) : until);
 }
 
-/** An answer came, and the next question, asked at this time, has so long. */
+/** Extends the deadline after an answer: the next question, asked at `at`, has `millis`. */
 export function extend(requestDeadline: RequestDeadline, at: Millis, millis: Millis = ANSWER): void {
   requestDeadline.until = Math.max(requestDeadline.until, Math.min(at + millis, requestDeadline.latest));
 }
 
-/** Watches all deadlines with one timer: nearly all requests have their answer before it is due. */
+/** A watch over all deadlines with one timer: nearly all requests are answered before it is due. */
 export interface Watch {
-  /** To be called as soon as the deadline is opened. `onTimeout` is called once, when it has passed. */
-  begin(requestDeadline: RequestDeadline, onTimeout: (silence: TimeoutError) => void): void;
+  /** Starts watching a deadline that was just opened. `onTimeout` is called once, when it has passed. */
+  begin(requestDeadline: RequestDeadline, onTimeout: (timeout: TimeoutError) => void): void;
   end(requestDeadline: RequestDeadline): void;
 }
 
@@ -79,7 +79,7 @@ export interface WatchDependencies extends RequestDeadlineDependencies {
 }
 
 export function createWatch({ clock, timer, membership, liveness }: WatchDependencies): Watch {
-  const watched = new Map<RequestDeadline, (silence: TimeoutError) => void>();
+  const watched = new Map<RequestDeadline, (timeout: TimeoutError) => void>();
   let due: Millis = Number.POSITIVE_INFINITY;
   let cancel = (): void => undefined;
 
@@ -93,7 +93,7 @@ export function createWatch({ clock, timer, membership, liveness }: WatchDepende
       requestDeadline.until < requestDeadline.latest &&
       !membership.isIn(requestDeadline.epoch)
     ) {
-      // Nothing is asked of a store that is being rebuilt, and what was asked before was asked of another.
+      // During a rebuild the store is not asked, and earlier questions went to the store before it.
       requestDeadline.until = requestDeadline.latest;
       plan(requestDeadline, now);
       return;
@@ -119,7 +119,7 @@ export function createWatch({ clock, timer, membership, liveness }: WatchDepende
         extend(requestDeadline, lifeOf(requestDeadline, now), ASKED_AGAIN);
         if (requestDeadline.isFinalCheck && requestDeadline.until <= now) {
           watched.delete(requestDeadline);
-          onTimeout(new TimeoutError('store or database kept silent'));
+          onTimeout(new TimeoutError('store or database did not answer in time'));
           continue;
         }
         plan(requestDeadline, now);
@@ -145,7 +145,7 @@ export function createWatch({ clock, timer, membership, liveness }: WatchDepende
   };
 }
 
-/** The work's outcome, or a `TimeoutError` when the deadline has passed. The work itself goes on. */
+/** The work's outcome, or a `TimeoutError` when the deadline has passed. The work itself continues. */
 export function withDeadline<T>(watch: Watch, requestDeadline: RequestDeadline, work: Promise<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     watch.begin(requestDeadline, reject);

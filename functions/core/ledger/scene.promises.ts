@@ -1,4 +1,4 @@
-// The scene of the ledger's tests: a ledger over parts in memory that can fall silent, lose answers, and die between any two steps.
+// The scene of the ledger's tests: a ledger over parts in memory that can hang, lose answers, and die between any two steps.
 
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
@@ -15,19 +15,19 @@ import type { Result } from '../result.ts';
 import { createLedger, type StartableLedger } from './ledger.ts';
 import type { StoreMemory } from './membership.ts';
 
-/** How a part behaves. `loses`: does what it is asked, but the answer never arrives. `hangs`: does it when it is up again. */
-export type Mood = 'up' | 'refuses' | 'loses' | 'hangs';
+/** Behaviour of a part. `loses`: does what is asked, but the answer never arrives. `hangs`: does it when it is up again. */
+export type Behaviour = 'up' | 'refuses' | 'loses' | 'hangs';
 
-/** A process: when it is dead, nothing that it does has any effect, and nothing it waits for ever comes. */
+/** A process. Once dead, its calls have no effect, and its promises never settle. */
 export interface Process {
-  /** Called before each step outside of the process; false: it died before it. */
+  /** Called before each step outside the process; false: the process died before the step. */
   readonly before: () => boolean;
-  /** Called after it; false: it died before it learned of it. */
+  /** Called after each step; false: the process died before it learned the result. */
   readonly after: () => boolean;
   readonly isDead: () => boolean;
-  /** While true it does nothing at all; then it goes on where it was. */
+  /** While true the process does nothing; then it continues where it was. */
   readonly isFrozen?: () => boolean;
-  /** What it shares with others that come and go. */
+  /** Memory shared with other short-lived ledgers (Workers). */
   readonly isolate?: StoreMemory;
 }
 
@@ -35,24 +35,24 @@ export const IMMORTAL: Process = { before: () => true, after: () => true, isDead
 
 export interface Part<T extends object> {
   part: T;
-  mood: Mood;
+  behaviour: Behaviour;
 }
 
 const never = new Promise<never>(() => undefined);
 
-/** The same part, with moods, as seen by this process. Moods may change between processes: the part goes on. */
-export function withMoods<T extends object>(of: Part<T>, process: Process, time: ManualTime): T {
+/** A part with a behaviour, as seen by this process. The part lives on when a process dies. */
+export function withBehaviour<T extends object>(of: Part<T>, process: Process, time: ManualTime): T {
   const step = (work: () => unknown): unknown => {
     if (!process.before()) return never;
     const run = async (): Promise<unknown> => {
-      if (of.mood === 'refuses') throw new Error('refused');
-      while (of.mood === 'hangs') await new Promise<void>((resolve) => time.timer(10, resolve));
+      if (of.behaviour === 'refuses') throw new Error('refused');
+      while (of.behaviour === 'hangs') await new Promise<void>((resolve) => time.timer(10, resolve));
       const pause = (): Promise<void> => new Promise((resolve) => time.timer(10, resolve));
       while (process.isFrozen?.()) await pause();
       const answer = await work();
       while (process.isFrozen?.()) await pause();
       if (!process.after()) return never;
-      if (of.mood === 'loses') throw new Error('the answer was lost');
+      if (of.behaviour === 'loses') throw new Error('the answer was lost');
       return answer;
     };
     return run();
@@ -60,7 +60,7 @@ export function withMoods<T extends object>(of: Part<T>, process: Process, time:
   return new Proxy(of.part, {
     get(_, name) {
       const method: unknown = Reflect.get(of.part, name);
-      // What is done without an answer cannot fail, but a dead process does not do it either.
+      // `done` has no answer, so it cannot fail; a dead process does not call it either.
       if (name === 'done')
         return (...args: unknown[]) => process.before() && Reflect.apply(Object(method), of.part, args);
       return typeof method === 'function' ? (...args: unknown[]) => step(() => method.apply(of.part, args)) : method;
@@ -70,22 +70,22 @@ export function withMoods<T extends object>(of: Part<T>, process: Process, time:
 
 export interface Scene {
   readonly time: ManualTime;
-  /** Of all its processes, and of whoever asks them. */
+  /** Ids of all processes and of their callers. */
   readonly ids: Ids;
   readonly books: Part<MemoryBooks>;
   readonly store: Part<Store>;
   readonly folder: MemoryFolder;
-  readonly outbox: { mood: Mood };
-  /** Set before a process is made: the store may forget, and other processes use it too. */
+  readonly outbox: { behaviour: Behaviour };
+  /** Set before a process is made where the store may forget or several processes use it. */
   epochs: Part<Epochs> | undefined;
   readonly log: MemoryLog;
-  /** What was counted, by metric name. */
+  /** Counter metrics by name. */
   readonly counted: Map<string, number>;
-  /** What gauges show, by metric name. */
+  /** Gauges by name. */
   readonly gauges: Map<string, number>;
-  /** Store calls, and how many holds each carried. */
+  /** The number of holds in each store call. */
   readonly calls: number[];
-  /** A ledger in a process of its own, on the same folder unless it has one of its own; not started. */
+  /** A ledger in a new process, on the scene's outbox folder unless another is given; not started. */
   process(process?: Process, folder?: MemoryFolder): StartableLedger;
 }
 
@@ -98,13 +98,13 @@ export function createScene(): Scene {
   let made = 0;
   const scene: Scene = {
     ids: { next: () => idAt(time.clock.now(), made++) },
-    ...{ time, counted, gauges, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { mood: 'up' } },
+    ...{ time, counted, gauges, calls, folder: { records: [] }, log: createMemoryLog(), outbox: { behaviour: 'up' } },
     epochs: undefined,
-    books: { part: createMemoryBooks(time.timer), mood: 'up' },
-    store: { part: createMemoryStore(time), mood: 'up' },
+    books: { part: createMemoryBooks(time.timer), behaviour: 'up' },
+    store: { part: createMemoryStore(time), behaviour: 'up' },
     process(process = IMMORTAL, folder = scene.folder) {
-      const outbox = { part: createMemoryOutbox(folder), mood: 'up' as Mood };
-      const store = withMoods(scene.store, process, time);
+      const outbox = { part: createMemoryOutbox(folder), behaviour: 'up' as Behaviour };
+      const store = withBehaviour(scene.store, process, time);
       return createLedger({
         instanceUid: 'instance-1',
         store: {
@@ -117,14 +117,14 @@ export function createScene(): Scene {
             return store.call(call);
           },
         },
-        books: withMoods(scene.books, process, time),
+        books: withBehaviour(scene.books, process, time),
         isolate: process.isolate,
-        ...(scene.epochs === undefined ? {} : { epochs: withMoods(scene.epochs, process, time) }),
-        outbox: withMoods(
+        ...(scene.epochs === undefined ? {} : { epochs: withBehaviour(scene.epochs, process, time) }),
+        outbox: withBehaviour(
           {
             part: outbox.part,
-            get mood() {
-              return scene.outbox.mood;
+            get behaviour() {
+              return scene.outbox.behaviour;
             },
           },
           process,
@@ -178,7 +178,7 @@ export function settlementOf(cost: Nano): Settlement {
   return { cost, tokens, model: 'small', identifier: 'small-1', estimated: false };
 }
 
-/** The hold, where a refusal would be a mistake of the test. */
+/** The hold; a refusal fails the test. */
 export function heldOf(result: Result<Hold, HoldRefusal>): Hold {
   if (!result.ok) throw new Error(`refused: ${result.failure.reason}`);
   return result.value;

@@ -101,11 +101,11 @@ describe('a release', () => {
 
 test('the store hears of a settlement after the disk: a restart that finds only the hold never meets a store that knows better', async () => {
   const hold = heldOf(await ledger.hold(requestOf(60n, key)));
-  scene.outbox.mood = 'hangs';
+  scene.outbox.behaviour = 'hangs';
   void ledger.settle(hold, settlementOf(30n));
   await scene.time.advance(100);
   expect(await scene.store.part.read(hold.charges)).toEqual([0n]);
-  scene.outbox.mood = 'up';
+  scene.outbox.behaviour = 'up';
   await scene.time.advance(100);
   expect(await scene.store.part.read(hold.charges)).toEqual([30n]);
 });
@@ -225,7 +225,7 @@ describe('a stop', () => {
 
   test('ends within its grace when PostgreSQL is silent', async () => {
     await ledger.settle(heldOf(await ledger.hold(requestOf(10n, key))), settlementOf(5n));
-    scene.books.mood = 'hangs';
+    scene.books.behaviour = 'hangs';
     let stopped = false;
     void ledger.close().then(() => {
       stopped = true;

@@ -17,7 +17,7 @@ import { LEASE } from './acquire.ts';
 import type { Batch } from './batch.ts';
 import { type Booking, NO_EPOCH } from './booking.ts';
 import { toCorrection, toExpired, toRefund, toSettled } from './entry.ts';
-import type { Waiting } from './hold-queue.ts';
+import type { HoldQueue } from './hold-queue.ts';
 import type { LiveHold, LiveHolds } from './live-holds.ts';
 import type { Loads } from './loads.ts';
 import type { Membership } from './membership.ts';
@@ -26,10 +26,10 @@ import type { StoreClock } from './store-clock.ts';
 export interface Settlements {
   settle(id: string, settlement: Settlement): Promise<void>;
   release(id: string, how?: { readonly called: boolean }): Promise<void>;
-  /** Whether the store took it is not known, and its request does not wait any more. */
+  /** Releases a hold that the store may have taken, after its request gave up. */
   releaseUnknown(operation: HoldOperation, written: boolean): void;
   expired(ended: ReadonlyArray<Expired>): void;
-  /** When the oldest settlement or release that the store does not have began, on our clock. */
+  /** When the oldest settlement or release began that the store does not have, on our clock. */
   oldest(): Millis | undefined;
   size(): number;
   /** Resolves when the store has every settlement and release begun so far. */
@@ -45,7 +45,7 @@ export interface SettlementsDependencies {
   readonly membership: Membership;
   readonly clock: Clock;
   readonly storeClock: StoreClock;
-  readonly waiting: Waiting;
+  readonly queue: HoldQueue;
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -56,7 +56,7 @@ const LOAD_AGAIN: Millis = 1000;
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' }, expired: { kind: 'expired' } };
 
 export function createSettlements(deps: SettlementsDependencies): Settlements {
-  const { liveHolds, outbox, batch, booking, membership, storeClock, waiting, log, metrics } = deps;
+  const { liveHolds, outbox, batch, booking, membership, storeClock, queue, log, metrics } = deps;
   const counting = new Map<Promise<void>, Millis>();
 
   const track = (work: Promise<void>): Promise<void> => {
@@ -88,16 +88,16 @@ export function createSettlements(deps: SettlementsDependencies): Settlements {
     const { id } = operation;
     const live = liveHolds.get(id);
     markSettledInStore(live);
-    waiting.freed(note.charges);
+    queue.freed(note.charges);
     liveHolds.delete(id);
     metrics.add('gateway_operator_ledger_settles_total', KINDS.released);
     if (answer.outcome === 'expired') {
       const now = storeClock.now();
-      // The process that corrects it books it too: the store may forget it before it tells.
+      // The process that corrects an expiry also books it: the store may forget before it reports it.
       booking.add(toExpired(id, note, answer.charged, now), epoch);
       booking.add(toRefund(id, note, answer.charged, now), epoch);
     } else if (live?.isReRegistered === true) {
-      // Another process may have booked the end of its lease before the store forgot it.
+      // Another process may have booked the expiry before the store forgot the hold.
       booking.add(toRefund(id, note, 0n, storeClock.now()), epoch, true);
     } else outbox.done([id]);
   };
@@ -112,7 +112,7 @@ export function createSettlements(deps: SettlementsDependencies): Settlements {
         log.warn('a reply cost more than its hold', { id, held: `${live.amount}`, cost: `${settlement.cost}` });
       }
       live.outcome = settlement.cost;
-      // Its stream has nothing more to tell. Kept here, all of it would outlive the collector's young generation (a Map's outgrown tables hold what was in them).
+      // The stream is over. Kept here, its closures would outlive the collector's young generation (a Map's outgrown tables keep their contents).
       live.known = undefined;
       live.lost = undefined;
       live.ending = settleOnce(live, toSettled(id, live.note, settlement, storeClock.now()));
@@ -137,9 +137,9 @@ export function createSettlements(deps: SettlementsDependencies): Settlements {
       for (const { id, charged, note } of ended) {
         const entry = toExpired(id, note, charged, storeClock.now());
         if (booking.has(entry)) continue;
-        waiting.freed(note.charges);
+        queue.freed(note.charges);
         metrics.add('gateway_operator_ledger_settles_total', KINDS.expired);
-        // While we work on it, its settlement may follow: after a crash that must know what was charged.
+        // The settlement of a live hold may follow: after a crash the replay must know what was charged.
         const written = liveHolds.has(id) ? outbox.append({ type: 'expired', entry }) : Promise.resolve();
         const epoch = membership.epoch();
         track(written.catch(() => undefined).then(() => booking.add(entry, epoch)));
@@ -154,7 +154,7 @@ export function createSettlements(deps: SettlementsDependencies): Settlements {
   };
 }
 
-/** Booked when the store has counted it: nothing is cut away too early. */
+/** Settles in the store, then books: outbox records stay until both are done. */
 async function countSettled(
   deps: SettlementsDependencies,
   live: LiveHold,
@@ -163,19 +163,19 @@ async function countSettled(
 ): Promise<void> {
   const { liveHolds, outbox, booking, log } = deps;
   try {
-    // First the disk, then the store: a restart that finds only the hold charges it, and the store must not know better.
+    // The disk comes before the store: a restart that finds only the hold charges it, and the store must not know more than the disk.
     await written;
   } catch {
     // The settlement waits for PostgreSQL instead.
   }
   const operation = toOperation(live, entry);
-  const told = await deps.batch.settle(operation);
-  const answer = isKnown(told) ? told : await settleUnknown(deps, live, operation, told);
-  // Another process may have booked it, or the end of its lease, and the store forgotten it, before this one heard: then it is counted twice, and audited.
-  const isUnknown = told.outcome === 'unknown';
+  const first = await deps.batch.settle(operation);
+  const answer = isKnown(first) ? first : await settleUnknown(deps, live, operation, first);
+  // An unknown hold may have been booked by another process and forgotten by the store: then it counts twice, and NO_EPOCH makes the booking audit it.
+  const isUnknown = first.outcome === 'unknown';
   const epoch = isUnknown ? NO_EPOCH : deps.membership.epoch();
   markSettledInStore(live);
-  deps.waiting.freed(live.note.charges);
+  deps.queue.freed(live.note.charges);
   liveHolds.delete(live.id);
   deps.metrics.add('gateway_operator_ledger_settles_total', KINDS.settled);
   if (answer.outcome === 'settled') booking.add(entry, epoch, live.isReRegistered || isUnknown);
@@ -188,7 +188,7 @@ async function countSettled(
   }
 }
 
-/** The entry is the note: it has all that its booking needs. */
+/** The settle operation; the entry serves as its note. */
 function toOperation({ id, tokens }: LiveHold, entry: Entry): SettleOperation {
   const operation = { id, cost: entry.cost, note: entry };
   return tokens === undefined ? operation : { ...operation, tokens: entry.tokens.input + entry.tokens.output };
@@ -196,7 +196,7 @@ function toOperation({ id, tokens }: LiveHold, entry: Entry): SettleOperation {
 
 const isKnown = ({ outcome }: SettleAnswer): boolean => outcome !== 'unknown' && outcome !== 'absent';
 
-/** The store does not know the hold any more: until it has counted it once. */
+/** Repeats the settlement of a hold that the store has forgotten, until the store has counted it once. */
 async function settleUnknown(
   { batch, loads, timer }: SettlementsDependencies,
   { counters }: LiveHold,
@@ -211,7 +211,7 @@ async function settleUnknown(
   return answer;
 }
 
-/** The hold holds nothing any more, whatever is still to be written of it. */
+/** Marks the hold as ended in the store; its records may still be unwritten. */
 function markSettledInStore(live: LiveHold | undefined): void {
   if (live !== undefined) live.isSettledInStore = true;
 }

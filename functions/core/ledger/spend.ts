@@ -47,7 +47,7 @@ async function readSpend(
   scopes: ReadonlyArray<ScopePolicy>,
   requestDeadline: RequestDeadline,
 ): Promise<ReadonlyArray<ScopeSpend | undefined>> {
-  // Settlements that still wait for their ride count too.
+  // Settlements that wait for the next call count too.
   await batch.flush();
   extend(requestDeadline, clock.now());
   const now = storeClock.now();

@@ -3,11 +3,11 @@ import type { Clock } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 
 export interface StoreClock {
-  /** Our clock, corrected by what the store last said. */
+  /** Our clock, corrected by the store's last answer. */
   now(): Millis;
-  /** The store said `storeNow` in answer to what was sent at `sentAt` on our clock. */
+  /** Records the store's answer `storeNow` to a call sent at `sentAt` on our clock. */
   learn(storeNow: Millis, sentAt: Millis): void;
-  /** Its last answer: when it came, and when what it answers was sent, on our clock. */
+  /** The last answer: when it arrived, and when its call was sent, on our clock. */
   readonly last: Readonly<LastAnswer>;
 }
 
@@ -18,7 +18,7 @@ export interface LastAnswer {
 
 export const noAnswer = (): LastAnswer => ({ heardAt: Number.NEGATIVE_INFINITY, sentAt: Number.NEGATIVE_INFINITY });
 
-/** `last` is kept up to date. */
+/** Keeps `last` up to date. */
 export function createStoreClock(clock: Clock, last: LastAnswer = noAnswer()): StoreClock {
   let ahead: Millis = 0;
   return {

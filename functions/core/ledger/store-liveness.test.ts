@@ -97,7 +97,7 @@ describe('those who wait for live holds judge together', () => {
   test('that the store is silent, also those who have not asked it again themselves', async () => {
     const told = rush(1000, 1n);
     await scene.time.advance(300);
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     await scene.time.advance(700);
     expect(told).toHaveLength(1000);
     expect(outcomes(told)).toEqual(['unavailable']);
@@ -145,7 +145,7 @@ describe('those who wait for live holds judge together', () => {
     heldOf(await ledger.hold(requestOf(10n, other)));
     const [one, two] = [rush(10, 1n), rush(10, 1n, other)];
     await scene.time.advance(450);
-    scene.store.mood = 'hangs';
+    scene.store.behaviour = 'hangs';
     await scene.time.advance(500);
     expect([...one, ...two]).toHaveLength(20);
     expect(outcomes([...one, ...two])).toEqual(['unavailable']);

@@ -1,14 +1,14 @@
-// Liveness of the store: whether it is unresponsive, or a question only has many before it. On a busy machine one late answer says little (decision 0028).
+// Liveness of the store: unresponsive, or only busy with earlier questions. On a busy machine one late answer proves little (decision 0028).
 import type { Clock } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { StoreClock } from './store-clock.ts';
 
 export interface StoreLiveness {
-  /** The question's outcome. Until it comes, the store owes an answer. */
+  /** The question's outcome. Until it arrives, the store owes an answer. */
   expect<T>(question: Promise<T>): Promise<T>;
-  /** Since when the store owes answers and has given none to this process; undefined: it owes none. */
+  /** Since when the store has owed answers and given none to this process; undefined: it owes none. */
   unresponsiveSince(): Millis | undefined;
-  /** When a question of that time last came nearer to its turn: what was sent before it was answered. Long ago where it was overtaken. */
+  /** When the store last answered a question sent no later than `askedAt`. Minus infinity where later ones were answered first. */
   lastProgressAt(askedAt: Millis): Millis;
 }
 
