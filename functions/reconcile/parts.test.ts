@@ -25,7 +25,7 @@ function createDeadDatabase() {
     const books = createMemoryBooks();
     const database = {
       ...books,
-      ...createMemoryRegistry({ clock, ids: { next: () => crypto.randomUUID() }, recount: books.recount }),
+      ...createMemoryRegistry({ clock, recount: books.recount }),
     };
     if (dbname !== 'dead') return database;
     return {

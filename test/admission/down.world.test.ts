@@ -219,7 +219,7 @@ const RULES = new Set(['x-kubernetes-validations', 'x-kubernetes-list-type', 'x-
 async function sweepOver({ cluster }: Bed): Promise<unknown> {
   const node = nodeDependencies();
   const books = createMemoryBooks();
-  const database = { ...books, ...createMemoryRegistry({ ...node, recount: books.recount }) };
+  const database = { ...books, ...createMemoryRegistry({ clock: node.clock, recount: books.recount }) };
   const app = createReconcile({
     ...node,
     cluster,

@@ -1,12 +1,10 @@
 // The double of the registry: claims, values and policies without a database.
-import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { Window } from '#core/ports/money.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import {
-  type Added,
   type Adoption,
   type Claim,
-  type ClaimOutcome,
   type InstanceRow,
   type Ledger,
   type LiveValue,
@@ -14,11 +12,11 @@ import {
   type Registry,
   SAME_PLACE,
   type ScopeWrite,
+  type ValueWrite,
 } from '#core/ports/registry.ts';
 
 interface Deps {
   readonly clock: Clock;
-  readonly ids: Ids;
   /** Makes a window's sum from its entries, where there are books: `createMemoryBooks().recount`. */
   readonly recount?: (scopeId: ScopeId, window: Window) => void | Promise<void>;
   /** Told of scopes that come from another instance, where there are books: `createMemoryBooks().moved`. */
@@ -48,7 +46,7 @@ interface Instance extends InstanceRow {
 
 export type MemoryRegistry = Registry & { policies(instanceUid: string): Policies };
 
-export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: Deps): MemoryRegistry {
+export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps): MemoryRegistry {
   const instances = new Map<string, Instance>();
   const rows = new Map<ScopeId, Row>();
   const live = (instanceUid: string) =>
@@ -75,59 +73,20 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
       return adoption;
     },
     closeInstance: async (uid) => close(uid),
-    claims: async (instanceUid, keep = (claim) => claim) => live(instanceUid).map((row) => keep(toClaim(row))),
+    claims: async (instanceUid) => live(instanceUid).map(toClaim),
     claimsOf: async (instanceUid, aliases) =>
       live(instanceUid)
         .filter((row) => aliases.some(({ kind, alias }) => row.kind === kind && row.alias === alias))
         .map(toClaim),
     putScope: async (write) => {
-      const { instanceUid, kind, alias, holder, policy, value, proof } = write;
-      const mine = () => live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
-      const isMovable = kind === 'key' && proof !== undefined && retained(proof) !== undefined;
-      if (mine() === undefined && !isMovable) insert(write);
-      else await registry.claim(instanceUid, kind, alias, holder, proof);
-      const row = mine();
+      const { instanceUid, holder, policy, value } = write;
+      const row = claim(write);
       if (row?.holder.uid !== holder.uid || row.scopeId !== policy.scopeId) return 'taken';
-      if (
-        value?.unless !== undefined &&
-        row.values.get(value.unless)?.notAfter === undefined &&
-        row.values.has(value.unless)
-      )
-        return 'overtaken';
+      const published = value?.unless === undefined ? undefined : row.values.get(value.unless);
+      if (published !== undefined && published.notAfter === undefined) return 'overtaken';
       await writePolicy(instanceUid, write);
-      if (value === undefined) return 'written';
-      return (await registry.addValue(row.scopeId, value.hash, value.asked)) === undefined ? 'value taken' : 'written';
-    },
-    claim: async (instanceUid, kind, alias, holder, proof) => {
-      const found = live(instanceUid).find((row) => row.kind === kind && row.alias === alias);
-      if (found !== undefined && found.holder.uid !== holder.uid) {
-        const { namespace, name } = found.holder;
-        const isInPlace = proof === SAME_PLACE && namespace === holder.namespace && name === holder.name;
-        if (!(kind === 'key' ? isLive(found, proof) : isInPlace)) return { won: false, by: found.holder };
-        Object.assign(found, { holder, generation: 0 });
-      }
-      if (found !== undefined) return { won: true, claim: toClaim(found) };
-      const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
-      if (moved !== undefined) {
-        const models = moved.policy !== undefined && 'modelScopes' in moved.policy ? moved.policy.modelScopes : [];
-        for (const { scopeId } of [moved, ...(models ?? [])]) tellMoved?.(scopeId, instanceUid);
-        return { won: true, claim: toClaim(Object.assign(moved, { instanceUid, alias, holder, generation: 0 })) };
-      }
-      const scopeId = ids.next();
-      const row = {
-        scopeId,
-        instanceUid,
-        kind,
-        alias,
-        holder,
-        anchor: Math.floor(clock.now() / 1000) * 1000,
-        values: new Map(),
-        before: new Map(),
-        retired: false,
-        generation: 0,
-      };
-      rows.set(scopeId, row);
-      return { won: true, claim: toClaim(row) };
+      if (row.retired) return 'taken';
+      return value === undefined || addValue(row, value) ? 'written' : 'value taken';
     },
     instance: async (uid) => {
       const { adopted, open = false } = instances.get(uid) ?? {};
@@ -137,55 +96,50 @@ export function createMemoryRegistry({ clock, ids, recount, moved: tellMoved }: 
       [...instances.values()]
         .filter((row) => row.open && row.cluster === cluster)
         .map(({ uid, namespace, name }) => ({ uid, namespace, name, cluster })),
-    addValue: async (scopeId, hash, asked) => {
-      const row = rows.get(scopeId);
-      if (row === undefined || row.retired) {
-        throw new Error(`adding a value to scope ${scopeId}, which is retired or was never claimed`);
-      }
-      const owner = [...rows.values()].find(({ values }) => values.has(hash));
-      if (owner !== undefined && owner !== row) return undefined;
-      if (owner === undefined)
-        row.values.set(hash, makeValue(row, hash, asked ?? [...row.values.values()].at(-1)?.asked));
-      return valuesOf(row);
-    },
     retireValues: async (scopeId, hashes, overlap) => {
       const row = rows.get(scopeId);
       for (const value of hashes.flatMap((hash) => row?.values.get(hash) ?? [])) {
         if (overlap !== undefined) row?.values.set(value.hash, { notAfter: clock.now() + overlap, ...value });
         else forget(row, value);
       }
-      return row === undefined ? [] : valuesOf(row);
-    },
-    writePolicies: async (instanceUid, writes) => {
-      for (const write of writes) await writePolicy(instanceUid, write);
     },
     retire: async (scopeIds) => {
       for (const scopeId of scopeIds) retire(rows.get(scopeId));
     },
     policies: (instanceUid) => ({ find: async (hash) => find(instanceUid, hash) }),
-    claimAll: async (instanceUid, wishes) => {
-      const outcomes: ClaimOutcome[] = [];
-      for (const { kind, alias, holder } of wishes)
-        outcomes.push(await registry.claim(instanceUid, kind, alias, holder));
-      return outcomes;
-    },
-    addValues: async (values) => {
-      const added: Added[] = [];
-      for (const { scopeId, hash, asked } of values) {
-        const isLive = rows.get(scopeId)?.retired === false;
-        const all = isLive ? await registry.addValue(scopeId, hash, asked) : 'retired';
-        added.push(all ?? 'another scope has it');
-      }
-      return added;
-    },
   };
   return registry;
 
-  function insert({ instanceUid, kind, alias, holder, policy: { scopeId, anchor } }: ScopeWrite): void {
-    if (rows.has(scopeId)) return;
+  /** The live row of the alias: made, taken over or brought here where the writer may. */
+  function claim({ instanceUid, kind, alias, holder, policy, proof }: ScopeWrite): Row | undefined {
+    const isWanted = (row: Row) => row.kind === kind && row.alias === alias;
+    const found = live(instanceUid).find(isWanted);
+    if (found !== undefined) {
+      const isInPlace = found.holder.namespace === holder.namespace && found.holder.name === holder.name;
+      const isProven = kind === 'key' ? isLive(found, proof) : proof === SAME_PLACE && isInPlace;
+      if (found.holder.uid !== holder.uid && isProven) Object.assign(found, { holder, generation: 0 });
+      return found;
+    }
+    const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
+    if (moved !== undefined) {
+      const models = moved.policy !== undefined && 'modelScopes' in moved.policy ? moved.policy.modelScopes : [];
+      for (const { scopeId } of [moved, ...(models ?? [])]) tellMoved?.(scopeId, instanceUid);
+      return Object.assign(moved, { instanceUid, alias, holder, generation: 0 });
+    }
+    const { scopeId } = policy;
+    if (rows.has(scopeId)) return undefined;
+    const anchor = Math.floor(policy.anchor / 1000) * 1000;
     const fresh = { values: new Map(), before: new Map(), retired: false, generation: 0 };
-    const wholeSecond = Math.floor(anchor / 1000) * 1000;
-    rows.set(scopeId, { scopeId, instanceUid, kind, alias, holder, anchor: wholeSecond, ...fresh });
+    const row = { scopeId, instanceUid, kind, alias, holder, anchor, ...fresh };
+    rows.set(scopeId, row);
+    return row;
+  }
+
+  /** False where another scope has the value. */
+  function addValue(row: Row, { hash, asked = [...row.values.values()].at(-1)?.asked }: ValueWrite): boolean {
+    const owner = [...rows.values()].find(({ values }) => values.has(hash));
+    if (owner === undefined) row.values.set(hash, makeValue(row, hash, asked));
+    return owner === undefined || owner === row;
   }
 
   function close(uid: string): void {

@@ -110,7 +110,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
   const reconciles = clusters === undefined ? seen : noting(clusters.reconciles, values);
   const log = createMemoryLog();
   const metrics = createMetrics();
-  const databases = createDatabases({ openDatabase, clock, ids, before: (method) => bed.onDatabase(method) });
+  const databases = createDatabases({ openDatabase, clock, before: (method) => bed.onDatabase(method) });
   const backends: Backends = {
     database: ({ dbname }) => databases.guarded(dbname),
     probeStore: async () => bed.store,

@@ -1,8 +1,7 @@
 // Which databases does reconcile find in a test? One for each name, that can refuse, fail, and lose an answer.
-
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Books } from '#core/ports/books.ts';
-import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import { createMemoryBooks } from '../doubles/books.ts';
@@ -20,17 +19,16 @@ export interface DatabasesDependencies {
   /** Absent: in memory. */
   readonly openDatabase: ((dbname: string) => Database) | undefined;
   readonly clock: Clock;
-  readonly ids: Ids;
   /** Before each call of a guarded one: throw to fail it; `lost`: it happens, and its answer never arrives. */
   readonly before: (method: string) => Lost | Promise<Lost>;
 }
 
-export function createDatabases({ openDatabase, clock, ids, before }: DatabasesDependencies) {
+export function createDatabases({ openDatabase, clock, before }: DatabasesDependencies) {
   const databases = new Map<string, Database>();
   const refused = new Set<string>();
   const inMemory = (): Database => {
     const books = createMemoryBooks();
-    return { ...books, ...createMemoryRegistry({ clock, ids, recount: books.recount }) };
+    return { ...books, ...createMemoryRegistry({ clock, recount: books.recount }) };
   };
   /** As its owner sees it. */
   const open = (dbname: string): Database => {

@@ -38,25 +38,6 @@ export type Alias = Pick<Claim, 'kind' | 'alias'>;
 /** What a user or team that has no value can show: it is called and stands as the holder did. Reconcile decides when that is enough. */
 export const SAME_PLACE = 'same place';
 
-/** Who wants which alias. */
-export interface Wish {
-  readonly kind: ClaimKind;
-  readonly alias: string;
-  readonly holder: Holder;
-}
-
-/** A value to make live, as `addValue` takes it. */
-export interface NewValue {
-  readonly scopeId: ScopeId;
-  readonly hash: string;
-  readonly asked?: string;
-}
-
-/** `retired`: the claim is over, or never was. */
-export type Added = ReadonlyArray<LiveValue> | 'another scope has it' | 'retired';
-
-export type ClaimOutcome = { readonly won: true; readonly claim: Claim } | { readonly won: false; readonly by: Holder };
-
 /** A policy to write, made of the spec that the holder had at `generation`: where a later one is written already, this one is passed over. */
 export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy;
@@ -144,11 +125,8 @@ export interface Registry {
   openInstance(instance: InstanceRow, ledger?: Ledger): Promise<Adoption>;
   /** Retires the instance's claims and values; the ledger stays. */
   closeInstance(uid: string): Promise<void>;
-  /**
-   * All unretired claims of the instance, with values and policies, in a constant number of statements. `keep` is told of each
-   * as it arrives and answers what is kept of it: an equal claim, made of what the caller has already.
-   */
-  claims(instanceUid: string, keep?: (claim: Claim) => Claim): Promise<ReadonlyArray<Claim>>;
+  /** All unretired claims of the instance, with values and policies, in one statement. */
+  claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
   /** The same of these aliases only. */
   claimsOf(instanceUid: string, aliases: ReadonlyArray<Alias>): Promise<ReadonlyArray<Claim>>;
   /**
@@ -156,33 +134,15 @@ export interface Registry {
    * holder of an existing claim wins it again. Calls at the same time share statements; one that PostgreSQL refuses fails alone.
    */
   putScope(write: ScopeWrite): Promise<ScopeOutcome>;
-  /**
-   * First claim of (instance, kind, alias) wins; the holder of an existing claim wins it again. `proof` is the hash of a
-   * live value of the claim: whoever has that takes the claim over, spend and anchor included (adoption, DESIGN 10). Where
-   * nobody has the alias, a retained claim with that value is taken over from wherever it is in this database, and gets the alias.
-   * A user or team is taken over with `SAME_PLACE` by an object of the holder's namespace and name.
-   */
-  claim(instanceUid: string, kind: ClaimKind, alias: string, holder: Holder, proof?: string): Promise<ClaimOutcome>;
-  /** `claim` without a proof for many at once, in a constant number of statements per thousand; each is won or lost by itself, and answered in its place. */
-  claimAll(instanceUid: string, wishes: ReadonlyArray<Wish>): Promise<ReadonlyArray<ClaimOutcome>>;
   /** Of an instance that is not recorded the clock alone. */
   instance(uid: string): Promise<InstanceState>;
   /** The open instances of a cluster. */
   openInstances(cluster: string): Promise<ReadonlyArray<InstanceRow>>;
   /**
-   * Makes `hash` a live value of the claim (known already: nothing; known from before: it keeps its age) and answers all of
-   * the claim's. A hash that another live scope has is refused: undefined. Without `asked` what the value before it says stays.
-   */
-  addValue(scopeId: ScopeId, hash: string, asked?: string): Promise<ReadonlyArray<LiveValue> | undefined>;
-  /** The same for many at once, each of another scope, in a constant number of statements per thousand; each is answered in its place. */
-  addValues(values: ReadonlyArray<NewValue>): Promise<ReadonlyArray<Added>>;
-  /**
    * These values no longer work; with `overlap`, from so much later on, by the database's clock. One that has an end already
-   * keeps it. Answers the values of the claim that are left.
+   * keeps it.
    */
-  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<ReadonlyArray<LiveValue>>;
-  /** Writes what the gateway acts on; recounts where told to. A slow run never undoes what a faster one wrote: see `generation`. */
-  writePolicies(instanceUid: string, writes: ReadonlyArray<PolicyWrite>): Promise<void>;
+  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<void>;
   /** The alias is free again and its values are dead; entries and sums stay. */
   retire(scopeIds: ReadonlyArray<ScopeId>): Promise<void>;
 }

@@ -10,7 +10,6 @@ import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
 import { createMonths } from './months.ts';
 import { createPolicies } from './policies.ts';
-import { createPolicyWrites } from './policy-writes.ts';
 import type { PoolDependencies } from './pool.ts';
 import { ensureSchema } from './schema.ts';
 import { createScopeWrites } from './scope-writes.ts';
@@ -41,7 +40,6 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     },
     ...createInstances(session),
     ...createClaims(session),
-    ...createPolicyWrites(session),
     ...createScopeWrites(session),
     ...createBooks({ session, months, log: deps.log }),
     policies: (instanceUid) => createPolicies(session, instanceUid),

@@ -1,9 +1,8 @@
 // Instances that keep their keys in this database: open, closed, and going on with the ledger of another.
 import type { Adoption, InstanceRow, InstanceState, Ledger, Registry } from '#core/ports/registry.ts';
-import { retire } from './retire.ts';
+import { millis, retire } from './claims.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
-import { millis } from './values.ts';
 
 type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 'openInstances'>;
 

@@ -1,10 +1,11 @@
 // Writes of scopes: claim, policy and value in one transaction, many scopes in a few statements.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
 import { type Registry, SAME_PLACE, type ScopeOutcome, type ScopeWrite } from '#core/ports/registry.ts';
 import { createBatches } from './batches.ts';
+import { millis } from './claims.ts';
 import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
-import { addValues } from './values.ts';
 
 /** Small enough for the limit, whoever waits for one of the rows; bookings wait for a portion of recounts. */
 const PORTION = 500;
@@ -38,16 +39,7 @@ async function putScopes(query: Query, all: ReadonlyArray<ScopeWrite>): Promise<
     query,
     current.filter((write) => (locked.get(write)?.generation ?? 0) <= write.generation),
   );
-  const valued = current.flatMap((write) => (write.value === undefined ? [] : [{ write, ...write.value }]));
-  const added = await addValues(
-    query,
-    valued.map(({ write, hash, asked }) => ({
-      scopeId: write.policy.scopeId,
-      hash,
-      ...(asked === undefined ? {} : { asked }),
-    })),
-  );
-  const refused = new Set(valued.flatMap(({ write }, place) => (Array.isArray(added[place]) ? [] : [write])));
+  const refused = await addValues(query, current);
   return all.map((write) => {
     const row = locked.get(write);
     if (row === undefined) return 'taken';
@@ -136,6 +128,46 @@ with wanted as (
   from jsonb_array_elements($1::jsonb) as w)
 update gateway_operator.claim c set policy = w.policy, charges = w.charges, generation = w.generation
 from wanted w where w.scope_id = c.scope_id and (c.policy, c.generation) is distinct from (w.policy, w.generation)`;
+
+/**
+ * Answers the writes whose value another live scope has, as the index decides. A value may be the scope's own: live, so there is nothing to do,
+ * or from before, and revived at its age. The claims are locked, so none retires meanwhile and leaves a live value behind.
+ */
+async function addValues(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlySet<ScopeWrite>> {
+  const valued = writes.flatMap((write) => (write.value === undefined ? [] : [{ write, ...write.value }]));
+  if (valued.length === 0) return new Set();
+  const scopes = valued.map(({ write }) => write.policy.scopeId);
+  const hashes = valued.map(({ hash }) => hash);
+  const revived = await query<{ scope_id: ScopeId; created_at: string }>(REVIVE, [scopes, hashes]);
+  const ages = new Map(revived.map((row) => [row.scope_id, row.created_at]));
+  const asked = valued.map((value) => value.asked ?? null);
+  await query(ADD, [scopes, hashes, asked, scopes.map((scopeId) => ages.get(scopeId) ?? null)]);
+  const live = await query<{ scope_id: ScopeId }>(LIVE, [scopes, hashes]);
+  const added = new Set(live.map(({ scope_id }) => scope_id));
+  return new Set(valued.flatMap(({ write }) => (added.has(write.policy.scopeId) ? [] : [write])));
+}
+
+const REVIVE = `
+delete from gateway_operator.key_value v using unnest($1::uuid[], $2::text[]) as w (scope_id, hash)
+where v.scope_id = w.scope_id and v.hash = w.hash and v.retired_at is not null
+returning v.scope_id, ${millis('v.created_at')} as created_at`;
+
+/** A new value is younger than all before it, also when the clock was set back. */
+const ADD = `
+insert into gateway_operator.key_value (scope_id, hash, asked, created_at)
+select w.scope_id, w.hash, coalesce(w.asked, before.asked),
+  coalesce(to_timestamp(w.created_at / 1000.0),
+    greatest(date_trunc('milliseconds', clock_timestamp()), before.created_at + interval '1 millisecond'))
+from unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[]) as w (scope_id, hash, asked, created_at)
+  cross join lateral (
+    select (array_agg(v.asked order by v.created_at desc, v.hash desc))[1] as asked, max(v.created_at) as created_at
+    from gateway_operator.key_value v where v.scope_id = w.scope_id and v.retired_at is null) before
+on conflict do nothing`;
+
+const LIVE = `
+select v.scope_id from gateway_operator.key_value v
+  join unnest($1::uuid[], $2::text[]) as w (scope_id, hash) on v.scope_id = w.scope_id and v.hash = w.hash
+where v.retired_at is null`;
 
 /** Of two that prove the same value the first takes the claim over: the other finds a holder that it did not expect. */
 async function adopt(
