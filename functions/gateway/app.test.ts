@@ -138,19 +138,10 @@ describe('a model', () => {
     expect(ledger.asked).toEqual([]);
   });
 
-  test('without a price is refused to a budgeted key and free to one without a budget', async () => {
-    const snapshot = snapshotOf([entry('gpt', { price: undefined })]);
-    const budgeted = stage({ snapshot });
-    expect(await codeOf(await budgeted.chat(CHAT))).toEqual([403, 'model_not_priced']);
-    const user = keyRecord({ limit: undefined }, [
-      scope('user', { budget: { limit: '5', duration: '1d', alignment: 'Rolling' } }),
-    ]);
-    const byUser = stage({ snapshot, keys: { [KEY]: user } });
-    expect(await codeOf(await byUser.chat(CHAT))).toEqual([403, 'model_not_priced']);
-    const { budget: _, ...unlimited } = keyRecord().key;
-    const free = stage({ snapshot, keys: { [KEY]: { key: unlimited, scopes: [unlimited] } } });
-    expect((await free.chat(CHAT)).status).toBe(200);
-    expect(free.ledger.settled[0]).toMatchObject({ cost: 0n, tokens: { input: 10, output: 5 } });
+  test('without a price is refused, never free', async () => {
+    const { chat, fake } = stage({ snapshot: snapshotOf([entry('gpt', { price: undefined })]) });
+    expect(await codeOf(await chat(CHAT))).toEqual([403, 'model_not_priced']);
+    expect(fake.requests).toEqual([]);
   });
 
   test("is listed in OpenAI's shape for those who may use it, once, and nothing is said of who serves it", async () => {

@@ -1,16 +1,17 @@
-// The routes of a gateway: one instance at its root, and the same under /v1 for clients that insist on it.
+// Routes of a gateway: one instance at its root, and the same under /v1 for clients that insist on it.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { Result } from '#core/result.ts';
+import { createAccessMemory } from './access.ts';
 import { type Caller, createAuthenticate } from './authenticate.ts';
+import { createCooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
-import { createHandle } from './handle.ts';
-import { createMemory } from './memory.ts';
+import { createHandle, type RequestMemory } from './handle.ts';
 import { createListModels } from './models.ts';
 import { createOwnKey } from './own-key.ts';
-import { createPolicyCache } from './policy-cache.ts';
+import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './policy-cache.ts';
 import { namesOf, type RequestNames, refuse, sendJson, sendText } from './respond.ts';
 
 interface Route {
@@ -18,18 +19,28 @@ interface Route {
   answer(client: HttpExchange, names: RequestNames): Promise<void>;
 }
 
+/** What a gateway learns that outlives a request. Plain data, so that it also outlives one where I/O does not (Workers). */
+export interface GatewayMemory extends RequestMemory {
+  readonly policies: PolicyMemory;
+}
+
+/** One for as long as the process, or the isolate, lives. */
+export function createMemory(deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>): GatewayMemory {
+  return { policies: createPolicyMemory(), access: createAccessMemory(), cooldowns: createCooldowns(deps) };
+}
+
 /** Where each request has I/O of its own (Workers), a gateway is made for each, and they share the memory. */
-export function createGateway(deps: GatewayDeps, { policies, health } = createMemory(deps)): HttpHandler {
-  const authenticate = createAuthenticate(deps, createPolicyCache(deps, policies));
+export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): HttpHandler {
+  const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
   const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
-    ['/chat/completions', { method: 'POST', answer: createHandle(deps, authenticate, health) }],
-    ['/models', { method: 'GET', answer: told(createListModels(deps)) }],
-    ['/key', { method: 'GET', answer: told(createOwnKey(deps)) }],
+    ['/chat/completions', { method: 'POST', answer: createHandle(deps, authenticate, memory) }],
+    ['/models', { method: 'GET', answer: report(createListModels(deps)) }],
+    ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
   ]);
 
   return async function gateway(client, path = client.path) {
     if (path === '/healthz') return sendText(client, 200, 'ok');
-    if (path === '/readyz') return tellReadiness(client);
+    if (path === '/readyz') return sendReadiness(client);
     const names = namesOf(client, deps.ids);
     try {
       await answer(client, path, names);
@@ -50,7 +61,7 @@ export function createGateway(deps: GatewayDeps, { policies, health } = createMe
     else refuse(client, { code: 'internal_error' }, names);
   }
 
-  function tellReadiness(client: HttpExchange): void {
+  function sendReadiness(client: HttpExchange): void {
     if (deps.snapshots.current() === undefined) sendText(client, 503, 'no configuration yet');
     else sendText(client, 200, 'ok');
   }
@@ -63,8 +74,8 @@ export function createGateway(deps: GatewayDeps, { policies, health } = createMe
     await route.answer(client, names);
   }
 
-  /** `waited`: for so long the database was asked who it is. */
-  function told(tell: (caller: Caller, waited: Millis) => Promise<Result<unknown, Failure>>): Route['answer'] {
+  /** `waited`: for so long the database was asked who calls. */
+  function report(tell: (caller: Caller, waited: Millis) => Promise<Result<unknown, Failure>>): Route['answer'] {
     return async (client, names) => {
       const arrived = deps.clock.now();
       const caller = await authenticate(client);

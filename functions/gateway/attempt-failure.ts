@@ -1,4 +1,4 @@
-// What does a failed attempt mean for the client, and is another one worth making?
+// Failed attempts: what each means for the client, and whether another one is worth making.
 import type { Failure } from '#core/failure.ts';
 import type { UpstreamResponse } from '#core/ports/serving.ts';
 import type { Endpoint } from './wire/dialect.ts';
@@ -14,7 +14,7 @@ export interface AttemptFailure {
   /** Surely nothing of the request has reached the provider. */
   readonly unsent?: true;
   /** The provider took the request and bills what it read, and so many bytes of a reply came of it. Absent: it refused, or never took it. */
-  readonly said?: number;
+  readonly outputBytes?: number;
   /** Seconds for which the provider wants to be left alone. */
   readonly retryAfter?: number;
   /** For the log: the upstream's status and its own code, never its message. */
@@ -24,26 +24,26 @@ export interface AttemptFailure {
 
 export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
 /** It took the request, and its connection broke or ended before anything came. */
-export const BROKEN: AttemptFailure = { ...UNREACHABLE, said: 0 };
+export const BROKEN: AttemptFailure = { ...UNREACHABLE, outputBytes: 0 };
 const LATE: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
 /** It took the request and fell silent. */
-export const TIMED_OUT: AttemptFailure = { ...LATE, said: 0 };
+export const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
 
 export const UNSENT: AttemptFailure = { ...LATE, unsent: true };
 
 /** A reply that is longer than we keep in memory: asked for again it would be as long. */
-export function endless(said: number): AttemptFailure {
-  return { failure: { code: 'upstream_error' }, again: 'never', blameless: true, said };
+export function replyTooLarge(outputBytes: number): AttemptFailure {
+  return { failure: { code: 'upstream_error' }, again: 'never', blameless: true, outputBytes };
 }
 
 /** The dialect of the entry has no words for this request. */
-export function unspeakable(failure: Failure): AttemptFailure {
+export function unsupported(failure: Failure): AttemptFailure {
   return { failure, again: 'elsewhere', blameless: true };
 }
 
-/** A 2xx that carries no chat completion: an error in a success's clothes, or a page of somebody in between. */
-export function unreadable(response: UpstreamResponse, error: WireError): AttemptFailure {
-  return { failure: { code: 'upstream_error' }, again: 'anywhere', ...told(response.status, error) };
+/** A 2xx that carries no chat completion: an error in its body, or the page of a proxy. */
+export function invalidReply(response: UpstreamResponse, error: WireError): AttemptFailure {
+  return { failure: { code: 'upstream_error' }, again: 'anywhere', ...reported(response.status, error) };
 }
 
 /** Reads a refusal by its status. What is wrong with our key or our address is ours, not the client's. */
@@ -53,7 +53,7 @@ export function refusalOf(
   target: Endpoint,
 ): AttemptFailure {
   const { status } = response;
-  const about = told(status, error);
+  const about = reported(status, error);
   if (status === 400 || status === 413 || status === 422) {
     const message = withoutSecrets(error.message ?? 'The provider refused the request.', target);
     const param = error.param === undefined ? {} : { param: error.param };
@@ -73,17 +73,17 @@ export function refusalOf(
   return { failure: { code: 'upstream_error' }, again: status >= 500 ? 'anywhere' : 'elsewhere', ...about };
 }
 
-function told(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
+function reported(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
   return { status, ...(error.code === undefined ? {} : { upstreamCode: error.code.slice(0, 64) }) };
 }
 
-const LONGEST_MESSAGE = 4096;
-const SHORTEST_SECRET = 8;
+const MAX_MESSAGE = 4096;
+const MIN_SECRET = 8;
 
 /** A provider's words are passed on, our credentials in them are not. */
 function withoutSecrets(message: string, { credentials }: Endpoint): string {
-  const secrets = Object.values(credentials).filter((value) => value.length >= SHORTEST_SECRET);
-  return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), message).slice(0, LONGEST_MESSAGE);
+  const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
+  return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), message).slice(0, MAX_MESSAGE);
 }
 
 /** Whole seconds of a retry-after. A date is not worth a clock: a provider that sends one is asked again in a minute. */

@@ -3,14 +3,14 @@ import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { err, ok, type Result } from '#core/result.ts';
 
-export const LARGEST_BODY = 32 * 1024 * 1024;
+export const MAX_BODY = 32 * 1024 * 1024;
 /** Bytes of all bodies that are kept at the same time: four of the largest. */
-const MAX_KEPT = 4 * LARGEST_BODY;
+const MAX_KEPT = 4 * MAX_BODY;
 /** A body up to this size is always read: only large ones share what there is. */
 const SMALL = 64 * 1024;
 
 const FAILURES = {
-  'too large': { code: 'request_too_large', limit: LARGEST_BODY },
+  'too large': { code: 'request_too_large', limit: MAX_BODY },
   'no room': { code: 'overloaded' },
   broken: { code: 'invalid_request', message: 'The request body ended before it was complete.' },
 } as const satisfies Record<string, Failure>;
@@ -29,7 +29,7 @@ export function createBodies(): { open(): Body } {
   function open(): Body {
     let length = 0;
     const refusal = (bytes: number) => {
-      if (bytes > LARGEST_BODY) return 'too large';
+      if (bytes > MAX_BODY) return 'too large';
       return bytes > SMALL && kept + bytes - length > MAX_KEPT ? 'no room' : undefined;
     };
     const accept = (bytes: number) => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { entry, KEY, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { MESSAGES } from '../../test/gateway/upstream.ts';
-import { LARGEST_BODY } from './body.ts';
+import { MAX_BODY } from './body.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -50,7 +50,7 @@ describe('a body', () => {
 
   test('larger than 32 MiB is refused with 413, said to be or not', async () => {
     const { app, chat } = stage();
-    const large = new Uint8Array(LARGEST_BODY + 1).fill(0x20);
+    const large = new Uint8Array(MAX_BODY + 1).fill(0x20);
     expect((await chat(large)).status).toBe(413);
     let sent = 0;
     const endless = new ReadableStream<Uint8Array>({

@@ -1,4 +1,4 @@
-// The end of a request: its total time is over, or the client of a stream has left.
+// The end of a request before its reply has ended: its total time is over, or the client of a stream has left.
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
@@ -23,18 +23,17 @@ export function openDeadline(
   client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined,
 ): Deadline {
   let ended: Ending | undefined = client?.hasLeft() === true ? 'left' : undefined;
-  let isClosed = false;
-  let tell: (why: Ending) => void = () => {};
+  let listener: (why: Ending) => void = () => {};
   const end = (why: Ending) => {
-    if (isClosed || ended !== undefined) return;
+    if (ended !== undefined) return;
     ended = why;
     cancel();
-    tell(why);
+    listener(why);
   };
   const cancel = timer(total, () => end('timeout'));
   client?.onLeave(() => end('left'));
-  const onEnd = (listener: (why: Ending) => void) => {
-    tell = listener;
+  const onEnd = (next: (why: Ending) => void) => {
+    listener = next;
     if (ended !== undefined) listener(ended);
   };
   return {
@@ -51,7 +50,7 @@ export function openDeadline(
         });
       }),
     close: () => {
-      isClosed = true;
+      listener = () => {};
       cancel();
     },
   };

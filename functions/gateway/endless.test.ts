@@ -19,7 +19,7 @@ test('a reply that is longer than the gateway keeps is charged all the same, ask
     ledger.asked.map(({ amount }) => [amount, true]),
   );
   expect([ledger.held(), ledger.released.length, lines.length]).toEqual([0, 0, 3]);
-  expect(counted.some(([name]) => name === 'gateway_operator_entries_put_aside_total')).toBe(false);
+  expect(counted.some(([name]) => name === 'gateway_operator_cooldowns_total')).toBe(false);
 });
 
 test('an attempt that ends in an error lets its upstream go: a stream whose first event never ends keeps no connection', async () => {

@@ -1,63 +1,64 @@
 // A chat completion on its way through the gateway: each step demands what only the step before it can make.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { Millis } from '#core/ports/money.ts';
-import type { Result } from '#core/result.ts';
-import type { Authenticate, Caller } from './authenticate.ts';
-import { authorize } from './authorize.ts';
+import { type AccessMemory, createAuthorize } from './access.ts';
+import type { Authenticate } from './authenticate.ts';
 import { type Body, createBodies } from './body.ts';
+import type { Cooldowns } from './cooldown.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Health } from './health.ts';
-import { createRank } from './rank.ts';
-import { createOpenLine, type Line } from './record.ts';
+import { createReply } from './reply.ts';
+import { createRequestLogs, type RequestLog } from './request-log.ts';
 import { createReserve, type Reservation } from './reserve.ts';
 import { type RequestNames, refuse } from './respond.ts';
-import { createRoute } from './route.ts';
 import { createSettle } from './settle.ts';
-import { createStream } from './stream.ts';
+import { createChooseTargets } from './targets.ts';
 import { createCallUpstream } from './upstream.ts';
 import { toChat } from './wire/chat.ts';
+
+/** What outlives a request. */
+export interface RequestMemory {
+  readonly access: AccessMemory;
+  readonly cooldowns: Cooldowns;
+}
 
 export type Handle = (client: HttpExchange, names: RequestNames) => Promise<void>;
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
-export function createHandle(deps: GatewayDeps, authenticate: Authenticate, health: Health): Handle {
-  const openLine = createOpenLine(deps);
-  const rank = createRank(deps, health);
-  const reserve = createReserve(deps, rank);
-  const route = createRoute(rank);
-  const callUpstream = createCallUpstream(deps, health);
+export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memory: RequestMemory): Handle {
+  const openRequestLog = createRequestLogs(deps);
+  const authorize = createAuthorize(memory.access);
+  const reserve = createReserve(deps);
+  const chooseTargets = createChooseTargets(deps, memory.cooldowns);
+  const callUpstream = createCallUpstream(deps, memory.cooldowns);
   const settle = createSettle(deps);
-  const stream = createStream(deps, settle);
+  const reply = createReply(deps, settle);
   const bodies = createBodies();
 
   return async function handle(client, names) {
     const body = bodies.open();
-    const line = openLine(names, 'chat');
+    const log = openRequestLog(names, 'chat');
     try {
-      const reservation = await admit(client, line, body);
-      if (!reservation.ok)
-        return line.refused(
-          reservation.failure.failure,
-          refuse(client, reservation.failure.failure, names, reservation.failure.rates),
-        );
-      await settle.owned(reservation.value, () => spend(reservation.value, client, line));
+      const reservation = await admit(client, log, body);
+      if (reservation.ok) await settle.owned(reservation.value, () => spend(reservation.value, client, log));
+      else {
+        const { failure, rates } = reservation.failure;
+        log.refused(failure, refuse(client, failure, names, rates));
+      }
     } finally {
       body.close();
     }
   };
 
-  /** Who asks, for what, and may they; can they pay. */
-  async function admit(client: HttpExchange, line: Line, sent: Body) {
+  /** Who asks, for what, may they, and can they pay. */
+  async function admit(client: HttpExchange, log: RequestLog, sent: Body) {
     const first = await identify(client);
     if (!first.caller.ok) return refused(first.caller.failure);
-    line.caller(first.caller.value);
+    log.caller(first.caller.value);
 
-    const began = deps.clock.now();
     const body = await sent.read(client);
     if (!body.ok) return refused(body.failure);
     // A client may take minutes to send it: what its key may do is what it may do now.
-    const { caller, waited } = deps.clock.now() === began ? first : await identify(client, first.waited);
+    const { caller, waited } = await identify(client);
     if (!caller.ok) return refused(caller.failure);
     const chat = toChat(body.value);
     if (!chat.ok) return refused(chat.failure);
@@ -66,35 +67,35 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, heal
     if (snapshot === undefined) return refused({ code: 'no_healthy_target', model: chat.value.model });
     const grant = authorize(caller.value, chat.value, snapshot);
     if (!grant.ok) return refused(grant.failure);
-    line.model(chat.value.model, chat.value.stream);
-    return reserve(grant.value, line, waited);
+    log.model(chat.value.model, chat.value.stream);
+    return reserve(grant.value, log.names.requestId, first.waited + waited);
   }
 
   /** Who answers, what it says, and what that cost. */
-  async function spend(reservation: Reservation, client: HttpExchange, line: Line): Promise<void> {
-    const { rates } = reservation.hold;
-    const fail = (failure: Failure) => line.refused(failure, refuse(client, failure, line.names, rates));
-    const targets = route(reservation, line);
-    if (!targets.ok) return fail(await settle.release(reservation, targets.failure));
-
-    const exchange = await callUpstream(targets.value, client, line);
-    if (!exchange.ok) return fail(await settle.withdraw(reservation, exchange.failure, line));
-    if (exchange.value.type === 'stream') return stream(exchange.value, client, line);
-
-    const settled = await settle.reply(exchange.value, client, line);
-    if (!settled.ok) fail(settled.failure);
+  async function spend(reservation: Reservation, client: HttpExchange, log: RequestLog): Promise<void> {
+    const fail = (failure: Failure) => log.refused(failure, refuse(client, failure, log.names, reservation.hold.rates));
+    const targets = chooseTargets(reservation, log);
+    if (!targets.ok) {
+      await settle.release(reservation, { called: false });
+      return fail(targets.failure);
+    }
+    const exchange = await callUpstream(targets.value, client, log);
+    if (!exchange.ok) {
+      const { failure, lost, called } = exchange.failure;
+      // Providers are paid for prompts that they took, also where nothing came of it.
+      if (lost === undefined) await settle.release(reservation, { called });
+      else await settle.durably(reservation, lost, log);
+      return fail(failure);
+    }
+    const replied = await reply(exchange.value, client, log);
+    if (!replied.ok) fail(replied.failure);
   }
 
   /** `waited`: for so long the database was asked. What the client takes for its body is the client's time. */
-  async function identify(
-    client: HttpExchange,
-    before: Millis = 0,
-  ): Promise<{ readonly caller: Result<Caller, Failure>; readonly waited: Millis }> {
+  async function identify(client: HttpExchange) {
     const asked = deps.clock.now();
-    const known = authenticate(client);
-    if (!(known instanceof Promise)) return { caller: known, waited: before };
-    const caller = await known;
-    return { caller, waited: before + deps.clock.now() - asked };
+    const caller = await authenticate(client);
+    return { caller, waited: deps.clock.now() - asked };
   }
 }
 

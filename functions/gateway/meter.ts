@@ -1,11 +1,10 @@
 // Costs of replies: counted while they stream, decided when they end (LEDGER 9 and 10).
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
-import { costOf, MAX_COST } from '#core/price.ts';
+import { costOf, MAX_COST, type Price } from '#core/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/usage.ts';
-import type { Reservation } from './reserve.ts';
-import type { Target } from './route.ts';
-import type { Piece, Reply } from './wire/dialect.ts';
+import type { Chat } from './wire/chat.ts';
+import type { OutputLimit, Piece, Reply } from './wire/dialect.ts';
 import { estimateOutput } from './wire/prompt.ts';
 
 export interface Meter {
@@ -22,20 +21,33 @@ export interface Meter {
   readonly frame: Readonly<Record<string, unknown>>;
 }
 
+/** A request, and the hold that pays for it. */
+interface Paid {
+  readonly grant: { readonly chat: Chat };
+  readonly hold: { readonly amount: Nano };
+}
+
+/** What was called. */
+interface Called {
+  readonly entry: { readonly identifier: string };
+  readonly price: Price;
+  readonly limit: OutputLimit;
+}
+
 /** Unread pieces are kept up to so many bytes: they are read only where no count of the provider's makes that needless. */
 const MAX_UNREAD = 256 * 1024;
 /** No delta is shorter: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
 /** `lost`: what came to nothing before, which is charged with it. */
-export function createMeter(reservation: Reservation, target: Target, lost?: Settlement): Meter {
+export function createMeter(reservation: Paid, target: Called, lost?: Settlement): Meter {
   return new Counter(reservation, target, lost);
 }
 
 /** A class, because one is made for each stream: methods are shared. */
 class Counter implements Meter {
-  readonly #reservation: Reservation;
-  readonly #target: Target;
+  readonly #reservation: Paid;
+  readonly #target: Called;
   readonly #lost: Settlement | undefined;
   #unread: Piece[] = [];
   #unreadBytes = 0;
@@ -51,7 +63,7 @@ class Counter implements Meter {
   /** Content has come since the last count. */
   #isBehind = false;
 
-  constructor(reservation: Reservation, target: Target, lost: Settlement | undefined) {
+  constructor(reservation: Paid, target: Called, lost: Settlement | undefined) {
     this.#reservation = reservation;
     this.#target = target;
     this.#lost = lost;
@@ -156,7 +168,7 @@ class Counter implements Meter {
 }
 
 /** What a whole reply is charged. */
-export function settlementOfReply(reservation: Reservation, target: Target, reply: Reply): Settlement {
+export function settlementOfReply(reservation: Paid, target: Called, reply: Reply): Settlement {
   const { usage, outputBytes, sound } = reply;
   const estimated = usage === undefined ? estimateOf(outputBytes(), sound(), 1) : {};
   return settlementOf(reservation, target, usage, estimated);
@@ -169,15 +181,12 @@ function estimateOf(bytes: number, sound: number, min: number): Pick<Usage, 'out
   return heard === 0 ? { output } : { output, outputAudio: heard };
 }
 
-/** What is charged where nobody knows what came of it. */
-export function settlementOfHold({ grant, hold }: Reservation): Settlement {
-  const { model } = grant.chat;
-  const identifier = grant.candidates[0]?.entry.identifier ?? '';
-  return { cost: hold.amount, tokens: NO_TOKENS, model, identifier, estimated: true };
-}
-
 /** A reply's charge together with that of what came to nothing before it: what is estimated is at most the hold. */
-export function withLost({ hold }: Reservation, settlement: Settlement, lost: Settlement | undefined): Settlement {
+export function withLost(
+  { hold }: Pick<Paid, 'hold'>,
+  settlement: Settlement,
+  lost: Settlement | undefined,
+): Settlement {
   if (lost === undefined) return settlement;
   const [tokens, more] = [settlement.tokens, lost.tokens];
   return {
@@ -194,32 +203,31 @@ export function withLost({ hold }: Reservation, settlement: Settlement, lost: Se
 }
 
 /** What is charged for a prompt that was sent and whose answer nobody heard: so many bytes of it came. */
-export function settlementOfUnheard(reservation: Reservation, target: Target, bytes: number): Settlement {
+export function settlementOfUnheard(reservation: Paid, target: Called, bytes: number): Settlement {
   return settlementOf(reservation, target, undefined, { output: estimateOutput(bytes) });
 }
 
 /** A count of the prompt, and an estimate of an answer that was not counted to its end: at most the hold, unless the count is more. */
-function settlementAbove(reservation: Reservation, target: Target, counted: Usage, output: Partial<Usage>): Settlement {
+function settlementAbove(reservation: Paid, target: Called, counted: Usage, output: Partial<Usage>): Settlement {
   const least = settlementOf(reservation, target, counted, {});
   const estimate = settlementOf(reservation, target, undefined, { ...counted, ...output });
   return estimate.cost >= least.cost ? estimate : least;
 }
 
 function settlementOf(
-  { grant, hold }: Reservation,
-  { entry, price, limit }: Target,
+  { grant, hold }: Paid,
+  { entry, price, limit }: Called,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
-  const told: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
+  const reported: Usage = counted ?? { ...NO_TOKENS, input: grant.chat.input.estimate, ...estimated };
   // A search that was asked for, and that the provider does not count after all, is one.
-  const isUncounted = grant.chat.webSearches !== undefined && told.webSearches === undefined;
-  const usage = isUncounted ? { ...told, webSearches: 1 } : told;
-  const cost = price === undefined ? 0n : costOf(usage, price);
-  // Its words were longer than is usual, or the provider went beyond the limit: nobody is told of more tokens than were allowed.
-  const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.most * grant.chat.n) };
+  const isUncounted = grant.chat.webSearches !== undefined && reported.webSearches === undefined;
+  const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
+  // The words were longer than is usual, or the provider went beyond the limit: no client reads of more tokens than were allowed.
+  const tokens = counted ?? { ...usage, output: Math.min(usage.output, limit.max * grant.chat.n) };
   return {
-    cost: atMost(cost, counted === undefined ? hold.amount : MAX_COST),
+    cost: atMost(costOf(usage, price), counted === undefined ? hold.amount : MAX_COST),
     tokens: toTokens(tokens),
     model: grant.chat.model,
     identifier: entry.identifier,

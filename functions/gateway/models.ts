@@ -1,10 +1,9 @@
-// Which models may this key use? OpenAI's list of models, and nothing about who serves them.
-
+// Models that a key may use, as OpenAI's list, with nothing about who serves them.
 import type { Failure } from '#core/failure.ts';
 import { ok, type Result } from '#core/result.ts';
+import { modelsOf } from './access.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
-import { modelsOf } from './terms.ts';
 
 export interface ModelList {
   readonly object: 'list';

@@ -1,4 +1,4 @@
-// What may this key still do? Its own alias, models, budgets and dates, told to its bearer (DESIGN 10, GET key).
+// A key's own alias, models, budgets and dates, for its bearer (DESIGN 10, GET key).
 import type { Failure } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -6,12 +6,11 @@ import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
-import { scopesOf } from './terms.ts';
 
 /** Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. */
 export interface OwnBudget {
   readonly maxBudget: string | null;
-  /** Null for a user or team without a budget: nobody sums what they spend. */
+  /** Null for a user or team without a budget: their spend is not summed. */
   readonly currentSpend: string | null;
   readonly remaining: string | null;
   readonly budgetResetDate: string | null;
@@ -31,7 +30,7 @@ export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
   return async function ownKey(caller: Caller, waited: Millis): Promise<Result<OwnKey, Failure>> {
     const { key } = caller;
     const models = key.modelScopes ?? [];
-    const policies = [...scopesOf(caller), ...models];
+    const policies = [...caller.scopes, ...models];
     const spend = await ledger.spend(policies, waited);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;

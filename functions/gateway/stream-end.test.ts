@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
-import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
+import { KEY, keyRecord } from '../../test/gateway/instance.ts';
 import { stage as stageWorld, WAYS, type World } from '../../test/gateway/stage.ts';
 import { settleDown } from '../../test/gateway/time.ts';
 import {
@@ -186,15 +186,6 @@ describe.each(WAYS)('through %s', (_, room) => {
       const text = await (await chat(CHAT)).text();
       expect(text).toContain('four');
       expect(text).not.toContain('eleven');
-    });
-
-    test('does not exist without a budget', async () => {
-      const { budget: _, ...unlimited } = keyRecord().key;
-      const keys = { [KEY]: { key: unlimited, scopes: [unlimited] } };
-      const { chat, fake } = stage({ keys, snapshot: snapshotOf([entry('gpt')]), script: plays(streamed(words)) });
-      const body = { ...CHAT, max_tokens: 5 };
-      expect(await (await chat(body)).text()).toContain('w39 ');
-      expect(fake.sent()).toMatchObject({ max_tokens: 5 });
     });
   });
 });

@@ -128,7 +128,7 @@ describe('rate limits', () => {
   });
 
   test('where nothing is limited nothing of rates is asked, settled or moved', async () => {
-    const hold = heldOf(await ledger.hold({ ...ask(scopeOf('key', 100n)), entries: [undefined, undefined] }));
+    const hold = heldOf(await ledger.hold(ask(scopeOf('key', 100n))));
     expect(await ledger.move(hold, undefined)).toEqual({ ok: true, value: undefined });
     await ledger.settle(hold, settlementOf(1n));
     await scene.time.advance(10);
@@ -160,6 +160,15 @@ describe('rate limits', () => {
       expect(await ledger.move(hold, one)).toMatchObject({ failure: { reason: 'limited', limit: 1 } });
       expect(await ledger.move(hold, undefined)).toEqual({ ok: true, value: undefined });
       expect(heldOf(await ledger.hold({ ...request, entries: [one, two, undefined] })).entry).toBe(2);
+    });
+
+    test('a hold of one that is not limited goes on to one that is, and is refused where that is full', async () => {
+      const request = { ...ask(scopeOf('key')), entries: [undefined] };
+      const [first, second] = [heldOf(await ledger.hold(request)), heldOf(await ledger.hold(request))];
+      expect(await ledger.move(first, one)).toEqual({ ok: true, value: undefined });
+      expect(await ledger.move(second, one)).toMatchObject({
+        failure: { reason: 'limited', rate: 'requests', limit: 1 },
+      });
     });
 
     test('nobody goes on to a limited one while the store cannot be asked', async () => {

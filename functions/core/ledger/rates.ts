@@ -12,16 +12,15 @@ export interface RatesAsked {
 /** Limits, compiled once per policy object. */
 const known = new WeakMap<ScopePolicy, RateLimit>();
 
-/** Undefined where neither a scope nor an entry is limited. */
+/** Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the hold may move to one that is. */
 export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: HoldRequest): RatesAsked | undefined {
-  if (!scopes.some(hasLimits) && !entries.some(isLimit)) return undefined;
+  if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
   const limited = scopes.filter(hasLimits);
   return { request: { tokens, limits: limited.map(limitOf), entries }, scopes: limited };
 }
 
 const NO_ENTRIES: NonNullable<HoldRequest['entries']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
-const isLimit = (entry: RateLimit | undefined): boolean => entry !== undefined;
 
 function limitOf(scope: ScopePolicy): RateLimit {
   const before = known.get(scope);

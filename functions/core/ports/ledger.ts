@@ -21,7 +21,7 @@ export interface HoldRequest {
   readonly tokens?: number;
   /**
    * Limits of the model entries that could serve, the best first, `undefined` where there is none: the first that has room
-   * is taken. Absent: none of them is limited.
+   * is taken. Absent: none of them is limited, and the hold moves to none that is.
    */
   readonly entries?: ReadonlyArray<RateLimit | undefined>;
   /** For so long the request has waited for the database already (its key was looked up). Absent: not at all. */

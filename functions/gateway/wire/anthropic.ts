@@ -25,7 +25,7 @@ const API_VERSION = '2023-06-01';
 function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   const body = toMessagesBody(parseJson(decoder.decode(chat.bytes)), {
     model: to.entry.model,
-    maxTokens: to.limit.most,
+    maxTokens: to.limit.max,
     stream: chat.stream,
   });
   if (!body.ok) return body;

@@ -41,7 +41,7 @@ export const OWN_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /** More than providers give: a number beyond counting must not become money. */
-const MOST_ANSWERS = 1024;
+const MAX_ANSWERS = 1024;
 
 /** Judges a body. A wrong type in a member that decides what a request may cost is refused here: providers differ in how they read it. */
 export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
@@ -53,8 +53,8 @@ export function toChat(bytes: Uint8Array): Result<Chat, Failure> {
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   if (!absent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!absent(options) && !isRecord(options)) return invalid('"stream_options" must be an object.', 'stream_options');
-  if (!absent(n) && !(isCount(n, 1) && n <= MOST_ANSWERS)) {
-    return invalid(`"n" must be a whole number from 1 to ${MOST_ANSWERS}.`, 'n');
+  if (!absent(n) && !(isCount(n, 1) && n <= MAX_ANSWERS)) {
+    return invalid(`"n" must be a whole number from 1 to ${MAX_ANSWERS}.`, 'n');
   }
   const wrong = LIMIT_NAMES.find((name) => !absent(body[name]) && !isCount(body[name], 1));
   // Zero is no limit to providers that ask whether there is one by its truth.
@@ -111,8 +111,8 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isCount(value: unknown, least: number): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= least;
+function isCount(value: unknown, min: number): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= min;
 }
 
 function absent(value: unknown): value is null | undefined {

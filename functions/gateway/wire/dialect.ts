@@ -35,7 +35,7 @@ export interface Recipient extends Endpoint {
 /** What a target may produce within the hold. */
 export interface OutputLimit {
   /** Tokens of one answer, at most: for dialects that must be told. */
-  readonly most: number;
+  readonly max: number;
   /** Sent as the limit of each answer; absent where the request needs none of ours. */
   readonly send?: number;
   /** `send` is less than what was asked for. */

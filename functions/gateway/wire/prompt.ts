@@ -1,17 +1,17 @@
 // Tokens of a prompt, at most and about, without a tokenizer (LEDGER 9).
 
 export interface Measure {
-  /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MOST_PER_PART`. */
-  readonly most: bigint;
+  /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MAX_PER_PART`. */
+  readonly max: bigint;
   /** No picture, sound or file is in it. */
   readonly textOnly: boolean;
   /** What is charged for a prompt that nobody counted: about a token for three bytes. Never zero. */
   readonly estimate: number;
 }
 
-const MOST_PER_PART = 100_000;
+const MAX_PER_PART = 100_000;
 /** What providers add to a prompt with tools so that the model knows how to call them: Anthropic some 300 to 700 tokens. */
-const MOST_FOR_TOOLS = 1_000;
+const MAX_FOR_TOOLS = 1_000;
 const ESTIMATE_PER_PART = 1_000;
 const BYTES_PER_TOKEN = 3;
 /** What a picture counts where text is counted in bytes. */
@@ -41,7 +41,7 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   // UTF-16 units are never more than bytes, so what is left is never less than the text.
   const text = Math.max(0, bodyBytes - mediaBytes);
   return {
-    most: BigInt(text + parts * MOST_PER_PART + (hasSome(tools) ? MOST_FOR_TOOLS : 0)),
+    max: BigInt(text + parts * MAX_PER_PART + (hasSome(tools) ? MAX_FOR_TOOLS : 0)),
     textOnly: parts === 0,
     estimate: Math.max(1, Math.ceil(text / BYTES_PER_TOKEN) + parts * ESTIMATE_PER_PART),
   };
@@ -51,7 +51,7 @@ const LOWER_E = 0x65;
 const ZERO = 0x30;
 const NINE = 0x39;
 /** From `1e20` to the 21 digits that JavaScript writes in its place. */
-const MOST_GROWTH = 18;
+const MAX_GROWTH = 18;
 
 /** How many bytes longer the text can get when it is parsed and written again, by numbers with an exponent at most. */
 export function growthOf(bytes: Uint8Array): number {
@@ -61,7 +61,7 @@ export function growthOf(bytes: Uint8Array): number {
     const before = bytes[at - 1] ?? 0;
     if (before >= ZERO && before <= NINE) exponents += 1;
   }
-  return exponents * MOST_GROWTH;
+  return exponents * MAX_GROWTH;
 }
 
 /** What a part is where it is no text. One without a type is what it carries: some providers read it so. */

@@ -126,7 +126,7 @@ export function webSearchesIn(body: Members): WebSearches | undefined {
     ...listOf(tools).flatMap((tool) => (isWebSearch(tool) ? [['tools', limitOf(tool, 'max_uses')] as const] : [])),
   ];
   const [first] = asked;
-  return first && { param: first[0], max: asked.reduce((sum, [, most]) => sum + most, 0) };
+  return first && { param: first[0], max: asked.reduce((sum, [, max]) => sum + max, 0) };
 }
 
 export function webSearchRefused({ param }: WebSearches): Failure {

@@ -1,31 +1,38 @@
 import { expect, test } from 'vitest';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import { ok } from '#core/result.ts';
+import type { Snapshot } from '#core/snapshot.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
 import { NOW } from '../../test/gateway/time.ts';
-import { type Caller, createAuthenticate } from './authenticate.ts';
-import { termsOf } from './terms.ts';
+import { createAuthorize } from './access.ts';
+import { createAuthenticate } from './authenticate.ts';
+import type { Chat } from './wire/chat.ts';
 
 const CHAT = { model: 'gpt', messages: [] };
+const chat = { model: 'gpt' } as Chat;
 
-async function callerOf(record: KeyRecord): Promise<Caller> {
-  const authenticate = createAuthenticate({ hash: (text) => text, clock: { now: () => NOW } }, () => ok(record));
+async function callerOf(record: KeyRecord) {
+  const deps = { hash: (text: string) => text, clock: { now: () => NOW } };
+  const authenticate = createAuthenticate(deps, async () => ok(record));
   const caller = await authenticate({ header: () => `Bearer ${KEY}` });
   if (!caller.ok) throw new Error(caller.failure.code);
   return caller.value;
 }
 
-const termsIn = <T>(result: { readonly ok: boolean; readonly value?: T }): T | undefined => result.value;
-
-test('the terms of a key for a model are worked out once, and anew with its next policy or the next snapshot', async () => {
+test('the access of a key to a model is compiled once, and anew with its next policy or the next snapshot', async () => {
+  const authorize = createAuthorize();
   const [record, snapshot] = [keyRecord(), snapshotOf([entry('gpt')])];
-  const first = termsIn(termsOf(await callerOf(record), 'gpt', snapshot));
+  const grantOf = async (key: KeyRecord, now: Snapshot) => {
+    const grant = authorize(await callerOf(key), chat, now);
+    return grant.ok ? grant.value : undefined;
+  };
+  const first = await grantOf(record, snapshot);
   expect(first?.payers.map(({ scopeId }) => scopeId)).toEqual(['key-scope']);
-  expect(termsIn(termsOf(await callerOf(record), 'gpt', snapshot))).toBe(first);
-  expect(termsIn(termsOf(await callerOf(keyRecord({ limit: '2' })), 'gpt', snapshot))?.payers).not.toBe(first?.payers);
+  expect((await grantOf(record, snapshot))?.candidates).toBe(first?.candidates);
+  expect((await grantOf(keyRecord({ limit: '2' }), snapshot))?.payers[0]?.budget?.limit).toBe('2000000000');
   const other = snapshotOf([entry('gpt', { identifier: 'another' })]);
-  expect(termsIn(termsOf(await callerOf(record), 'gpt', other))?.candidates[0]?.entry.identifier).toBe('another');
+  expect((await grantOf(record, other))?.candidates[0]?.entry.identifier).toBe('another');
 });
 
 test('a model that is refused once is not refused for ever, and one that was allowed is not allowed for ever', async () => {

@@ -1,14 +1,18 @@
-// Streams to clients: piece by piece as they came, counted on the way, settled before their last bytes.
+// Replies to clients: plain ones when they have settled; streams piece by piece as they come, settled before their last bytes.
+import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import { err, ok, type Result } from '#core/result.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { StreamExchange } from './exchange.ts';
-import { createMeter, type Meter } from './meter.ts';
-import type { Line } from './record.ts';
-import { headersOf, type Settle, UNSETTLED } from './settle.ts';
+import { createMeter, type Meter, settlementOfReply, withLost } from './meter.ts';
+import type { RequestLog } from './request-log.ts';
+import { answerHeaders } from './respond.ts';
+import { type Settle, UNSETTLED } from './settle.ts';
+import type { Exchange, PlainExchange, StreamExchange } from './upstream.ts';
 import { NOTHING, type Piece } from './wire/dialect.ts';
 import { endEvents, errorEvent, lengthEnd, type ReplyEnd } from './wire/stream-end.ts';
 
-export type Stream = (exchange: StreamExchange, client: HttpExchange, line: Line) => Promise<void>;
+/** `err`: nothing has gone out, and the client is told why. */
+export type SendReply = (exchange: Exchange, client: HttpExchange, log: RequestLog) => Promise<Result<void, Failure>>;
 
 /** An upstream that has said all is heard for so long: for its count, and so that its connection can be used again. */
 const LINGER = 1_000;
@@ -27,21 +31,36 @@ interface Running {
   cancelLinger: () => void;
 }
 
-export function createStream(
-  deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'log'>,
-  settle: Pick<Settle, 'durably'>,
-): Stream {
-  return async function stream(exchange, client, line) {
+export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'durably'>): SendReply {
+  return (exchange, client, log) =>
+    exchange.type === 'stream' ? stream(exchange, client, log) : plain(exchange, client, log);
+
+  async function plain(exchange: PlainExchange, client: HttpExchange, log: RequestLog): Promise<Result<void, Failure>> {
+    const { reservation, target, lost, reply } = exchange;
+    const settlement = withLost(reservation, settlementOfReply(reservation, target, reply), lost);
+    if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
+    log.answered(200, 'complete');
+    client.begin(200, headersOf(exchange, log));
+    client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
+    return ok(undefined);
+  }
+
+  async function stream(
+    exchange: StreamExchange,
+    client: HttpExchange,
+    log: RequestLog,
+  ): Promise<Result<void, Failure>> {
     const running = open(exchange, client);
     try {
-      client.begin(200, { ...headersOf(exchange, line), 'cache-control': 'no-cache' });
+      client.begin(200, { ...headersOf(exchange, log), 'cache-control': 'no-cache' });
       const last = await pass(running);
-      await finish(running, last, line);
+      await finish(running, last, log);
+      return ok(undefined);
     } catch (error) {
       await abandon(running);
       throw error;
     }
-  };
+  }
 
   function open(exchange: StreamExchange, client: HttpExchange): Running {
     const { reservation, target, lost, deadline } = exchange;
@@ -69,7 +88,7 @@ export function createStream(
   }
 
   /** Ends the reply: the upstream is let go, the charge made durable, then the last bytes are sent. */
-  async function finish(running: Running, last: ReadonlyArray<Uint8Array>, line: Line): Promise<void> {
+  async function finish(running: Running, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, meter, end = 'broken' } = running;
     const { reservation, deadline } = exchange;
     const isWhole = end === 'complete';
@@ -77,10 +96,10 @@ export function createStream(
     if (!isWhole) stop(running);
     else if (!meter.counted) await drain(running);
     const settlement = meter.settlement();
-    const durable = await settle.durably(reservation, settlement, line);
+    const durable = await settle.durably(reservation, settlement, log);
     deadline.close();
     exchange.over(end);
-    line.answered(200, durable ? end : 'broken');
+    log.answered(200, durable ? end : 'broken');
     if (!durable) client.end([errorEvent(UNSETTLED)]);
     else if (end === 'cut') client.end([...last, lengthEnd(meter, settlement.tokens, running.includeUsage)]);
     else client.end(isWhole ? last : [...last, ...endEvents(end)]);
@@ -178,6 +197,12 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
 
 function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {
   for (const { usage } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage });
+}
+
+function headersOf({ headers, target, reservation }: Exchange, { names }: RequestLog): Record<string, string> {
+  const { clamped, send } = target.limit;
+  const clampedTo = clamped ? send : undefined;
+  return answerHeaders({ upstream: headers, names, rates: reservation.hold.rates, clampedTo });
 }
 
 function stop({ exchange }: Running): void {

@@ -1,7 +1,7 @@
 // Does every strategy choose as it says, whatever the entries?
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { inOrder } from './order.ts';
+import { inOrder } from './targets.ts';
 
 interface One {
   readonly entry: { readonly identifier: string; readonly weight: number; readonly priority: number };

@@ -1,4 +1,4 @@
-// Is an entry that fails put aside, and does the rest of the gateway go on without it?
+// Cooldowns: an entry that fails gets no requests for a while, and the gateway goes on without it.
 import { describe, expect, test } from 'vitest';
 import { entry, snapshotOf } from '../../test/gateway/instance.ts';
 import { stage } from '../../test/gateway/stage.ts';
@@ -58,7 +58,7 @@ describe('an entry that fails', () => {
     expect(asked(world).at(-1)).toBe('first');
     expect(world.lines).toContainEqual({
       level: 'warn',
-      message: 'a model entry is put aside',
+      message: 'a model entry cools down',
       fields: { identifier: 'first', seconds: 30, rateLimited: false },
     });
   });
@@ -176,7 +176,7 @@ describe('when all entries of a model cool down', () => {
     expect((await world.chat(CHAT)).status).toBe(200);
     expect(asked(world)).toEqual(['first', 'spare', 'spare']);
     expect(world.lines.at(-1)?.fields).toMatchObject({
-      skipped: ['first: put aside: it failed lately', 'spare: put aside: it failed lately'],
+      skipped: ['first: cooling down: it failed lately', 'spare: cooling down: it failed lately'],
     });
   });
 

@@ -1,24 +1,22 @@
-// What is said of a request when it has ended? One line and a few numbers; no prompt, no key, no provider's message.
+// The log line and the metrics of a request, written once, at its end; no prompt, no key, no provider's message.
 import type { Failure, FailureReply } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Hold, Settlement } from '#core/ports/ledger.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import type { AttemptFailure } from './attempt-failure.ts';
-import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestNames } from './respond.ts';
-import type { Endpoint } from './wire/dialect.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 
-/** What becomes known of one request on its way; written once, at its end. */
-export interface Line {
+/** What becomes known of one request on its way. */
+export interface RequestLog {
   readonly names: RequestNames;
-  caller(caller: Caller): void;
+  caller(caller: KeyRecord): void;
   /** The model, once it is known to be one of ours: it becomes a label, and labels must be few. */
   model(name: string, stream: boolean): void;
   /** An entry that could not even be called, and why. */
   skipped(identifier: string, why: string): void;
-  attempt(target: Endpoint, failed: AttemptFailure | undefined): void;
+  /** A call of an entry, and how it failed, if it did. */
+  attempt(identifier: string, failed: FailedAttempt | undefined): void;
   settled(hold: Hold, settlement: Settlement): void;
   /** The reply was refused. */
   refused(failure: Failure, reply: FailureReply): void;
@@ -26,10 +24,16 @@ export interface Line {
   answered(status: number, end: ReplyEnd): void;
 }
 
-/** A refused model may be any text. */
-const LONGEST_NAME = 256;
+interface FailedAttempt {
+  readonly failure: Failure;
+  readonly status?: number;
+  readonly upstreamCode?: string;
+}
 
-type LineDeps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
+export type OpenRequestLog = (names: RequestNames, route: string) => RequestLog;
+
+/** A refused model may be any text. */
+const MAX_NAME = 256;
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -44,36 +48,21 @@ function keep(toLabels: (...words: string[]) => Labels): (...words: string[]) =>
   };
 }
 
-interface ModelLabels {
-  readonly all: Labels;
-  readonly input: Labels;
-  readonly output: Labels;
-}
-
-/** The same, found without putting words together: most metrics of a request are about its model. */
-function createLabels(): (route: string, model: string) => ModelLabels {
-  const known = new Map<string, Map<string, ModelLabels>>();
-  return (route, model) => {
-    const found = known.get(route)?.get(model);
-    if (found !== undefined) return found;
-    const all = { route, model };
-    const made = { all, input: { ...all, kind: 'input' }, output: { ...all, kind: 'output' } };
-    known.set(route, (known.get(route) ?? new Map<string, ModelLabels>()).set(model, made));
-    return made;
-  };
-}
-
-export type OpenLine = (names: RequestNames, route: string) => Line;
-
-export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
-  const labelsOf = createLabels();
+export function createRequestLogs({
+  clock,
+  log,
+  metrics,
+}: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>): OpenRequestLog {
   const requestLabels = keep((route = '', model = '', status = '', code = '') => ({ route, model, status, code }));
+  const modelLabels = keep((route = '', model = '') => ({ route, model }));
+  const tokenLabels = keep((route = '', model = '', kind = '') => ({ route, model, kind }));
   const attemptLabels = keep((identifier = '', outcome = '') => ({ identifier, outcome }));
 
-  return function openLine(names, route) {
+  return function openRequestLog(names, route) {
     const began = clock.now();
-    const fields: Record<string, unknown> = { requestId: names.requestId, route };
-    if (names.clientRequestId !== undefined) fields.clientRequestId = names.clientRequestId;
+    const { requestId, clientRequestId } = names;
+    const fields: Record<string, unknown> = { requestId, route };
+    if (clientRequestId !== undefined) fields.clientRequestId = clientRequestId;
     let model = '';
     let attempts = 0;
     const skipped: string[] = [];
@@ -83,11 +72,10 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
       caller: ({ key, scopes }) => {
         fields.alias = key.name;
         fields.key = `${key.object.namespace}/${key.object.name}`;
-        addWords(fields, { key, scopes });
+        Object.assign(fields, wordingOf({ key, scopes }));
       },
       model: (name, stream) => {
-        fields.model = name;
-        fields.stream = stream;
+        Object.assign(fields, { model: name, stream });
         model = name;
       },
       skipped: (identifier, why) => {
@@ -95,36 +83,30 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
         fields.skipped = skipped;
         metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, 'skipped'));
       },
-      attempt: (target, failed) => {
+      attempt: (identifier, failed) => {
         attempts += 1;
-        const { identifier } = target.entry;
-        fields.identifier = identifier;
-        fields.attempts = attempts;
+        Object.assign(fields, { identifier, attempts });
         if (failed?.status !== undefined) fields.upstreamStatus = failed.status;
         if (failed?.upstreamCode !== undefined) fields.upstreamCode = failed.upstreamCode;
         const outcome = failed?.failure.code ?? 'answered';
         metrics.add('gateway_operator_upstream_attempts_total', attemptLabels(identifier, outcome));
       },
       settled: (hold, { cost, tokens, identifier, estimated }) => {
-        const labels = labelsOf(route, model);
-        fields.identifier = identifier;
-        fields.tokens = tokens;
-        fields.cost = formatMoney(cost);
-        fields.estimated = estimated;
-        metrics.add('gateway_operator_tokens_total', labels.input, tokens.input);
-        metrics.add('gateway_operator_tokens_total', labels.output, tokens.output);
+        Object.assign(fields, { identifier, tokens, cost: formatMoney(cost), estimated });
+        const labels = modelLabels(route, model);
+        metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'input'), tokens.input);
+        metrics.add('gateway_operator_tokens_total', tokenLabels(route, model, 'output'), tokens.output);
         // A float, as all metrics are: for graphs. The ledger counts in integers.
-        metrics.add('gateway_operator_cost_dollars_total', labels.all, Number(cost) / 1e9);
-        if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels.all);
-        if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels.all);
+        metrics.add('gateway_operator_cost_dollars_total', labels, Number(cost) / 1e9);
+        if (estimated) metrics.add('gateway_operator_estimated_replies_total', labels);
+        if (cost > hold.amount) metrics.add('gateway_operator_replies_above_hold_total', labels);
       },
       refused: (failure, { status, level }) => {
-        Object.assign(fields, { status, code: failure.code, ...aside(failure) });
+        Object.assign(fields, { status, code: failure.code, ...detailsOf(failure) });
         write(level, status, failure.code);
       },
       answered: (status, end) => {
-        fields.status = status;
-        fields.end = end;
+        Object.assign(fields, { status, end });
         write(end === 'broken' || end === 'timeout' ? 'warn' : 'info', status, end);
       },
     };
@@ -134,27 +116,29 @@ export function createOpenLine({ clock, log, metrics }: LineDeps): OpenLine {
       fields.ms = ms;
       log[level]('request', fields);
       metrics.add('gateway_operator_requests_total', requestLabels(route, model, String(status), code));
-      metrics.observe('gateway_operator_request_seconds', ms / 1000, labelsOf(route, model).all);
+      metrics.observe('gateway_operator_request_seconds', ms / 1000, modelLabels(route, model));
     }
   };
 }
 
-/** What people wrote on the key and its user, for whoever counts lines by it. */
-function addWords(fields: Record<string, unknown>, { key, scopes }: KeyRecord): void {
+/** What people wrote on the key and its user, for those who count lines by it. */
+function wordingOf({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>> {
   const user = scopes.find(({ kind }) => kind === 'user');
-  if (user !== undefined) fields.user = user.alias ?? user.name;
-  if (key.tags !== undefined) fields.tags = key.tags;
-  if (key.metadata !== undefined) fields.metadata = key.metadata;
+  return {
+    ...(user === undefined ? {} : { user: user.alias ?? user.name }),
+    ...(key.tags === undefined ? {} : { tags: key.tags }),
+    ...(key.metadata === undefined ? {} : { metadata: key.metadata }),
+  };
 }
 
 /** What the log may know and the client may not. */
-function aside(failure: Failure): Readonly<Record<string, unknown>> {
+function detailsOf(failure: Failure): Readonly<Record<string, unknown>> {
   if (failure.code === 'ledger_unavailable') return { why: failure.why };
   if (failure.code === 'rate_limit_exceeded') {
     const { scope, rate } = failure;
     return { rate, ...(scope === undefined ? {} : { scope: `${scope.kind}/${scope.name}` }) };
   }
-  if ('model' in failure) return { model: failure.model.slice(0, LONGEST_NAME) };
+  if ('model' in failure) return { model: failure.model.slice(0, MAX_NAME) };
   if (failure.code === 'budget_exceeded' || failure.code === 'budget_held') {
     return { scope: `${failure.kind}/${failure.name}` };
   }

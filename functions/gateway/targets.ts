@@ -1,0 +1,131 @@
+// Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the hold.
+import { ownAddress, partsOf } from '#core/credential-names.ts';
+import type { Failure } from '#core/failure.ts';
+import type { Random } from '#core/ports/platform.ts';
+import type { Credentials } from '#core/ports/serving.ts';
+import { type DialectName, providerOf } from '#core/providers.ts';
+import { err, ok, type Result } from '#core/result.ts';
+import type { SnapshotEntry } from '#core/snapshot.ts';
+import type { Cooldowns } from './cooldown.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { RequestLog } from './request-log.ts';
+import { type Option, outputLimit, type Reservation } from './reserve.ts';
+import { anthropic } from './wire/anthropic.ts';
+import type { Dialect, Endpoint, Recipient } from './wire/dialect.ts';
+import { openai } from './wire/openai.ts';
+
+const made: unique symbol = Symbol('Targets');
+
+/** An entry that can be called, in its dialect, with how much it may say. */
+export interface Target extends Option, Recipient {
+  readonly dialect: Dialect;
+}
+
+/** At least one target, in order. Only `chooseTargets` makes them. */
+export interface Targets {
+  readonly [made]: true;
+  readonly reservation: Reservation;
+  readonly order: ReadonlyArray<Target>;
+}
+
+export type ChooseTargets = (reservation: Reservation, log: RequestLog) => Result<Targets, Failure>;
+
+const DIALECTS: Readonly<Record<DialectName, Dialect>> = { openai, anthropic };
+
+export function createChooseTargets(
+  { credentials, random }: Pick<GatewayDeps, 'credentials' | 'random'>,
+  cooldowns: Cooldowns,
+): ChooseTargets {
+  return function chooseTargets(reservation, log) {
+    const { grant, options } = reservation;
+    const reachable = options.flatMap((option) => {
+      const reached = reach(option.entry, credentials);
+      if (!reached.ok) log.skipped(option.entry.identifier, reached.failure);
+      return reached.ok ? [toTarget(reservation, option, reached.value)] : [];
+    });
+    const ready = reachable.filter((target) => {
+      const isCooling = cooldowns.of(target) !== undefined;
+      if (isCooling) log.skipped(target.entry.identifier, 'cooling down: it failed lately');
+      return !isCooling;
+    });
+    // All cool down: one is called all the same, or a bad second of the provider's would be an outage of ours (DESIGN 10).
+    const soonest = cooldowns.soonest(reachable);
+    if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.chat.model });
+    const { inFlight } = cooldowns;
+    const order = inOrder(ready.length > 0 ? ready : [soonest], grant.routing.strategy, { random, inFlight });
+    return ok({ [made]: true, reservation, order });
+  };
+}
+
+function toTarget(reservation: Reservation, option: Option, endpoint: Endpoint): Target {
+  const dialect = DIALECTS[endpoint.provider.dialect];
+  return { ...option, ...endpoint, dialect, limit: outputLimit(reservation, option) };
+}
+
+/** Where the entry listens, and with which credentials; or why it cannot be called. */
+function reach(entry: SnapshotEntry, mounted: Credentials): Result<Endpoint, string> {
+  const provider = providerOf(entry.provider);
+  const credentials: Record<string, string> = {};
+  for (const [name, ref] of Object.entries(entry.credentials)) {
+    // Secrets made from files end in a newline; no value does.
+    const value = mounted.read(ref.secret, ref.entry)?.trim();
+    if (value === undefined || value === '') return err(`credential ${name} is not there: ${ref.secret}/${ref.entry}`);
+    credentials[name] = value;
+  }
+  const base = credentials.apiBase ?? entry.apiBase ?? ownAddress(provider, credentials);
+  if (base === undefined)
+    return err(`no address: give ${entry.provider} ${['an apiBase', ...partsOf(provider)].join(', or ')}`);
+  if (!/^https?:\/\/[^\s/?#@]+([/?#]|$)/.test(base))
+    return err('apiBase is not an http address without user name and password');
+  return ok({ entry, provider, base: base.replace(/\/+$/, ''), credentials });
+}
+
+interface Choice {
+  readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
+}
+
+export interface OrderDeps {
+  readonly random: Random;
+  /** Requests that this process has at the entry. */
+  inFlight(identifier: string): number;
+}
+
+/** All of them, each once, as `routing.strategy` says. Where the strategy does not tell two apart, weights do. */
+export function inOrder<T extends Choice>(
+  targets: ReadonlyArray<T>,
+  strategy: string,
+  deps: OrderDeps,
+): ReadonlyArray<T> {
+  if (targets.length < 2) return targets;
+  const shuffled = shuffle(targets, deps.random);
+  const rank = RANKS.get(strategy);
+  if (rank === undefined) return shuffled;
+  const ranked = shuffled.map((target) => ({ target, rank: rank(target, deps) }));
+  // Sorting is stable: equals stay in the order of the shuffle.
+  return ranked.sort((a, b) => a.rank - b.rank).map(({ target }) => target);
+}
+
+/** What comes first by each strategy; one that is not here (`SimpleShuffle`) goes by weights alone. */
+const RANKS: ReadonlyMap<string, (target: Choice, deps: OrderDeps) => number> = new Map([
+  ['Priority', ({ entry }: Choice) => entry.priority],
+  ['LeastBusy', ({ entry }: Choice, deps: OrderDeps) => deps.inFlight(entry.identifier)],
+]);
+
+/** A random order in which an entry comes first as often as its share of the weights says. */
+function shuffle<T extends Choice>(targets: ReadonlyArray<T>, random: Random): ReadonlyArray<T> {
+  const left = [...targets];
+  const ordered: T[] = [];
+  while (left.length > 0) ordered.push(...left.splice(pick(left, random), 1));
+  return ordered;
+}
+
+function pick(targets: ReadonlyArray<Choice>, random: Random): number {
+  const total = targets.reduce((sum, { entry }) => sum + entry.weight, 0);
+  const dice = random(4).reduce((value, byte) => value * 256 + byte, 0) / 2 ** 32;
+  let rest = dice * total;
+  const index = targets.findIndex(({ entry }) => {
+    rest -= entry.weight;
+    return rest < 0;
+  });
+  return index === -1 ? targets.length - 1 : index;
+}
