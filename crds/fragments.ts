@@ -56,8 +56,14 @@ export const Money = matching(
   'must be a decimal number of dollars from 0 to 1000000000, with at most nine decimals, e.g. "12" or "12.50"',
 );
 
+/** A whole number. */
+export const integer = (min: number, max: number) => z.int().min(min).max(max);
+
+/** One of several words; the first is the default. */
+export const choice = <const T extends readonly [string, ...string[]]>(...words: T) => z.enum(words).default(words[0]);
+
 /** How many requests, tokens or attempts: an integer from 1. */
-export const Limit = z.int().min(1).max(1_000_000_000_000);
+export const Limit = integer(1, 1_000_000_000_000);
 
 /** A reference to an object of the same namespace. */
 export const LocalRef = z.object({ name: Name.describe('Name of the object, in the same namespace.') });
@@ -75,7 +81,10 @@ export const ConnectionRef = z.object({
 export type ConnectionRef = z.output<typeof ConnectionRef>;
 
 /** Model names; an empty list means every model of the instance. */
-export const ModelNames = setOf(FreeText, 512).default([]);
+export const modelNames = (who: string) =>
+  setOf(FreeText, 512)
+    .default([])
+    .describe(`The models that the ${who} may use, as exact \`modelName\`s of the instance. Empty means all.`);
 
 const LABEL =
   /^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*[/])?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
@@ -96,17 +105,30 @@ export const limits = {
   maxParallelRequests: Limit.optional().describe('Requests in flight at the same time, at most. Default: no limit.'),
 };
 
+/** What a User and a Team have in common: an instance, and a budget that all their keys spend together. */
+export const scopeSpec = (who: 'user' | 'team') => ({
+  connectionRef: ConnectionRef.describe(`The instance that the ${who} belongs to.`),
+  models: modelNames(who),
+  maxBudget: Money.optional().describe(
+    `Dollars that all keys of the ${who} together may spend in one window, at most. Default: no limit.`,
+  ),
+  budgetDuration: Duration.optional().describe(
+    'Length of the budget window, e.g. `30d`. Default: one that never ends.',
+  ),
+  blocked: z.boolean().default(false).describe(`While true no key of the ${who} works.`),
+  ...limits,
+});
+
+/** A date in a status, RFC 3339 in UTC. */
+export const Timestamp = z.string().max(64).meta({ format: 'date-time' });
+
 export const Condition = z.object({
   type: z.string().min(1).max(316).describe('What the condition is about, e.g. `Ready`.'),
   status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
   reason: z.string().min(1).max(1024).describe('Why, in one CamelCase word.'),
   message: z.string().max(32_768).describe('Why, in a sentence for people.'),
-  lastTransitionTime: z
-    .string()
-    .max(64)
-    .meta({ format: 'date-time' })
-    .describe('When `status` last changed, RFC 3339.'),
-  observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that was judged.'),
+  lastTransitionTime: Timestamp.describe('When `status` last changed, RFC 3339.'),
+  observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that was validated.'),
 });
 export type Condition = z.output<typeof Condition>;
 
@@ -116,8 +138,12 @@ export const observed = {
   observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that this status is about.'),
 };
 
-/** A date in a status, RFC 3339 in UTC. */
-export const Timestamp = z.string().max(64).meta({ format: 'date-time' });
-
 /** Dollars in a status: a decimal string at full precision, which a limit does not bound. */
 export const Spend = z.string().max(40);
+
+/** What the status of a User and a Team have in common. */
+export const scopeStatus = (who: 'user' | 'team') => ({
+  ...observed,
+  currentSpend: Spend.optional().describe(`Dollars spent in the current window by all keys of the ${who}.`),
+  budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),
+});

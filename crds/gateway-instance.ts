@@ -1,6 +1,6 @@
 // The kind GatewayInstance: a proxy, its database, its store and its models.
 import * as z from 'zod';
-import { Duration, FreeText, Labels, Name, observed, SecretEntry } from './fragments.ts';
+import { choice, Duration, FreeText, integer, Labels, Name, observed, SecretEntry } from './fragments.ts';
 import type { INSTANCE_API_VERSION } from './group.ts';
 import { ModelEntry } from './model-entry.ts';
 import type { KubeObject } from './object-meta.ts';
@@ -28,11 +28,7 @@ const DatabaseSecretRef = z.object({
   keys: z
     .object({
       hostSecret: entry('host, `name` or `name:port`'),
-      portSecret: entry('port')
-        .optional()
-        .describe(
-          "Name of the secret's data entry that holds the port. Default: the port in the host entry, else 5432.",
-        ),
+      portSecret: entry('port; absent: the port in the host entry, else 5432').optional(),
       passwordSecret: entry('password; an empty value means none'),
       usernameSecret: entry('user name'),
       dbnameSecret: entry('name of the database'),
@@ -42,43 +38,26 @@ const DatabaseSecretRef = z.object({
 
 const Timeouts = z.object({
   connect: Duration.default('5s').describe('Until a connection to the upstream stands.'),
-  firstByte: Duration.default('60s').describe(
-    'Until the first byte of a stream. A plain reply comes in one piece and has `total`.',
-  ),
+  firstByte: Duration.default('60s').describe('Until the first byte of a stream; a plain reply has `total`.'),
   idle: Duration.default('60s').describe('Between two pieces of a stream.'),
-  total: Duration.default('600s').describe(
-    'For the whole request, all attempts together: an hour at most, whatever is written.',
-  ),
+  total: Duration.default('600s').describe('For the whole request, all attempts together; an hour at most.'),
 });
 
 const Cooldown = z.object({
-  failures: z
-    .int()
-    .min(1)
-    .max(1000)
+  failures: integer(1, 1000)
     .default(3)
-    .describe(
-      'So many failures with no success between them put a model entry aside; `retry-after` of a 429 does at once.',
-    ),
+    .describe('Failures in a row that start a cooldown; a 429 with `retry-after` starts one by itself.'),
   within: Duration.default('30s').describe('The time in which the failures are counted.'),
-  duration: Duration.default('30s').describe('For so long the entry gets no requests.'),
+  duration: Duration.default('30s').describe('How long the entry gets no requests.'),
 });
 
 const Routing = z.object({
-  strategy: z
-    .enum(['SimpleShuffle', 'Priority', 'LeastBusy'])
-    .default('SimpleShuffle')
-    .describe(
-      'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. Where these are equal, `weight` decides. What is in flight and what failed is known per process of the gateway.',
-    ),
-  retries: z
-    .int()
-    .min(0)
-    .max(10)
-    .default(2)
-    .describe('Further attempts after a failed one, before the first byte of the reply.'),
+  strategy: choice('SimpleShuffle', 'Priority', 'LeastBusy').describe(
+    'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. Where these are equal, `weight` decides. What is in flight and what failed is known per process of the gateway.',
+  ),
+  retries: integer(0, 10).default(2).describe('Attempts after a failed one, before the first byte of the reply.'),
   timeouts: Timeouts.prefault({}).describe('How long the gateway waits for an upstream.'),
-  cooldown: Cooldown.prefault({}).describe('When a failing model entry is put aside.'),
+  cooldown: Cooldown.prefault({}).describe('When a failing model entry gets no requests.'),
 });
 
 const LabelRequirement = withRule(
@@ -100,17 +79,14 @@ const LabelRequirement = withRule(
 
 const LabelSelector = z.object({
   matchLabels: Labels.optional().describe('Labels that the namespace must have.'),
-  matchExpressions: listOf(LabelRequirement, 64)
-    .optional()
-    .describe('Further requirements on the labels of the namespace.'),
+  matchExpressions: listOf(LabelRequirement, 64).optional().describe('Further requirements on its labels.'),
 });
 
 const AllowedNamespaces = withRule(
   z.object({
-    from: z
-      .enum(['All', 'Same', 'Selector'])
-      .default('All')
-      .describe('`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.'),
+    from: choice('All', 'Same', 'Selector').describe(
+      '`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.',
+    ),
     selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
   }),
   {
@@ -135,24 +111,14 @@ export const instanceName: Rule<string> = {
 export const GatewayInstanceSpec = z.object({
   redisSecretRef: RedisSecretRef.describe('The Secret with the connection to the key-value store.'),
   databaseSecretRef: DatabaseSecretRef.describe('The Secret with the connection to the relational database.'),
-  models: listBy('identifier', ModelEntry, 512)
-    .default([])
-    .describe(
-      'The models that the instance serves. Several entries may share one `modelName`; each `identifier` stands once.',
-    ),
+  models: listBy('identifier', ModelEntry, 512).default([]).describe('The models that the instance serves.'),
   workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),
   routing: Routing.prefault({}).describe('How requests reach the model entries.'),
-  allowedNamespaces: AllowedNamespaces.prefault({}).describe(
-    'From which namespaces keys, users and teams may refer to this instance.',
+  allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
+  keyValueInStatus: choice('Full', 'Redacted').describe(
+    'Whether `status.keyValue` of a VirtualKey shows the key. Its Secret always has it.',
   ),
-  keyValueInStatus: z
-    .enum(['Full', 'Redacted'])
-    .default('Full')
-    .describe('Whether `status.keyValue` of a VirtualKey shows the key. Its Secret always has it.'),
-  paused: z
-    .boolean()
-    .default(false)
-    .describe('While true nothing of this instance is acted on but deletion; what runs goes on.'),
+  paused: z.boolean().default(false).describe('While true only deletion is acted on; what runs goes on.'),
 });
 export type GatewayInstanceSpec = z.output<typeof GatewayInstanceSpec>;
 
@@ -173,11 +139,7 @@ export const GatewayInstanceStatus = z.object({
   url: text(2048).optional().describe('The base address of the proxy, to which `/chat/completions` is added.'),
   models: listBy('identifier', ModelStatus, 512).optional().describe('The model entries as they were last judged.'),
   keys: KeyCount.optional().describe('How many keys there are.'),
-  snapshotHash: z
-    .string()
-    .max(128)
-    .optional()
-    .describe('Names the compiled configuration that the gateway serves: the newest one once every replica has it.'),
+  snapshotHash: text(128).optional().describe('Names the compiled configuration that every replica serves.'),
   workloadType: z
     .enum(['Knative', 'Deployment', 'External', 'Local'])
     .optional()

@@ -1,55 +1,11 @@
 // The CustomResourceDefinition of a kind.
-import type { Kind, PrinterColumn } from './kinds.ts';
-import type { Validation } from './rule.ts';
-import { type StructuralSchema, toStructural } from './structural.ts';
-
-export interface CustomResourceDefinition {
-  readonly apiVersion: 'apiextensions.k8s.io/v1';
-  readonly kind: 'CustomResourceDefinition';
-  readonly metadata: { readonly name: string };
-  readonly spec: {
-    readonly group: string;
-    readonly scope: 'Namespaced';
-    readonly names: {
-      readonly kind: string;
-      readonly listKind: string;
-      readonly plural: string;
-      readonly singular: string;
-      readonly shortNames: readonly string[];
-      readonly categories: readonly string[];
-    };
-    readonly versions: readonly [CustomResourceVersion];
-  };
-}
-
-interface CustomResourceVersion {
-  readonly name: string;
-  readonly served: true;
-  readonly storage: true;
-  readonly subresources: { readonly status: Readonly<Record<string, never>> };
-  readonly additionalPrinterColumns: readonly PrinterColumn[];
-  readonly selectableFields?: ReadonlyArray<{ readonly jsonPath: string }>;
-  readonly schema: { readonly openAPIV3Schema: RootSchema };
-}
-
-/** The API server checks `apiVersion`, `kind` and `metadata` itself, so they need no bounds here. */
-export interface RootSchema {
-  readonly type: 'object';
-  readonly description: string;
-  readonly required: readonly ['spec'];
-  readonly properties: {
-    readonly apiVersion: { readonly type: 'string'; readonly description: string };
-    readonly kind: { readonly type: 'string'; readonly description: string };
-    readonly metadata: { readonly type: 'object'; readonly properties: { readonly name: { readonly type: 'string' } } };
-    readonly spec: StructuralSchema;
-    readonly status: StructuralSchema;
-  };
-  readonly 'x-kubernetes-validations'?: readonly Validation[];
-}
+import { CATEGORY } from './group.ts';
+import type { Kind } from './kinds.ts';
+import { toStructural } from './structural.ts';
 
 /** The definition to apply. Throws where the kind's schema is not structural, undescribed or unbounded. */
-export function toManifest(kind: Kind): CustomResourceDefinition {
-  const { plural, singular, shortNames, categories } = kind;
+export function toManifest(kind: Kind) {
+  const { plural, singular, shortNames } = kind;
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -57,13 +13,20 @@ export function toManifest(kind: Kind): CustomResourceDefinition {
     spec: {
       group: kind.group,
       scope: 'Namespaced',
-      names: { kind: kind.kind, listKind: `${kind.kind}List`, plural, singular, shortNames, categories },
-      versions: [toVersion(kind)],
+      names: {
+        kind: kind.kind,
+        listKind: `${kind.kind}List`,
+        plural,
+        singular,
+        shortNames,
+        categories: [CATEGORY],
+      },
+      versions: [toVersion(kind)] as const,
     },
   };
 }
 
-function toVersion(kind: Kind): CustomResourceVersion {
+function toVersion(kind: Kind) {
   const fields = kind.selectableFields.map((jsonPath) => ({ jsonPath }));
   return {
     name: kind.version,
@@ -76,8 +39,11 @@ function toVersion(kind: Kind): CustomResourceVersion {
   };
 }
 
-/** The only CEL at the root is about the name: a rule there that a new version tightens would freeze labels, status and finalizers. */
-function toRootSchema(kind: Kind): RootSchema {
+/**
+ * The API server checks `apiVersion`, `kind` and `metadata` itself. The only CEL at the root is about the name: a rule there that a new
+ * version tightens would freeze labels, status and finalizers.
+ */
+function toRootSchema(kind: Kind) {
   const { nameRule } = kind;
   return {
     type: 'object',

@@ -1,8 +1,8 @@
 // One entry of an instance's `spec.models`: a model behind a name.
 // Nothing in here has a default in the CRD: a default inside a list item makes every unchanged `kubectl apply` a change.
 import * as z from 'zod';
-import { Duration, FreeText, Limit, Money, matching, Name, SecretEntry } from './fragments.ts';
-import { mapOf, text, withRules } from './rule.ts';
+import { Duration, FreeText, integer, Limit, Money, matching, Name, SecretEntry } from './fragments.ts';
+import { mapOf, text, withRule } from './rule.ts';
 
 const PROVIDER_AND_MODEL = /^[A-Za-z0-9][-._A-Za-z0-9]*\/[^\p{Z}\p{C}]+$/u;
 const PROVIDER = /^[A-Za-z0-9][-._A-Za-z0-9]*$/u;
@@ -40,43 +40,23 @@ const GatewayParams = z.object({
     .describe(
       "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",
     ),
-  weight: z
-    .int()
-    .min(1)
-    .max(1_000_000)
-    .optional()
-    .describe('Share of the requests among entries with the same `modelName`. Default: 1.'),
-  priority: z
-    .int()
-    .min(0)
-    .max(1000)
-    .optional()
-    .describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
-  rpm: Limit.optional().describe(
-    'Requests in any minute that this entry takes; a full one is passed over for another of the same `modelName`. Default: no limit.',
-  ),
-  tpm: Limit.optional().describe('Tokens in any minute that this entry takes, as with `rpm`. Default: no limit.'),
+  weight: integer(1, 1_000_000).optional().describe('Share among entries with the same `modelName`. Default: 1.'),
+  priority: integer(0, 1000).optional().describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
+  rpm: Limit.optional().describe('Requests in any minute, at most; then others of the same `modelName` get them.'),
+  tpm: Limit.optional().describe('Tokens in any minute, at most, as with `rpm`.'),
   timeout: Duration.optional().describe('For one attempt at this entry. Default: what `routing.timeouts` says.'),
   maxInputTokens: Limit.optional().describe('Size of the context window, in tokens. Default: as listed, where it is.'),
-  maxOutputTokens: Limit.optional().describe(
-    'The most tokens that the model can answer with; bounds what a request may cost.',
-  ),
+  maxOutputTokens: Limit.optional().describe('Tokens of an answer, at most; bounds what a request may cost.'),
   inputCostPerMillionTokens: price(
     'Price in dollars of a million prompt tokens; `"0"` is free. Without any price here, what the provider lists; a key with a budget cannot use a model that has neither.',
   ),
   outputCostPerMillionTokens: price('Price in dollars of a million completion tokens, reasoning included.'),
-  cachedInputCostPerMillionTokens: price(
-    'Price in dollars of a million prompt tokens read from a cache. Default: the input price.',
-  ),
-  cacheWriteCostPerMillionTokens: price(
-    'Price in dollars of a million prompt tokens written to a cache. Default: the input price.',
-  ),
-  toolCosts: ToolCosts.optional().describe(
-    'Prices of tools that the provider runs and counts. Without one requests for that tool are refused.',
-  ),
+  cachedInputCostPerMillionTokens: price('The same, of tokens read from a cache. Default: the input price.'),
+  cacheWriteCostPerMillionTokens: price('The same, of tokens written to a cache. Default: the input price.'),
+  toolCosts: ToolCosts.optional().describe('Prices of tools that the provider runs; one without a price is refused.'),
 });
 
-export const ModelEntry = withRules(
+export const ModelEntry = withRule(
   z.object({
     modelName: FreeText.describe('The name that clients use. Several entries may share it.'),
     identifier: FreeText.describe('Names the entry; stands once in the list.'),

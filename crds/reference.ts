@@ -10,23 +10,29 @@ export interface Field {
   readonly path: string;
   readonly schema: StructuralSchema;
   readonly required: boolean;
-  readonly depth: number;
 }
 
 /** Every field below `part`, parents before their children. Items of scalars and values of scalar maps are not fields. */
-export function fieldsOf(kind: Kind, part: 'spec' | 'status'): readonly Field[] {
-  const [version] = toManifest(kind).spec.versions;
-  return below(version.schema.openAPIV3Schema.properties[part], part, 0);
+export const fieldsOf = (kind: Kind, part: 'spec' | 'status'): readonly Field[] =>
+  schemasOf(kind, part).filter(({ path }) => path !== part && !/[\]}]$/.test(path));
+
+function schemasOf(kind: Kind, part: 'spec' | 'status'): readonly Field[] {
+  const [{ schema }] = toManifest(kind).spec.versions;
+  return walk({ path: part, schema: schema.openAPIV3Schema.properties[part], required: true });
 }
 
-function below(schema: StructuralSchema, path: string, depth: number): readonly Field[] {
-  if (schema.items !== undefined) return below(schema.items, `${path}[]`, depth);
-  if (schema.additionalProperties !== undefined) return below(schema.additionalProperties, `${path}{}`, depth);
-  return Object.entries(schema.properties ?? {}).flatMap(([name, child]) => {
-    const field = `${path}.${name}`;
-    const required = schema.required?.includes(name) ?? false;
-    return [{ path: field, schema: child, required, depth }, ...below(child, field, depth + 1)];
-  });
+function walk(field: Field): Field[] {
+  const { path, schema } = field;
+  const { items, additionalProperties, properties = {}, required = [] } = schema;
+  const children = Object.entries(properties).map(([name, child]) => ({
+    path: `${path}.${name}`,
+    schema: child,
+    required: required.includes(name),
+  }));
+  if (items !== undefined) children.push({ path: `${path}[]`, schema: items, required: false });
+  if (additionalProperties !== undefined)
+    children.push({ path: `${path}{}`, schema: additionalProperties, required: false });
+  return [field, ...children.flatMap(walk)];
 }
 
 const TEXT = toStructural(FreeText.describe('text'), 'text').pattern;
@@ -85,27 +91,14 @@ function annotations(kind: Kind): string[] {
   return ['### annotations', '', '| annotation | value | meaning |', '|---|---|---|', ...rows, ''];
 }
 
-/** The rules that a schema cannot say, by the field they are about. */
+/** The rules that a schema cannot say, by the field they are about. How long a duration may be is said at the top. */
 function rules(kind: Kind): string[] {
-  const [version] = toManifest(kind).spec.versions;
-  const found = rulesBelow(version.schema.openAPIV3Schema.properties.spec, 'spec').filter(
-    ([, message]) => !message.includes('36525'),
+  const found = schemasOf(kind, 'spec').flatMap(({ path, schema }) =>
+    (schema['x-kubernetes-validations'] ?? [])
+      .filter(({ message }) => !message.includes('36525'))
+      .map(({ fieldPath = '', message }) => `- \`${path}${fieldPath}\`: ${message}`),
   );
-  return found.length === 0
-    ? []
-    : ['Refused besides:', '', ...found.map(([path, message]) => `- \`${path}\`: ${message}`), ''];
-}
-
-function rulesBelow(schema: StructuralSchema, path: string): ReadonlyArray<readonly [string, string]> {
-  const here = (schema['x-kubernetes-validations'] ?? []).map(
-    ({ fieldPath = '', message }) => [`${path}${fieldPath}`, message] as const,
-  );
-  const children = Object.entries(schema.properties ?? {}).flatMap(([name, child]) =>
-    rulesBelow(child, `${path}.${name}`),
-  );
-  const items = schema.items === undefined ? [] : rulesBelow(schema.items, `${path}[]`);
-  const values = schema.additionalProperties === undefined ? [] : rulesBelow(schema.additionalProperties, `${path}{}`);
-  return [...here, ...children, ...items, ...values];
+  return found.length === 0 ? [] : ['Refused besides:', '', ...found, ''];
 }
 
 function typeOf(schema: StructuralSchema): string {

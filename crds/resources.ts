@@ -12,24 +12,14 @@ export interface KindResource {
   readonly singular: string;
 }
 
-const inGroup = (group: string) => ({ group, version: VERSION, apiVersion: `${group}/${VERSION}` });
+function resource(kind: KindName, group: string): KindResource {
+  const singular = kind.toLowerCase();
+  return { group, version: VERSION, apiVersion: `${group}/${VERSION}`, kind, plural: `${singular}s`, singular };
+}
 
-export const gatewayInstances: KindResource = {
-  ...inGroup(INSTANCE_GROUP),
-  kind: 'GatewayInstance',
-  plural: 'gatewayinstances',
-  singular: 'gatewayinstance',
-};
-
-export const virtualKeys: KindResource = {
-  ...inGroup(AUTH_GROUP),
-  kind: 'VirtualKey',
-  plural: 'virtualkeys',
-  singular: 'virtualkey',
-};
-
-export const users: KindResource = { ...inGroup(AUTH_GROUP), kind: 'User', plural: 'users', singular: 'user' };
-
-export const teams: KindResource = { ...inGroup(AUTH_GROUP), kind: 'Team', plural: 'teams', singular: 'team' };
+export const gatewayInstances = resource('GatewayInstance', INSTANCE_GROUP);
+export const virtualKeys = resource('VirtualKey', AUTH_GROUP);
+export const users = resource('User', AUTH_GROUP);
+export const teams = resource('Team', AUTH_GROUP);
 
 export const resources: readonly KindResource[] = [gatewayInstances, virtualKeys, users, teams];

@@ -20,18 +20,16 @@ export interface Rule<T> {
 export interface Broken {
   readonly rule?: string;
   readonly type?: 'Too long' | 'Too many' | 'Duplicate value';
+  readonly validation?: Validation;
 }
 
-/** The same schema with the rule: `validate` asks it, and the CRD says it. */
-export function withRule<S extends z.ZodType>(schema: S, rule: Rule<z.output<S>>): S {
-  const { id, cel, at, message } = rule;
-  const params: Broken & Written = { rule: id, validation: { rule: cel, message, ...(at && { fieldPath: `.${at}` }) } };
-  return schema.refine(rule.holds, { error: message, path: at === undefined ? [] : [at], params });
-}
-
-/** The same for several rules about one value. */
-export const withRules = <S extends z.ZodType>(schema: S, ...rules: ReadonlyArray<Rule<z.output<S>>>): S =>
-  rules.reduce<S>(withRule, schema);
+/** The same schema with the rules: `validate` asks them, and the CRD says them. */
+export const withRule = <S extends z.ZodType>(schema: S, ...rules: ReadonlyArray<Rule<z.output<S>>>): S =>
+  rules.reduce<S>((before, { id, cel, at, message, holds }) => {
+    const validation = { rule: cel, message, ...(at && { fieldPath: `.${at}` }) };
+    const params: Broken = { rule: id, validation };
+    return before.refine(holds, { error: message, path: at === undefined ? [] : [at], params });
+  }, schema);
 
 /** A member of a spec that never changes. `validate` compares it with the stored one. */
 export const immutable = <S extends z.ZodType>(schema: S, { id, message }: Pick<Rule<unknown>, 'id' | 'message'>): S =>
@@ -49,15 +47,9 @@ export interface Validation {
   readonly optionalOldSelf?: true;
 }
 
-interface Written {
-  readonly validation?: Validation;
-}
-
 /** The rules of exactly this schema, not of what lies below it. */
 export function validationsOf(schema: z.core.$ZodType): ReadonlyArray<Validation & { readonly id: string }> {
-  const checks = (schema._zod.def.checks ?? []) as ReadonlyArray<
-    z.core.$ZodCheck & { _zod: { def: { params?: Broken & Written } } }
-  >;
+  const checks = (schema._zod.def.checks ?? []) as ReadonlyArray<{ _zod: { def: { params?: Broken } } }>;
   return checks.flatMap(({ _zod: { def } }) =>
     def.params?.validation === undefined ? [] : [{ ...def.params.validation, id: def.params.rule ?? '' }],
   );
@@ -119,14 +111,10 @@ export const listOf = <V extends z.ZodType>(items: V, max: number) =>
 
 const once = <S extends z.ZodArray>(list: S, key?: string): S =>
   list.superRefine((entries, { addIssue }) => {
-    const seen = new Map<unknown, number>();
-    for (const [index, entry] of entries.entries()) {
-      const value = key === undefined ? entry : Reflect.get(entry as object, key);
-      const first = seen.get(value);
-      if (first === undefined) {
-        seen.set(value, index);
-        continue;
-      }
+    const values = key === undefined ? entries : entries.map((entry) => Reflect.get(entry as object, key));
+    for (const [index, value] of values.entries()) {
+      const first = values.indexOf(value);
+      if (first === index) continue;
       const remedy = key === undefined ? 'remove one of the two' : `give each entry another ${key}`;
       addIssue({
         code: 'custom',

@@ -1,20 +1,9 @@
 // The kind User: a person with a budget, and a key if wanted.
 import * as z from 'zod';
-import {
-  ConnectionRef,
-  Duration,
-  FreeText,
-  LocalRef,
-  limits,
-  ModelNames,
-  Money,
-  observed,
-  Spend,
-  Timestamp,
-} from './fragments.ts';
+import { Duration, FreeText, LocalRef, scopeSpec, scopeStatus } from './fragments.ts';
 import type { AUTH_API_VERSION } from './group.ts';
 import type { KubeObject } from './object-meta.ts';
-import { listBy, type Rule, text, withRules } from './rule.ts';
+import { listBy, type Rule, text, withRule } from './rule.ts';
 
 const EMAIL = /^[^\p{Z}\p{C}@]+@[^\p{Z}\p{C}@]+$/u;
 
@@ -30,11 +19,11 @@ const keyNeeds = (field: Needed): Rule<Needs> => ({
 });
 
 const Fields = z.object({
-  connectionRef: ConnectionRef.describe('The instance that the user belongs to.'),
   userEmail: text(254)
     .regex(EMAIL, 'must be an e-mail address, e.g. "name@example.com"')
     .describe('E-mail address of the user.'),
   userAlias: FreeText.optional().describe('What the user is called. Default: admission sets it from `userEmail`.'),
+  ...scopeSpec('user'),
   autoCreateKey: z
     .boolean()
     .default(false)
@@ -42,30 +31,17 @@ const Fields = z.object({
       'While true a VirtualKey of the same name exists that follows this user; then `keyAlias`, `maxBudget` and `budgetDuration` are required. Switched off, that key is deleted.',
     ),
   keyAlias: FreeText.optional().describe('`keyAlias` of that VirtualKey. A change replaces the key.'),
-  models: ModelNames.describe(
-    'The models that the user may use, as exact `modelName`s of the instance. Empty means all.',
-  ),
-  maxBudget: Money.optional().describe(
-    'The most that all keys of the user together may spend in one window, in dollars. Default: no limit.',
-  ),
-  budgetDuration: Duration.optional().describe(
-    'Length of the budget window, e.g. `30d`. Default: `maxBudget` is never whole again.',
-  ),
   duration: Duration.optional().describe('How long the key of `autoCreateKey` lives. Default: for ever.'),
-  blocked: z.boolean().default(false).describe('While true no key of the user works.'),
-  ...limits,
   teamRefs: listBy('name', LocalRef, 64)
     .default([])
     .describe('The Teams of the user; one is enough that either side names the other.'),
 });
 
-export const UserSpec = withRules(Fields, keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration'));
+export const UserSpec = withRule(Fields, keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration'));
 export type UserSpec = z.output<typeof UserSpec>;
 
 export const UserStatus = z.object({
-  ...observed,
-  currentSpend: Spend.optional().describe('Dollars spent in the current window by all keys of the user.'),
-  budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),
+  ...scopeStatus('user'),
   keyRef: LocalRef.optional().describe('The VirtualKey that `autoCreateKey` made.'),
   keySecretRef: z.string().max(253).optional().describe('Name of the Secret that holds its key.'),
 });

@@ -88,48 +88,44 @@ function withoutNulls(value: unknown): unknown {
 const brokenIn = (issue: z.core.$ZodIssue): Broken => (issue.code === 'custom' ? (issue.params ?? {}) : {});
 
 /** A zod issue about a spec. Rules and patterns carry their own words; the rest is worded here. */
-export function toViolation(issue: z.core.$ZodIssue, spec: unknown): Violation {
+function toViolation(issue: z.core.$ZodIssue, spec: unknown): Violation {
   const value = valueAt(spec, issue.path);
-  const broken = brokenIn(issue);
-  const [rule, type, message] = wordsOf(issue, value);
-  const absent = value === undefined ? 'Required value' : undefined;
+  const { rule, type } = brokenIn(issue);
+  const said = wordsOf(issue, value);
   return {
-    rule: broken.rule ?? rule,
-    type: absent ?? broken.type ?? type,
+    rule: rule ?? said.rule,
+    type: value === undefined ? 'Required value' : (type ?? said.type ?? 'Invalid value'),
     path: toPath(issue.path),
     value,
-    message,
+    message: said.message,
   };
 }
 
-function wordsOf(
-  issue: z.core.$ZodIssue,
-  value: unknown,
-): readonly [rule: string, type: ViolationType, message: string] {
+function wordsOf(issue: z.core.$ZodIssue, value: unknown): Pick<Violation, 'rule' | 'type' | 'message'> {
   switch (issue.code) {
     case 'invalid_type':
-    case 'invalid_value':
-      if (value === undefined) return ['Required', 'Required value', 'add this field'];
-      if (issue.code === 'invalid_type') return ['WrongType', 'Invalid value', typeWords(issue, value)];
-      return [
-        'NotInEnum',
-        'Unsupported value',
-        `must be one of ${issue.values.map((one) => JSON.stringify(one)).join(', ')}`,
-      ];
+      if (value === undefined) return { rule: 'Required', message: 'add this field' };
+      return { rule: 'WrongType', message: typeWords(issue, value) };
+    case 'invalid_value': {
+      const words = issue.values.map((word) => JSON.stringify(word)).join(', ');
+      if (value === undefined) return { rule: 'Required', message: `add this field; it must be one of ${words}` };
+      return { rule: 'NotInEnum', type: 'Unsupported value', message: `must be one of ${words}` };
+    }
     case 'too_small':
-      return ['TooSmall', 'Invalid value', `must be at least ${issue.minimum}`];
-    case 'too_big':
-      if (issue.origin === 'string')
-        return ['TooLarge', 'Too long', `may not be more than ${issue.maximum} characters; shorten it`];
-      if (issue.origin === 'array')
-        return ['TooLarge', 'Too many', `must have at most ${issue.maximum} entries; leave some out`];
-      return ['TooLarge', 'Invalid value', `must be at most ${issue.maximum}`];
-    case 'custom':
-      return ['TooLarge', 'Invalid value', issue.message];
+      return { rule: 'TooSmall', message: `must be at least ${issue.minimum}` };
+    case 'too_big': {
+      const [type, most] = MAX_WORDS[issue.origin] ?? ['Invalid value', ''];
+      return { rule: 'TooLarge', type, message: `must be at most ${issue.maximum}${most}` };
+    }
     default:
-      return ['Malformed', 'Invalid value', issue.message];
+      return { rule: issue.code === 'custom' ? 'TooLarge' : 'Malformed', message: issue.message };
   }
 }
+
+const MAX_WORDS: Readonly<Record<string, readonly [ViolationType, string]>> = {
+  string: ['Too long', ' characters; shorten it'],
+  array: ['Too many', ' entries; leave some out'],
+};
 
 const TYPES: Readonly<Record<string, string>> = {
   int: 'a whole number',

@@ -3,13 +3,14 @@ import * as z from 'zod';
 import {
   Annotations,
   ConnectionRef,
+  choice,
   Duration,
   FreeText,
   Labels,
   LocalRef,
   limits,
-  ModelNames,
   Money,
+  modelNames,
   Name,
   observed,
   SecretEntry,
@@ -45,7 +46,7 @@ const Rotation = withRule(
   z.object({
     every: Duration.describe('How old a key value gets before a new one replaces it.'),
     overlap: Duration.optional().describe(
-      'For so long the old value works beside the new one; shorter than `every`. Default: admission sets it from `every`.',
+      'How long the old value works beside the new one. Default: a tenth of `every`, at most a day.',
     ),
   }),
   {
@@ -74,31 +75,27 @@ export const VirtualKeySpec = withRule(
       id: 'KeyAliasIsImmutable',
       message: 'is immutable; create another VirtualKey with the new alias and delete this one',
     }).describe('Names the key; once on each instance. Never changes.'),
-    models: ModelNames.describe(
-      'The models that the key may use, as exact `modelName`s of the instance. Empty means all.',
-    ),
+    models: modelNames('key'),
     maxBudget: Money.describe(
-      'The most the key may spend in one window, in dollars, as a quoted decimal string: `"12"`, `"0.5"`. `"0"` means never.',
+      'Dollars that the key may spend in one window, at most, in quotes: `"12.50"`. `"0"` means none.',
     ),
     budgetDuration: Duration.describe(
-      'Length of the budget window: a number and a unit (`s`, `m`, `h`, `d`, `w`, `mo` = 30 days), e.g. `30d`. When it ends the budget is whole again.',
+      'Length of the budget window: a number and `s`, `m`, `h`, `d`, `w` or `mo` (30 days), e.g. `30d`.',
     ),
     connectionRef: immutable(ConnectionRef, {
       id: 'ConnectionRefIsImmutable',
       message: 'is immutable; create another VirtualKey for the other instance and delete this one',
     }).describe('The instance that the key belongs to. Never changes.'),
-    duration: Duration.optional().describe(
-      'How long the key lives, from its creation; sets `status.expiryDate`. Default: for ever.',
-    ),
+    duration: Duration.optional().describe('How long the key lives; sets `status.expiryDate`. Default: for ever.'),
     softBudget: Money.optional().describe(
-      'From this spend on, in dollars, the key is reported; it goes on working. Not above `maxBudget`.',
+      'Dollars from which the key is reported and goes on working; at most `maxBudget`.',
     ),
     blocked: z.boolean().default(false).describe('While true the key does not work.'),
     ...limits,
     modelMaxBudget: mapOf(ModelBudget, { max: 256, form: 'that are `modelName`s of the instance' })
       .optional()
       .describe(
-        'Budgets for single models, by `modelName`, beside `maxBudget`: a request spends from both. Windows begin as those of `maxBudget` do.',
+        'Budgets for single models, by `modelName`: a request spends from both this and `maxBudget`. Windows begin together.',
       ),
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
@@ -106,20 +103,14 @@ export const VirtualKeySpec = withRule(
     metadata: mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' })
       .optional()
       .describe('Free entries for reports and logs; never secret.'),
-    budgetWindow: z
-      .enum(['Rolling', 'Calendar'])
-      .default('Rolling')
-      .describe(
-        '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin alike for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths are counted in a row from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), in blocks of weeks from Monday 1970-01-05 (`2w`) or of months from January 1970 (`3mo`: quarters).',
-      ),
+    budgetWindow: choice('Rolling', 'Calendar').describe(
+      '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin alike for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths are counted in a row from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), in blocks of weeks from Monday 1970-01-05 (`2w`) or of months from January 1970 (`3mo`: quarters).',
+    ),
     secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
     rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
-    deletionPolicy: z
-      .enum(['Delete', 'Retain'])
-      .default('Delete')
-      .describe(
-        'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
-      ),
+    deletionPolicy: choice('Delete', 'Retain').describe(
+      'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it goes on working until a VirtualKey adopts it.',
+    ),
   }),
   {
     id: 'SoftBudgetAboveMaxBudget',
@@ -144,18 +135,11 @@ export const VirtualKeyStatus = z.object({
     .max(253)
     .optional()
     .describe('Name of the Secret that holds the key, in its data entry `key`.'),
-  keyValue: z
-    .string()
-    .max(512)
+  keyValue: text(512)
     .optional()
-    .describe('The key itself; not shown where the instance says `keyValueInStatus: Redacted`.'),
+    .describe('The key itself; absent where the instance says `keyValueInStatus: Redacted`.'),
   currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
-  isActive: z
-    .boolean()
-    .optional()
-    .describe(
-      'Whether the key works: not blocked, not expired, within its budget, its alias its own, its instance ready.',
-    ),
+  isActive: z.boolean().optional().describe('Whether the key works, as `Ready` says.'),
   expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),
   keyID: z.string().max(128).optional().describe('Names the key in logs and in the ledger; not secret.'),
   budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),

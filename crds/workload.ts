@@ -1,6 +1,6 @@
 // `spec.workload` of an instance: where and how its gateway runs.
 import * as z from 'zod';
-import { Annotations, Labels, matching, Name, SecretEntry } from './fragments.ts';
+import { Annotations, choice, integer, Labels, matching, Name, SecretEntry } from './fragments.ts';
 import { listBy, mapOf, text, withRule } from './rule.ts';
 
 const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+(\/[^\p{Z}\p{C}?#]*)?$/u;
@@ -50,20 +50,8 @@ const Quantities = mapOf(
 
 const Scale = withRule(
   z.object({
-    min: z
-      .int()
-      .min(0)
-      .max(1000)
-      .optional()
-      .describe('At least so many replicas. Default: 0 on Knative (scale to zero), else 1, which is the least there.'),
-    max: z
-      .int()
-      .min(1)
-      .max(1000)
-      .optional()
-      .describe(
-        'At most so many replicas. Default: on Knative what it decides, else `min`. Above `min` the load decides.',
-      ),
+    min: integer(0, 1000).optional().describe('Replicas, at least. Default: 0 on Knative, else 1, the least there.'),
+    max: integer(1, 1000).optional().describe('Replicas, at most. Default: on Knative what it decides, else `min`.'),
   }),
   {
     id: 'ScaleMinAboveMax',
@@ -76,12 +64,9 @@ const Scale = withRule(
 
 export const Workload = withRule(
   z.object({
-    type: z
-      .enum(['Auto', 'Knative', 'Deployment', 'External'])
-      .default('Auto')
-      .describe(
-        '`Knative` where it scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` takes Knative where it is installed; decided once and kept in `status.workloadType`.',
-      ),
+    type: choice('Auto', 'Knative', 'Deployment', 'External').describe(
+      '`Knative` where it scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` takes Knative where it is installed; decided once and kept in `status.workloadType`.',
+    ),
     url: text(2048)
       .regex(
         ADDRESS,
@@ -107,9 +92,7 @@ export const Workload = withRule(
       ),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),
-    serviceAccountName: Name.optional().describe(
-      'The service account that the pods run as; its token is not mounted. Default: `default` of the namespace.',
-    ),
+    serviceAccountName: Name.optional().describe('Service account of the pods, without its token. Default: `default`.'),
   }),
   {
     id: 'ExternalNeedsUrl',
