@@ -2,10 +2,8 @@
 import { type Context, Hono } from 'hono';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { reasonOf } from '#core/reason.ts';
-import { createBodyReader } from './body.ts';
 import { createDeadline } from './deadline.ts';
-import type { HandleDeps, Handled } from './handle.ts';
+import type { createHandle, HandleDeps } from './handle.ts';
 import { createRecord, type RecordDeps } from './record.ts';
 import type { Verb } from './review.ts';
 import type { Hint } from './subject.ts';
@@ -24,14 +22,15 @@ export interface AdmissionDeps extends HandleDeps, RecordDeps {
 export function createAdmission(deps: AdmissionDeps): Hono {
   const { clock, timer, log } = deps;
   const isSecret = createPathGuard(deps.pathSecrets);
-  const review = createReview(deps);
   const record = createRecord(deps);
+  let handle: Promise<ReturnType<typeof createHandle>> | undefined;
 
   const answer = async (context: Context, verb: Verb): Promise<Response> => {
     const startedAt = clock.now();
     const deadline = createDeadline(timer, context.req.query('timeout'));
-    const handled = await review(verb, context.req.raw, deadline.signal);
-    deadline.stop();
+    // What a review needs, the schemas above all, is loaded with the first one.
+    handle ??= import('./handle.ts').then((module) => module.createHandle(deps));
+    const handled = await (await handle)(verb, context.req.raw, deadline.signal).finally(deadline.stop);
     record(verb, handled, clock.now() - startedAt);
     if (handled.hint !== undefined) afterAnswer(context, hintLater(deps, handled.hint));
     return Response.json(handled.body, { status: handled.status });
@@ -60,30 +59,8 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   return app;
 }
 
-/** Reads the body, and hands it on; what a review needs, the schemas above all, is loaded with the first one. */
-function createReview(deps: HandleDeps) {
-  const bodies = createBodyReader();
-  const load = async () => {
-    const { createHandle, problem } = await import('./handle.ts');
-    return { handle: createHandle(deps), problem };
-  };
-  let loaded: ReturnType<typeof load> | undefined;
-  return async (verb: Verb, request: Request, signal: AbortSignal): Promise<Handled> => {
-    loaded ??= load();
-    const { handle, problem } = await loaded;
-    try {
-      return await bodies.read(request, signal, async (body) =>
-        body.ok ? handle(verb, body.bytes, signal) : problem(body.status, 'malformed', body.problem),
-      );
-    } catch (error) {
-      if (signal.aborted) return problem(500, 'failed', reasonOf(error));
-      throw error;
-    }
-  };
-}
-
 /** Compares in a time that says nothing about how much of a guess was right. */
-export function createPathGuard(secrets: ReadonlyArray<string>): (segment: string) => boolean {
+function createPathGuard(secrets: ReadonlyArray<string>): (segment: string) => boolean {
   const encoder = new TextEncoder();
   const wanted = secrets.filter((secret) => secret !== '').map((secret) => encoder.encode(secret));
   return (segment) => {

@@ -2,11 +2,10 @@
 import type { Finding } from '#core/finding.ts';
 import { gatewayInstances, type Kind, type KindName, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
-import type { Check, Checked } from './check.ts';
+import type { Check, Readable } from './check.ts';
 import * as ofInstance from './checks/instance.ts';
-import * as ofKey from './checks/key.ts';
+import { keySecretFree } from './checks/key.ts';
 import * as ofMember from './checks/member.ts';
-import { teamAliasFree } from './checks/team.ts';
 import * as ofUser from './checks/user.ts';
 import { type Ask, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
 import type { Draft } from './subject.ts';
@@ -14,52 +13,45 @@ import type { Draft } from './subject.ts';
 /** What an object has to be told: by itself, and, where the cluster may be asked, with what it refers to. */
 export type Find = (object: Draft, old: Draft | undefined, ask: Ask | undefined) => Promise<ReadonlyArray<Finding>>;
 
+/** What a key, a user and a team have in common. */
+const OF_MEMBERS = [
+  ofMember.instanceExists, //         there is such an instance, and it admits this namespace
+  ofMember.modelsServed, //           the instance has an entry for every model
+  ofMember.aliasesFree, //            no other object of the instance has the alias or the address
+  ofMember.referencesFound, //        the user and the teams are there, on the same instance
+];
+
 export const CHAIN: Readonly<Record<KindName, Find>> = {
   GatewayInstance: chain(gatewayInstances, instanceFacts, {
     alone: [
       ofInstance.sharesNoCredentials, // no two entries with one Secret, unless the annotation allows it
     ],
     together: [
-      ofInstance.databaseSecret, //     the Secret and its mapped entries are there
-      ofInstance.storeSecret, //        the same for the key-value store
-      ofInstance.modelCredentials, //   the same for the credentials of each entry
-      ofInstance.modelsInUse, //        warns: a model goes that keys are restricted to
-      ofInstance.someModels, //         warns: an instance without entries serves nothing
-      ofInstance.prices, //             warns: no key can use a model without a price
-      ofInstance.credentialNames, //    warns: no provider reads a credential of this name
+      ofInstance.databaseSecret, //      the Secret and its mapped entries are there
+      ofInstance.storeSecret, //         the same for the key-value store
+      ofInstance.modelCredentials, //    the same for the credentials of each entry
+      ofInstance.modelsInUse, //         warns: a model goes that keys are restricted to
+      ofInstance.someModels, //          warns: an instance without entries serves nothing
+      ofInstance.prices, //              warns: no key can use a model without a price
+      ofInstance.credentialNames, //     warns: no provider reads a credential of this name
     ],
   }),
   VirtualKey: chain(virtualKeys, keyFacts, {
     together: [
-      ofMember.instanceExists, //       there is such an instance, and it admits this namespace
-      ofMember.modelsServed, //         the instance has an entry for every model
-      ofKey.keyAliasFree, //            no other key of the instance has the alias (advice: the claim decides)
-      ofKey.userExists, //              the user is there, on the same instance
-      ofKey.teamExists, //              the team is there, on the same instance
-      ofKey.keySecretFree, //           the Secret is not another's
-      ofMember.zeroBudget, //           warns: a budget of zero means never
+      ...OF_MEMBERS,
+      keySecretFree, //                  the Secret is not another's
+      ofMember.zeroBudget, //            warns: a budget of zero means never
     ],
   }),
   User: chain(users, userFacts, {
     together: [
-      ofMember.instanceExists, //       there is such an instance, and it admits this namespace
-      ofMember.modelsServed, //         the instance has an entry for every model
-      ofUser.addressFree, //            no other user of the instance has the address
-      ofUser.keyAliasFree, //           no other key of the instance has the alias
-      ofUser.teamsExist, //             the teams are there, on the same instance
-      ofUser.keyNameFree, //            warns: a VirtualKey of the user's name stands in the way
-      ofUser.keyReplaced, //            warns: this edit gives the user's key a new value
-      ofMember.zeroBudget, //           warns: a budget of zero means never
+      ...OF_MEMBERS,
+      ofUser.keyNameFree, //             warns: a VirtualKey of the user's name stands in the way
+      ofUser.keyReplaced, //             warns: this edit gives the user's key a new value
+      ofMember.zeroBudget, //            warns: a budget of zero means never
     ],
   }),
-  Team: chain(teams, teamFacts, {
-    together: [
-      ofMember.instanceExists, //       there is such an instance, and it admits this namespace
-      ofMember.modelsServed, //         the instance has an entry for every model
-      teamAliasFree, //                 no other team of the instance has the alias
-      ofMember.zeroBudget, //           warns: a budget of zero means never
-    ],
-  }),
+  Team: chain(teams, teamFacts, { together: [...OF_MEMBERS, ofMember.zeroBudget] }),
 };
 
 interface Checks<Spec, Facts> {
@@ -72,7 +64,7 @@ interface Checks<Spec, Facts> {
 /** The schema speaks first; a spec that is not readable is checked no further. */
 function chain<Spec, Facts>(
   kind: Kind<Spec>,
-  gather: (of: Omit<Checked<Spec>, 'facts'>, ask: Ask) => Promise<Facts>,
+  gather: (of: Readable<Spec>, ask: Ask) => Promise<Facts>,
   { alone = [], together }: Checks<Spec, Facts>,
 ): Find {
   return async ({ metadata, spec: given }, old, ask) => {

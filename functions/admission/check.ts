@@ -2,12 +2,15 @@
 import type { Finding } from '#core/finding.ts';
 import type { Metadata } from './subject.ts';
 
-export interface Checked<Spec, Facts = unknown> {
+export interface Readable<Spec> {
   readonly metadata: Metadata;
   /** As the schema reads it, defaults included. */
   readonly spec: Spec;
   /** The stored spec, on update. */
   readonly old: Spec | undefined;
+}
+
+export interface Checked<Spec, Facts = unknown> extends Readable<Spec> {
   readonly facts: Facts;
 }
 

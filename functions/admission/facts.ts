@@ -12,7 +12,7 @@ import {
 import type { Hash } from '#core/ports/platform.ts';
 import type { TakenAlias } from '#core/rules/alias.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
-import type { Referred } from '#core/rules/references.ts';
+import type { Reference, Referred } from '#core/rules/references.ts';
 import type { ReadSecret, SecretData } from '#core/rules/secrets.ts';
 import { ConnectionRef } from '#crds/fragments.ts';
 import { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
@@ -22,6 +22,7 @@ import { isMap, type Json } from '#crds/shapes.ts';
 import type { TeamSpec } from '#crds/team.ts';
 import type { UserSpec } from '#crds/user.ts';
 import type { VirtualKeySpec } from '#crds/virtual-key.ts';
+import type { Readable } from './check.ts';
 import type { Metadata } from './subject.ts';
 
 /** Whom the facts are asked of, and for whom. */
@@ -31,12 +32,6 @@ export interface Ask {
   readonly user: Requester;
 }
 
-interface Of<Spec> {
-  readonly metadata: Metadata;
-  readonly spec: Spec;
-  readonly old: Spec | undefined;
-}
-
 /** No list of ours may cost more than one page, however many keys there are. */
 export const MAX_KEYS = 500;
 const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
@@ -44,112 +39,109 @@ const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
 export interface InstanceFacts {
   /** By name; what the user may not read is missing. */
   readonly secrets: ReadonlyMap<string, ReadSecret>;
-  /** Models that this update takes away, each with the keys that are restricted to it. */
-  readonly goneModels: ReadonlyMap<string, ReadonlyArray<KubeObject>>;
-  /** Whether there may be more keys than were looked at. */
-  readonly isWholePage: boolean;
+  /** Models that this update takes away. */
+  readonly goneModels: ReadonlySet<string>;
+  /** Keys of the instance, at most a page of them; none where no model goes. */
+  readonly keys: ReadonlyArray<KubeObject>;
   /** Indexes of entries that have no price, neither of their own nor a listed one. */
   readonly unpriced: ReadonlySet<number>;
 }
 
-export async function instanceFacts(of: Of<GatewayInstanceSpec>, ask: Ask): Promise<InstanceFacts> {
-  const { metadata, spec } = of;
+export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: Ask): Promise<InstanceFacts> {
+  const { metadata, spec, old } = of;
   const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
   const names = [...new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials])];
-  const gone = of.old === undefined ? new Set<string>() : servedBy(of.old).difference(servedBy(spec));
+  const goneModels = old === undefined ? new Set<string>() : servedBy(old).difference(servedBy(spec));
   const [secrets, keys, unpriced] = await Promise.all([
-    Promise.all(names.map(async (name) => [name, toRead(await findSecret(metadata.namespace, name, ask))] as const)),
-    gone.size === 0 ? [] : findKeys(metadata, ask),
+    findSecrets(metadata.namespace, names, ask),
+    goneModels.size === 0 ? [] : findKeys(metadata, ask),
     findUnpriced(spec),
   ]);
-  const restrictedTo = (model: string) => keys.filter(({ spec }) => isMap(spec) && listOf(spec.models).includes(model));
-  const goneModels = new Map([...gone].map((model) => [model, restrictedTo(model)]));
-  return { secrets: new Map(secrets), goneModels, isWholePage: keys.length >= MAX_KEYS, unpriced };
+  return { secrets, goneModels, keys, unpriced };
 }
 
-/** What every key, user and team refers to. Undefined: not there, or it does not admit the namespace; nobody can tell the two apart. */
 export interface MemberFacts {
+  /** Undefined: not there, or it does not admit the namespace; nobody can tell the two apart. */
   readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
+  /** Wanted aliases and addresses that another object of the instance has. Advice: two creates race, and the claim decides. */
+  readonly taken: ReadonlyArray<TakenAlias>;
+  /** Users and Teams that the object names, in its order. */
+  readonly references: ReadonlyArray<readonly [Reference, Referred | undefined]>;
+  /** The Secret or VirtualKey of the name that one of ours would get, where it is not ours; a Secret as far as the user may read it. */
+  readonly foreign: string | undefined;
 }
 
-type Holder = TakenAlias['holder'] | undefined;
-
-export interface KeyFacts extends MemberFacts {
-  /** The other key that has the alias. */
-  readonly aliasHolder: Holder;
-  readonly user: Referred | undefined;
-  readonly team: Referred | undefined;
-  /** The Secret that the key would write into, where it is there and another's, as far as the user may read it. */
-  readonly foreignSecret: string | undefined;
+export function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise<MemberFacts> {
+  const { keyAlias: alias, userRef, teamRef, secretTemplate } = key.spec;
+  return memberFacts(key, ask, {
+    aliases: [{ resource: virtualKeys, path: 'spec.keyAlias', alias, owner: key.metadata.name }],
+    names: [
+      ['User', 'spec.userRef.name', userRef?.name],
+      ['Team', 'spec.teamRef.name', teamRef?.name],
+    ],
+    foreign: findForeignSecret(key.metadata, secretTemplate?.name, ask),
+  });
 }
 
-export async function keyFacts({ metadata, spec }: Of<VirtualKeySpec>, ask: Ask): Promise<KeyFacts> {
-  const { namespace, name } = metadata;
-  const instance = findInstance(metadata, spec, ask);
-  const alias = { resource: virtualKeys, field: 'spec.keyAlias', alias: spec.keyAlias, owner: name };
-  const [found, aliasHolder, user, team, foreignSecret] = await Promise.all([
-    instance,
-    whenAdmitted(instance, () => findHolder(alias, metadata, spec, ask)),
-    spec.userRef && findReferred(users, namespace, spec.userRef.name, ask),
-    spec.teamRef && findReferred(teams, namespace, spec.teamRef.name, ask),
-    name === undefined ? undefined : findForeignSecret(namespace, name, spec.secretTemplate?.name, ask),
+export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: Ask): Promise<MemberFacts> {
+  const key = spec.autoCreateKey && metadata.name !== undefined ? userKeyName(metadata.name) : undefined;
+  const keyAlias = spec.autoCreateKey ? spec.keyAlias : undefined;
+  return memberFacts({ metadata, spec, ...user }, ask, {
+    aliases: [
+      { resource: users, path: 'spec.userEmail', alias: spec.userEmail, owner: metadata.name },
+      { resource: virtualKeys, path: 'spec.keyAlias', alias: keyAlias, owner: key },
+    ],
+    names: spec.teamRefs.map(({ name }, index) => ['Team', `spec.teamRefs[${index}].name`, name]),
+    foreign: key === undefined ? undefined : findForeignKey(metadata, key, ask),
+  });
+}
+
+export function teamFacts(team: Readable<TeamSpec>, ask: Ask): Promise<MemberFacts> {
+  const alias = { resource: teams, path: 'spec.teamAlias', alias: team.spec.teamAlias, owner: team.metadata.name };
+  return memberFacts(team, ask, { aliases: [alias], names: [], foreign: undefined });
+}
+
+interface Member {
+  readonly metadata: Metadata;
+  readonly spec: { readonly connectionRef: ConnectionRef };
+}
+
+interface WantedAlias {
+  readonly resource: Resource;
+  /** A selectable field of the resource, and the place in the object that wants the alias. */
+  readonly path: string;
+  readonly alias: string | undefined;
+  /** The object of the same namespace that may have it. */
+  readonly owner: string | undefined;
+}
+
+interface Wanted {
+  readonly aliases: ReadonlyArray<WantedAlias>;
+  readonly names: ReadonlyArray<readonly [kind: Reference['kind'], path: string, name: string | undefined]>;
+  readonly foreign: Promise<string | undefined> | undefined;
+}
+
+async function memberFacts(member: Member, ask: Ask, wanted: Wanted): Promise<MemberFacts> {
+  const { namespace } = member.metadata;
+  const findTaken = async () => {
+    const instance = await findInstance(member, ask);
+    // Nothing else about an instance is looked up where it does not admit the namespace.
+    const taken = instance && (await Promise.all(wanted.aliases.map((alias) => findHolder(alias, member, ask))));
+    return { instance, taken: (taken ?? []).filter((alias) => alias !== undefined) };
+  };
+  const references = wanted.names.flatMap(([kind, path, name]): Reference[] =>
+    name === undefined ? [] : [{ kind, path, name, namespace }],
+  );
+  const [{ instance, taken }, referred, foreign] = await Promise.all([
+    findTaken(),
+    Promise.all(references.map(async (reference) => [reference, await findReferred(reference, ask)] as const)),
+    wanted.foreign,
   ]);
-  return { instance: found, aliasHolder, user, team, foreignSecret };
+  return { instance, taken, references: referred, foreign };
 }
 
-export interface UserFacts extends MemberFacts {
-  /** The other user that has the e-mail address. */
-  readonly addressHolder: Holder;
-  /** The other key that has the alias that the user's key would get. */
-  readonly aliasHolder: Holder;
-  /** In the order of `teamRefs`. */
-  readonly teams: ReadonlyArray<Referred | undefined>;
-  /** The VirtualKey of the user's name, where the user does not own it. */
-  readonly foreignKey: string | undefined;
-}
-
-export async function userFacts({ metadata, spec }: Of<UserSpec>, ask: Ask): Promise<UserFacts> {
-  const { namespace, name } = metadata;
-  const instance = findInstance(metadata, spec, ask);
-  const owner = name === undefined ? undefined : userKeyName(name);
-  const address = { resource: users, field: 'spec.userEmail', alias: spec.userEmail, owner: name };
-  const alias = spec.autoCreateKey ? spec.keyAlias : undefined;
-  const [found, addressHolder, aliasHolder, ofTeams, foreignKey] = await Promise.all([
-    instance,
-    whenAdmitted(instance, () => findHolder(address, metadata, spec, ask)),
-    whenAdmitted(instance, () =>
-      alias === undefined
-        ? undefined
-        : findHolder({ resource: virtualKeys, field: 'spec.keyAlias', alias, owner }, metadata, spec, ask),
-    ),
-    Promise.all(spec.teamRefs.map((team) => findReferred(teams, namespace, team.name, ask))),
-    spec.autoCreateKey && owner !== undefined ? findForeignKey(metadata, owner, ask) : undefined,
-  ]);
-  return { instance: found, addressHolder, aliasHolder, teams: ofTeams, foreignKey };
-}
-
-export interface TeamFacts extends MemberFacts {
-  /** The other team that has the alias. */
-  readonly aliasHolder: Holder;
-}
-
-export async function teamFacts({ metadata, spec }: Of<TeamSpec>, ask: Ask): Promise<TeamFacts> {
-  const instance = findInstance(metadata, spec, ask);
-  const alias = { resource: teams, field: 'spec.teamAlias', alias: spec.teamAlias, owner: metadata.name };
-  const holder = whenAdmitted(instance, () => findHolder(alias, metadata, spec, ask));
-  const [found, aliasHolder] = await Promise.all([instance, holder]);
-  return { instance: found, aliasHolder };
-}
-
-interface Connected {
-  readonly connectionRef: ConnectionRef;
-}
-
-async function findInstance(
-  { namespace: from }: Metadata,
-  { connectionRef }: Connected,
-  { cluster }: Ask,
-): Promise<MemberFacts['instance']> {
+async function findInstance({ metadata, spec: { connectionRef } }: Member, { cluster }: Ask) {
+  const { namespace: from } = metadata;
   const { namespace, name } = connectionRef.instanceRef;
   const instance = await cluster.get(gatewayInstances, namespace, name);
   if (instance === undefined) return undefined;
@@ -161,40 +153,29 @@ async function findInstance(
   return { served: servedBy(spec), isDeleted: instance.metadata.deletionTimestamp !== undefined };
 }
 
-/** Nothing else about an instance is looked up where it does not admit the namespace. */
-const whenAdmitted = async <T>(instance: Promise<MemberFacts['instance']>, find: () => T | Promise<T>) =>
-  (await instance) === undefined ? undefined : find();
-
 /** What an instance serves: the `modelName`s of its entries. */
 const servedBy = ({ models }: Json | GatewayInstanceSpec): ReadonlySet<string> =>
   new Set(
     listOf(models).flatMap((entry) => (isMap(entry) && typeof entry.modelName === 'string' ? entry.modelName : [])),
   );
 
-interface Wanted {
-  readonly resource: Resource;
-  /** A selectable field, and what stands there. */
-  readonly field: string;
-  readonly alias: string;
-  /** The object of the same namespace that may have it. */
-  readonly owner: string | undefined;
-}
-
-/** Advice only: two creates race, and the claim in the database decides. */
 async function findHolder(
-  { resource, field, alias, owner }: Wanted,
-  { namespace }: Metadata,
-  { connectionRef: { instanceRef } }: Connected,
+  { resource, path, alias, owner }: WantedAlias,
+  { metadata: { namespace: from }, spec }: Member,
   { cluster }: Ask,
-): Promise<Holder> {
-  const found = await select(resource, { [field]: alias, [INSTANCE_FIELD]: instanceRef.name }, cluster);
-  const isOwner = ({ metadata }: KubeObject) => metadata.namespace === namespace && metadata.name === owner;
-  const other = found.find((one) => !isOwner(one) && isOf(one, instanceRef));
-  return other && { kind: resource.kind, namespace: other.metadata.namespace, name: other.metadata.name };
+): Promise<TakenAlias | undefined> {
+  if (alias === undefined) return undefined;
+  const { instanceRef: instance } = spec.connectionRef;
+  const found = await select(resource, { [path]: alias, [INSTANCE_FIELD]: instance.name }, cluster);
+  const isOwner = ({ metadata: { namespace, name } }: KubeObject) => namespace === from && name === owner;
+  const other = found.find((one) => !isOwner(one) && isOf(one, instance));
+  if (other === undefined) return undefined;
+  const { namespace, name } = other.metadata;
+  return { path, alias, instance, from, holder: { kind: resource.kind, namespace, name } };
 }
 
-async function findReferred(resource: Resource, namespace: string, name: string, { cluster }: Ask) {
-  const found = await cluster.get(resource, namespace, name);
+async function findReferred({ kind, namespace, name }: Reference, { cluster }: Ask): Promise<Referred | undefined> {
+  const found = await cluster.get(kind === 'User' ? users : teams, namespace, name);
   return found && { instance: connectionOf(found), isDeleted: !isLive(found) };
 }
 
@@ -205,10 +186,17 @@ async function findSecret(namespace: string, name: string, { cluster, user }: As
 }
 
 /** A user who may read a Secret may be told the names of its entries. */
-const toRead = (secret: KubeObject | undefined): ReadSecret =>
-  secret && { data: isMap(secret.data) ? (secret.data as SecretData) : {}, listed: true };
+async function findSecrets(namespace: string, names: ReadonlyArray<string>, ask: Ask) {
+  const found = names.map(async (name) => {
+    const secret = await findSecret(namespace, name, ask);
+    const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
+    return [name, secret && { data, listed: true }] as const;
+  });
+  return new Map(await Promise.all(found));
+}
 
-async function findForeignSecret(namespace: string, key: string, template: string | undefined, ask: Ask) {
+async function findForeignSecret({ namespace, name: key }: Metadata, template: string | undefined, ask: Ask) {
+  if (key === undefined) return undefined;
   const wanted = keySecretName(key, template, ask.hash);
   const secret = await findSecret(namespace, wanted, ask);
   if (secret === undefined) return undefined;
@@ -234,9 +222,8 @@ async function findKeys({ namespace, name }: Metadata, { cluster }: Ask): Promis
 
 /** The table of listed prices is large: it is loaded with the first entry that leaves its price to it. */
 async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySet<number>> {
-  const unsaid = models.flatMap(
-    ({ gatewayParams: { inputCostPerMillionTokens, outputCostPerMillionTokens } }, index) =>
-      inputCostPerMillionTokens === undefined || outputCostPerMillionTokens === undefined ? index : [],
+  const unsaid = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
+    input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],
   );
   if (unsaid.length === 0) return new Set();
   const { entryPrice } = await import('#core/price-list.ts');

@@ -3,10 +3,11 @@ import { toSentences } from '#core/finding.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
+import { createBodyReader } from './body.ts';
 import { inTime } from './deadline.ts';
 import { type Decision, decide, messageOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
-import { type Answer, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
+import { type Answer, type Operation, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
 import { type Hint, hintOf, readSubject, type Subject, withObject } from './subject.ts';
 
 export interface HandleDeps {
@@ -37,48 +38,64 @@ export interface Handled {
  * | a review of an object of ours | 200, `allowed` or not |
  * | a review of anything else, a deletion, a status, our own write | 200, allowed |
  * | no review | 400, what is wrong with the envelope |
- * | a review, but the cluster does not answer in time, or we have a bug | 500: the cluster's `failurePolicy` decides |
+ * | more than 7 MiB | 413 |
+ * | a review, but it or the cluster's answers do not come in time, or we have a bug | 500: the cluster's `failurePolicy` decides |
  */
 export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
   const ours = new Set(own);
+  const bodies = createBodyReader();
 
-  return async (verb: Verb, bytes: Uint8Array, signal: AbortSignal): Promise<Handled> => {
-    const review = readReview(bytes);
-    if (!review.ok) return problem(400, 'malformed', review.problem);
-    const { request } = review;
-    const read = readSubject(request, ours);
-    if (read.outcome === 'allow') return { ...answered(request, { allowed: true, ...SILENT }), hint: read.hint };
-    if (read.outcome === 'deny') return answered(request, { allowed: false, warnings: [], message: read.message });
+  async function review(verb: Verb, bytes: Uint8Array, signal: AbortSignal): Promise<Handled> {
+    const read = readReview(bytes);
+    if (!read.ok) return problem(400, 'malformed', read.problem);
+    const { request } = read;
+    const found = readSubject(request, ours);
+    if (found.outcome === 'allow') return { ...answered(request, LET_IN), hint: found.hint };
+    if (found.outcome === 'deny') return answered(request, { allowed: false, warnings: [], message: found.message });
     try {
-      const { subject } = read;
-      return verb === 'mutate' ? await mutate(request, subject) : await check(request, subject, signal);
+      return await (verb === 'mutate' ? mutate(request, found.subject) : check(request, found.subject, signal));
     } catch (error) {
       return { ...problem(500, 'failed', reasonOf(error)), request };
     }
-  };
+  }
 
-  /** Defaults first: what is filled in is validated too. Warnings are told by /validate, which judges again. */
+  /** Defaults first: what is filled in is validated too. Warnings are told by /validate, which validates again. */
   async function mutate(request: ReviewRequest, subject: Subject): Promise<Handled> {
-    const { json } = subject.object;
-    const filled = withDefaults(subject);
-    const decision = await decide(withObject(subject, filled));
-    const answer: Answer =
-      decision.refused.length === 0
-        ? { allowed: true, warnings: [], patch: toPatch(json, filled) }
-        : { allowed: false, warnings: [], message: messageOf(decision, subject) };
-    return { ...answered(request, answer), decision };
+    const filled = withObject(subject, withDefaults(subject));
+    const decision = await decide(filled);
+    const patch = toPatch(subject.object.json, filled.object.json);
+    return { ...answered(request, toAnswer(decision, filled, [], patch)), decision };
   }
 
   async function check(request: ReviewRequest, subject: Subject, signal: AbortSignal): Promise<Handled> {
     const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user }));
-    const warnings = toSentences(decision.warned);
-    if (decision.refused.length === 0)
-      return { ...answered(request, { allowed: true, warnings, patch: [] }), decision, hint: hintOf(subject) };
-    return { ...answered(request, { allowed: false, warnings, message: messageOf(decision, subject) }), decision };
+    const answer = toAnswer(decision, subject, toSentences(decision.warned));
+    return { ...answered(request, answer), decision, hint: answer.allowed ? hintOf(subject) : undefined };
   }
+
+  return async (verb: Verb, request: Request, signal: AbortSignal): Promise<Handled> => {
+    try {
+      return await bodies.read(request, signal, async (body) =>
+        body.ok ? review(verb, body.bytes, signal) : problem(body.status, 'malformed', body.problem),
+      );
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      return problem(500, 'failed', reasonOf(error));
+    }
+  };
 }
 
-const SILENT = { warnings: [], patch: [] };
+const LET_IN: Answer = { allowed: true, warnings: [], patch: [] };
+
+function toAnswer(
+  decision: Decision,
+  subject: Subject,
+  warnings: ReadonlyArray<string>,
+  patch: ReadonlyArray<Operation> = [],
+): Answer {
+  if (decision.refused.length === 0) return { allowed: true, warnings, patch };
+  return { allowed: false, warnings, message: messageOf(decision, subject) };
+}
 
 const answered = (request: ReviewRequest, answer: Answer): Handled => ({
   status: 200,
@@ -90,14 +107,7 @@ const answered = (request: ReviewRequest, answer: Answer): Handled => ({
 const REASONS = { 400: 'BadRequest', 413: 'RequestEntityTooLarge', 500: 'InternalError' } as const;
 
 /** A Status, which the API server and kubectl show in its own words. */
-export function problem(status: keyof typeof REASONS, result: 'malformed' | 'failed', error: string): Handled {
-  const body = {
-    apiVersion: 'v1',
-    kind: 'Status',
-    status: 'Failure',
-    reason: REASONS[status],
-    code: status,
-    message: error,
-  };
-  return { status, body, result, error };
+function problem(status: keyof typeof REASONS, result: 'malformed' | 'failed', error: string): Handled {
+  const failure = { apiVersion: 'v1', kind: 'Status', status: 'Failure', reason: REASONS[status], code: status };
+  return { status, body: { ...failure, message: error }, result, error };
 }

@@ -50,8 +50,10 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
   if (kind === undefined || (request.subResource ?? '') !== '' || own.has(request.userInfo?.username ?? ''))
     return { outcome: 'allow' };
   const { object, oldObject, operation } = request;
-  if (operation !== 'CREATE' && operation !== 'UPDATE')
-    return { outcome: 'allow', hint: hintOfDeletion(request, kind) };
+  const dryRun = request.dryRun === true;
+  // Never validated: whatever people delete goes.
+  if (operation === 'DELETE') return { outcome: 'allow', hint: toHint(kind, request, dryRun) };
+  if (operation === 'CONNECT') return { outcome: 'allow' };
   if (isMap(object) && isMap(object.metadata) && typeof object.metadata.deletionTimestamp === 'string')
     return { outcome: 'allow' };
   const message = wrongShape(object, kind);
@@ -61,7 +63,7 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
     object: toDraft(object, request),
     old: operation === 'UPDATE' && isMap(oldObject) ? toDraft(oldObject, request) : undefined,
     user: toRequester(request.userInfo),
-    dryRun: request.dryRun === true,
+    dryRun,
   };
   return { outcome: 'validate', subject };
 }
@@ -73,34 +75,25 @@ export const withObject = (subject: Subject, json: Json): Subject => ({
 });
 
 /** Reconcile looks at what was let in for good. */
-export function hintOf({ kind, object, dryRun }: Subject): Hint | undefined {
-  const { namespace, name } = object.metadata;
-  return dryRun || name === undefined ? undefined : { apiVersion: kind.apiVersion, kind: kind.kind, namespace, name };
+export const hintOf = ({ kind, object, dryRun }: Subject): Hint | undefined => toHint(kind, object.metadata, dryRun);
+
+/** A collection that is deleted has no name; its objects are reviewed one by one. */
+function toHint({ apiVersion, kind }: KindResource, { namespace, name }: Around, dryRun: boolean): Hint | undefined {
+  return dryRun || !namespace || !name ? undefined : { apiVersion, kind, namespace, name };
 }
 
-/** Never validated: whatever people delete goes. A collection has no name; its objects are reviewed one by one. */
-function hintOfDeletion(request: ReviewRequest, { apiVersion, kind }: KindResource): Hint | undefined {
-  const { operation, dryRun, namespace, name } = request;
-  return operation !== 'DELETE' || dryRun === true || !namespace || !name
-    ? undefined
-    : { apiVersion, kind, namespace, name };
-}
+type Around = Pick<ReviewRequest, 'namespace' | 'name'>;
 
 function wrongShape(object: unknown, { kind, apiVersion }: KindResource): string | undefined {
   if (!isMap(object)) return `object: Invalid value: must be a ${kind}; send it as a map`;
-  if (object.kind !== kind) return `kind: Invalid value: ${JSON.stringify(object.kind)}: must be "${kind}"`;
-  if (object.apiVersion !== apiVersion)
-    return `apiVersion: Invalid value: ${JSON.stringify(object.apiVersion)}: must be "${apiVersion}"`;
+  for (const [field, must] of Object.entries({ kind, apiVersion }))
+    if (object[field] !== must) return `${field}: Invalid value: ${JSON.stringify(object[field])}: must be "${must}"`;
   if (!isMap(object.metadata)) return 'metadata: Required value: add it as a map';
-  const { annotations = {} } = object.metadata;
-  if (annotations === null || isMap(annotations)) return undefined;
+  if (isMap(object.metadata.annotations ?? {})) return undefined;
   return 'metadata.annotations: Invalid value: must be a map; write them below it, indented, as `name: value`';
 }
 
-function toDraft(
-  json: Json,
-  around: { name?: string | null | undefined; namespace?: string | null | undefined },
-): Draft {
+function toDraft(json: Json, around: Around): Draft {
   const metadata = isMap(json.metadata) ? json.metadata : {};
   return {
     json,

@@ -8,8 +8,9 @@ import { checkCredentials, checkDatabaseSecret, checkStoreSecret, toMember } fro
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { ModelEntry } from '#crds/model-entry.ts';
+import { isMap } from '#crds/shapes.ts';
 import type { Check } from '../check.ts';
-import type { InstanceFacts } from '../facts.ts';
+import { type InstanceFacts, MAX_KEYS } from '../facts.ts';
 import { annotationOf } from '../subject.ts';
 
 type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;
@@ -30,12 +31,15 @@ export const modelCredentials: InstanceCheck = ({ metadata: { namespace }, spec,
 
 const MAX_NAMED = 5;
 
-export const modelsInUse: InstanceCheck = ({ facts: { goneModels, isWholePage } }) =>
-  [...goneModels].flatMap(([model, keys]): Finding[] => {
-    if (keys.length === 0) return [];
-    const names = keys.slice(0, MAX_NAMED).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
-    const more = keys.length > MAX_NAMED ? `, and ${keys.length - MAX_NAMED} more` : '';
-    const count = `${isWholePage ? 'at least ' : ''}${keys.length}`;
+export const modelsInUse: InstanceCheck = ({ facts: { goneModels, keys } }) =>
+  [...goneModels].flatMap((model): Finding[] => {
+    const restricted = keys.filter(
+      ({ spec }) => isMap(spec) && Array.isArray(spec.models) && spec.models.includes(model),
+    );
+    if (restricted.length === 0) return [];
+    const names = restricted.slice(0, MAX_NAMED).map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+    const more = restricted.length > MAX_NAMED ? `, and ${restricted.length - MAX_NAMED} more` : '';
+    const count = `${keys.length >= MAX_KEYS ? 'at least ' : ''}${restricted.length}`;
     const message = `${JSON.stringify(model)} is no longer served, and ${count} of the keys are restricted to it: ${names.join(', ')}${more}; change their spec.models, or keep an entry of this name`;
     return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' }];
   });
