@@ -3,11 +3,10 @@ import { rmSync } from 'node:fs';
 import { reasonAndCausesOf } from '../../functions/core/reason.ts';
 import { validateCluster } from './cluster/cluster.ts';
 import { HELP, readOptions, UsageError } from './options.ts';
-import { createProgress } from './progress.ts';
 import { describeFirstCall, describeReady } from './ready.ts';
 import { runSample } from './sample/sample.ts';
 import { startStack } from './stack.ts';
-import { type Start, unless } from './start.ts';
+import { createProgress, type Start, unless } from './start.ts';
 import { openState, writeWhole } from './state/state.ts';
 
 /** Answers the exit code. */

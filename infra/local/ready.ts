@@ -2,7 +2,7 @@
 import { relative } from 'node:path';
 import { formatMoney, parseMoney } from '../../functions/core/money.ts';
 import type { Options } from './options.ts';
-import type { FirstCall } from './sample/first-call.ts';
+import type { FirstCall } from './sample/sample.ts';
 import type { Endpoints } from './stack.ts';
 
 export function describeFirstCall({ model, reply, tokens, spendBefore, spendAfter }: FirstCall): string {

@@ -14,8 +14,7 @@ import { openCluster } from './cluster/cluster.ts';
 import { openDatabase } from './database/database.ts';
 import { startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
-import type { Progress } from './progress.ts';
-import { type Start, type StartContext, unless } from './start.ts';
+import { type Progress, type Start, type StartContext, unless } from './start.ts';
 import { freePort, portOf } from './state/ports.ts';
 import { createSampleUpstream } from './upstream/server.ts';
 

@@ -1,7 +1,6 @@
 // A start: what it is made of, what its steps share, and how an interrupt ends one.
 import type { Log } from '../../functions/core/ports/clock.ts';
 import type { Options } from './options.ts';
-import type { Progress } from './progress.ts';
 import type { State } from './state/state.ts';
 
 export interface Start {
@@ -31,4 +30,18 @@ export async function unless<T>(interrupted: AbortSignal, result: Promise<T>): P
   } finally {
     interrupted.removeEventListener('abort', onAbort);
   }
+}
+
+/** One line per step, with the seconds since the start. */
+export interface Progress {
+  step(text: string): void;
+  say(text: string): void;
+}
+
+export function createProgress(write: (text: string) => void, now: () => number): Progress {
+  const start = now();
+  return {
+    step: (text) => write(`${`${((now() - start) / 1000).toFixed(1)}s`.padStart(6)}  ${text}\n`),
+    say: (text) => write(`${text}\n`),
+  };
 }

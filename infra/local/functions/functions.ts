@@ -1,9 +1,8 @@
 // The three functions in the stack's one process, with their adapters.
 import { createAdmission } from '../../../functions/admission/app.ts';
-import type { Backends, DatabaseConnection } from '../../../functions/core/ports/backends.ts';
-import type { Cluster } from '../../../functions/core/ports/cluster.ts';
+import type { DatabaseConnection } from '../../../functions/core/ports/backends.ts';
+import type { Cluster, KubeObject } from '../../../functions/core/ports/cluster.ts';
 import type { HttpHandler } from '../../../functions/core/ports/http-exchange.ts';
-import type { Platform } from '../../../functions/core/ports/platform.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { createBackends } from '../../adapters/backends.ts';
 import { createMetrics } from '../../adapters/metrics.ts';
@@ -16,7 +15,7 @@ import { readEnvironment } from '../../config/read-environment.ts';
 import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { withMetrics } from '../../node/metrics.ts';
 import { nodeDependencies } from '../../node/platform.ts';
-import { type Served, type ServeOptions, serve } from '../../node/serve.ts';
+import { type FetchHandler, type Listening, type Served, serve } from '../../node/serve.ts';
 import { createStoreMaintenance } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
 import { createHint } from '../../triggers/hint.ts';
@@ -56,29 +55,29 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const listen = createListen(context);
 
   const gateways = openGateways(parts.gateway, cluster);
-  const gateway = await listen(
-    parts.gateway,
-    { handle: gatewayFront({ ...parts.gateway, gateways }) },
-    { port: gatewayPort },
-  );
+  const handle = gatewayFront({ ...parts.gateway, gateways });
+  const gateway = await listen(parts.gateway, { handle, port: gatewayPort });
 
-  const backends = openBackends(parts, gateways);
-  const reconciling = reconcileOf(parts.reconcile, { cluster: accounts.reconcile, backends, gateway: gateway.url });
-  const followed = followedBy(gateways.refresh, reconciling);
-  const reconcile = await listen(parts.reconcile, followed, { port: await portOf(state, 'reconcile') });
+  const { fetch: run } = reconcileOf(parts, { cluster: accounts.reconcile, gateways, gateway });
+  // The gateways follow what a run has published, as a kubelet has them do elsewhere.
+  const runAndFollow = async (request: Request) => {
+    const response = await run(request);
+    if (request.method === 'POST') gateways.refresh();
+    return response;
+  };
+  const sweep = withMetrics(parts.reconcile.metrics, runAndFollow);
+  const reconcile = await listen(parts.reconcile, { fetch: sweep, port: await portOf(state, 'reconcile') });
 
   const segment = Buffer.from(parts.admission.random(24)).toString('base64url');
-  const admitting = admissionOf(parts.admission, { accounts, segment, reconcile: reconcile.url });
-  const admission = await listen(parts.admission, admitting, {
-    port: await portOf(state, 'admission'),
-    tls: certificates,
-    // The address has the segment in it: metrics are looked for below that too.
-    metricsAt: ['/metrics', `/${segment}/metrics`],
-  });
+  const { fetch: review } = admissionOf(parts.admission, { accounts, segment, reconcile });
+  // The address has the segment in it: metrics are looked for below that too.
+  const admit = withMetrics(parts.admission.metrics, review, ['/metrics', `/${segment}/metrics`]);
+  const port = await portOf(state, 'admission');
+  const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
 
   // What their outboxes hold is booked first.
   gateways.refresh();
-  return { gateway: gateway.url, reconcile: reconcile.url, admission: `${admission.url}/${segment}` };
+  return { gateway, reconcile, admission: `${admission}/${segment}` };
 }
 
 /** What each function gets: metrics of its own, traces and log under its own name, as everywhere. */
@@ -93,7 +92,21 @@ async function openParts({ state, log, onStop }: Serving) {
   return { admission: await open('admission'), reconcile: await open('reconcile'), gateway: await open('gateway') };
 }
 
-type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
+type AllParts = Awaited<ReturnType<typeof openParts>>;
+type Parts = AllParts['gateway'];
+
+type Handler = FetchHandler | { readonly handle: HttpHandler };
+
+/** Servers that end together: each has open requests to wait for. */
+function createListen({ onStop }: Serving) {
+  const servers: Served[] = [];
+  onStop(() => Promise.allSettled(servers.map((server) => server.close(GRACE))));
+  return async ({ traces }: Parts, options: Handler & Pick<Listening, 'port' | 'tls'>) => {
+    const server = await serve({ ...options, host: '127.0.0.1', traces });
+    servers.push(server);
+    return server.url;
+  };
+}
 
 function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster): Gateways {
   const upstream = createUpstream();
@@ -103,42 +116,27 @@ function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster):
   return gateways;
 }
 
-function openBackends({ gateway, reconcile }: Readonly<Record<'gateway' | 'reconcile', Parts>>, { flush }: Gateways) {
-  const { onStop, log } = reconcile;
-  const { clear } = createStoreMaintenance({ ...gateway, open: openStore });
-  const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
-  const backends = createBackends({ ...reconcile, openDatabase, flush, clear, probeShared });
-  onStop(backends.close);
-  return backends;
-}
-
 interface Reconciling {
   readonly cluster: Cluster;
-  readonly backends: Backends;
-  /** The gateways' address. */
+  readonly gateways: Gateways;
+  /** Their address. */
   readonly gateway: string;
 }
 
-function reconcileOf(parts: Parts, { cluster, backends, gateway }: Reconciling): App {
-  const platform: Platform = {
-    servedAt: ({ metadata: { namespace, name } }) => `${gateway}/${namespace}/${name}`,
+function reconcileOf({ reconcile, gateway: own }: AllParts, { cluster, gateways, gateway }: Reconciling) {
+  const { onStop, log } = reconcile;
+  const { clear } = createStoreMaintenance({ ...own, open: openStore });
+  const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
+  const backends = createBackends({ ...reconcile, openDatabase, flush: gateways.flush, clear, probeShared });
+  onStop(backends.close);
+  const platform = {
+    servedAt: ({ metadata: { namespace, name } }: KubeObject) => `${gateway}/${namespace}/${name}`,
     gatewayImage: RELEASE_IMAGE,
     version: RELEASE_VERSION,
     manyProcesses: false,
     inCluster: false,
   };
-  return createReconcile({ ...parts, cluster, backends, platform });
-}
-
-/** Whatever a run has published, the gateways follow, as a kubelet has them do elsewhere. */
-function followedBy(refresh: () => void, app: App): App {
-  return {
-    fetch: async (request) => {
-      const response = await app.fetch(request);
-      if (request.method === 'POST') refresh();
-      return response;
-    },
-  };
+  return createReconcile({ ...reconcile, cluster, backends, platform });
 }
 
 interface Admitting {
@@ -147,7 +145,7 @@ interface Admitting {
   readonly reconcile: string;
 }
 
-function admissionOf(parts: Parts, { accounts, segment, reconcile }: Admitting): App {
+function admissionOf(parts: Parts, { accounts, segment, reconcile }: Admitting) {
   return createAdmission({
     ...parts,
     cluster: accounts.admission,
@@ -155,27 +153,4 @@ function admissionOf(parts: Parts, { accounts, segment, reconcile }: Admitting):
     pathSecrets: [segment],
     hint: createHint({ address: reconcile, send: parts.traces.sent(fetch) }),
   });
-}
-
-interface App {
-  fetch(request: Request): Response | Promise<Response>;
-}
-
-type Listening = Pick<ServeOptions, 'port' | 'tls'> & { readonly metricsAt?: ReadonlyArray<string> };
-
-/** Servers that end together: each has open requests to wait for. */
-function createListen({ onStop }: Serving) {
-  const servers: Served[] = [];
-  onStop(() => Promise.allSettled(servers.map((server) => server.close(GRACE))));
-  return async (
-    { traces, metrics }: Parts,
-    app: App | { readonly handle: HttpHandler },
-    { metricsAt, ...listening }: Listening,
-  ): Promise<Served> => {
-    const handler =
-      'handle' in app ? app : { fetch: withMetrics(metrics, (request: Request) => app.fetch(request), metricsAt) };
-    const server = await serve({ ...listening, ...handler, host: '127.0.0.1', traces });
-    servers.push(server);
-    return server;
-  };
 }

@@ -23,8 +23,8 @@ export interface Child {
   readonly pid: number;
   /** Resolves with how it ended. */
   readonly ended: Promise<string>;
-  /** Asks it to stop, stops it where it stands after `patience` milliseconds, returns when it has ended. */
-  stop(patience: number): Promise<void>;
+  /** Asks it to stop, stops it where it stands after `timeout` milliseconds, returns when it has ended. */
+  stop(timeout: number): Promise<void>;
 }
 
 export interface Children {
@@ -49,9 +49,9 @@ export function createChildren(folder: string): Children {
         guard.stdin?.end('ended\n');
         rmSync(note, { force: true });
       });
-      const stop = async (patience: number) => {
+      const stop = async (timeout: number) => {
         child.kill(stopSignal);
-        const late = setTimeout(() => child.kill(killSignal), patience);
+        const late = setTimeout(() => child.kill(killSignal), timeout);
         await ended;
         clearTimeout(late);
       };
@@ -96,8 +96,8 @@ function startGuard(killSignal: NodeJS.Signals): ChildProcess {
   return guard;
 }
 
-/** How long PostgreSQL may take to end its connections. */
-const PATIENCE = 10_000;
+/** Milliseconds that PostgreSQL may take to end its connections. */
+const TIMEOUT = 10_000;
 
 async function endLeftover(folder: string, name: string): Promise<void> {
   const file = join(folder, name);
@@ -106,7 +106,7 @@ async function endLeftover(folder: string, name: string): Promise<void> {
   // Process ids are used again: id and start together name the process.
   const isRunning = () => note !== undefined && startOf(pid) === note.start;
   if (note !== undefined && isRunning()) process.kill(pid, note.killSignal);
-  for (const until = Date.now() + PATIENCE; isRunning(); await pause(20)) {
+  for (const until = Date.now() + TIMEOUT; isRunning(); await pause(20)) {
     if (Date.now() > until) throw new Error(`process ${name}, which an earlier stack has left, does not end`);
   }
   rmSync(file, { force: true });

@@ -87,15 +87,11 @@ export function writeWhole(file: string, text: string): void {
   renameSync(fresh, file);
 }
 
-/** Makes the folder, and those above it, one by one: Node's own `recursive` never ends where a file system takes no folders (/proc). */
+/** Makes the folder and those above it. Node's own `recursive` never ends where a file system takes no folders (/proc). */
 function makeFolder(folder: string): void {
-  const missing: string[] = [];
-  let above = folder;
-  while (statSync(above, { throwIfNoEntry: false }) === undefined) {
-    missing.unshift(above);
-    above = dirname(above);
-  }
-  for (const one of missing) mkdirSync(one);
+  if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return;
+  makeFolder(dirname(folder));
+  mkdirSync(folder);
 }
 
 const OWN_BEFORE_STATE = /^(lock.*|children|state\.json\.new)$/;

@@ -1,8 +1,8 @@
-// Does the first call use the key itself, whatever of it is shown?
+// The sample's key: read from its Secret, whatever the instance shows of it.
 import { expect, test } from 'vitest';
 import { createBed } from '../../../test/reconcile/bed.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
-import { SAMPLE_KEY, waitForKey } from './first-call.ts';
+import { SAMPLE_KEY, waitForKey } from './sample.ts';
 
 test.each([
   ['Full', {}],
