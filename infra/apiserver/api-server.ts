@@ -21,7 +21,7 @@ export type ApiServerOptions = {
   readonly port: number;
   /** PEM. */
   readonly tls: Tls;
-  /** The one bearer token. Whoever has it may do everything. */
+  /** The one bearer token; its holder may do everything. */
   readonly token: string;
   readonly log: Log;
   readonly now?: () => number;

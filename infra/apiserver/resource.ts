@@ -19,7 +19,7 @@ export type Strategy = {
   validate?(object: KubeObject, old?: KubeObject): readonly Cause[];
   /** What the server itself reports about the object, e.g. a CRD's conditions. */
   updateStatus?(object: KubeObject, now: string): KubeObject;
-  /** What holds an object from its deletion on, until a controller lets it go. */
+  /** What holds an object from its deletion on, until a controller releases it. */
   beforeDelete?(object: KubeObject): KubeObject;
   /** Fields a list can be filtered by, beyond metadata.name and metadata.namespace. */
   readonly selectable?: Readonly<Record<string, (object: KubeObject) => string>>;

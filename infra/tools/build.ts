@@ -1,4 +1,4 @@
-// How does each deployable become one file? `npm run build` writes dist/; `--check` builds in memory and holds it to the budgets.
+// Bundles of the deployables: `npm run build` writes dist/; `--check` builds in memory and compares sizes with the budgets.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';

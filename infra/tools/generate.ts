@@ -1,4 +1,4 @@
-// Writes what is generated: CRD manifests, the reference of the fields, webhook configurations, who may do what, the price table.
+// Generated files: CRD manifests, the reference of the fields, webhook configurations, RBAC, the price table.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';

@@ -1,4 +1,4 @@
-// Does the API server keep what it was given, even when it is killed, and does it lose no write of many writers?
+// What the embedded API server keeps: writes of many writers, and over a kill.
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';

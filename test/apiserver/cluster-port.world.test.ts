@@ -1,4 +1,4 @@
-// Does the embedded cluster keep the promises of the Cluster port, as a real API server does?
+// The promises of the Cluster port, on the embedded API server and a real one.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';

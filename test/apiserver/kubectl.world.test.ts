@@ -1,4 +1,4 @@
-// Does the stock kubectl work against the embedded cluster as it does against a real API server?
+// The stock kubectl against the embedded API server and a real one.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeSideBySide } from '../side-by-side.ts';

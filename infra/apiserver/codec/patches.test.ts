@@ -1,4 +1,4 @@
-// Do JSON patches and merge patches do what their RFCs say?
+// JSON patches and merge patches, as their RFCs describe them.
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../schema/json.ts';
 import { jsonPatch, mergePatch, PatchError } from './patches.ts';

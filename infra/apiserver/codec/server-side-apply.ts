@@ -122,7 +122,7 @@ function mergeElements(node: Node): unknown[] {
     return new Map<string, unknown>(items.map((item) => [elementKey(item, node.schema), item]));
   }) as [Map<string, unknown>, Map<string, unknown>];
   return inAppliedOrder([...live.keys()], [...applied.keys()]).flatMap((element) => {
-    // An element that nobody applies any more goes whole, defaults and all.
+    // An element that no manager applies any more goes whole, defaults and all.
     const isShared = node.others.some((fields) => fields[element] !== undefined);
     if (!applied.has(element) && node.last?.[element] !== undefined && !isShared) return [];
     return [child(node, element, { live: live.get(element), applied: applied.get(element) })];

@@ -22,7 +22,7 @@ export function createEventExpiry({ store, now }: Deps): { start(): void; stop()
       ticking = setInterval(() => {
         try {
           sweep();
-        } catch {} // a file that cannot be written is told of by every request; the next sweep tries again
+        } catch {} // every request reports a file that cannot be written; the next sweep tries again
       }, checkEvery);
       ticking.unref();
     },

@@ -28,7 +28,7 @@ export function createWorkQueue<Item>({ name, log, keyOf, work }: Working<Item>)
 
   async function run(): Promise<void> {
     for (let next = take(); next !== undefined && !stopped; next = take()) await attempt(next);
-    active = false; // in the same turn as the last look: whoever adds after it starts the next run
+    active = false; // in the same turn as the last look: an add after it starts the next run
   }
 
   function take(): Item | undefined {

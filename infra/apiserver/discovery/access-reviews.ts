@@ -16,7 +16,7 @@ const allowed = () => ({ allowed: true, reason: everything });
 
 const authorization = { group: 'authorization.k8s.io', namespaced: false };
 
-/** Kinds that are only ever created, answered at once and never stored. */
+/** Kinds that are only created: answered immediately, never stored. */
 export const accessReviews: readonly AccessReview[] = [
   { ...authorization, plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview', answer: allowed },
   { ...authorization, plural: 'subjectaccessreviews', kind: 'SubjectAccessReview', answer: allowed },

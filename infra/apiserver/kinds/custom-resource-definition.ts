@@ -138,7 +138,7 @@ function attempt(compile: () => unknown, path: string, value: unknown): Cause[] 
   }
 }
 
-/** What this API server does not do is said when the CRD is applied, not when its objects misbehave. */
+/** Features that this API server lacks are refused when the CRD is applied, not when its objects misbehave. */
 function unsupported({ conversion, preserveUnknownFields, versions }: CrdSpec): Cause[] {
   const instead =
     'cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead';
@@ -166,7 +166,7 @@ function held(object: KubeObject): KubeObject {
   return finalizers.includes(crdFinalizer) ? object : withMeta(object, { finalizers: [...finalizers, crdFinalizer] });
 }
 
-/** Names are accepted and the kind is served at once: a CRD is established when its write is done. */
+/** Names are accepted and the kind is served immediately: a CRD is established when its write is done. */
 function accept(object: KubeObject, now: string): KubeObject {
   const { names, versions } = crdSpec(object);
   const status = objectAt(object, 'status');

@@ -1,4 +1,4 @@
-// Watches: what happens to the objects from here on.
+// Watches: the changes of objects from now, or from a resourceVersion on.
 
 import { expired, isApiError, type Outcome, type Status } from '../api-error.ts';
 import { partialMetadata, toTable } from '../codec/table.ts';
@@ -20,7 +20,7 @@ export type Watch = {
 
 const bookmarkEvery = 60_000;
 
-/** A watch of one kind: from now, or from a resourceVersion on, also over a restart of the cluster; too old is 410 in the stream. */
+/** A watch of one kind: from now, or from a resourceVersion on, also over a restart of the server; too old is 410 in the stream. */
 export function watch(deps: Deps, request: ApiRequest, form: Representation): Outcome<Watch> {
   const selection = selectionOf(request.resource, request.query);
   if (isApiError(selection)) return selection;
@@ -91,7 +91,7 @@ function seenAs(
   return before ? { type: 'DELETED', object: withMeta(previous, { resourceVersion: String(revision) }) } : undefined;
 }
 
-/** As asked, else between half an hour and an hour, so that not all clients come back at once. */
+/** As asked, else between half an hour and an hour, so that clients do not come back all together. */
 function secondsOf(query: URLSearchParams): number {
   const asked = Number(query.get('timeoutSeconds'));
   return asked > 0 ? Math.min(asked, 86_400) : 1800 * (1 + Math.random());

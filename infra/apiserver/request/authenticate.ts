@@ -6,7 +6,7 @@ import type { User } from './request.ts';
 
 const holder: User = { username: 'kubernetes-admin', groups: ['system:masters', 'system:authenticated'] };
 
-/** The holder of the token, or whom he acts as (`kubectl --as`). Everybody else is 401. */
+/** The holder of the token, or the user that it impersonates (`kubectl --as`). Any other caller is 401. */
 export function createAuthenticate(token: string): (headers: IncomingHttpHeaders) => Outcome<User> {
   const wanted = digest(token);
   return (headers) => {

@@ -28,7 +28,7 @@ export type ApiRequest = {
   readonly user: User;
   readonly dryRun: boolean;
   readonly fieldValidation: 'Strict' | 'Warn' | 'Ignore';
-  /** Says something to the caller next to the answer. */
+  /** Adds a Warning header to the answer. */
   warn(text: string): void;
   /** Aborted when the client leaves. */
   readonly signal: AbortSignal;
@@ -38,7 +38,7 @@ export type ApiRequest = {
 
 type Options = Pick<ApiRequest, 'dryRun' | 'fieldValidation'>;
 
-/** Reads `dryRun` and `fieldValidation`; an unknown value is refused, never ignored. */
+/** Reads `dryRun` and `fieldValidation`; an unknown value is rejected, never ignored. */
 export function writeOptions(query: URLSearchParams, verb: Verb): Options | ApiError {
   const kind = `${verb.charAt(0).toUpperCase()}${verb.slice(1)}Options`;
   const dryRun = query.getAll('dryRun').filter((value) => value !== '');

@@ -1,4 +1,4 @@
-// Do CEL expressions mean here what they mean to an API server?
+// CEL expressions, as a real API server evaluates them.
 import { describe, expect, test } from 'vitest';
 import { CelError, compileCel } from './cel.ts';
 

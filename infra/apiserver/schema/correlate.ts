@@ -30,7 +30,7 @@ export function correlateItem(correlation: Correlation | undefined, index: numbe
 
 const indexed = new WeakMap<readonly unknown[], ReadonlyMap<string, unknown>>();
 
-/** The elements of a stored list by their keys, the first of each; made once per list, which nobody changes. */
+/** The elements of a stored list by their keys, the first of each; made once per list, which never changes. */
 function elementsByKey(list: readonly unknown[], schema: Schema | undefined): ReadonlyMap<string, unknown> {
   const known = indexed.get(list);
   if (known) return known;

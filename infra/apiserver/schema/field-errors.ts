@@ -1,4 +1,4 @@
-// Causes of a refusal, in the words that the API server has for each kind of them.
+// Causes of an Invalid error, in the real server's words.
 import { goJson, number, quote } from './go-format.ts';
 
 /** One entry of `Status.details.causes`: the field, the reason, and the words after `field: ` in the Status message. */

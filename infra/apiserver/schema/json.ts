@@ -1,6 +1,6 @@
 // JSON values: copied, compared, and read where a member may be missing.
 
-/** A decoded JSON object: what the API server stores, judges and answers. */
+/** A decoded JSON object: what the API server stores, validates and answers. */
 export type JsonObject = { [key: string]: unknown };
 
 export function isObject(value: unknown): value is JsonObject {

@@ -1,4 +1,4 @@
-// The schema of a CRD's version: what it prunes, what it fills in, what it refuses.
+// The schema of a CRD's version: pruning, defaults, validation.
 import { createRules } from './cel-rules.ts';
 import type { Correlation } from './correlate.ts';
 import { type Cause, invalid } from './field-errors.ts';

@@ -124,7 +124,7 @@ function ofObject(value: Record<string, unknown>, schema: Schema, place: Place):
   return causes;
 }
 
-/** `allOf`, `anyOf`, `oneOf`, `not`: alternatives are judged as if the object were new. */
+/** `allOf`, `anyOf`, `oneOf`, `not`: alternatives are validated as if the object were new. */
 function ofAlternatives(value: unknown, schema: Schema, { path }: Place): Cause[] {
   const causes: Cause[] = [];
   const failures = (schemas: readonly Schema[]) =>

@@ -35,9 +35,9 @@ export async function listen(
       stopping.abort();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
-      const impatient = setTimeout(() => server.closeAllConnections(), 2_000);
+      const timeout = setTimeout(() => server.closeAllConnections(), 2_000);
       await closed;
-      clearTimeout(impatient);
+      clearTimeout(timeout);
     },
   };
 }
@@ -56,7 +56,7 @@ async function serve(serving: Serving, { message, response, log, stopping }: Exc
   const warn = (text: string) => void warnings.push(text.replaceAll(/[\r\n]+/g, ' '));
   const answer = await respond(serving, message, { warn, signal: left.signal }).catch((error: Error) => {
     log.error('API server: a request failed', { method: message.method, path: message.url, error });
-    return ourFault(error);
+    return unexpected(error);
   });
   if (response.destroyed) return;
   if ('watch' in answer) streamEvents(response, answer, AbortSignal.any([left.signal, stopping]));
@@ -64,6 +64,6 @@ async function serve(serving: Serving, { message, response, log, stopping }: Exc
 }
 
 /** The log has the rest. */
-function ourFault({ message, cause }: Error): ApiError {
+function unexpected({ message, cause }: Error): ApiError {
   return internalError(cause instanceof Error ? `${message}: ${cause.message}` : message);
 }

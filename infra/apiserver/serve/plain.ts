@@ -9,7 +9,7 @@ import type { PlainResponse } from './write-response.ts';
 
 type Deps = { readonly registry: Registry; readonly openApi: OpenApi };
 
-/** Anybody may ask these: probes and `kubectl version` do so before they have a token. */
+/** Answers that need no token: probes and `kubectl version` ask before they have one. */
 export function publicResponse(path: string): PlainResponse | undefined {
   if (/^\/(healthz|livez|readyz)(\/.*)?$/.test(path)) return { body: 'ok', contentType: 'text/plain; charset=utf-8' };
   return path === '/version' || path === '/version/' ? { body: version() } : undefined;

@@ -1,4 +1,4 @@
-// The way of a request: who asks, for what, and who answers.
+// The path of a request: user, route, options, handler.
 import type { IncomingMessage } from 'node:http';
 import { type ApiError, badRequest, isApiError, methodNotAllowed, noSuchPath, type Outcome } from '../api-error.ts';
 import type { Deps } from '../deps.ts';

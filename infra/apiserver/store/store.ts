@@ -1,4 +1,4 @@
-// The objects of the API server: kept, watched, and never overwritten by a writer who had not seen them.
+// The objects of the API server: kept, watched, and never overwritten by a writer that has not seen them.
 import { type KubeObject, withMeta } from '../object.ts';
 import { type Database, openDatabase } from './database.ts';
 import { createHistory, type History, type Key, type StoredEvent } from './history.ts';

@@ -10,7 +10,7 @@ import { isObject, type JsonObject } from '../schema/json.ts';
 import type { Schema } from '../schema/schema.ts';
 import { violations } from '../schema/violations.ts';
 
-/** The typed object: of the right kind and types, unknown fields dropped (and refused or warned about), defaults filled in. */
+/** The typed object: of the right kind and types, unknown fields dropped (and rejected or warned about), defaults filled in. */
 export function decodeObject(
   resource: Resource,
   body: JsonObject,
@@ -72,7 +72,7 @@ function wrongKind(resource: Resource, { apiVersion, kind, metadata }: JsonObjec
   );
 }
 
-/** A typed decoder refuses these before anything else is validated; of a custom resource only its metadata is typed. */
+/** A typed decoder rejects these before anything else is validated; of a custom resource only its metadata is typed. */
 function typeError({ custom, schema }: Resource, object: JsonObject): string | undefined {
   const { metadata = {} } = object;
   const found = custom

@@ -1,4 +1,4 @@
-// Deletes: at once, or when the last finalizer lets go.
+// Deletes: immediate, or when the last finalizer is removed.
 
 import {
   type ApiError,

@@ -37,7 +37,7 @@ export async function patch(deps: Deps, request: ApiRequest): Promise<Outcome<Pa
   return isApiError(object) ? object : { object, created: false };
 }
 
-/** What a patch leaves is refused with 422, where a body of the same content would be 400. */
+/** A bad result of a patch is 422, where a body of the same content would be 400. */
 function decodePatched(request: ApiRequest, changed: JsonObject): Outcome<KubeObject> {
   const decoded = decodeObject(request.resource, changed, request);
   if (!isApiError(decoded) || decoded.status.code !== 400) return decoded;
@@ -99,7 +99,7 @@ async function apply(deps: Deps, request: ApiRequest): Promise<Outcome<Patched>>
     const object = await update(deps, request, { isPut: false, isApply: true, next: merge });
     return isApiError(object) ? object : { object, created: false };
   }
-  // Who names a uid means an object that is there.
+  // A uid names an object that exists.
   const { uid } = isObject(applied.metadata) ? applied.metadata : {};
   if (uid !== undefined) return apiError(409, 'Conflict', noSuchUid(request, uid));
   const fresh = merge(undefined);
@@ -122,7 +122,7 @@ function appliedBody(request: ApiRequest): Outcome<JsonObject> {
   if (value.kind !== resource.kind || value.apiVersion !== apiVersionOf(resource)) {
     return badRequest(`invalid object type: ${value.apiVersion ?? ''}, Kind=${value.kind ?? ''}`);
   }
-  // What the kind does not know cannot be merged, whatever the request wants of unknown fields.
+  // Unknown fields cannot be merged, whatever the request's field validation says.
   const decoded = decodeObject(resource, value, { ...request, fieldValidation: 'Strict' });
   if (isApiError(decoded)) return decoded;
   const [twice] = duplicatesInLists(value, resource.schema, '');

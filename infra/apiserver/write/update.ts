@@ -21,7 +21,7 @@ import { isFree } from './delete.ts';
 import { preserveServerFields } from './preserve-server-fields.ts';
 
 export type Edit = {
-  /** The wanted object, made from the present one; called again when somebody was faster. */
+  /** The wanted object, made from the present one; called again when another writer was faster. */
   next(old: KubeObject): Outcome<KubeObject>;
   /** A PUT says which version it saw; a patch is made on whatever is there. */
   readonly isPut: boolean;
