@@ -3,26 +3,29 @@ import { type Context, Hono } from 'hono';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import { createDeadline } from './deadline.ts';
-import type { createHandle, HandleDeps } from './handle.ts';
-import { createRecord, type RecordDeps } from './record.ts';
+import type { createHandle, HandleDeps, Handled } from './handle.ts';
 import type { Verb } from './review.ts';
-import type { Hint } from './subject.ts';
 
 export type { Hint } from './subject.ts';
 
-export interface AdmissionDeps extends HandleDeps, RecordDeps {
+/** A review that was answered, for the log, the metrics and reconcile. */
+export interface Answered extends Handled {
+  readonly verb: Verb;
+  readonly millis: number;
+}
+
+export interface AdmissionDeps extends HandleDeps {
   readonly clock: Clock;
   readonly timer: Timer;
   /** Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other. */
   readonly pathSecrets: ReadonlyArray<string>;
-  /** Tells reconcile where to look; called after the answer, never on dry run. Losing it costs nothing but time. */
-  readonly hint?: (hint: Hint) => Promise<void>;
+  /** Told of every review; the answer does not wait for what it promises. */
+  readonly record?: (review: Answered) => Promise<void>;
 }
 
 export function createAdmission(deps: AdmissionDeps): Hono {
-  const { clock, timer, log } = deps;
+  const { clock, timer, record } = deps;
   const isSecret = createPathGuard(deps.pathSecrets);
-  const record = createRecord(deps);
   let handle: Promise<ReturnType<typeof createHandle>> | undefined;
 
   const answer = async (context: Context, verb: Verb): Promise<Response> => {
@@ -31,8 +34,8 @@ export function createAdmission(deps: AdmissionDeps): Hono {
     // What a review needs, the schemas above all, is loaded with the first one.
     handle ??= import('./handle.ts').then((module) => module.createHandle(deps));
     const handled = await (await handle)(verb, context.req.raw, deadline.signal).finally(deadline.stop);
-    record(verb, handled, clock.now() - startedAt);
-    if (handled.hint !== undefined) afterAnswer(context, hintLater(deps, handled.hint));
+    const recorded = record?.({ ...handled, verb, millis: clock.now() - startedAt });
+    if (recorded !== undefined) afterAnswer(context, recorded);
     return Response.json(handled.body, { status: handled.status });
   };
 
@@ -51,11 +54,6 @@ export function createAdmission(deps: AdmissionDeps): Hono {
     app.post(`/:segment/${verb}`, (context) => answer(context, verb));
     app.all(`/:segment/${verb}`, (context) => context.text('post an AdmissionReview', 405, { allow: 'POST' }));
   }
-  // A client that left while it was still sending, or a bug of ours.
-  app.onError((error, context) => {
-    log.error('admission failed', { error: error.message });
-    return context.text('admission failed: see its log', 500);
-  });
   return app;
 }
 
@@ -73,12 +71,6 @@ function isSame(secret: Uint8Array, given: Uint8Array): boolean {
   let different = secret.length ^ given.length;
   for (let index = 0; index < secret.length; index += 1) different |= (secret[index] ?? 0) ^ (given[index] ?? 0);
   return different === 0;
-}
-
-/** Once the answer is on its way. */
-async function hintLater({ hint: tell, timer, log }: AdmissionDeps, hint: Hint): Promise<void> {
-  await new Promise<void>((resolve) => void timer(0, resolve));
-  await tell?.(hint).catch((error: unknown) => log.warn('hint lost', { error: String(error) }));
 }
 
 /** On Workers the platform waits for it; a Node process goes on anyway. */

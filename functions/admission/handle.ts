@@ -79,7 +79,7 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
         body.ok ? review(verb, body.bytes, signal) : problem(body.status, 'malformed', body.problem),
       );
     } catch (error) {
-      if (!signal.aborted) throw error;
+      // The time is over, or the client left while it was still sending.
       return problem(500, 'failed', reasonOf(error));
     }
   };

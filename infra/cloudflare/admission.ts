@@ -4,6 +4,7 @@ import { createAdmission } from '../../functions/admission/app.ts';
 import { AdmissionBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/read-environment.ts';
 import { createHint } from '../triggers/hint.ts';
+import { createReviewRecord } from '../triggers/review-record.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';
 
 interface Bindings extends Readonly<Record<string, unknown>> {
@@ -26,10 +27,12 @@ function createApp(bindings: Bindings): ReturnType<typeof createAdmission> {
   return createAdmission({
     ...workerDependencies(),
     cluster: workerCluster(environment),
-    log: workerLog('admission'),
-    metrics,
     pathSecrets: environment.PATH_SECRETS,
-    ...(reconcile === undefined ? {} : { hint: hintTo(reconcile, environment) }),
+    record: createReviewRecord({
+      log: workerLog('admission'),
+      metrics,
+      hint: reconcile === undefined ? undefined : hintTo(reconcile, environment),
+    }),
   });
 }
 

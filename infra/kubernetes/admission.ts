@@ -8,6 +8,7 @@ import { nodeDependencies } from '../node/platform.ts';
 import { main, processLog, runServer } from '../node/process.ts';
 import { openTraces } from '../node/traces.ts';
 import { createHint } from '../triggers/hint.ts';
+import { createReviewRecord } from '../triggers/review-record.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 
 main(async () => {
@@ -21,14 +22,14 @@ main(async () => {
   const tls = files === undefined ? {} : { tls: readCertificate(files) };
   const { cluster, close: closeApi } = await openApi(environment);
   const metrics = createMetrics();
+  const hint =
+    reconcile === undefined ? undefined : createHint({ address: reconcile, token, send: traces.sent(fetch) });
   const app = createAdmission({
     ...nodeDependencies(),
     cluster,
-    log,
-    metrics,
     ...(own === undefined ? {} : { own }),
     pathSecrets,
-    ...(reconcile === undefined ? {} : { hint: createHint({ address: reconcile, token, send: traces.sent(fetch) }) }),
+    record: createReviewRecord({ log, metrics, hint }),
   });
   const close = async () => {
     await traces.close();

@@ -5,7 +5,6 @@ import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/group.ts';
 import { gatewayInstances, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
-import { silentLog } from '../silent-log.ts';
 
 type Json = Record<string, unknown>;
 
@@ -142,8 +141,6 @@ export const depsOf = (cluster: Cluster, more: Partial<AdmissionDeps> = {}): Adm
   },
   hash: () => 'c0ffee00c0ffee00',
   pathSecrets: [SEGMENT],
-  log: silentLog,
-  metrics: { add: () => {}, set: () => {}, observe: () => {}, render: () => '' },
   ...more,
 });
 

@@ -1,7 +1,6 @@
 // Where does the admission function of a test run: in this process, or as a bundle in real workerd?
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createMetrics } from '#adapters/metrics.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { type AdmissionDeps, createAdmission } from '../../functions/admission/app.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
@@ -9,7 +8,6 @@ import { serve, type Tls } from '../../infra/node/serve.ts';
 import { startWorkers } from '../platforms/miniflare.ts';
 import { RECONCILE_TOKEN } from '../platforms/node-process.ts';
 import { linkBundles } from '../shared-servers.ts';
-import { silentLog } from '../silent-log.ts';
 import { SEGMENT } from './fixtures.ts';
 
 /** How a client reaches an API server. */
@@ -40,8 +38,7 @@ export interface Deployed {
 export type Deploy = (place: Place) => Promise<Deployed>;
 
 export const inNode: Deploy = async ({ cluster, tls, more }) => {
-  const own = { cluster, pathSecrets: [SEGMENT], log: silentLog, metrics: createMetrics() };
-  const app = createAdmission({ ...nodeDependencies(), ...own, ...more });
+  const app = createAdmission({ ...nodeDependencies(), cluster, pathSecrets: [SEGMENT], ...more });
   let reviewed = 0;
   const fetch = (review: Request) => {
     reviewed += 1;

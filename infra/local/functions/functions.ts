@@ -19,6 +19,7 @@ import { type FetchHandler, type Listening, type Served, serve } from '../../nod
 import { createStoreMaintenance } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
 import { createHint } from '../../triggers/hint.ts';
+import { createReviewRecord } from '../../triggers/review-record.ts';
 import type { Accounts } from '../cluster/accounts.ts';
 import type { Certificates } from '../cluster/certificates.ts';
 import type { StartContext } from '../start.ts';
@@ -151,6 +152,6 @@ function admissionOf(parts: Parts, { accounts, segment, reconcile }: Admitting) 
     cluster: accounts.admission,
     own: accounts.ownUser === undefined ? [] : [accounts.ownUser],
     pathSecrets: [segment],
-    hint: createHint({ address: reconcile, send: parts.traces.sent(fetch) }),
+    record: createReviewRecord({ ...parts, hint: createHint({ address: reconcile, send: parts.traces.sent(fetch) }) }),
   });
 }

@@ -11,6 +11,7 @@ import { gatewayInstances } from '#crds/kinds.ts';
 import { createAdmission } from '../../../functions/admission/app.ts';
 import { nodeDependencies } from '../../../infra/node/platform.ts';
 import { serve } from '../../../infra/node/serve.ts';
+import { createReviewRecord } from '../../../infra/triggers/review-record.ts';
 import { createWorld, objectOf, SEGMENT, secretOf } from '../../admission/fixtures.ts';
 import { instanceSpec, MODELS } from './reviews.ts';
 
@@ -31,8 +32,8 @@ async function admission() {
   // Written as in a cluster, to where it costs a system call and is not kept.
   const sink = openSync('/dev/null', 'w');
   const log = createLog({ write: createLines((text) => writeSync(sink, text)).add, fields: { function: 'admission' } });
-  const own = { cluster: await clusterOf(), pathSecrets: [SEGMENT], log, metrics: createMetrics() };
-  return createAdmission({ ...nodeDependencies(), ...own }).fetch;
+  const record = createReviewRecord({ log, metrics: createMetrics() });
+  return createAdmission({ ...nodeDependencies(), cluster: await clusterOf(), pathSecrets: [SEGMENT], record }).fetch;
 }
 
 async function clusterOf(): Promise<Cluster> {
