@@ -6,7 +6,7 @@ import { next } from '../pinned.ts';
 import type { Swept } from './child.ts';
 
 /** As in operator.yaml, for a container with a limit of 512 MiB. */
-export const LIMITS = (process.env.BENCH_NODE_OPTIONS ?? '--max-old-space-size=256 --max-semi-space-size=16').split(
+export const LIMITS = (process.env.BENCH_NODE_OPTIONS ?? '--max-old-space-size=640 --max-semi-space-size=16').split(
   ' ',
 );
 
