@@ -81,7 +81,7 @@ export interface Acquire {
 }
 
 /**
- * How often the request in front is woken after a refusal. `busy` frees nothing, so nobody is woken. `exceeded` refuses most of the
+ * How often the request in front is woken after a refusal. `busy` frees nothing, so no request is woken. `exceeded` refuses most of the
  * others too, so each of them wakes two more.
  */
 const NEXT: Readonly<Record<HoldRefusal['reason'], number>> = { busy: 0, limited: 1, exceeded: 2, unavailable: 1 };

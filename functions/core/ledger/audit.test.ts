@@ -17,14 +17,14 @@ describe('an audit', () => {
     expect(scene.counted.get('gateway_operator_ledger_audit_differences_total')).toBeUndefined();
   });
 
-  test('repairs a counter that shows something else, and tells it', async () => {
+  test('repairs a counter that differs from its entries, and reports it', async () => {
     const { ended, scene, spent, start, take } = createForgetfulScene();
     const one = await start();
     const settled = await take(one, 30n);
     await one.settle(settled, settlementOf(25n));
     await scene.time.advance(500);
     const [window] = settled.charges;
-    if (window === undefined) throw new Error('nobody pays');
+    if (window === undefined) throw new Error('no window is charged');
     const deadline = scene.time.clock.now() + 1000;
     await scene.store.part.call({ ...EMPTY_CALL, epoch: 1, adjusts: [{ ...window, by: -20n, deadline }] });
     expect(await spent(one)).toMatchObject({ value: [{ spent: 5n }] });
@@ -34,7 +34,7 @@ describe('an audit', () => {
     expect(scene.log.lines.filter(({ message }) => message.includes('was repaired'))).toHaveLength(1);
   });
 
-  test('keeps the counter of a key that spends in another instance now as it must be, and tells nobody', async () => {
+  test('repairs the counter of a key that now spends in another instance without a report', async () => {
     const { ended, scene, spent, start, take } = createForgetfulScene();
     const one = await start();
     const { id, charges } = await take(one, 30n);

@@ -9,7 +9,7 @@ const scope = (scopeId: string, duration: string, anchor = 0): ScopePolicy => ({
   budget: { limit: '1000', duration, alignment: 'Rolling' },
 });
 
-test('the same scopes in the same windows are the same charges, so that they are written down once', () => {
+test('the same scopes in the same windows are the same charges, so they are encoded once', () => {
   const chargesOf = createCharges();
   const scopes = [scope('key', '1h'), scope('team', '1d')];
   expect(chargesOf(scopes, HOUR - 1)).toBe(chargesOf(scopes, 0));
@@ -29,7 +29,7 @@ test('when one window ends, and when the clock is set back, each is charged in t
   expect(chargesOf(scopes, HOUR).counters.map(({ window }) => window.start)).toEqual([HOUR, 0]);
 });
 
-test('a policy that was read anew is charged by what it says now', () => {
+test('a refreshed policy is charged by its new contents', () => {
   const chargesOf = createCharges();
   const before = [scope('key', '1h')];
   chargesOf(before, 0);

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { createForgetfulScene, freezable } from './rebuild.fixture.ts';
 import { settlementOf } from './scene.promises.ts';
 
-describe('what a process counted that is gone for good', () => {
-  test('is booked by another after two seconds of silence, with its tokens and its model', async () => {
+describe('a charge that a dead process counted', () => {
+  test('is booked by another process after two seconds without a call, with its tokens and its model', async () => {
     const { scene, spent, start, take } = createForgetfulScene();
     const dead = freezable();
     const [one, two] = [await start(), await start(dead)];
@@ -20,7 +20,7 @@ describe('what a process counted that is gone for good', () => {
     expect(await spent(one)).toMatchObject({ value: [{ spent: 25n }] });
   });
 
-  test('and left under way is charged when its lease ends, also while nobody asks for anything', async () => {
+  test('and a hold that it left in flight is charged when its lease ends, also without any request', async () => {
     const { scene, start, take } = createForgetfulScene();
     const dead = freezable();
     const [, two] = [await start(), await start(dead)];
@@ -30,7 +30,7 @@ describe('what a process counted that is gone for good', () => {
     expect(scene.books.part.entries()).toMatchObject([{ id, kind: 'expired', cost: 30n }]);
   });
 
-  test('is booked by a sweep at once, its own process’s too, and never twice', async () => {
+  test('is booked by a sweep immediately, a live process’s charge too, and never twice', async () => {
     const { ended, scene, spent, start, take } = createForgetfulScene();
     const [one, two] = [await start(), await start()];
     const settled = await take(two, 30n);

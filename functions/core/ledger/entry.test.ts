@@ -8,11 +8,11 @@ const settled: Booked = { kind: 'settled', cost: 40n };
 
 test.each<[EntryKind, Booked[], Array<[EntryKind, bigint]>]>([
   ['settled', [], [['settled', 50n]]],
-  // Its lease ended under the old epoch, and that is booked: both together come to what it cost.
+  // The expiry of the old epoch is booked: it and the correction add up to the cost.
   ['settled', [expired], [['correction', -10n]]],
   ['expired', [], [['expired', 50n]]],
   ['expired', [settled], []],
-  // The same once more: PostgreSQL has it once.
+  // A repeated entry: PostgreSQL has it once.
   ['expired', [expired], [['expired', 50n]]],
   ['settled', [settled], [['settled', 50n]]],
   ['correction', [expired], [['correction', 50n]]],

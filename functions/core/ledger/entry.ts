@@ -43,8 +43,8 @@ export function toNote({ id: _id, cost: _cost, ...note }: Entry): SettleNote {
 }
 
 /** The entry of an unbooked record of the store. */
-export function fromRecord({ id, kind, cost, hold, said, since }: UnbookedRecord): Entry {
-  const rest = said ?? toEstimated(id, kind, hold, since);
+export function fromRecord({ id, kind, cost, hold, settlement, since }: UnbookedRecord): Entry {
+  const rest = settlement ?? toEstimated(id, kind, hold, since);
   return { ...rest, id, kind, cost, charges: hold.charges };
 }
 

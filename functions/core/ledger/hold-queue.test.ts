@@ -19,119 +19,119 @@ beforeEach(async () => {
 const outcome = (result: Result<Hold, HoldRefusal>): string => (result.ok ? 'held' : result.failure.reason);
 const asked = (): number => scene.calls.reduce((all, holds) => all + holds, 0);
 
-interface Told {
+interface Answered {
   readonly who: number;
   readonly outcome: string;
   readonly after: number;
 }
 
-/** Asks for these at once, and notes who is told what, in the order in which they are. */
+/** Sends these requests concurrently, and records the answers in order of arrival. */
 async function rush(amounts: ReadonlyArray<bigint>, scopes: ReadonlyArray<Parameters<typeof requestOf>[1]> = [key]) {
-  const told: Told[] = [];
+  const answers: Answered[] = [];
   const began = scene.time.clock.now();
   amounts.forEach((amount, who) => {
     void ledger.hold(requestOf(amount, ...scopes)).then((result) => {
-      told.push({ who, outcome: outcome(result), after: scene.time.clock.now() - began });
+      answers.push({ who, outcome: outcome(result), after: scene.time.clock.now() - began });
     });
   });
   await scene.time.settle();
   scene.calls.length = 0;
-  return told;
+  return answers;
 }
 
 const manyOf = (amount: bigint, count: number): bigint[] => Array.from({ length: count }, () => amount);
-const heldIn = (told: ReadonlyArray<Told>): number[] =>
-  told.filter((each) => each.outcome === 'held').map(({ who }) => who);
+const heldIn = (answers: ReadonlyArray<Answered>): number[] =>
+  answers.filter((each) => each.outcome === 'held').map(({ who }) => who);
 
-describe('of those who wait for live holds', () => {
-  test('only who is in front asks the store again, and everybody once more before being refused', async () => {
+describe('requests that wait for live holds', () => {
+  test('only the request in front asks the store again, and each one once more before it is refused', async () => {
     await other.hold(requestOf(100n, key));
-    const told = await rush(manyOf(7n, 1000));
+    const answers = await rush(manyOf(7n, 1000));
     await scene.time.advance(990);
     expect(asked()).toBe(9);
     await scene.time.advance(20);
     expect(asked()).toBe(1009);
-    expect(told).toHaveLength(1000);
-    expect(told.every((each) => each.outcome === 'busy' && each.after === 1000)).toBe(true);
+    expect(answers).toHaveLength(1000);
+    expect(answers.every((each) => each.outcome === 'busy' && each.after === 1000)).toBe(true);
   });
 
-  test('whoever fits when its second ends has its money, though nobody here knew that something was free', async () => {
+  test('a request that fits when its second ends gets its money, though this process did not see it freed', async () => {
     const first = heldOf(await other.hold(requestOf(100n, key)));
-    const told = await rush(manyOf(7n, 1000));
+    const answers = await rush(manyOf(7n, 1000));
     await scene.time.advance(950);
     await other.release(first);
     await scene.time.advance(100);
-    expect(heldIn(told).sort((one, two) => one - two)).toEqual(Array.from({ length: 14 }, (_, who) => who));
-    expect(told).toHaveLength(1000);
-    expect(new Set(told.map((each) => each.outcome))).toEqual(new Set(['held', 'busy']));
+    expect(heldIn(answers).sort((one, two) => one - two)).toEqual(Array.from({ length: 14 }, (_, who) => who));
+    expect(answers).toHaveLength(1000);
+    expect(new Set(answers.map((each) => each.outcome))).toEqual(new Set(['held', 'busy']));
   });
 
-  test('what another process frees is found within 100 ms, and taken by all whom it suffices for', async () => {
+  test('money that another process frees is found within 100 ms, and taken by every request that it suffices for', async () => {
     const first = heldOf(await other.hold(requestOf(100n, key)));
-    const told = await rush(manyOf(7n, 1000));
+    const answers = await rush(manyOf(7n, 1000));
     await scene.time.advance(250);
     await other.release(first);
     await scene.time.advance(100);
-    expect(heldIn(told)).toEqual(Array.from({ length: 14 }, (_, who) => who));
+    expect(heldIn(answers)).toEqual(Array.from({ length: 14 }, (_, who) => who));
     expect(asked()).toBe(2 + 15);
   });
 
-  test('a small one takes at once what does not suffice for a larger one before it, and does not wait for its turn', async () => {
+  test('a small request immediately takes what is too little for a larger one before it', async () => {
     const [first] = [heldOf(await ledger.hold(requestOf(40n, key))), heldOf(await ledger.hold(requestOf(60n, key)))];
-    const told = await rush([90n, 50n, 95n, 30n, 35n, 10n, 10n]);
+    const answers = await rush([90n, 50n, 95n, 30n, 35n, 10n, 10n]);
     await scene.time.advance(50);
     await ledger.release(first);
     await scene.time.advance(10);
-    // 40 are free: the first two and the third do not fit, the fourth does, the fifth not any more, one small one does.
-    expect(heldIn(told)).toEqual([3, 5]);
+    // 40 are free: the first three do not fit, the fourth does, the fifth no longer does, one small request does.
+    expect(heldIn(answers)).toEqual([3, 5]);
     await scene.time.advance(1000);
     expect(
-      told
+      answers
         .filter((each) => each.outcome === 'busy')
         .map(({ who }) => who)
         .sort(),
     ).toEqual([0, 1, 2, 4, 6]);
   });
 
-  test('a small one behind a large one finds within 100 ms what another process freed for it', async () => {
+  test('a small request behind a large one finds within 100 ms what another process freed', async () => {
     const [first] = [heldOf(await other.hold(requestOf(40n, key))), heldOf(await other.hold(requestOf(60n, key)))];
-    const told = await rush([90n, 50n, 30n]);
+    const answers = await rush([90n, 50n, 30n]);
     await scene.time.advance(250);
     await other.release(first);
     await scene.time.advance(100);
-    expect(heldIn(told)).toEqual([2]);
+    expect(heldIn(answers)).toEqual([2]);
   });
 
-  test('all are told soon that spend has taken what they waited for, also by a store that is far away', async () => {
+  test('all are refused soon after spend takes what they waited for, also with a distant store', async () => {
     const store = scene.store.part;
     const later = (): Promise<void> => new Promise((resolve) => scene.time.timer(10, resolve));
     scene.store.part = { ...store, call: (call) => later().then(() => store.call(call)) };
     const holding = ledger.hold(requestOf(100n, key));
     await scene.time.advance(100);
     const first = heldOf(await holding);
-    const told = await rush(manyOf(7n, 1000));
+    const answers = await rush(manyOf(7n, 1000));
     await scene.time.advance(350);
     scene.calls.length = 0;
     await ledger.settle(first, settlementOf(100n));
     await scene.time.advance(150);
-    expect(told).toHaveLength(1000);
-    expect(told.every((each) => each.outcome === 'exceeded')).toBe(true);
+    expect(answers).toHaveLength(1000);
+    expect(answers.every((each) => each.outcome === 'exceeded')).toBe(true);
     expect(asked()).toBe(1000);
   });
 
-  test('nobody is left behind by one that now waits for another scope', async () => {
+  test('a request that moves to the queue of another scope wakes the next one in its old queue', async () => {
     const [team, mine] = [scopeOf('team', 100n, { kind: 'team' }), scopeOf('mine', 10n)];
     const [first] = [heldOf(await ledger.hold(requestOf(100n, team))), heldOf(await ledger.hold(requestOf(10n, mine)))];
-    // The team's counter is judged first; what is in the way of this one behind it is its own key.
-    const told = await rush([10n], [team, mine]);
+    // The team's counter is checked first; this request, behind it, waits for its own key.
+    const answers = await rush([10n], [team, mine]);
     const backlog = await rush([10n], [team]);
     await scene.time.advance(50);
     await ledger.release(first);
     await scene.time.advance(10);
-    expect([heldIn(told), heldIn(backlog)]).toEqual([[], [0]]);
+    expect([heldIn(answers), heldIn(backlog)]).toEqual([[], [0]]);
   });
 
-  test('one that was refused leaves its place to those who came later, and does not disturb them', async () => {
+  test('a refused request leaves its place to later ones, and does not disturb them', async () => {
     await other.hold(requestOf(100n, key));
     const first = await rush([1n]);
     await scene.time.advance(50);
@@ -145,7 +145,7 @@ describe('of those who wait for live holds', () => {
     expect(second).toMatchObject([{ outcome: 'busy' }]);
     expect(asked()).toBe(1);
     await scene.time.advance(200);
-    // Both ask for less than those before them, at two looks.
+    // Both ask for less than those before them, in two checks.
     expect(asked()).toBe(1 + 4);
     await scene.time.advance(300);
     expect(late).toMatchObject([{ outcome: 'busy' }, { outcome: 'busy' }]);

@@ -16,7 +16,7 @@ beforeEach(async () => {
   await ledger.start();
 });
 
-/** Lets the promise come to its end while time goes on, and answers how long it took. */
+/** Advances the clock until the promise has settled, and returns how long that took. */
 async function ended<T>(promise: Promise<T>): Promise<{ readonly value: T; readonly millis: number }> {
   const began = scene.time.clock.now();
   let done: { value: T; millis: number } | undefined;
@@ -31,7 +31,7 @@ async function ended<T>(promise: Promise<T>): Promise<{ readonly value: T; reado
 const outcome = (result: Result<Hold, HoldRefusal>): string => (result.ok ? 'held' : result.failure.reason);
 
 describe('the last cent', () => {
-  test('a thousand requests at once never hold more than the limit, and as many as fit are held', async () => {
+  test('a thousand concurrent requests never hold more than the limit, and as many as fit are held', async () => {
     const key = scopeOf('key', 100n);
     const all = Array.from({ length: 1000 }, () => ledger.hold(requestOf(7n, key)));
     const results = (await ended(Promise.all(all))).value;
@@ -39,7 +39,7 @@ describe('the last cent', () => {
     expect(results.filter((result) => outcome(result) === 'busy')).toHaveLength(986);
   });
 
-  test('a thousand requests that each cost less than they held all pay while they fit, and are told truly when they do not', async () => {
+  test('a thousand requests that each cost less than they held all pay while they fit, and get the true reason when they do not', async () => {
     const key = scopeOf('key', 1000n);
     const run = async (): Promise<string> => {
       const result = await ledger.hold(requestOf(50n, key));
@@ -50,7 +50,7 @@ describe('the last cent', () => {
     };
     const outcomes = (await ended(Promise.all(Array.from({ length: 1000 }, run)))).value;
     const held = outcomes.filter((each) => each === 'held').length;
-    // People wait for a second: 40 rounds of 20 ms and the 5 ms a settlement may ride, each as large as spend leaves room for.
+    // Requests wait for a second: 40 rounds of 20 ms and the 5 ms that a settlement may wait, each as large as spend leaves room for.
     let fit = 0;
     for (let round = 0; round < 40; round += 1) fit += Math.floor((1000 - fit) / 50);
     expect(held).toBeGreaterThanOrEqual(fit);
@@ -71,7 +71,7 @@ describe('the last cent', () => {
     expect(millis).toBeLessThanOrEqual(10);
   });
 
-  test('those who wait come first to what is freed in the order in which they came, and do not ask the store all at once', async () => {
+  test('waiting requests get freed money in order of arrival, and do not all ask the store together', async () => {
     const key = scopeOf('key', 100n);
     const first = heldOf(await ledger.hold(requestOf(100n, key)));
     const order: number[] = [];
@@ -89,7 +89,7 @@ describe('the last cent', () => {
     expect(order).toEqual([0, 1, 2]);
   });
 
-  test('who waits for one scope is not disturbed by what others free in theirs', async () => {
+  test('a request that waits for one scope is not woken by money freed in others', async () => {
     const [key, other] = [scopeOf('key', 100n), scopeOf('other', 100n)];
     await ledger.hold(requestOf(100n, key));
     const busy = heldOf(await ledger.hold(requestOf(100n, other)));
@@ -103,7 +103,7 @@ describe('the last cent', () => {
     expect((await waits).ok).toBe(false);
   });
 
-  test('who waited a second in vain is told that the budget is held, not that it is spent', async () => {
+  test('a request that waited a second in vain is refused because the budget is held, not because it is spent', async () => {
     const key = scopeOf('key', 100n);
     await ledger.hold(requestOf(100n, key));
     const { value, millis } = await ended(ledger.hold(requestOf(1n, key)));
@@ -111,7 +111,7 @@ describe('the last cent', () => {
     expect(millis).toBe(1000);
   });
 
-  test('who waits is told at once when what was held turns into spend', async () => {
+  test('a waiting request is refused immediately when held money turns into spend', async () => {
     const key = scopeOf('key', 100n);
     const first = heldOf(await ledger.hold(requestOf(100n, key)));
     const second = ledger.hold(requestOf(1n, key));
@@ -166,7 +166,7 @@ test('a hold has the id of its request, under which it is booked', async () => {
   expect(scene.books.part.entries()).toMatchObject([{ id, cost: 7n }]);
 });
 
-test('a hold is clamped to what spend leaves, and says so', async () => {
+test('a hold is clamped to what spend leaves, and shows it', async () => {
   const key = scopeOf('key', 100n);
   await ledger.settle(heldOf(await ledger.hold(requestOf(70n, key))), settlementOf(70n));
   const hold = heldOf(await ledger.hold({ ...requestOf(80n, key), minAmount: 5n }));
@@ -191,7 +191,7 @@ describe('windows', () => {
     expect(outcome(await ledger.hold(requestOf(100n, key)))).toBe('held');
   });
 
-  test('that end together end for all of many requests at once: none is refused for what was spent before the edge', async () => {
+  test('that end together end for all concurrent requests: none is refused for money spent before the edge', async () => {
     const key = scopeOf('key', 100n);
     await ledger.settle(heldOf(await ledger.hold(requestOf(100n, key))), settlementOf(100n));
     await scene.time.jump(Date.UTC(2026, 0, 1) + 30 * DAY - scene.time.clock.now());
@@ -251,7 +251,7 @@ describe('one call', () => {
     expect(scene.calls).toEqual([64, 36]);
   });
 
-  test('takes a settlement along with the next hold, or goes for it after 5 ms', async () => {
+  test('carries a settlement together with the next hold, or alone after 5 ms', async () => {
     const key = scopeOf('key', 100n);
     const [first, second] = [
       heldOf(await ledger.hold(requestOf(50n, key))),
@@ -268,7 +268,7 @@ describe('one call', () => {
     expect(scene.calls).toEqual([1, 0]);
   });
 
-  test('goes for a release after 5 ms too: who comes after it has the headroom, and was not needed for it', async () => {
+  test('carries a release after 5 ms too: its headroom returns without a later request', async () => {
     const key = scopeOf('key', 100n);
     const hold = heldOf(await ledger.hold(requestOf(100n, key)));
     scene.calls.length = 0;
@@ -280,7 +280,7 @@ describe('one call', () => {
     expect(outcome(await other.hold(requestOf(100n, key)))).toBe('held');
   });
 
-  test('reads the sums of all counters that a tick misses at once', async () => {
+  test('reads the sums of all counters that a tick misses together', async () => {
     let reads = 0;
     const { withLedgerLock } = scene.books.part;
     Object.assign(scene.books.part, {

@@ -25,7 +25,7 @@ const EDGES: ReadonlyArray<Nano> = [
   10n ** 18n,
 ];
 
-/** One thing that happens; shares are thousandths. */
+/** One event; shares are thousandths. */
 const event = fc.record({
   kind: fc.constantFrom('hold', 'hold', 'hold', 'settle', 'settle', 'release', 'progress', 'kill', 'books', 'wait'),
   scopes: fc.subarray([0, 1, 2], { minLength: 1 }),
@@ -43,7 +43,7 @@ interface Flight {
   known: Nano | undefined;
 }
 
-/** The naive count: what was charged to each scope so far, and what is in flight. */
+/** The naive count: charges per scope so far, and requests in flight. */
 interface Naive {
   readonly spent: Nano[];
   flights: Flight[];
@@ -57,8 +57,14 @@ function charge(naive: Naive, flight: Flight, cost: Nano): void {
   for (const scope of flight.scopes) naive.spent[scope] = (naive.spent[scope] ?? 0n) + cost;
 }
 
-/** What the ledger must answer: the amount held, or the reason. */
-function judge(naive: Naive, limit: Nano, scopes: ReadonlyArray<number>, asked: Nano, wanted: Nano): Nano | string {
+/** The answer that the ledger must give: the amount held, or the reason of the refusal. */
+function expectedAnswer(
+  naive: Naive,
+  limit: Nano,
+  scopes: ReadonlyArray<number>,
+  asked: Nano,
+  wanted: Nano,
+): Nano | string {
   const left = scopes.map((scope) => limit - (naive.spent[scope] ?? 0n));
   const minAmount = wanted < asked ? wanted : asked;
   if (left.some((rest) => rest <= 0n || rest < minAmount)) return 'exceeded';
@@ -89,7 +95,7 @@ function mortal(): Process & { kill(): void } {
   };
 }
 
-/** Lets time go on until it is there. */
+/** Advances the clock until the promise has settled. */
 async function soon<T>(scene: Scene, promise: Promise<T>): Promise<T> {
   let done = false;
   const noted = promise.finally(() => {
@@ -104,7 +110,7 @@ async function hold(stage: Stage, { scopes, share, minAmount }: Event): Promise<
   const { scene, naive, limit, policies } = stage;
   const paying = scopes.flatMap((scope) => policies[scope] ?? []);
   const request: HoldRequest = { ...requestOf(part(share, limit), ...paying), minAmount: part(minAmount, limit) };
-  const expected = judge(naive, limit, scopes, request.amount, request.minAmount);
+  const expected = expectedAnswer(naive, limit, scopes, request.amount, request.minAmount);
   const result = await soon(scene, stage.ledger.hold(request));
   expect(result.ok ? result.value.amount : result.failure.reason).toBe(expected);
   if (result.ok) naive.flights.push({ hold: result.value, scopes, amount: result.value.amount, known: undefined });
@@ -113,7 +119,7 @@ async function hold(stage: Stage, { scopes, share, minAmount }: Event): Promise<
 async function kill(stage: Stage): Promise<void> {
   const { scene, naive } = stage;
   stage.process.kill();
-  // The memory store dies with its process; what streamed is charged as known, the rest at its size.
+  // The memory store dies with its process: a stream is charged at its known cost, every other hold at its size.
   for (const flight of naive.flights) charge(naive, flight, flight.known ?? flight.amount);
   scene.store.part = createMemoryStore(scene.time);
   scene.books.behaviour = 'up';
@@ -129,7 +135,7 @@ async function play(stage: Stage, happening: Event): Promise<void> {
   if (happening.kind === 'kill') return kill(stage);
   if (happening.kind === 'wait') return scene.time.advance(happening.share);
   if (happening.kind === 'books') {
-    // A counter that was never loaded cannot be while PostgreSQL is away: every scope was asked for at the start.
+    // A counter cannot be loaded while PostgreSQL is away, so every scope is loaded at the start.
     scene.books.behaviour = happening.books;
     return;
   }
@@ -158,7 +164,7 @@ async function isTrue(stage: Stage): Promise<void> {
   }
 }
 
-test('whatever happens in whatever order, each scope’s spend is what a naive count says, never above its limit, and refusals are true', async () => {
+test('after any events in any order each scope’s spend equals a naive count, is never above its limit, and refusals are true', async () => {
   const property = fc.asyncProperty(
     fc.constantFrom(...EDGES),
     fc.array(event, { minLength: 1, maxLength: 40 }),
@@ -171,7 +177,7 @@ test('whatever happens in whatever order, each scope’s spend is what a naive c
       await ledger.start();
       await isTrue(stage);
       for (const happening of events) {
-        // Longer than 30 s without PostgreSQL refuses everything, which another test shows.
+        // After 30 s without PostgreSQL every request is refused; outage.test.ts shows it.
         if (scene.books.behaviour !== 'up' && happening.kind === 'progress') scene.books.behaviour = 'up';
         await play(stage, happening);
         if (happening.kind === 'kill') await isTrue(stage);

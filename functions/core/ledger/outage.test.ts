@@ -13,7 +13,7 @@ beforeEach(async () => {
   await ledger.start();
 });
 
-/** How a hold ends, and after how many milliseconds. */
+/** The outcome of a hold, and the milliseconds it took. */
 async function tryHold(request: HoldRequest): Promise<{ readonly outcome: string; readonly millis: number }> {
   const began = scene.time.clock.now();
   let done: { outcome: string; millis: number } | undefined;
@@ -38,7 +38,7 @@ describe('a store that', () => {
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
   });
 
-  test('is frozen: 503 within a second; when it runs the call afterwards, nothing stays held', async () => {
+  test('is frozen: 503 within a second; nothing stays held when the store runs the call later', async () => {
     scene.store.behaviour = 'hangs';
     expect(await tryHold(requestOf(90n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
     scene.store.behaviour = 'up';
@@ -47,7 +47,7 @@ describe('a store that', () => {
     expect(await scene.store.part.read([])).toEqual([]);
   });
 
-  test('takes the hold and loses the answer: the hold is given back until the store says it heard', async () => {
+  test('takes the hold and loses the answer: its release is repeated until the store acknowledges it', async () => {
     scene.store.behaviour = 'loses';
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'unavailable' });
     await scene.time.advance(5000);
@@ -56,7 +56,7 @@ describe('a store that', () => {
     expect(await tryHold(requestOf(90n, key))).toMatchObject({ outcome: 'held' });
   });
 
-  test('took a hold nobody heard of and came back after its lease: what it charged is given back', async () => {
+  test('took a hold without an answer and came back after its lease: the charge is refunded', async () => {
     scene.store.behaviour = 'loses';
     await tryHold(requestOf(90n, key));
     scene.store.behaviour = 'refuses';
@@ -85,7 +85,7 @@ describe('a store that', () => {
     },
   );
 
-  test('comes back to many settlements: one call finds out, the rest follows at once', async () => {
+  test('comes back to many settlements: one call finds out, the rest follow immediately', async () => {
     const free = scopeOf('free');
     const holds = await Promise.all(Array.from({ length: 1000 }, () => ledger.hold(requestOf(1n, free))));
     scene.store.behaviour = 'refuses';
@@ -99,7 +99,7 @@ describe('a store that', () => {
     expect(scene.books.part.entries()).toHaveLength(1001);
   });
 
-  test('is silent makes spend unavailable too, never zero', async () => {
+  test('does not answer makes spend unavailable too, never zero', async () => {
     scene.store.behaviour = 'hangs';
     const asked = ledger.spend([key]);
     await scene.time.advance(900);
@@ -108,12 +108,12 @@ describe('a store that', () => {
 });
 
 describe('a database that', () => {
-  test('refuses while a budget is unknown: 503 at once, never an admit', async () => {
+  test('refuses while a budget is unknown: 503 immediately, never an admission', async () => {
     scene.books.behaviour = 'refuses';
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
   });
 
-  test('is frozen while a budget is unknown: 503 within a second, and it works again when the database does', async () => {
+  test('is frozen while a budget is unknown: 503 within a second, and holds work again when the database does', async () => {
     scene.books.behaviour = 'hangs';
     expect(await tryHold(requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
     scene.books.behaviour = 'up';
@@ -121,7 +121,7 @@ describe('a database that', () => {
     expect(await tryHold(requestOf(1n, key))).toMatchObject({ outcome: 'held' });
   });
 
-  test('is away for a while: known budgets go on for 30 s, then 503, then everything is booked once', async () => {
+  test('is away for a while: known budgets work for 30 s, then 503, then everything is booked once', async () => {
     await settleOne(1n);
     await ledger.flush();
     scene.books.behaviour = 'refuses';
@@ -139,28 +139,28 @@ describe('a database that', () => {
   });
 
   test.each(['refuses', 'hangs'] as const)(
-    '%s for a while: how many wait, and the oldest for how long, is told',
+    '%s for a while: gauges show how many entries wait, and for how long the oldest has waited',
     async (behaviour) => {
-      const told = () =>
+      const gauges = () =>
         ['unbooked', 'unbooked_age_seconds'].map((name) => scene.gauges.get(`gateway_operator_ledger_${name}`) ?? 0);
       await settleOne(1n);
       await ledger.flush();
-      expect(told()).toEqual([0, 0]);
+      expect(gauges()).toEqual([0, 0]);
       scene.books.behaviour = behaviour;
       await settleOne(1n);
       await settleOne(1n);
       await scene.time.advance(20_000);
-      const [depth, age = 0] = told();
+      const [depth, age = 0] = gauges();
       expect(depth).toBe(2);
       expect(age).toBeGreaterThanOrEqual(19);
       expect(age).toBeLessThanOrEqual(20);
       scene.books.behaviour = 'up';
       await scene.time.advance(6000);
-      expect(told()).toEqual([0, 0]);
+      expect(gauges()).toEqual([0, 0]);
     },
   );
 
-  test('is there, and the store is not: what it has not heard of waits too, and is told', async () => {
+  test('is up while the store is away: what the store has not counted shows in the gauges too', async () => {
     const held = heldOf(await ledger.hold(requestOf(1n, key)));
     scene.store.behaviour = 'refuses';
     await ledger.settle(held, settlementOf(1n));
@@ -196,7 +196,7 @@ describe('a database that', () => {
     expect(await ledger.spend([longer])).toMatchObject({ value: [{ spent: 40n }] });
   });
 
-  test('puts an entry aside: the rest is booked, the ledger goes on, and an operator is told', async () => {
+  test('rejects an entry: the rest is booked, the ledger continues, and the log reports it', async () => {
     const { book } = scene.books.part;
     Object.assign(scene.books.part, {
       book: async (uid: string, entries: Parameters<typeof book>[1]) => {
@@ -212,7 +212,7 @@ describe('a database that', () => {
     expect(scene.counted.get('gateway_operator_ledger_rejected_total')).toBe(1);
   });
 
-  test('is away makes a flush fail in words', async () => {
+  test('is away makes a flush fail with a message', async () => {
     await settleOne(1n);
     scene.books.behaviour = 'refuses';
     await expect(ledger.flush()).rejects.toThrow('booking entries in PostgreSQL');
@@ -237,7 +237,7 @@ describe('an outbox that cannot be written', () => {
     expect(scene.books.part.entries()).toMatchObject([{ cost: 30n }]);
   });
 
-  test('for a while: a settlement is not booked before it is written, so its record does not stay for ever', async () => {
+  test('for a while: a settlement is booked only after it is written, so its record does not stay for ever', async () => {
     const hold = heldOf(await ledger.hold(requestOf(100n, key)));
     scene.outbox.behaviour = 'hangs';
     const settled = ledger.settle(hold, settlementOf(30n));
@@ -249,7 +249,7 @@ describe('an outbox that cannot be written', () => {
     expect(scene.folder.records).toEqual([]);
   });
 
-  test('breaks the reply off when PostgreSQL is away too', async () => {
+  test('breaks off the reply when PostgreSQL is away too', async () => {
     const hold = heldOf(await ledger.hold(requestOf(100n, key)));
     scene.outbox.behaviour = 'refuses';
     scene.books.behaviour = 'refuses';
@@ -262,7 +262,7 @@ describe('an outbox that cannot be written', () => {
   });
 });
 
-test('before the start has succeeded nothing is admitted', async () => {
+test('requests are refused until the start has succeeded', async () => {
   const another = scene.process();
   expect(await another.hold(requestOf(1n, key))).toMatchObject({ failure: { reason: 'unavailable' } });
 });

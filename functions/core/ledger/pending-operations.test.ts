@@ -22,7 +22,7 @@ function holdOf(id: string, scopes: number): HoldOperation {
   };
 }
 
-test('a call carries at most 64 operations, settlements and releases before holds, and nothing is left behind', () => {
+test('a call carries at most 64 operations, settlements and releases before holds, and nothing is lost', () => {
   const waiting = noOperations();
   for (let index = 0; index < 100; index += 1) {
     waiting.settles.push(pending({ id: `settle-${index}`, cost: 1n }));
@@ -51,7 +51,7 @@ test('a call carries at most 2,000 arguments, so holds with many scopes make it 
   expect(takeFitting(waiting).holds).toHaveLength(24);
 });
 
-test('an operation that is too large for any call goes alone, and does not stop the rest', () => {
+test('an operation that is too large for any call goes alone, and does not block the others', () => {
   const waiting = noOperations();
   waiting.holds.push(pending(holdOf('large', 1000)), pending(holdOf('small', 1)));
   expect(takeFitting(waiting).holds.map(({ operation }) => operation.id)).toEqual(['large']);

@@ -33,7 +33,7 @@ const settle = async (request: HoldRequest, input: number, output: number): Prom
 };
 
 describe('rate limits', () => {
-  test('of 1,000 requests at once exactly as many are held as a minute allows, from each of two processes', async () => {
+  test('of 1,000 concurrent requests exactly as many are held as a minute allows, from each of two processes', async () => {
     const key = limited('key', { rpmLimit: 10 }, 10n ** 12n);
     const other = scene.process();
     await other.start();
@@ -48,7 +48,7 @@ describe('rate limits', () => {
     }
   });
 
-  test('a client hears of the scope that leaves least, of requests and of tokens each', async () => {
+  test('a client sees the scope that leaves the least, for requests and for tokens', async () => {
     const scopes = [
       limited('key', { rpmLimit: 10, tpmLimit: 1000 }),
       limited('user', { rpmLimit: 5 }),
@@ -62,7 +62,7 @@ describe('rate limits', () => {
     expect(hold.entry).toBeUndefined();
   });
 
-  test('what a reply really used takes the place of what was expected', async () => {
+  test('the tokens that a reply used replace the expected ones', async () => {
     const key = limited('key', { tpmLimit: 100 });
     await settle({ ...ask(key), tokens: 90 }, 20, 30);
     await scene.time.advance(10);
@@ -83,7 +83,7 @@ describe('rate limits', () => {
     heldOf(await ledger.hold(ask(key)));
   });
 
-  test('one request at a time, also from process to process: the next waits for an ending that is on its way', async () => {
+  test('one request at a time, also from process to process: the next waits for an end that is on its way', async () => {
     const key = limited('key', { maxParallelRequests: 1 });
     const other = scene.process();
     await other.start();
@@ -99,7 +99,7 @@ describe('rate limits', () => {
     }
   });
 
-  test('a request that nobody was called for does not count; one that failed at the provider does', async () => {
+  test('a request that called no provider does not count; one that failed at the provider does', async () => {
     const key = limited('key', { rpmLimit: 1 });
     await ledger.release(heldOf(await ledger.hold(ask(key))));
     await ledger.release(heldOf(await ledger.hold(ask(key))), { called: true });
@@ -115,7 +115,7 @@ describe('rate limits', () => {
     heldOf(await ledger.hold(ask(key)));
   });
 
-  test('a budget that is held by others tells what is left of the rates, and uses nothing of them', async () => {
+  test('a refusal by live holds shows what is left of the rates, and uses nothing of them', async () => {
     const key = limited('key', { rpmLimit: 2 }, 100n);
     const first = heldOf(await ledger.hold({ ...ask(key), amount: 100n, minAmount: 1n }));
     const second = ledger.hold({ ...ask(key), amount: 100n, minAmount: 1n });
@@ -144,7 +144,7 @@ describe('rate limits', () => {
       { id: 'entry two', requests: 1 },
     ];
 
-    test('a full one is passed over, and when all are full the request is told so, without a scope', async () => {
+    test('a full one is skipped, and when all are full the refusal names no scope', async () => {
       const request = { ...ask(scopeOf('key')), entries: [one, two] };
       expect(heldOf(await ledger.hold(request)).entry).toBe(0);
       expect(heldOf(await ledger.hold(request)).entry).toBe(1);
@@ -153,7 +153,7 @@ describe('rate limits', () => {
       expect(refused).not.toHaveProperty('failure.scope');
     });
 
-    test('a request that goes on to another one uses that too; where it is full, it stays', async () => {
+    test('a request that falls back to another one uses its rate too; a full one is not taken', async () => {
       const request = { ...ask(scopeOf('key')), entries: [one, undefined] };
       const hold = heldOf(await ledger.hold(request));
       expect(await ledger.move(hold, two)).toEqual({ ok: true, value: undefined });
@@ -162,7 +162,7 @@ describe('rate limits', () => {
       expect(heldOf(await ledger.hold({ ...request, entries: [one, two, undefined] })).entry).toBe(2);
     });
 
-    test('a hold of one that is not limited goes on to one that is, and is refused where that is full', async () => {
+    test('a hold of an unlimited one moves to a limited one, and is refused where that is full', async () => {
       const request = { ...ask(scopeOf('key')), entries: [undefined] };
       const [first, second] = [heldOf(await ledger.hold(request)), heldOf(await ledger.hold(request))];
       expect(await ledger.move(first, one)).toEqual({ ok: true, value: undefined });
@@ -171,7 +171,7 @@ describe('rate limits', () => {
       });
     });
 
-    test('nobody goes on to a limited one while the store cannot be asked', async () => {
+    test('no request falls back to a limited one while the store is away', async () => {
       const hold = heldOf(await ledger.hold({ ...ask(scopeOf('key')), entries: [one, two] }));
       scene.store.behaviour = 'refuses';
       expect(await ledger.move(hold, two)).toMatchObject({ failure: { reason: 'unavailable' } });

@@ -5,7 +5,7 @@ import { createForgetfulScene, freezable, key, outcome } from './rebuild.fixture
 import { heldOf, requestOf, scopeOf, settlementOf } from './scene.promises.ts';
 
 describe('a store that was wiped', () => {
-  test('hears of a stream that has settled what that cost, and nobody asks the stream again', async () => {
+  test('gets the cost of a settled stream from its settlement, and the stream is not asked again', async () => {
     const { ended, scene, start, take, tryHold, wipe } = createForgetfulScene();
     const ledger = await start();
     const hold = await take(ledger, 60n);
@@ -24,7 +24,7 @@ describe('a store that was wiped', () => {
     expect(asked).toBe(0);
   });
 
-  test('is empty for nobody: what is held and what is settled, booked or not, counts after it as before', async () => {
+  test('loses nothing: holds and settlements, booked or not, count after the rebuild as before', async () => {
     const { scene, spent, start, take, tryHold, wipe } = createForgetfulScene();
     const [one, two] = [await start(), await start()];
     const held = await take(one, 60n);
@@ -40,7 +40,7 @@ describe('a store that was wiped', () => {
     expect(scene.books.part.entries().map(({ cost }) => cost)).toEqual([20n, 50n]);
   });
 
-  test('knows what was spent long ago in a window of years', async () => {
+  test('keeps spend from long ago in a window of years', async () => {
     const { ended, scene, start, wipe } = createForgetfulScene();
     const budget = { limit: '100', duration: '36500d', alignment: 'Rolling' as const };
     const lasting = scopeOf('lasting', 100n, { budget });
@@ -57,7 +57,7 @@ describe('a store that was wiped', () => {
     expect((await ended(one.spend([lasting]))).value).toMatchObject({ value: [{ spent: 50n }] });
   });
 
-  test('lets requests wait until it is rebuilt, and nobody sees a 503', async () => {
+  test('makes requests wait until it is rebuilt, without a 503', async () => {
     const { ended, rebuilds, start, take, tryHold, wipe } = createForgetfulScene();
     const [one, two] = [await start(), await start()];
     await take(one, 10n);
@@ -84,7 +84,7 @@ describe('a store that was wiped', () => {
     expect(millis).toBeLessThan(1800);
   });
 
-  test('does not wait for a process that ended in order', async () => {
+  test('does not wait for a process that stopped cleanly', async () => {
     const { ended, start, tryHold, wipe } = createForgetfulScene();
     const [one, two] = [await start(), await start()];
     await ended(two.close());
@@ -92,7 +92,7 @@ describe('a store that was wiped', () => {
     expect((await tryHold(one, 60n)).millis).toBeLessThan(500);
   });
 
-  test('counts a settlement once whose answer was lost with it', async () => {
+  test('counts a settlement once when its answer was lost with the store', async () => {
     const { scene, spent, start, take, tryHold, wipe } = createForgetfulScene();
     const [one, two] = [await start(), await start()];
     const held = await take(one, 60n);
@@ -121,7 +121,7 @@ describe('a store that was wiped', () => {
     expect(scene.books.part.entries()).toEqual([]);
   });
 
-  test('again and again, while requests go on: never above the limit, nothing lost, nothing twice', async () => {
+  test('repeatedly under load: never above the limit, nothing lost, nothing twice', async () => {
     const { scene, spent, start, take, tryHold, wipe } = createForgetfulScene();
     const [one, two] = [await start(), await start()];
     let cost = 0n;
@@ -140,7 +140,7 @@ describe('a store that was wiped', () => {
     expect(await tryHold(one, 100n - cost)).toMatchObject({ outcome: 'held' });
   });
 
-  test('while PostgreSQL is away lets nobody in, and is rebuilt when it is back', async () => {
+  test('while PostgreSQL is away admits no request, and is rebuilt when PostgreSQL is back', async () => {
     const { scene, start, take, tryHold, wipe } = createForgetfulScene();
     const one = await start();
     await take(one, 60n);
@@ -158,7 +158,7 @@ describe('a store that was wiped', () => {
 });
 
 describe('a process that slept through a rebuild', () => {
-  test('brings its holds along, and what it had settled counts', async () => {
+  test('registers its holds again, and its settlements count', async () => {
     const { ended, scene, spent, start, take, tryHold, wipe } = createForgetfulScene();
     const sleeper = freezable();
     const [one, two] = [await start(), await start(sleeper)];
@@ -181,8 +181,8 @@ describe('a process that slept through a rebuild', () => {
   });
 });
 
-describe('a lease whose end one process had heard and not booked when the store forgot', () => {
-  test('counts once, also while the process that holds it has registered it anew', async () => {
+describe('an expiry that one process knew and had not booked when the store forgot', () => {
+  test('counts once, also after its own process registered the hold again', async () => {
     const { scene, spent, start, take, tryHold, wipe } = createForgetfulScene();
     const [hearer, holder] = [freezable(), freezable()];
     const [one, two] = [await start(hearer), await start(holder)];
@@ -190,7 +190,7 @@ describe('a lease whose end one process had heard and not booked when the store 
     holder.freeze();
     scene.books.behaviour = 'refuses';
     await scene.time.advance(63_000);
-    // It waits in the first one to be booked.
+    // The expiry waits for its booking in the first process.
     expect(scene.gauges.get('gateway_operator_ledger_unbooked')).toBe(1);
     hearer.freeze();
     scene.books.behaviour = 'up';
@@ -206,7 +206,7 @@ describe('a lease whose end one process had heard and not booked when the store 
     expect(await tryHold(one, 61n)).toMatchObject({ outcome: 'exceeded' });
     const rest = await tryHold(one, 60n);
     expect(rest).toMatchObject({ outcome: 'held' });
-    // The truth comes after all.
+    // The settlement arrives late.
     await two.settle(held, settlementOf(30n));
     await one.release(heldOf(rest.value));
     await scene.time.advance(2500);

@@ -17,7 +17,7 @@ import {
 
 const [key, team, open] = [scopeOf('key', 10_000n), scopeOf('team', 10_000n, { kind: 'team' }), scopeOf('open')];
 
-/** Dies at its `steps`th step outside; `during`: the step is done, but the process never learns of it. */
+/** A process that dies at its `steps`th outside step; `during`: the step is done, but the process never learns of it. */
 function mortal(steps: number, during: boolean): Process {
   let taken = 0;
   let dead = false;
@@ -35,15 +35,15 @@ function mortal(steps: number, during: boolean): Process {
   };
 }
 
-/** What a client saw of each request, by its hold's id. */
+/** A client's view of a request, by its hold's id. */
 interface Seen {
   readonly id: string;
   readonly held: Nano;
-  /** What it may be charged, whatever dies when. */
+  /** The charges that are allowed, whatever dies when. */
   may: ReadonlySet<Nano>;
 }
 
-/** A morning in the life of a gateway: requests that complete, fail, stream on, and one whose machine slept. */
+/** A gateway's workload: requests that complete, fail, keep streaming, and one whose machine slept. */
 async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void> {
   const ledger = scene.process(process);
   const pause = (millis: number): Promise<void> =>
@@ -73,7 +73,7 @@ async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void>
   fails.seen.may = new Set([0n]);
   const sleeps = await request(400n);
   void scene.time.jump(120_000);
-  // Their leases end with this call; what is settled or released afterwards is corrected.
+  // This call ends their leases; later settlements and releases become corrections.
   streams.seen.may = new Set([300n, 31n]);
   await request(0n);
   await pause(300);
@@ -86,16 +86,16 @@ async function live(scene: Scene, process: Process, seen: Seen[]): Promise<void>
   await pause(300);
 }
 
-/** Lives until it dies, dies again while it recovers, and then recovers. Answers whether the first death came at all. */
+/** Runs until the process dies, dies again during recovery, then recovers. Returns whether the first death happened. */
 async function dieAndRecover(step: number, during: boolean, again: number, storeDies: boolean): Promise<boolean> {
   const scene = createScene();
   const seen: Seen[] = [];
   const first = mortal(step, during);
   void live(scene, first, seen);
-  // Once for the time before its machine sleeps, once for the time after.
+  // One process before the machine sleeps, one after.
   await scene.time.advance(5000);
   await scene.time.advance(5000);
-  // A process that outlived its morning is killed now.
+  // A process that survived the workload is killed now.
   const lived = !first.isDead();
   if (storeDies) scene.store.part = createMemoryStore(scene.time);
   if (again >= 0) {
@@ -108,7 +108,7 @@ async function dieAndRecover(step: number, during: boolean, again: number, store
   const started = last.start();
   await scene.time.advance(3000);
   await started;
-  // Holds that only the store knows of end with their leases.
+  // Holds that only the store knows end with their leases.
   await scene.time.jump(61_000);
   const spent = last.spend([key]);
   await scene.time.advance(300);
@@ -137,7 +137,7 @@ describe.each([
     ['just before the step', false],
     ['during the step, before it learns of it', true],
   ])(
-    'every completed reply is charged exactly once, and nothing else more than it held (%s)',
+    'every completed reply is charged exactly once, and every other request at most its hold (%s)',
     async (_name, during) => {
       let step = 0;
       while (await dieAndRecover(step, during, -1, storeDies)) step += 1;
@@ -145,7 +145,7 @@ describe.each([
     },
   );
 
-  test('the same holds when it dies again while it recovers', async () => {
+  test('the same is true when the process dies again during recovery', async () => {
     const property = fc.asyncProperty(fc.nat(60), fc.nat(12), fc.boolean(), async (step, again, during) => {
       await dieAndRecover(step, during, again, storeDies);
     });
@@ -159,7 +159,7 @@ describe('a start', () => {
     return { type: 'hold', id, amount, charges, model: 'small', identifier: 'small-1' };
   };
 
-  test('that finds PostgreSQL away fails, admits nothing, and may be repeated', async () => {
+  test('fails while PostgreSQL is away, admits nothing, and may be repeated', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
     scene.books.behaviour = 'refuses';
@@ -174,7 +174,7 @@ describe('a start', () => {
     expect((await ledger.hold(requestOf(1n, key))).ok).toBe(true);
   });
 
-  test('is waited for by the requests that wake the process, and by questions about spend', async () => {
+  test('delays the requests that wake the process, and reads of spend', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
     scene.books.behaviour = 'hangs';
@@ -189,7 +189,7 @@ describe('a start', () => {
     expect([(await held).ok, await spent]).toMatchObject([true, { value: [{ spent: 10n }] }]);
   });
 
-  test('is waited for no longer than a request may: 503 within a second of its arrival', async () => {
+  test('delays a request no longer than its deadline: 503 within a second of its arrival', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
     scene.books.behaviour = 'hangs';
@@ -209,7 +209,7 @@ describe('a start', () => {
     ]);
   });
 
-  test('that finds PostgreSQL silent gives up after 10 s', async () => {
+  test('gives up after 10 s when PostgreSQL does not answer', async () => {
     const scene = createScene();
     scene.folder.records.push(hold('00000000-0000-7000-8000-000000000001', 10n));
     scene.books.behaviour = 'hangs';
@@ -234,14 +234,14 @@ describe('a start', () => {
     expect(await ledger.spend([scopeOf('key', 10_000n)])).toMatchObject({ value: [{ spent: 3600n }] });
   });
 
-  test('whose predecessor’s transaction commits late neither misses nor doubles it', async () => {
+  test('neither misses nor doubles a late commit of its predecessor', async () => {
     const scene = createScene();
     const id = '00000000-0000-7000-8000-000000000001';
     const left = hold(id, 10n);
     scene.folder.records.push(left);
     const { withLedgerLock } = scene.books.part;
     Object.assign(scene.books.part, {
-      // Whoever asks for the lock waits for it.
+      // Every caller of the lock waits for that commit.
       async withLedgerLock(...of: Parameters<typeof withLedgerLock>) {
         if (left.type === 'hold') {
           const tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
@@ -261,7 +261,7 @@ describe('a start', () => {
   });
 });
 
-test('a hold whose release the store heard and the disk did not (it was full) costs nothing after a restart', async () => {
+test('a hold whose release reached the store and not the full disk costs nothing after a restart', async () => {
   const scene = createScene();
   const ledger = scene.process();
   await ledger.start();

@@ -27,7 +27,7 @@ async function start(process: Process = IMMORTAL): Promise<StartableLedger> {
   return ledger;
 }
 
-/** Time goes on until the promise has come to its end; answers how long that took. `meanwhile`: what happens at which instant. */
+/** Advances the clock until the promise has settled; returns how long that took. `meanwhile`: events by instant. */
 async function ended<T>(promise: Promise<T>, meanwhile: Readonly<Record<number, () => unknown>> = {}) {
   const began = scene.time.clock.now();
   let done: { readonly value: T; readonly millis: number } | undefined;
@@ -42,7 +42,7 @@ async function ended<T>(promise: Promise<T>, meanwhile: Readonly<Record<number, 
   return done;
 }
 
-async function told(
+async function answerTo(
   ledger: StartableLedger,
   request: HoldRequest,
   meanwhile?: Readonly<Record<number, () => unknown>>,
@@ -53,7 +53,7 @@ async function told(
 
 const later = (millis: number): Promise<void> => new Promise((resolve) => scene.time.timer(millis, resolve));
 
-/** Every answer takes so long. */
+/** A part whose every answer takes `millis`. */
 function slow<T extends object>(part: T, millis: () => number): T {
   return new Proxy(part, {
     get(_, name) {
@@ -69,35 +69,41 @@ function slow<T extends object>(part: T, millis: () => number): T {
   });
 }
 
-describe('from its arrival a request is told within a second that somebody is silent', () => {
-  test('the store, the database or the disk, whoever it is', async () => {
+describe('a request is refused within a second of its arrival when a part does not answer', () => {
+  test('the store, the database or the disk', async () => {
     const ledger = await start();
     const unavailable = { outcome: 'unavailable', millis: 900 };
     scene.books.behaviour = 'hangs';
-    expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
+    expect(await answerTo(ledger, requestOf(1n, key))).toEqual(unavailable);
     scene.books.behaviour = 'up';
     await scene.time.advance(3000);
-    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
     scene.store.behaviour = 'hangs';
-    expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
+    expect(await answerTo(ledger, requestOf(1n, key))).toEqual(unavailable);
     expect(await ended(ledger.spend([key]))).toMatchObject({ value: { ok: false }, millis: 900 });
     scene.store.behaviour = 'up';
     await scene.time.advance(3000);
     scene.outbox.behaviour = 'hangs';
-    expect(await told(ledger, requestOf(1n, key))).toEqual(unavailable);
+    expect(await answerTo(ledger, requestOf(1n, key))).toEqual(unavailable);
   });
 
-  test('what was waited before, for the database to say who it is, is part of it', async () => {
+  test('the time that authentication took counts too', async () => {
     const ledger = await start();
     scene.store.behaviour = 'hangs';
-    expect(await told(ledger, { ...requestOf(1n, key), waited: 300 })).toEqual({ outcome: 'unavailable', millis: 600 });
+    expect(await answerTo(ledger, { ...requestOf(1n, key), waited: 300 })).toEqual({
+      outcome: 'unavailable',
+      millis: 600,
+    });
     expect(await ended(ledger.spend([key], 300))).toMatchObject({ value: { ok: false }, millis: 600 });
   });
 
-  test('whoever is asked after others have answered has half a second all the same', async () => {
+  test('a part that is asked after others have answered has half a second all the same', async () => {
     const ledger = await start();
     scene.store.behaviour = 'hangs';
-    expect(await told(ledger, { ...requestOf(1n, key), waited: 800 })).toEqual({ outcome: 'unavailable', millis: 500 });
+    expect(await answerTo(ledger, { ...requestOf(1n, key), waited: 800 })).toEqual({
+      outcome: 'unavailable',
+      millis: 500,
+    });
   });
 
   test('one call after the other, each on its own', async () => {
@@ -119,21 +125,21 @@ describe('from its arrival a request is told within a second that somebody is si
   });
 });
 
-describe('a store far away, 200 ms a question, is not silent', () => {
-  test('a budget that it does not know yet is held after four of them and the database', async () => {
+describe('a distant store, 200 ms a call, is not unresponsive', () => {
+  test('a hold of an unloaded budget takes four calls and a query', async () => {
     scene.store.part = slow(scene.store.part, () => 200);
     scene.books.part = slow(scene.books.part, () => 200);
     const ledger = await start();
-    const { outcome, millis } = await told(ledger, { ...requestOf(1n, key), waited: 50 });
+    const { outcome, millis } = await answerTo(ledger, { ...requestOf(1n, key), waited: 50 });
     expect(outcome).toBe('held');
     expect(millis).toBeGreaterThan(850);
   });
 
-  test('when it falls silent after such an answer, that is told half a second after it was asked', async () => {
+  test('when it hangs after such an answer, the request is refused half a second after the next question', async () => {
     let pace = 600;
     scene.store.part = slow(scene.store.part, () => pace);
     const ledger = await start();
-    const { outcome, millis } = await told(ledger, requestOf(1n, key), {
+    const { outcome, millis } = await answerTo(ledger, requestOf(1n, key), {
       610: () => {
         pace = 100_000;
       },
@@ -142,33 +148,33 @@ describe('a store far away, 200 ms a question, is not silent', () => {
     expect(millis).toBeLessThanOrEqual(1150);
   });
 
-  test('a budget that another process loads meanwhile is not waited for behind it', async () => {
+  test('a budget that another process loads meanwhile does not wait for its own load', async () => {
     const [one, two] = [await start(), await start()];
     const { withLedgerLock } = scene.books.part;
     let asked = 0;
     Object.assign(scene.books.part, {
       withLedgerLock: async (...of: Parameters<typeof withLedgerLock>) => {
         asked += 1;
-        // The others stand in line for longer than anybody waits.
+        // The other loads queue for longer than any request waits.
         if (asked > 1) await later(5000);
         return withLedgerLock(...of);
       },
     });
     const first = ended(one.hold(requestOf(1n, key)));
-    expect(await told(two, requestOf(1n, key))).toEqual({ outcome: 'held', millis: 250 });
+    expect(await answerTo(two, requestOf(1n, key))).toEqual({ outcome: 'held', millis: 250 });
     expect((await first).value.ok).toBe(true);
     expect(asked).toBe(2);
   });
 
-  test('never longer than 1.8 s, however it answers', async () => {
+  test('a request waits at most 1.8 s, however slowly the store answers', async () => {
     scene.store.part = slow(scene.store.part, () => 460);
     const ledger = await start();
-    const { outcome, millis } = await told(ledger, requestOf(1n, key));
+    const { outcome, millis } = await answerTo(ledger, requestOf(1n, key));
     expect(outcome).toBe('unavailable');
     expect(millis).toBeLessThanOrEqual(1800);
-    // What it began goes on: the next one has it.
+    // The load continues: the next request finds it done.
     await scene.time.advance(2000);
-    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
   });
 });
 
@@ -185,35 +191,35 @@ describe('a request that waits for live holds', () => {
     },
   });
 
-  test('is told after a second that they are in the way', async () => {
-    expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'busy', millis: 1000 });
+  test('is refused as busy after a second', async () => {
+    expect(await answerTo(ledger, requestOf(1n, key))).toEqual({ outcome: 'busy', millis: 1000 });
   });
 
   test.each([0, 100, 300, 500, 650])(
-    'is told within a second that the store fell silent, %i ms after it came',
+    'is refused within a second when the store hangs %i ms after its arrival',
     async (at) => {
-      const { outcome, millis } = await told(ledger, requestOf(1n, key), freezesAt(at));
+      const { outcome, millis } = await answerTo(ledger, requestOf(1n, key), freezesAt(at));
       expect(outcome).toBe('unavailable');
       expect(millis).toBeLessThanOrEqual(1000);
     },
   );
 
   test.each([700, 800, 990])(
-    'and had waited long enough when it fell silent, after %i ms, is told what is known',
+    'is refused as busy when the store hangs after %i ms, near the end of the wait',
     async (at) => {
-      const { outcome, millis } = await told(ledger, requestOf(1n, key), freezesAt(at));
+      const { outcome, millis } = await answerTo(ledger, requestOf(1n, key), freezesAt(at));
       expect(outcome).toBe('busy');
       expect(millis).toBeLessThanOrEqual(1300);
-      // What it asked last takes nothing, whenever the store does it.
+      // The last question takes nothing, whenever the store runs it.
       scene.store.behaviour = 'up';
       await scene.time.advance(100);
       expect(await ledger.spend([key])).toMatchObject({ value: [{ spent: 0n }] });
     },
   );
 
-  test('of a store far away is told so too', async () => {
+  test('is refused as busy by a distant store too', async () => {
     scene.store.part = slow(scene.store.part, () => 200);
-    const { outcome, millis } = await told(ledger, requestOf(1n, key));
+    const { outcome, millis } = await answerTo(ledger, requestOf(1n, key));
     expect(outcome).toBe('busy');
     expect(millis).toBeLessThanOrEqual(1600);
   });
@@ -222,15 +228,15 @@ describe('a request that waits for live holds', () => {
     const other = scopeOf('other', 100n);
     const first = heldOf((await ended(ledger.hold(requestOf(100n, other)))).value);
     scene.store.part = slow(scene.store.part, () => 100);
-    const { outcome } = await told(ledger, requestOf(60n, other), {
+    const { outcome } = await answerTo(ledger, requestOf(60n, other), {
       850: () => void ledger.settle(first, settlementOf(40n)),
     });
     expect(outcome).toBe('held');
   });
 });
 
-describe('a process that could do nothing for a while', () => {
-  test('does not take the time-outs it finds for silence: it reads the answers first', async () => {
+describe('a process that was paused', () => {
+  test('reads the answers that arrived meanwhile before its timeouts count', async () => {
     let isFrozen = false;
     const ledger = await start({ ...IMMORTAL, isFrozen: () => isFrozen });
     await ended(ledger.hold(requestOf(1n, key)));
@@ -241,23 +247,23 @@ describe('a process that could do nothing for a while', () => {
     const thaw = () => {
       isFrozen = false;
     };
-    expect(await told(ledger, requestOf(1n, key), { 10: freeze, 1400: thaw })).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(ledger, requestOf(1n, key), { 10: freeze, 1400: thaw })).toMatchObject({ outcome: 'held' });
   });
 });
 
-describe('what a store does late', () => {
-  test('takes nothing, also when nobody is left to give it back', async () => {
+describe('a call that a store runs late', () => {
+  test('takes nothing, also when its process is gone', async () => {
     let isDead = false;
     const liveHolds = () => !isDead;
     const [mortal, other] = [await start({ before: liveHolds, after: liveHolds, isDead: () => isDead }), await start()];
     await ended(other.hold(requestOf(1n, key)));
     scene.store.behaviour = 'hangs';
-    const refused = await told(mortal, requestOf(99n, key));
+    const refused = await answerTo(mortal, requestOf(99n, key));
     expect(refused).toEqual({ outcome: 'unavailable', millis: 900 });
     isDead = true;
     scene.store.behaviour = 'up';
     await scene.time.advance(20);
-    expect(await told(other, requestOf(99n, key))).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(other, requestOf(99n, key))).toMatchObject({ outcome: 'held' });
   });
 });
 
@@ -272,14 +278,14 @@ describe('while the store is rebuilt', () => {
     scene.store.part = createMemoryStore({ ...scene.time, epoch: 0 });
   };
 
-  test('a request waits up to two seconds, and has what it asked for when it is there', async () => {
+  test('a request waits up to two seconds, and gets its hold after the rebuild', async () => {
     const ledger = await start();
     await ended(ledger.hold(requestOf(1n, key)));
     wipe();
     scene.epochs = { part: epochs, behaviour: 'up' };
     let pace = 300;
     scene.store.part = slow(scene.store.part, () => pace);
-    const { outcome, millis } = await told(ledger, requestOf(1n, key), {
+    const { outcome, millis } = await answerTo(ledger, requestOf(1n, key), {
       1200: () => {
         pace = 10;
       },
@@ -289,33 +295,33 @@ describe('while the store is rebuilt', () => {
     expect(millis).toBeLessThan(1800);
   });
 
-  test('and the database falls silent, it is told within two', async () => {
+  test('and the database hangs, a request is refused within two seconds', async () => {
     const ledger = await start();
     await ended(ledger.hold(requestOf(1n, key)));
     wipe();
     if (scene.epochs !== undefined) scene.epochs.behaviour = 'hangs';
     scene.books.behaviour = 'hangs';
-    const { outcome, millis } = await told(ledger, requestOf(1n, key));
+    const { outcome, millis } = await answerTo(ledger, requestOf(1n, key));
     expect(outcome).toBe('unavailable');
     expect(millis).toBeLessThanOrEqual(1800);
-    // Nobody waits for that again.
+    // The next request does not wait for it again.
     await scene.time.advance(500);
-    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
+    expect(await answerTo(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'unavailable', millis: 0 });
   });
 
-  test('is the only time: a shared store that is silent, and has forgotten nothing, is told within one', async () => {
+  test('only: with a shared store that hangs without forgetting, a request is refused within one second', async () => {
     const ledger = await start();
     await ended(ledger.hold(requestOf(1n, key)));
     scene.store.behaviour = 'hangs';
-    expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
+    expect(await answerTo(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
   });
 
-  test('before a request came, and no more, it has its second like any other', async () => {
+  test('a request that arrives after the rebuild has one second like any other', async () => {
     const ledger = await start();
     await ended(ledger.hold(requestOf(1n, key)));
     wipe();
-    expect(await told(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
+    expect(await answerTo(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
     scene.store.behaviour = 'hangs';
-    expect(await told(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
+    expect(await answerTo(ledger, requestOf(1n, key))).toEqual({ outcome: 'unavailable', millis: 900 });
   });
 });

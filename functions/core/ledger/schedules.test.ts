@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { searchByChance, tell } from '../../../test/ledger/schedules/search.ts';
 import { runs } from '../../../test/runs.ts';
 
-// FAULT_SCHEDULES=100000 goes on; FAULT_SEED=7 begins there.
+// FAULT_SCHEDULES=100000 runs that many; FAULT_SEED=7 starts at that seed.
 const count = Number(process.env.FAULT_SCHEDULES ?? runs(500));
 const first = Number(process.env.FAULT_SEED ?? 1);
 
 test(
-  'calls, answers, timers and faults in random order, hundreds of times: what completed is charged, once, no limit is exceeded, and all headroom returns',
+  'calls, answers, timers and faults in random order, hundreds of times: completed replies are charged once, no limit is exceeded, and all headroom returns',
   async () => {
     expect(tell(await searchByChance(first, count))).toBe('');
   },
@@ -15,9 +15,9 @@ test(
 );
 
 test.each([
-  // A store that is silent while a restart recovers, and runs a call late that was repeated, booked and forgotten.
+  // A store that hangs during recovery, and runs a call late that was repeated, booked and forgotten.
   13_404,
-  // A settlement whose answer was lost on a process that then slept, while another booked it for it.
+  // A settlement whose answer was lost, from a process that then slept while another booked it.
   19_129,
 ])('a schedule that went wrong once goes right (seed %i)', async (seed) => {
   expect(tell(await searchByChance(seed, 1))).toBe('');

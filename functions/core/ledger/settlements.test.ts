@@ -26,7 +26,7 @@ const spent = async (): Promise<unknown> => {
 };
 
 describe('a settlement', () => {
-  test('is booked within about 100 ms, with what it says', async () => {
+  test('is booked within about 100 ms, with all its fields', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
     await ledger.settle(hold, { ...settlementOf(30n), estimated: true });
     await scene.time.advance(110);
@@ -54,7 +54,7 @@ describe('a settlement', () => {
     expect(await spent()).toBe(30n);
   });
 
-  test('is durable before it resolves: a process that dies right then has booked it after its next start', async () => {
+  test('is durable before it resolves: a process that dies right after it books it at its next start', async () => {
     await ledger.settle(heldOf(await ledger.hold(requestOf(60n, key))), settlementOf(30n));
     expect(scene.folder.records.map(({ type }) => type)).toEqual(['hold', 'settle']);
     expect(scene.books.part.entries()).toEqual([]);
@@ -63,7 +63,7 @@ describe('a settlement', () => {
     expect(booked()).toEqual([{ kind: 'settled', cost: 30n }]);
   });
 
-  test('above its hold books the truth and counts as an overrun', async () => {
+  test('above its hold is booked in full and counts as an overrun', async () => {
     await ledger.settle(heldOf(await ledger.hold(requestOf(60n, key))), settlementOf(75n));
     await ledger.flush();
     expect(booked()).toEqual([{ kind: 'settled', cost: 75n }]);
@@ -75,7 +75,7 @@ describe('a settlement', () => {
     expect(await ledger.hold(requestOf(1n, key))).toMatchObject({ failure: { reason: 'exceeded', spent: 100n } });
   });
 
-  test('of less than nothing is refused as a bug', async () => {
+  test('below zero is refused as a bug', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
     await expect(ledger.settle(hold, settlementOf(-1n))).rejects.toThrow('-1');
   });
@@ -99,7 +99,7 @@ describe('a release', () => {
   });
 });
 
-test('the store hears of a settlement after the disk: a restart that finds only the hold never meets a store that knows better', async () => {
+test('a settlement reaches the disk before the store: a restart that finds only the hold never meets a store that knows more', async () => {
   const hold = heldOf(await ledger.hold(requestOf(60n, key)));
   scene.outbox.behaviour = 'hangs';
   void ledger.settle(hold, settlementOf(30n));
@@ -119,7 +119,7 @@ describe('a lease', () => {
     expect(booked()).toEqual([{ kind: 'settled', cost: 30n }]);
   });
 
-  test('ends after an hour when nobody ends the hold: headroom returns even from a bug', async () => {
+  test('ends after an hour for a hold that is never ended: headroom returns even after a bug', async () => {
     await ledger.hold(requestOf(60n, key));
     await scene.time.advance(63 * MINUTE);
     expect(await spent()).toBe(60n);
@@ -147,7 +147,7 @@ describe('a lease', () => {
     expect(recordsOf(hold)).toEqual([]);
   });
 
-  test('that ended more than a day before its settlement came is charged once all the same', async () => {
+  test('that ended more than a day before its settlement is charged once all the same', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
     const asleep = scene.time.jump(2 * MINUTE);
     await ledger.hold(requestOf(0n, key));
@@ -167,7 +167,7 @@ describe('a lease', () => {
     expect(await spent()).toBe(20n);
   });
 
-  test('that ended is charged at what was known to be streamed when it was last renewed', async () => {
+  test('that ended is charged at the streamed cost of its last renewal', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
     let known = 9n;
     ledger.progress(hold, () => known);
@@ -180,7 +180,7 @@ describe('a lease', () => {
     expect(booked()).toEqual([{ kind: 'expired', cost: 7n }]);
   });
 
-  test('that ended before the release came is given back', async () => {
+  test('that ended before the release is refunded', async () => {
     const hold = heldOf(await ledger.hold(requestOf(60n, key)));
     const asleep = scene.time.jump(2 * MINUTE);
     await ledger.hold(requestOf(0n, key));
@@ -196,7 +196,7 @@ describe('a lease', () => {
   });
 });
 
-test('progress is in the outbox within a second, once per second and only when it moved', async () => {
+test('progress is in the outbox within a second, at most once per second and only when it changed', async () => {
   const hold = heldOf(await ledger.hold(requestOf(60n, key)));
   let known = 1n;
   ledger.progress(hold, () => known);
@@ -211,7 +211,7 @@ test('progress is in the outbox within a second, once per second and only when i
 });
 
 describe('a stop', () => {
-  test('books everything that was settled, refuses new holds, and keeps what is in flight for the next start', async () => {
+  test('books every settlement, refuses new holds, and leaves requests in flight to the next start', async () => {
     const [first, second] = [
       heldOf(await ledger.hold(requestOf(10n, key))),
       heldOf(await ledger.hold(requestOf(20n, key))),
@@ -223,7 +223,7 @@ describe('a stop', () => {
     expect(scene.folder.records).toMatchObject([{ type: 'hold', id: second.id }]);
   });
 
-  test('ends within its grace when PostgreSQL is silent', async () => {
+  test('ends within its grace period when PostgreSQL does not answer', async () => {
     await ledger.settle(heldOf(await ledger.hold(requestOf(10n, key))), settlementOf(5n));
     scene.books.behaviour = 'hangs';
     let stopped = false;

@@ -9,7 +9,7 @@ import type { Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
 import { scopeWrite } from './registry.scene.promises.ts';
 
-/** `make` answers empty books; it is called once per test. */
+/** `make` returns empty books; it is called once per test. */
 export function describeBooks(name: string, make: () => Promise<BooksUnderTest>): void {
   describe(`the books in ${name}`, () => {
     let under: BooksUnderTest;
@@ -27,7 +27,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await spent(scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3))).toEqual([7n, 7n, 12n]);
     });
 
-    test('the scope of a key that moved to another instance is elsewhere, and so is its budget for a model; no other is', async () => {
+    test('a key that moved to another instance takes its scope and its model budgets with it, and no other scope', async () => {
       const [uid, hash, model] = ['instance-2', 'a'.repeat(64), '00000000-0000-8000-8000-00000000000a'];
       const { registry } = under;
       await registry.openInstance({ uid, namespace: 'apps', name: 'other' });
@@ -52,13 +52,13 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await books.sums([])).toEqual([]);
     });
 
-    test('windows are told apart by both edges', async () => {
+    test('windows are distinguished by both edges', async () => {
       const longer = { ...WINDOW, end: WINDOW.end + 1 };
       await book(entryOf({ cost: 1n }), entryOf({ cost: 2n, charges: [scopeWindow(1, longer)] }));
       expect(await spent(scopeWindow(1), scopeWindow(1, longer))).toEqual([1n, 2n]);
     });
 
-    test('an entry counts once: in one batch, in the next, and in batches at the same time', async () => {
+    test('an entry counts once: in one batch, in the next, and in concurrent batches', async () => {
       const entry = entryOf();
       await book(entry, { ...entry, cost: 999n }, entry);
       await book(entry, entryOf());
@@ -66,7 +66,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await spent(scopeWindow(1))).toEqual([208n]);
     });
 
-    test('what a hold cost in the end is the sum of its kinds, corrections below zero included', async () => {
+    test('the cost of a hold is the sum of its entries, negative corrections included', async () => {
       const id = idAt(NOON);
       await book(entryOf({ id, kind: 'expired', cost: 90n }));
       await book(entryOf({ id, kind: 'correction', cost: -60n }), entryOf({ id, kind: 'correction', cost: -60n }));
@@ -84,7 +84,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       );
     });
 
-    test('the entries of many ids are told at once, unknown ids left out', async () => {
+    test('the entries of many ids are read together, unknown ids left out', async () => {
       const [one, other] = [entryOf(), entryOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
       await book(one, other);
       expect(await books.bookedOf([one.id, other.id, idAt(NOON)])).toEqual(
@@ -96,7 +96,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await books.bookedOf([])).toEqual(new Map());
     });
 
-    test('an entry that nobody pays is kept all the same', async () => {
+    test('an entry without charges is kept all the same', async () => {
       const entry = entryOf({ charges: [] });
       expect(await book(entry)).toEqual({ rejected: [] });
       expect((await books.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
@@ -121,7 +121,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await spent(scopeWindow(1))).toEqual([cost * 101n]);
     });
 
-    test('entries of any month are booked, the ages before and after this one too', async () => {
+    test('entries of any month are booked, the distant past and future too', async () => {
       const times = [0, Date.UTC(1999, 11, 31, 23, 59, 59, 999), Date.UTC(2000, 0, 1), NOON, Date.UTC(2101, 1, 1)];
       const entries = times.map((time) => entryOf({ id: idAt(time) }));
       expect(await book(...entries)).toEqual({ rejected: [] });
@@ -132,8 +132,8 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
     test.each<[string, Partial<Entry>]>([
       ['a negative cost that is no correction', { cost: -1n }],
       ['a cost beyond 64 bits', { cost: 2n ** 63n }],
-      ['a text that no database holds', { model: 'a\u0000b' }],
-    ])('%s is put aside and told, and never stops the rest of its batch', async (_, bad) => {
+      ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
+    ])('%s is rejected and reported, and the rest of its batch is booked', async (_, bad) => {
       const rest = Array.from({ length: 20 }, () => entryOf());
       const refused = entryOf(bad);
       const [before, after] = [rest.slice(0, 13), rest.slice(13)];
@@ -143,7 +143,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await spent(scopeWindow(1))).toEqual([2000n]);
     });
 
-    test('batches at the same time over the same scopes, in any order, lose nothing and do not wait for ever', async () => {
+    test('concurrent batches over the same scopes, in any order, lose nothing and do not deadlock', async () => {
       const scopes = Array.from({ length: 30 }, (_, number) => scopeWindow(number));
       const batches = Array.from({ length: 12 }, (_, turn) =>
         scopes.map((_, place) => {
@@ -158,7 +158,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       expect(await spent(...scopes)).toEqual(expected);
     });
 
-    test('batches with the same entries in opposite orders at the same time do not wait for ever', async () => {
+    test('concurrent batches with the same entries in opposite orders do not deadlock', async () => {
       for (let round = 1; round <= 4; round += 1) {
         const entries = Array.from({ length: 1000 }, () => entryOf({ cost: 1n }));
         await Promise.all(Array.from({ length: 4 }, (_, turn) => book(...(turn % 2 ? entries : entries.toReversed()))));
@@ -166,7 +166,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       }
     });
 
-    test('whatever is booked, in whatever batches and repeats: a sum is the sum of its entries', async () => {
+    test('a sum is the sum of its entries after any batches and repeats', async () => {
       const amount = fc.oneof(fc.bigInt(0n, 2n ** 63n - 1n), fc.constantFrom(0n, 1n, 2n ** 53n + 1n, 10n ** 17n + 1n));
       const windows = [WINDOW, { start: NOON, end: NOON + DAY }];
       const of = fc.record({ scope: fc.nat(3), window: fc.constantFrom(...windows) });

@@ -1,4 +1,4 @@
-// Promises of a recount: the sum of another window, made anew from the entries inside it (LEDGER 5).
+// Promises of a recount: the sum of another window, computed from the entries inside it (LEDGER 5).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type BooksUnderTest, booksScene, openedBooks } from './books.scene.promises.ts';
 import { DAY, entryOf, HOUR, idAt, NOON, scopeWindow, WINDOW } from './entry.fixture.ts';
@@ -21,7 +21,7 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
     const paidAt = (time: Millis, cost: Nano, window = WINDOW) =>
       entryOf({ id: idAt(time), cost, charges: [{ scopeId, window }, scopeWindow(1)] });
 
-    test('makes the sum of the new window from the entries held inside it: its start belongs to it, its end does not', async () => {
+    test('makes the sum of the new window from the entries held inside it: the start is included, the end is not', async () => {
       const day = { start: NOON - 5 * HOUR - 17_000, end: NOON + 3 * HOUR + 11_000 };
       const times = [day.start - 1, day.start, NOON - HOUR, NOON, NOON + 1, day.end - 1, day.end];
       await book(...times.map((time, place) => paidAt(time, 10n ** BigInt(place))));
@@ -62,7 +62,7 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
       expect(await spent({ scopeId, window: thirty })).toEqual([4321n]);
     });
 
-    test('also has what was held before it and booked after it, out of the old window', async () => {
+    test('contains entries of the old window that were held before it and booked after it', async () => {
       const day = { start: NOON - HOUR, end: NOON + HOUR };
       await book(paidAt(NOON, 1n));
       await recount({ scopeId, window: day });
@@ -72,14 +72,14 @@ export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
       expect(await spent({ scopeId, window: day }, { scopeId, window: WINDOW })).toEqual([21n, 4321n]);
     });
 
-    test('is about its own scope only', async () => {
+    test('changes only its own scope', async () => {
       const day = { start: NOON - HOUR, end: NOON + HOUR };
       await book(paidAt(NOON, 5n));
       await recount({ scopeId, window: day });
       expect(await spent(scopeWindow(1, day), scopeWindow(1))).toEqual([0n, 5n]);
     });
 
-    test('of several scopes goes with one policy, of such as nobody claims too: a key and its budgets for models', async () => {
+    test('of several scopes goes with one policy, of unclaimed scopes too: a key and its model budgets', async () => {
       const [day, hours] = [
         { start: NOON - DAY, end: NOON },
         { start: NOON - HOUR, end: NOON + HOUR },

@@ -5,20 +5,20 @@ import type { Registry } from './registry.ts';
 
 export interface BooksUnderTest {
   readonly books: Books;
-  /** Over the same books: recounts are written with a policy. */
+  /** The registry over the same books: recounts are written with a policy. */
   readonly registry: Registry;
 }
 
 export const INSTANCE = 'instance-1';
 
-/** With the instance open. */
+/** Books with the instance open. */
 export async function openedBooks(make: () => Promise<BooksUnderTest>): Promise<BooksUnderTest> {
   const under = await make();
   await under.registry.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
   return under;
 }
 
-/** `under` is asked anew for each call: each test has books of its own. */
+/** `under` is called for each operation: each test has its own books. */
 export function booksScene(under: () => BooksUnderTest) {
   const book = (...entries: ReadonlyArray<Entry>) => under().books.book(INSTANCE, entries);
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);

@@ -7,9 +7,9 @@ export type EntryKind = 'settled' | 'expired' | 'correction';
 export interface Tokens {
   readonly input: number;
   readonly output: number;
-  /** Of the input: read from the provider's cache. */
+  /** Part of `input`: tokens read from the provider's cache. */
   readonly cachedInput: number;
-  /** Of the input: written to the provider's cache. */
+  /** Part of `input`: tokens written to the provider's cache. */
   readonly cacheWrite: number;
 }
 
@@ -18,7 +18,7 @@ export interface Entry {
   readonly id: string;
   readonly kind: EntryKind;
   readonly charges: ReadonlyArray<ScopeWindow>;
-  /** May be negative for a correction only. */
+  /** The cost; only a correction may be negative. */
   readonly cost: Nano;
   readonly tokens: Tokens;
   readonly model: string;
@@ -35,7 +35,7 @@ export interface Booked {
   readonly cost: Nano;
 }
 
-/** How many calls each process had made under this epoch when a batch was booked (ports/epochs.ts). */
+/** The calls of each process in this epoch when a batch was booked (ports/epochs.ts). */
 export interface Marks {
   readonly epoch: number;
   readonly calls: ReadonlyMap<string, number>;
@@ -44,14 +44,14 @@ export interface Marks {
 export interface Reading {
   /** Sums of these scope windows, in order; a window without entries is 0n. */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
-  /** Which of these ids have an entry: of which kinds, sorted, at what cost. */
+  /** The entries of these ids: kinds, sorted, with their costs. */
   bookedOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<Booked>>>;
 }
 
 export interface Books extends Reading {
   /**
-   * Inserts what is not there yet and adds it to the sums, all in one transaction. Entries PostgreSQL refuses are put aside
-   * in `entry_rejected`. With `marks`, answers the epoch that holds in that transaction.
+   * Inserts new entries and adds them to the sums, in one transaction. Entries that PostgreSQL refuses go to
+   * `entry_rejected`. With `marks`, returns the epoch as of that transaction.
    */
   book(
     instanceUid: string,
@@ -59,15 +59,15 @@ export interface Books extends Reading {
     marks?: Marks,
   ): Promise<{ readonly rejected: ReadonlyArray<string>; readonly epoch?: number }>;
   /**
-   * Nothing of the instance is booked or recounted while `work` runs: what `work` reads here and in the store fits
-   * together. When `work` idles for more than 2 s the lock is gone, so what it tells the store carries a deadline of 1 s.
+   * Excludes bookings and recounts of the instance while `work` runs, so its reads here and in the store are consistent.
+   * When `work` idles for more than 2 s the lock is lost, so its store calls carry a deadline of 1 s.
    */
   withLedgerLock<T>(instanceUid: string, work: (reading: Reading) => Promise<T>): Promise<T>;
-  /** Which of these scopes another instance has now: keys that were moved there, and their budgets for models where the key is asked for too. */
+  /** The scopes among these that another instance has now: keys that moved there, and their model budgets if the key is among them too. */
   scopesOfOtherInstances(instanceUid: string, scopes: ReadonlyArray<ScopeId>): Promise<ReadonlySet<ScopeId>>;
   /**
-   * Runs `work` unless another process is at this errand for the instance already: then undefined. What it books is there
-   * when this resolves, all or nothing. Bound as `withLedgerLock` is, and repeatable: a batch that is refused makes it run again.
+   * Runs `work` unless another process runs this errand for the instance: then undefined. Its bookings are committed
+   * when this resolves, all or nothing. Bound as `withLedgerLock` is. `work` must be repeatable: a refused batch makes it run again.
    */
   tryErrandLock<T>(
     instanceUid: string,
@@ -76,5 +76,5 @@ export interface Books extends Reading {
   ): Promise<T | undefined>;
 }
 
-/** The books on the connection that has the errand's lock: a process that holds a connection never waits for a second one (LEDGER 8). */
+/** Books on the connection with the errand's lock: a process that holds a connection never waits for a second one (LEDGER 8). */
 export type ErrandBooks = Pick<Books, keyof Reading | 'book' | 'withLedgerLock'>;

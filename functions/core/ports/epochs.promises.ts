@@ -1,8 +1,8 @@
-// Promises of every memory of epochs, in PostgreSQL or without it.
+// Promises of epochs, in PostgreSQL or in memory.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Epochs } from './epochs.ts';
 
-/** `make` answers the epochs of an instance that has none yet; it is called once per test. */
+/** `make` returns the epochs of an instance that has none yet; it is called once per test. */
 export function describeEpochs(name: string, make: () => Promise<Epochs>): void {
   describe(`epochs in ${name}`, () => {
     let epochs: Epochs;
@@ -14,7 +14,7 @@ export function describeEpochs(name: string, make: () => Promise<Epochs>): void 
       expect(await epochs.beat('one', 0)).toMatchObject({ epoch: 0, isOpen: false, awaited: 0 });
     });
 
-    test('of many who raise it, one does', async () => {
+    test('of many concurrent raises one succeeds', async () => {
       await Promise.all(Array.from({ length: 8 }, () => epochs.raise(0, 0)));
       expect(await epochs.state()).toMatchObject({ epoch: 1, isOpen: false });
       await epochs.raise(0, 0);
@@ -23,7 +23,7 @@ export function describeEpochs(name: string, make: () => Promise<Epochs>): void 
       expect(await epochs.state()).toMatchObject({ epoch: 8 });
     });
 
-    test('it is open when somebody opens it, and closed again when it is raised; an older one cannot be opened', async () => {
+    test('an epoch is closed when raised and open when opened; an older one cannot be opened', async () => {
       await epochs.raise(0, 0);
       await epochs.open(1);
       expect(await epochs.state()).toMatchObject({ epoch: 1, isOpen: true });
@@ -32,7 +32,7 @@ export function describeEpochs(name: string, make: () => Promise<Epochs>): void 
       expect(await epochs.state()).toMatchObject({ epoch: 2, isOpen: false });
     });
 
-    test('those who live and have not joined are awaited, those who left are not', async () => {
+    test('live processes that have not joined are awaited, those that left are not', async () => {
       await epochs.raise(0, 0);
       await epochs.beat('one', 0);
       await epochs.beat('two', 0);

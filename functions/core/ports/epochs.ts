@@ -2,30 +2,30 @@
 import type { Millis } from './money.ts';
 
 export interface EpochState {
-  /** 0: none yet. */
+  /** The epoch; 0: none yet. */
   readonly epoch: number;
-  /** False from the moment it is raised until the processes that live have joined it. */
+  /** False from the raise until the live processes have joined. */
   readonly isOpen: boolean;
-  /** How long ago it was raised. */
+  /** The time since the raise. */
   readonly age: Millis;
-  /** Processes that live and have not joined. */
+  /** Live processes that have not joined. */
   readonly awaited: number;
-  /** How many calls each process had made, as far as bookings said: a store that shows fewer has gone back in time. */
+  /** Calls of each process, as recorded by bookings: a store that shows fewer has gone back in time. */
   readonly marks: ReadonlyMap<string, number>;
 }
 
 /** One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away. */
 export interface Epochs {
-  /** This process lives, and what it has is in the store under the epoch `joined` (0: not yet). Answers what holds now. */
+  /** The heartbeat of a process whose holds are in the store in the epoch `joined` (0: not yet). Returns the current state. */
   beat(process: string, joined: number): Promise<EpochState>;
-  /** The same without a heartbeat. */
+  /** The current state, without a heartbeat. */
   state(): Promise<EpochState>;
   /**
-   * Raises the epoch above both numbers, if it still is `from`; of many processes that try, one does. No request is admitted until `open`.
-   * `above`: what the store itself says, should PostgreSQL be the one that was restored.
+   * Raises the epoch above both numbers, if it still is `from`; of many concurrent raises one succeeds. No request is admitted until `open`.
+   * `above`: the store's own epoch, in case PostgreSQL was the one that was restored.
    */
   raise(from: number, above: number): Promise<void>;
   open(epoch: number): Promise<void>;
-  /** This process ends in order: no other waits for it. */
+  /** The clean end of a process: no other waits for it. */
   leave(process: string): Promise<void>;
 }

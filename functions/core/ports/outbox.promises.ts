@@ -7,7 +7,7 @@ import type { Outbox, OutboxRecord } from './outbox.ts';
 export interface OutboxUnderTest {
   /** The outbox of a new process on the same folder; the one before it is dead or closed. */
   readonly open: () => Promise<Outbox>;
-  /** What a `kill -9` leaves: the outbox is never heard of again. */
+  /** Drops the outbox as a `kill -9` would. */
   readonly kill: (outbox: Outbox) => Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano =
   return { type, entry };
 }
 
-/** `make` answers an empty folder; it is called once per test. */
+/** `make` returns an empty folder; it is called once per test. */
 export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest>): void {
   describe(`the outbox in ${name}`, () => {
     let under: OutboxUnderTest;
@@ -48,7 +48,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       expect(await outbox.recover()).toEqual([]);
     });
 
-    test('tells the next process every record that was appended, in order, whatever is in it', async () => {
+    test('gives the next process every appended record, in order, whatever its text', async () => {
       await outbox.recover();
       const records: OutboxRecord[] = [
         holdRecord('a'),
@@ -70,7 +70,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       expect(await restart()).toEqual([...records, entryRecord('settle', 'b', amount)]);
     });
 
-    test('loses nothing of a thousand records appended at once', async () => {
+    test('loses none of a thousand records appended concurrently', async () => {
       const records = Array.from({ length: 1000 }, (_, index) => holdRecord(`id-${index}`));
       await Promise.all(records.map((record) => outbox.append(record)));
       expect(await restart()).toEqual(records);
@@ -86,7 +86,7 @@ export function describeOutbox(name: string, make: () => Promise<OutboxUnderTest
       expect(await outbox.recover()).toEqual([]);
     });
 
-    test('keeps what is not done, also what an earlier process left', async () => {
+    test('keeps unfinished records, also those of an earlier process', async () => {
       await outbox.append(holdRecord('old'));
       await restart();
       await outbox.append(holdRecord('new'));

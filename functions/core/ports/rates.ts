@@ -1,9 +1,9 @@
-// Rates: requests and tokens per minute, requests at once, and what of them is left (decision 0012).
+// Rates: requests and tokens per minute, concurrent requests, and what is left of each (decision 0012).
 import type { Millis } from './money.ts';
 
-/** What one scope or one model entry may use. A member that is absent is not limited. */
+/** The limits of one scope or one model entry. An absent member is not limited. */
 export interface RateLimit {
-  /** Names it among those of its instance: what it uses is counted under this. */
+  /** The id within the instance; use is counted under it. */
   readonly id: string;
   /** Requests in any minute. */
   readonly requests?: number;
@@ -15,20 +15,20 @@ export interface RateLimit {
 
 export type RateKind = 'requests' | 'tokens' | 'parallel';
 
-/** What a hold takes of rates, beside its money. */
+/** The rates that a hold takes beside its money. */
 export interface RateRequest {
-  /** About how many tokens the request will use; what it really used is told when it is settled. */
+  /** An estimate of the tokens that the request will use; the settlement reports the true number. */
   readonly tokens: number;
-  /** All of them must have room. */
+  /** Limits that must all have room. */
   readonly limits: ReadonlyArray<RateLimit>;
-  /** Alternatives, the best first: one of them must have room too; `undefined` is not limited. Empty: none is needed. */
+  /** Alternatives, the best first: one of them must have room; `undefined` is not limited. Empty: none is needed. */
   readonly entries: ReadonlyArray<RateLimit | undefined>;
 }
 
 /** What is left of one limit. */
 export interface RateLeft {
   readonly remaining: number;
-  /** Until all of it is there again, if nothing more is used. */
+  /** The time until the limit is whole again, if nothing more is used. */
   readonly resetIn: Millis;
 }
 
@@ -37,31 +37,31 @@ export interface RatesLeft {
   readonly tokens?: RateLeft;
 }
 
-/** As of the answer, what it took included. */
+/** Rates as of the answer, this request included. */
 export interface RateReply {
-  /** Which of the alternatives was taken. */
+  /** The alternative that was taken. */
   readonly entry?: number;
-  /** In the order of `limits`. */
+  /** One per element of `limits`, in order. */
   readonly left: ReadonlyArray<RatesLeft>;
 }
 
-/** Refused: the limit that keeps it waiting longest. */
+/** A refusal: the limit with the longest wait. */
 export interface RateRefusal {
-  /** Its place in `limits`, or behind them in `entries` (then all of these are full, and this is free first). */
+  /** The index in `limits`, or behind them in `entries` (then all of these are full, and this is free first). */
   readonly limit: number;
   readonly rate: RateKind;
-  /** Earlier it cannot be taken, unless what is in flight ends; then at once. */
+  /** The wait until it has room, or until a request in flight ends. */
   readonly retryIn: Millis;
 }
 
-/** A request goes on to another alternative: the former one gets its tokens back, not its request. */
+/** A move to another alternative: the former one gets its tokens back, not its request. */
 export interface MoveOperation {
-  /** Of the hold. One that is not held any more moves nowhere, and may go on. */
+  /** The hold's id. A hold that has ended is not moved, and the request may continue. */
   readonly id: string;
   readonly tokens: number;
-  /** `undefined`: one that is not limited. */
+  /** The alternative; `undefined`: one without a limit. */
   readonly to: RateLimit | undefined;
 }
 
-/** `undefined`: it moved. */
+/** `undefined`: moved. */
 export type MoveAnswer = Pick<RateRefusal, 'rate' | 'retryIn'> | undefined;

@@ -1,4 +1,4 @@
-// Promises of what ends a hold: a settlement, a release, the end of its lease, or all of them in any order (LEDGER 3).
+// Promises of the end of a hold: a settlement, a release, an expired lease, or all of them in any order (LEDGER 3).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { HOUR, LEASE, type StoreUnderTest, storeScene } from './store.scene.promises.ts';
 
@@ -32,7 +32,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await spent(key)).toBe(30n);
     });
 
-    test('released frees everything, once; what is settled after that counts nothing', async () => {
+    test('released frees everything, once; a settlement after that counts nothing', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const [of, other] = [operation(60n, [key]), operation(40n, [key])];
@@ -47,7 +47,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       ]);
     });
 
-    test('above its hold is the truth: what the provider billed is counted', async () => {
+    test('above its hold counts in full, as the provider billed it', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(100n, [key]);
@@ -70,7 +70,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect([await spent(old), await spent(next)]).toEqual([70n, 0n]);
     });
 
-    test('in the same call makes room for the holds behind it', async () => {
+    test('makes room for the holds behind it in the same call', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const [first, second] = [operation(50n, [key]), operation(50n, [key])];
@@ -91,7 +91,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
     });
     const { counter, call, operation, take, load, settle, release, spent } = storeScene(() => under);
 
-    test('that ends charges the hold at its size, and is told until it is acknowledged', async () => {
+    test('that ends charges the hold at its size, and is reported until acknowledged', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -106,7 +106,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect((await call({})).expired.map(({ id }) => id)).not.toContain(of.id);
     });
 
-    test('that ends charges what is known to have been streamed', async () => {
+    test('that ends charges the known cost of the stream', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -117,7 +117,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await spent(key)).toBe(25n);
     });
 
-    test('that ended at what was known is corrected to the truth, though others have taken meanwhile what it had left free', async () => {
+    test('that ended at the known cost is corrected by the settlement, though other holds have taken the freed money', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -131,7 +131,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(1n, [key]))).toMatchObject({ outcome: 'busy' });
     });
 
-    test('that is renewed goes on', async () => {
+    test('that is renewed continues', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -143,7 +143,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await settle(of.id, 1n)).toEqual({ outcome: 'settled' });
     });
 
-    test('that ended before the settlement came is corrected to the truth, once', async () => {
+    test('that ended before the settlement is corrected by it, once', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -157,7 +157,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await spent(key)).toBe(20n);
     });
 
-    test('that ended before the release came gives everything back, once', async () => {
+    test('that ended before the release gives everything back, once', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -170,7 +170,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await spent(key)).toBe(0n);
     });
 
-    test('whose hold was released before it arrived forbids the hold, for one lease', async () => {
+    test('of a hold that was released before it arrived refuses that hold, for its length', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -189,7 +189,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
     });
     const { nextId, scope, counter, call, operation, take, load, settle, spent } = storeScene(() => under);
 
-    test('counts nothing where no counters are named: a late repeat of what was booked and forgotten', async () => {
+    test('counts nothing without counters: a late repeat of a settlement that was booked and forgotten', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const of = operation(60n, [key]);
@@ -206,7 +206,7 @@ export function describeEndings(make: () => Promise<StoreUnderTest>): void {
       expect(await spent(scope('key'))).toBeUndefined();
     });
 
-    test('is counted once where they are, less what PostgreSQL was told already', async () => {
+    test('is counted once in loaded counters, less the part that PostgreSQL has booked', async () => {
       const key = scope('key');
       await load(100n, key);
       const settles = [{ id: nextId(), cost: 50n, counters: [key], counted: 20n }];

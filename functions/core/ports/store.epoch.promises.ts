@@ -1,4 +1,4 @@
-// Promises of epochs, exact loads, and records that others book (LEDGER 6, 8).
+// Promises of epochs, exact loads, and records that other processes book (LEDGER 6, 8).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Entry } from './books.ts';
 import type { Millis } from './money.ts';
@@ -18,7 +18,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
       ...{ id: of.id, amount: of.amount, note: of.note, lease: of.lease, at: under.now() },
       ...more,
     });
-    const said = (of: HoldOperation, kind: Entry['kind'] = 'settled'): Omit<Entry, 'id' | 'cost'> => ({
+    const noteOf = (of: HoldOperation, kind: Entry['kind'] = 'settled'): Omit<Entry, 'id' | 'cost'> => ({
       ...{ kind, charges: of.note.charges, tokens: { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 } },
       ...{ model: 'small', identifier: 's-2', estimated: true, settledAt: 7 },
     });
@@ -26,11 +26,11 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
     const unbooked = async (silence: Millis) => (await under.store.unbooked(silence, 100)).records;
 
     describe('of a store', () => {
-      test('counts the calls of each process, and does nothing for one that it has answered more often than it shows', async () => {
+      test('counts the calls of each process, and refuses a process that it has answered more often than it shows', async () => {
         const from = (process: string, acknowledged: number) => ({ from: { process, acknowledged } });
         expect(await call(from('one', 0))).toMatchObject({ calls: 1 });
         expect(await call(from('one', 1))).toMatchObject({ calls: 2 });
-        // An answer that was lost was counted all the same.
+        // A call whose answer was lost was counted all the same.
         expect(await call(from('one', 1))).toMatchObject({ calls: 3 });
         expect(await call(from('two', 0))).toMatchObject({ calls: 1 });
         const key = counter('key', 100n);
@@ -41,7 +41,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect(await ask({ marks: new Map([['one', 3]]) })).toMatchObject({ outcome: 'done' });
       });
 
-      test('that is followed by another leaves nothing behind, and does not come back', async () => {
+      test('that is followed by another keeps nothing, and does not come back', async () => {
         const key = counter('key', 100n);
         await load(5n, key);
         await take(operation(10n, [key]), { from: { process: 'one', acknowledged: 0 } });
@@ -65,7 +65,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
     });
 
     describe('that begins', () => {
-      test('takes over what is under way, above a limit too, and charges it as if it had been taken here', async () => {
+      test('takes over live holds, above a limit too, and charges them like its own', async () => {
         const key = counter('key', 100n);
         const [one, two] = [operation(60n, [key]), operation(60n, [key])];
         const before = registration(one);
@@ -81,23 +81,23 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect(await spent(key)).toBe(57n);
       });
 
-      test('knows a hold whose lease had ended as such: its settlement is a correction', async () => {
+      test('registers an expired hold as such: its settlement is a correction', async () => {
         const key = counter('key', 100n);
         const of = operation(60n, [key]);
         await call({ registers: [registration(of, { charged: 60n })] });
         await load(60n, key);
-        const settles = [{ id: of.id, cost: 20n, note: said(of) }];
+        const settles = [{ id: of.id, cost: 20n, note: noteOf(of) }];
         expect(await call({ settles })).toMatchObject({ settles: [{ outcome: 'expired', charged: 60n }], expired: [] });
         expect(await spent(key)).toBe(20n);
         expect(await unbooked(0)).toMatchObject([{ id: of.id, kind: 'correction', cost: -40n }]);
       });
 
-      test('is told later that the lease of one had ended: it holds nothing from then on, and its settlement is a correction', async () => {
+      test('frees a registered hold that turns out to be expired: its settlement is a correction', async () => {
         const key = counter('key', 100n);
         const [ended, settled] = [operation(60n, [key]), operation(10n, [key])];
         await call({ registers: [registration(ended), registration(settled)] });
         await load(60n, key);
-        await call({ settles: [{ id: settled.id, cost: 5n, note: said(settled) }] });
+        await call({ settles: [{ id: settled.id, cost: 5n, note: noteOf(settled) }] });
         expect(await call({ holds: [operation(35n, [key])] })).toMatchObject({ holds: [{ outcome: 'busy' }] });
         const told = [ended, settled].map((of) => registration(of, { charged: 60n }));
         await call({ registers: [...told, ...told] });
@@ -105,23 +105,23 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect(await spent(key)).toBe(65n);
         expect(await call({ holds: [operation(36n, [key])] })).toMatchObject({ holds: [{ outcome: 'exceeded' }] });
         expect(await call({ holds: [operation(35n, [key])] })).toMatchObject({ holds: [{ outcome: 'held' }] });
-        // Nobody is told to book it: PostgreSQL has it.
+        // The expiry is not reported for booking: PostgreSQL has it.
         await under.advance(LEASE - 100);
         expect((await unbooked(0)).map(({ id, kind }) => [id, kind])).toEqual([[settled.id, 'settled']]);
-        const settles = [{ id: ended.id, cost: 20n, note: said(ended) }];
+        const settles = [{ id: ended.id, cost: 20n, note: noteOf(ended) }];
         expect(await call({ settles })).toMatchObject({ settles: [{ outcome: 'expired', charged: 60n }] });
         expect(await spent(key)).toBe(25n);
       });
     });
 
     describe('a load', () => {
-      test('takes in what PostgreSQL’s sum lacks, and not what it has', async () => {
+      test('adds the charges that PostgreSQL’s sum lacks, and not those it has', async () => {
         const key = counter('key', 1000n);
         const [held, settled, booked, ended] = [1n, 20n, 300n, 4n].map((amount) => operation(amount, [key]));
         if (!held || !settled || !booked || !ended) throw new Error('four holds');
         await load(0n, key);
         await call({ holds: [held, settled, booked, { ...ended, lease: 10 }] });
-        await call({ settles: [settled, booked].map((of) => ({ id: of.id, cost: of.amount, note: said(of) })) });
+        await call({ settles: [settled, booked].map((of) => ({ id: of.id, cost: of.amount, note: noteOf(of) })) });
         await under.advance(11);
         await call({});
         const edited = { ...key, window: { ...key.window, end: key.window.end + HOUR } };
@@ -137,14 +137,14 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         const name = { id: booked.id, kind: 'settled' as const };
         await call({ loads: [{ ...edited, spent: 300n, booked: [name] }] });
         expect(await spent(edited)).toBe(324n);
-        // Forgotten meanwhile: the sum has it.
+        // The charge was forgotten meanwhile: the sum has it.
         await under.store.forget([name]);
         const longer = { ...key, window: { ...key.window, end: key.window.end + 2 * HOUR } };
         await call({ loads: [{ ...longer, spent: 300n, booked: [name] }] });
         expect(await under.store.read([key, edited, longer])).toEqual([324n, 324n, 324n]);
       });
 
-      test('that comes too late changes nothing; neither does a repair', async () => {
+      test('after its deadline changes nothing; neither does a repair', async () => {
         const key = counter('key', 100n);
         const deadline = under.now() - 1;
         await call({ loads: [{ ...key, spent: 5n, deadline }] });
@@ -156,7 +156,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect(await spent(key)).toBe(2n);
       });
 
-      test('names every counter that is loaded, some at a time', async () => {
+      test('lists every loaded counter, page by page', async () => {
         const all = Array.from({ length: 7 }, (_, at) => counter(`key ${at}`, 1n));
         await load(0n, ...all);
         const seen: string[] = [];
@@ -170,38 +170,45 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
       });
     });
 
-    describe('what is counted and not booked', () => {
-      test('is kept with all that its entry needs, until it is acknowledged', async () => {
+    describe('an unbooked record', () => {
+      test('is kept with all fields of its entry, until it is acknowledged', async () => {
         const key = counter('key', 100n);
         await load(0n, key);
         const of = operation(60n, [key]);
         await take(of);
-        await call({ settles: [{ id: of.id, cost: 30n, note: said(of) }] });
-        const kept = { id: of.id, kind: 'settled', cost: 30n, hold: of.note, said: said(of), since: under.now() };
+        await call({ settles: [{ id: of.id, cost: 30n, note: noteOf(of) }] });
+        const kept = {
+          id: of.id,
+          kind: 'settled',
+          cost: 30n,
+          hold: of.note,
+          settlement: noteOf(of),
+          since: under.now(),
+        };
         expect(await unbooked(0)).toEqual([kept]);
         await under.store.forget([{ id: of.id, kind: 'settled' }]);
         expect(await unbooked(0)).toEqual([]);
       });
 
-      test('stays where something else of the same hold is acknowledged: the end of its lease, under an epoch that is over', async () => {
+      test('stays when another entry of the same hold is acknowledged: an expiry of an earlier epoch', async () => {
         const key = counter('key', 100n);
         const of = operation(60n, [key]);
         await call({ registers: [registration(of)] });
         await load(0n, key);
-        await call({ settles: [{ id: of.id, cost: 30n, note: said(of) }] });
+        await call({ settles: [{ id: of.id, cost: 30n, note: noteOf(of) }] });
         await under.store.forget([{ id: of.id, kind: 'expired' }]);
         expect(await unbooked(0)).toMatchObject([{ id: of.id, kind: 'settled', cost: 30n }]);
         await under.store.forget([{ id: of.id, kind: 'settled' }]);
         expect(await unbooked(0)).toEqual([]);
       });
 
-      test('is told only when it is old, and its process silent', async () => {
+      test('is returned only when it is old and its process has made no call since', async () => {
         const key = counter('key', 100n);
         await load(0n, key);
         const of = operation(60n, [key]);
         const from = { process: 'one', acknowledged: 0 };
         await take(of, { from });
-        await call({ from, settles: [{ id: of.id, cost: 30n, note: said(of) }] });
+        await call({ from, settles: [{ id: of.id, cost: 30n, note: noteOf(of) }] });
         await under.advance(2000);
         await call({ from });
         expect(await unbooked(2000)).toEqual([]);
@@ -212,14 +219,14 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect((await under.store.unbooked(0, 10)).calls).toEqual(new Map([['one', 3]]));
       });
 
-      test('by a process that is gone is not hidden by what one that lives counted before it', async () => {
+      test('of a dead process is not hidden by earlier records of a live one', async () => {
         const key = counter('key', 10_000n);
         await load(0n, key);
         const settle = async (process: string, count: number) => {
           const holds = Array.from({ length: count }, () => operation(6n, [key]));
           const from = { process, acknowledged: 0 };
           await call({ from, holds });
-          await call({ from, settles: holds.map((of) => ({ id: of.id, cost: 3n, note: said(of) })) });
+          await call({ from, settles: holds.map((of) => ({ id: of.id, cost: 3n, note: noteOf(of) })) });
           return holds.map(({ id }) => id);
         };
         for (let batch = 0; batch < 4; batch += 1) await settle('alive', 30);
@@ -231,7 +238,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         expect(await found(100)).toEqual(lost);
       });
 
-      test('of a lease that ended, and of the truth that came later, are two', async () => {
+      test('of an expiry and one of its later settlement are two', async () => {
         const key = counter('key', 100n);
         await load(0n, key);
         const of = operation(60n, [key]);
@@ -239,7 +246,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         await under.advance(LEASE + 1);
         const ended = { id: of.id, kind: 'expired', cost: 60n, hold: of.note };
         expect(await unbooked(0)).toMatchObject([ended]);
-        await call({ settles: [{ id: of.id, cost: 20n, note: said(of) }] });
+        await call({ settles: [{ id: of.id, cost: 20n, note: noteOf(of) }] });
         const corrected = { id: of.id, kind: 'correction', cost: -40n };
         expect(await unbooked(0)).toMatchObject([ended, corrected]);
         await under.store.forget([{ id: of.id, kind: 'expired' }]);
@@ -264,7 +271,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         await load(0n, key);
         const of = operation(60n, [key]);
         await call({
-          settles: [{ id: of.id, cost: 50n, counted: 20n, counters: of.note.charges, note: said(of, 'correction') }],
+          settles: [{ id: of.id, cost: 50n, counted: 20n, counters: of.note.charges, note: noteOf(of, 'correction') }],
         });
         expect(await spent(key)).toBe(30n);
         expect(await unbooked(0)).toMatchObject([

@@ -1,4 +1,4 @@
-// Promises of holds: what is taken, from whom, and when nothing is, because something is not known (LEDGER 3, 6).
+// Promises of holds: which money is taken, from which scopes, and when an unknown counter refuses (LEDGER 3, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis } from './money.ts';
 import { HOUR, type StoreUnderTest, storeScene } from './store.scene.promises.ts';
@@ -29,7 +29,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(100n, [key]))).toMatchObject({ outcome: 'held' });
     });
 
-    test('is refused as exceeded where spend alone leaves less than the least, and is told the spend', async () => {
+    test('is refused as exceeded, with the spend, where spend alone leaves less than the minimum', async () => {
       const key = counter('key', 100n);
       await load(95n, key);
       expect(await take(operation(50n, [key], { minAmount: 6n }))).toEqual({
@@ -39,14 +39,14 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       });
     });
 
-    test('is clamped to what spend leaves in the scope that leaves least', async () => {
+    test('is clamped to what spend leaves in the tightest scope', async () => {
       const [key, team] = [counter('key', 100n), counter('team', 100n)];
       await load(10n, key);
       await load(70n, team);
       expect(await take(operation(50n, [key, team], { minAmount: 6n }))).toEqual({ outcome: 'held', amount: 30n });
     });
 
-    test('waits for live holds even where it would be clamped: what they hold may come back', async () => {
+    test('waits for live holds even where it would be clamped: their money may come back', async () => {
       const key = counter('key', 100n);
       await load(50n, key);
       const first = operation(10n, [key]);
@@ -57,7 +57,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       expect(await take(second)).toEqual({ outcome: 'held', amount: 50n });
     });
 
-    test('is told that spend refuses it when spend in one scope and holds in another do', async () => {
+    test('is refused as exceeded when spend in one scope and holds in another refuse it', async () => {
       const [key, team] = [counter('key', 10n), counter('team', 10n)];
       await load(0n, key);
       await load(10n, team);
@@ -75,7 +75,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(0n, [key]))).toEqual({ outcome: 'exceeded', counter: 0, spent: 10n });
     });
 
-    test('of a free model is taken even while holds stand above what a provider’s overrun left', async () => {
+    test('of a free model is taken even while holds exceed what a provider’s overrun left', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const [first, second] = [operation(60n, [key]), operation(30n, [key])];
@@ -103,7 +103,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(40n, [key]))).toMatchObject({ outcome: 'held' });
     });
 
-    test('that is refused does not fail its neighbours in the call', async () => {
+    test('that is refused does not fail the others in the call', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const holds = [
@@ -116,7 +116,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       expect(answers).toEqual(['held', 'busy', 'absent', 'held']);
     });
 
-    test('obeys a limit that was raised or lowered since the last one', async () => {
+    test('obeys a limit that was raised or lowered since the last hold', async () => {
       const key = counter('key', 100n);
       await load(50n, key);
       expect(await take(operation(1n, [{ ...key, limit: 50n }]))).toMatchObject({ outcome: 'exceeded' });
@@ -139,14 +139,14 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       expect(await spent(team)).toBeUndefined();
     });
 
-    test('a counter that is there is not loaded again', async () => {
+    test('a loaded counter is not loaded again', async () => {
       const key = counter('key', 100n);
       await load(30n, key);
       await load(0n, key);
       expect(await spent(key)).toBe(30n);
     });
 
-    test('a window that is not current on the store’s clock takes nothing; it begins at its start and is over at its end', async () => {
+    test('a window that is not current on the store’s clock takes nothing; the start is inside, the end is not', async () => {
       const now = under.now();
       const at = (start: Millis, end: Millis): Counter => ({ scopeId: 'key', limit: 10n, window: { start, end } });
       await load(0n, at(now - HOUR, now), at(now + HOUR, now + 2 * HOUR), at(now - HOUR, now + HOUR));
@@ -163,7 +163,7 @@ export function describeHolds(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(100n, [key]))).toMatchObject({ outcome: 'held' });
     });
 
-    test('another epoch does nothing at all', async () => {
+    test('a call in another epoch does nothing', async () => {
       const key = counter('key', 100n);
       await load(0n, key);
       const holds = [operation(100n, [key])];

@@ -1,15 +1,15 @@
-// A store that is too simple to be wrong: one list of holds, summed up anew for every question.
+// A model store that is too simple to be wrong: one list of holds, summed for every question.
 import * as fc from 'fast-check';
 import type { Millis, Nano } from './money.ts';
 import type { Counter, HoldAnswer, StoreCall } from './store.ts';
 
-/** One step of a random life: time passes, then one thing happens to some hold. */
+/** One step of a random history: time passes, then an event happens to a hold. */
 export interface Event {
   readonly advance: Millis;
   readonly kind: 'hold' | 'settle' | 'release' | 'renew' | 'nothing';
-  /** Which hold, counted from the newest. */
+  /** Index of the hold, counted from the newest. */
   readonly which: number;
-  /** Which of the scopes a, b, c pay. */
+  /** The scopes among a, b, c that pay. */
   readonly scopes: ReadonlyArray<number>;
   /** Thousandths of the limit. */
   readonly amount: number;
@@ -30,11 +30,11 @@ interface ModelHold {
   readonly amount: Nano;
   readonly scopes: ReadonlyArray<number>;
   state: 'held' | 'settled' | 'released' | 'expired';
-  /** When its lease ends; of a released one, when its id is forgotten. */
+  /** The end of its lease; for a released hold, the time when its id is forgotten. */
   until: Millis;
   forgotten: boolean;
   known: Nano | undefined;
-  /** What the counters show of it. */
+  /** Its part of the counters. */
   cost: Nano;
   charged: Nano;
   late: 'settled' | 'released' | undefined;
@@ -53,7 +53,7 @@ export function modelStore(limit: Nano, lease: Millis) {
     holds
       .filter(({ state, scopes }) => state === 'held' && scopes.includes(scope))
       .reduce((sum, { amount }) => sum + amount, 0n);
-  /** What came to light after the end of a lease, beyond what was charged at its end. */
+  /** Spend beyond the charges of expired leases, found after they ended. */
   const lateIn = (scope: number): Nano =>
     holds
       .filter(({ late, cost, charged, scopes }) => late === 'settled' && cost > charged && scopes.includes(scope))
@@ -101,7 +101,7 @@ export function modelStore(limit: Nano, lease: Millis) {
       now += millis;
     },
 
-    /** The call that lets the event happen to the real store; costs stay within the hold. */
+    /** The call that applies the event to the real store; costs stay within the hold. */
     toCall(event: Event, counters: ReadonlyArray<Counter>, storeNow: Millis): StoreCall {
       const nothing: StoreCall = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
       const part = (share: number, of: Nano): Nano => (of * BigInt(share)) / 1000n;
@@ -121,7 +121,7 @@ export function modelStore(limit: Nano, lease: Millis) {
       return { ...nothing, renewals: [{ id, known: cost, lease }] };
     },
 
-    /** What the store must answer to that call. */
+    /** The answer that the store must give to that call. */
     expect(call: Omit<StoreCall, 'epoch'>) {
       const settles = call.settles.map(({ id, cost }) => settle(id, cost));
       const releases = call.releases.map(({ id }) => release(id));
@@ -146,7 +146,7 @@ export function modelStore(limit: Nano, lease: Millis) {
     },
 
     spent: (): Nano[] => [0, 1, 2].map(spentIn),
-    /** What ends with its lease gives back all beyond what is known of it; a truth that comes later still counts (LEDGER 1.4, 2). */
+    /** Expired holds give back all but their known cost; a later settlement still counts (LEDGER 1.4, 2). */
     isWithinLimit: (): boolean => [0, 1, 2].every((scope) => spentIn(scope) + heldIn(scope) <= limit + lateIn(scope)),
   };
 }

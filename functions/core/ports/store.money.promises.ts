@@ -1,11 +1,11 @@
-// Promises of money: exact whatever happens, and counted in each window that an edit makes (LEDGER 4, 5).
+// Promises of money: always exact, and counted in each window that an edit makes (LEDGER 4, 5).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Nano } from './money.ts';
 import { type Event, eventOf, modelStore } from './store.model.promises.ts';
 import { HOUR, LEASE, type StoreUnderTest, storeScene } from './store.scene.promises.ts';
 
-/** Where numbers of any kind stop being exact, or a store may change how it counts. */
+/** Amounts around which some kind of number stops being exact, or a store changes how it counts. */
 const EDGES: ReadonlyArray<Nano> = [
   10n ** 13n + 1n,
   3n * 10n ** 15n + 1n,
@@ -27,7 +27,7 @@ export function describeMoney(make: () => Promise<StoreUnderTest>): void {
     });
     const { counter, call, operation, take, load, settle, release, spent } = storeScene(() => under);
 
-    test('counts what is taken under either policy in both windows', async () => {
+    test('counts holds of either policy in both windows', async () => {
       const old = counter('key', 100n);
       const edited = { ...old, window: { start: old.window.start, end: old.window.end + HOUR } };
       await load(0n, old, edited);
@@ -38,7 +38,7 @@ export function describeMoney(make: () => Promise<StoreUnderTest>): void {
       expect(await under.store.read([old, edited])).toEqual([80n, 80n]);
     });
 
-    test('takes in what is under way when its counter is loaded, and what is settled and not in PostgreSQL yet', async () => {
+    test('contains live holds and unbooked settlements when its counter is loaded', async () => {
       const old = counter('key', 100n);
       const edited = { ...old, window: { start: old.window.start, end: old.window.end + HOUR } };
       await load(0n, old);
@@ -58,7 +58,7 @@ export function describeMoney(make: () => Promise<StoreUnderTest>): void {
       expect(await under.store.read([old, edited])).toEqual([45n, 45n]);
     });
 
-    test('takes in what ended with its lease, at what it was corrected to', async () => {
+    test('contains expired holds at their corrected cost', async () => {
       const old = counter('key', 100n);
       const edited = { ...old, window: { start: old.window.start, end: old.window.end + HOUR } };
       await load(0n, old);
@@ -73,7 +73,7 @@ export function describeMoney(make: () => Promise<StoreUnderTest>): void {
       expect(await under.store.read([old, edited])).toEqual([12n, 12n]);
     });
 
-    test('takes in nothing from before its window', async () => {
+    test('contains nothing from before its window', async () => {
       const now = under.now();
       const old = counter('key', 100n);
       await load(0n, old);
@@ -107,7 +107,7 @@ export function describeMoney(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(1n, [key, team]))).toMatchObject({ outcome: 'busy' });
     });
 
-    test('is never above a limit and always what a naive count says, whatever happens in whatever order', async () => {
+    test('is never above a limit and always equals a naive count, after any events in any order', async () => {
       const property = fc.asyncProperty(
         fc.constantFrom(100n, ...EDGES),
         fc.array(eventOf, { minLength: 1, maxLength: 60 }),

@@ -7,7 +7,7 @@ import { describeMoney } from './store.money.promises.ts';
 import { describeRates } from './store.rates.promises.ts';
 import type { StoreUnderTest } from './store.scene.promises.ts';
 
-/** `make` answers an empty store; it is called once per test and per run of a property. */
+/** `make` returns an empty store; it is called once per test and per run of a property. */
 export function describeStore(name: string, make: () => Promise<StoreUnderTest>): void {
   describe(`the store in ${name}`, () => {
     describeHolds(make);

@@ -1,22 +1,22 @@
-// Rates that are too simple to be wrong: one list of what was used when, summed up anew for every question.
+// Model rates that are too simple to be wrong: one list of uses, summed for every question.
 import * as fc from 'fast-check';
 import type { Millis } from './money.ts';
 import type { RateLimit } from './rates.ts';
 import type { StoreCall } from './store.ts';
 
-/** What one limit counts was touched then. */
+/** The last change of a limit's count. */
 interface Touch {
   readonly limit: number;
   readonly at: Millis;
 }
 
-/** One step of a random life: time passes, then one thing happens to some hold. */
+/** One step of a random history: time passes, then an event happens to a hold. */
 export interface RateEvent {
   readonly advance: Millis;
   readonly kind: 'hold' | 'settle' | 'release' | 'call';
-  /** Which hold, counted from the newest. */
+  /** Index of the hold, counted from the newest. */
   readonly which: number;
-  /** Which of LIMITS are asked. */
+  /** Indices of the LIMITS that are asked for. */
   readonly limits: ReadonlyArray<number>;
   readonly tokens: number;
 }
@@ -43,9 +43,9 @@ interface ModelUse {
   readonly tokens: number;
   counted: boolean;
   live: boolean;
-  /** What it used, and when that was told. */
+  /** The tokens it used, and when that was reported. */
   used: number;
-  /** Nobody told: it is what was reserved in each limit. */
+  /** Unreported: as many as were reserved in each limit. */
   untold: boolean;
   usedAt: Millis;
 }
@@ -58,7 +58,7 @@ export function modelRates(lease: Millis) {
   let made = 0;
 
   const of = (limit: number) => uses.filter(({ limits }) => limits.includes(limit));
-  /** Until a minute after the last use of the same second. */
+  /** Counted until a minute after the last use of the same second. */
   const isRecent = (limit: number, at: Millis, now: Millis): boolean =>
     touches.some((touch) => touch.limit === limit && second(touch.at) === second(at) && touch.at + 60_000 > now);
   const requestsOf = (limit: number, now: Millis): number =>
@@ -106,7 +106,7 @@ export function modelRates(lease: Millis) {
       return { ...nothing, releases: [{ id, lease, ...(kind === 'call' ? { called: true } : {}) }] };
     },
 
-    /** What the store must answer to that call. */
+    /** The answer that the store must give to that call. */
     expect({ settles, releases, holds }: Omit<StoreCall, 'epoch'>, now: Millis) {
       const find = (id: string) => uses.find((use) => use.id === id);
       for (const { id, tokens = 0 } of settles) end(find(id), tokens, true, now);
@@ -134,7 +134,7 @@ export function modelRates(lease: Millis) {
       return { holds: answers };
     },
 
-    /** Whether no stretch of a minute that ends now has more requests than a limit, exactly to the millisecond. */
+    /** Whether the minute that ends now has at most as many requests as each limit, to the millisecond. */
     mostInAnyMinute: (now: Millis): boolean =>
       LIMITS.every(
         ({ requests }, limit) =>

@@ -1,4 +1,4 @@
-// Promises of rates: requests and tokens in any minute, requests at once; with the money or not at all (decision 0012).
+// Promises of rates: requests and tokens in any minute, concurrent requests; with the money or not at all (decision 0012).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis } from './money.ts';
@@ -25,7 +25,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(outcomes).toEqual([...Array(10).fill('held'), 'limited', 'limited']);
     });
 
-    test('who is refused is told which limit it is and when it is free again, and that is true', async () => {
+    test('a refusal names the limit and when it has room again, truly', async () => {
       await takeMany(10, rated([key]));
       await under.advance(2500);
       const refused = await take(operation(rated([{ id: 'team', requests: 1000 }, key])));
@@ -36,7 +36,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await takeMany(11, rated([key]))).toEqual([...Array(10).fill('held'), 'limited']);
     });
 
-    test('what is left is told with every answer, what it took included', async () => {
+    test('every answer shows what is left, its own request counted', async () => {
       await under.advance(1000 - (under.now() % 1000));
       const both = rated(
         [
@@ -60,7 +60,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(both, more))).toMatchObject({ outcome: 'exceeded', rates: { left } });
     });
 
-    test('what is used within one second counts until a minute after the last of it', async () => {
+    test('uses within one second count until a minute after the last of them', async () => {
       await under.advance(1000 - (under.now() % 1000));
       await takeMany(9, rated([key]));
       await under.advance(999);
@@ -80,7 +80,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await takeMany(2, rated([wide]))).toEqual(['held', 'limited']);
     });
 
-    test('what a budget refuses uses nothing of a rate, and what a rate refuses nothing of a budget', async () => {
+    test('a refusal by a budget uses no rate, and a refusal by a rate no budget', async () => {
       const [spent, whole] = [counter('spent', 5n), counter('whole', 1n)];
       await call({
         loads: [
@@ -95,7 +95,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(rated([]), { counters: [whole] }))).toMatchObject({ outcome: 'held' });
     });
 
-    test('spend that refuses is told before a rate, a rate before holds that are in the way; who waits for these uses nothing', async () => {
+    test('a refusal names spend before a rate, a rate before live holds; a request that waits for live holds uses no rate', async () => {
       const [spent, held] = [counter('spent', 5n), counter('held', 1n)];
       await call({
         loads: [
@@ -112,14 +112,14 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(rated([one]), { counters: [spent] }))).toMatchObject({ outcome: 'exceeded' });
     });
 
-    test('a hold that is repeated answers the same and uses nothing more', async () => {
+    test('a repeated hold answers the same and uses nothing more', async () => {
       const of = operation(rated([{ id: 'key', requests: 2, parallel: 2 }]));
       expect(await take(of)).toEqual(await take(of));
       await settle(of.id);
       expect(await take(of)).toMatchObject({ outcome: 'held', rates: { left: [{ requests: { remaining: 1 } }] } });
     });
 
-    test('so many requests are in flight at once, until they are settled, released, or their lease ends', async () => {
+    test('a request counts as concurrent until it is settled, released, or its lease ends', async () => {
       const rates = rated([{ id: 'key', parallel: 3 }]);
       const [first, second, third] = [operation(rates), operation(rates), operation(rates)];
       await call({ holds: [first, second, third] });
@@ -151,7 +151,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(rates(1)))).toMatchObject({ outcome: 'limited' });
     });
 
-    test('tokens that nobody counted are those that were reserved, also when the lease ends', async () => {
+    test('unreported tokens count as reserved, also when the lease ends', async () => {
       const rates = rated([{ id: 'key', tokens: 100 }], { tokens: 60 });
       await take(operation(rates));
       await under.advance(LEASE + 1);
@@ -160,7 +160,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation({ ...rates, tokens: 40 }))).toMatchObject({ outcome: 'held' });
     });
 
-    test('more tokens than the provider was expected to use count all the same; the next request waits for them', async () => {
+    test('tokens beyond the estimate count all the same; the next request waits for them', async () => {
       await under.advance(1000 - (under.now() % 1000));
       const rates = rated([{ id: 'key', tokens: 100 }]);
       const first = operation(rates);
@@ -169,7 +169,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(rates))).toMatchObject({ outcome: 'limited', rate: 'tokens', retryIn: 60_000 });
     });
 
-    test('a request larger than the limit has the whole of a minute to itself', async () => {
+    test('a request larger than the limit takes a whole minute for itself', async () => {
       const rates = (tokens: number) => rated([{ id: 'key', tokens: 100 }], { tokens });
       const [small, large] = [operation(rates(1)), operation(rates(5000))];
       await take(small);
@@ -179,7 +179,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(rates(1)))).toMatchObject({ outcome: 'limited' });
     });
 
-    test('a request that nobody was called for is not counted; one that failed at the provider is, its tokens are not', async () => {
+    test('a request that called no provider is not counted; one that failed at the provider is, its tokens are not', async () => {
       const limit = { id: 'key', requests: 2, tokens: 100 };
       const [first, second] = [operation(rated([limit])), operation(rated([limit]))];
       await call({ holds: [first, second] });
@@ -190,7 +190,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await take(operation(rated([limit])))).toMatchObject({ outcome: 'limited', rate: 'requests' });
     });
 
-    test('an edited limit holds at once, for what was used before it too', async () => {
+    test('an edited limit is in force immediately, for earlier use too', async () => {
       await takeMany(5, rated([key]));
       expect(await takeMany(1, rated([{ ...key, requests: 5 }]))).toEqual(['limited']);
       expect(await takeMany(2, rated([{ ...key, requests: 6 }]))).toEqual(['held', 'limited']);
@@ -205,7 +205,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       expect(await takeMany(2, { ...rates, tokens: 1 })).toEqual(['held', 'limited']);
     });
 
-    test('a store that begins anew starts with all of them whole', async () => {
+    test('a store that starts empty starts with all rates whole', async () => {
       const limit = { id: 'key', requests: 1, tokens: 10, parallel: 1 };
       await take(operation(rated([limit])));
       expect(await take(operation(rated([limit])))).toMatchObject({ outcome: 'limited' });
@@ -221,7 +221,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
         { id: 'entry two', requests: 2 },
       ];
 
-      test('the first that has room is taken, and only when none is left the request is refused', async () => {
+      test('the first entry with room is taken, and the request is refused only when all are full', async () => {
         const rates = rated([key], { entries: [first, second] });
         const answers = (await call({ holds: Array.from({ length: 4 }, () => operation(rates)) })).holds;
         expect(answers).toMatchObject([
@@ -235,7 +235,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
         });
       });
 
-      test('the one that is free first says how long to wait, and one without limits is always free', async () => {
+      test('the entry that has room first gives the wait, and one without limits always has room', async () => {
         await under.advance(1000 - (under.now() % 1000));
         await takeMany(1, rated([], { entries: [first] }));
         await under.advance(5000);
@@ -246,7 +246,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
         expect(taken).toMatchObject({ outcome: 'held', rates: { entry: 2, left: [] } });
       });
 
-      test('a request that goes on to another entry uses that one too, and gives the former its tokens back', async () => {
+      test('a request that falls back to another entry uses that one too, and gives the former its tokens back', async () => {
         const [one, two] = [
           { id: 'entry one', requests: 5, tokens: 10 },
           { id: 'entry two', requests: 1, tokens: 10 },
@@ -272,7 +272,7 @@ export function describeRates(make: () => Promise<StoreUnderTest>): void {
       });
     });
 
-    test('no minute ever holds more than a limit, nobody is refused below it, whatever happens in whatever order', async () => {
+    test('no minute ever has more than a limit, and no request is refused below it, after any events in any order', async () => {
       const property = fc.asyncProperty(
         fc.array(rateEventOf, { minLength: 1, maxLength: 60 }),
         async (events: ReadonlyArray<RateEvent>) => {

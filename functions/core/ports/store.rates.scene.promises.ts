@@ -1,4 +1,4 @@
-// The scene of the promises of rates: holds of nothing that use rates, and what ends them.
+// The scene of the promises of rates: holds of zero that use rates, and their ends.
 import type { RateLimit, RateRequest } from './rates.ts';
 import { LEASE, type StoreUnderTest, storeScene } from './store.scene.promises.ts';
 import type { HoldOperation } from './store.ts';

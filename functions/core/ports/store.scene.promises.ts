@@ -1,4 +1,4 @@
-// The scene of the promises of stores: scopes and counters of an hour, holds of any size, and what ends them.
+// The scene of the promises of stores: scopes and counters of an hour, holds of any size, and their ends.
 import type { Millis, Nano } from './money.ts';
 import type { ScopeWindow } from './policy.ts';
 import type { Counter, HoldAnswer, HoldOperation, StaleEpoch, Store, StoreCall, StoreReply } from './store.ts';
@@ -7,15 +7,15 @@ export interface StoreUnderTest {
   readonly store: Store;
   readonly epoch: number;
   readonly now: () => Millis;
-  /** Lets the store's clock go on by so much. Leases in this suite are short, so that a real store may really wait. */
+  /** Advances the store's clock. Leases in this suite are short, so that a real store can really wait. */
   readonly advance: (millis: Millis) => Promise<void>;
 }
 
-/** Short, so that it ends within a test. */
+/** A lease that ends within a test. */
 export const LEASE: Millis = 400;
 export const HOUR: Millis = 3_600_000;
 
-/** `under` is asked anew for each call: a test may make another store. */
+/** `under` is called for each operation: a test may make another store. */
 export function storeScene(under: () => StoreUnderTest) {
   let made = 0;
 

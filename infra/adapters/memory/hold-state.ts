@@ -13,11 +13,11 @@ interface Taken {
   readonly counters: CounterState[];
 }
 
-/** Who counted it, when, and what was said of it. */
+/** Who counted it, when, and its settlement. */
 export interface Counted {
   readonly since: Millis;
   readonly by: string | undefined;
-  readonly said: SettleNote | undefined;
+  readonly settlement: SettleNote | undefined;
 }
 
 export interface Held extends Taken {

@@ -108,21 +108,21 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
   };
 
   const settleUnknown = (operation: SettleOperation, now: Millis, by: string | undefined): SettleAnswer => {
-    const { id, cost, counted, counters: of, note: said } = operation;
+    const { id, cost, counted, counters: of, note: settlement } = operation;
     if (of === undefined) return { outcome: 'unknown' };
     // A window that is over needs no counter any more.
     const absent = of.flatMap((one, at) => (counters.find(one) === undefined && one.window.end > now ? [at] : []));
     if (absent.length > 0) return { outcome: 'absent', counters: absent };
-    const charges = said?.charges ?? of;
-    const note = { charges, model: said?.model ?? '', identifier: said?.identifier ?? '' };
+    const charges = settlement?.charges ?? of;
+    const note = { charges, model: settlement?.model ?? '', identifier: settlement?.identifier ?? '' };
     // Some instant that all its windows have.
     const at = Math.min(now, ...charges.map(({ window }) => window.end - 1));
     const there = new Set([...of.flatMap((one) => counters.find(one) ?? []), ...countersAt(note, at)]);
     const delta = cost - (counted ?? 0n);
     charge([...there], delta);
-    const kind = said?.kind ?? 'settled';
+    const kind = settlement?.kind ?? 'settled';
     const taken = { at, amount: cost, note, counters: [...there] };
-    states.set(id, { state: 'settled', ...taken, kind, cost: delta, since: now, by, said });
+    states.set(id, { state: 'settled', ...taken, kind, cost: delta, since: now, by, settlement });
     index.add(id, note);
     pending.add(id);
     return { outcome: 'settled' };
@@ -180,20 +180,32 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     },
 
     settle(operation, now, by) {
-      const { id, cost, note: said } = operation;
+      const { id, cost, note: settlement } = operation;
       const before = states.get(id);
       if (before === undefined) return settleUnknown(operation, now, by);
       if (before.state === 'expired') {
         if (before.late?.outcome === 'released') return { outcome: 'released' };
-        if (before.late === undefined) change(id, before, { outcome: 'settled', cost, since: now, by, said });
+        if (before.late === undefined) change(id, before, { outcome: 'settled', cost, since: now, by, settlement });
         return { outcome: 'expired', charged: before.charged };
       }
       if (before.state !== 'held') return { outcome: before.state };
       vacate(before, cost);
       endRates(before, { tokens: operation.tokens }, now);
       const { at, amount, note, shares, counters: taken } = before;
-      const kind = said?.kind ?? 'settled';
-      states.set(id, { state: 'settled', at, amount, note, shares, counters: taken, kind, cost, since: now, by, said });
+      const kind = settlement?.kind ?? 'settled';
+      states.set(id, {
+        state: 'settled',
+        at,
+        amount,
+        note,
+        shares,
+        counters: taken,
+        kind,
+        cost,
+        since: now,
+        by,
+        settlement,
+      });
       pending.add(id);
       return { outcome: 'settled' };
     },
@@ -204,7 +216,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       if (before?.state === 'expired') {
         if (before.late?.outcome === 'settled') return { outcome: 'settled' };
         if (before.late === undefined)
-          change(id, before, { outcome: 'released', cost: 0n, since: now, by, said: undefined });
+          change(id, before, { outcome: 'released', cost: 0n, since: now, by, settlement: undefined });
         return { outcome: 'expired', charged: before.charged };
       }
       if (before?.state === 'held') {

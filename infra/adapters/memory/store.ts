@@ -117,9 +117,9 @@ function unbookedIn({ holds, calls }: Life, before: Millis, most: number): Unboo
   for (const [id, state] of holds.unbooked()) {
     if (records.length >= most) break;
     for (const part of partsOf(id, state)) {
-      const { since, by, said } = countedAs(part.kind, state);
+      const { since, by, settlement } = countedAs(part.kind, state);
       if (since > before || !isSilent(by)) continue;
-      records.push({ ...part, hold: state.note, since, ...(said === undefined ? {} : { said }) });
+      records.push({ ...part, hold: state.note, since, ...(settlement === undefined ? {} : { settlement }) });
     }
   }
   return records;
@@ -130,5 +130,5 @@ function countedAs(kind: string, state: Settled | Expired) {
   if (state.state === 'settled') return state;
   return kind === 'correction' && state.late !== undefined
     ? state.late
-    : { since: state.since, by: undefined, said: undefined };
+    : { since: state.since, by: undefined, settlement: undefined };
 }

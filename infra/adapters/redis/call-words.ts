@@ -1,7 +1,7 @@
 // A store call in the words of the script: holds and settlements plain, each counter named once; what is rarer as JSON (script.ts).
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Counter, HoldOperation, Load, Registration, SettleOperation, StoreCall } from '#core/ports/store.ts';
-import { noteText, saidText, windowText } from './note-text.ts';
+import { noteText, settlementText, windowText } from './note-text.ts';
 import { fromCount, fromMove, fromRates } from './rates.ts';
 
 /** `call`, epoch, process, its count, the rest as JSON, how many counters, settlements and holds; then these. */
@@ -10,7 +10,7 @@ export function callWords(call: StoreCall): string[] {
   const counters = createPlaces();
   const ends: string[] = [];
   for (const settle of settles)
-    ends.push(settle.id, `${settle.cost}`, settle.note ? saidText(settle.note) : '', moreOf(settle));
+    ends.push(settle.id, `${settle.cost}`, settle.note ? settlementText(settle.note) : '', moreOf(settle));
   const begins: string[] = [];
   for (const hold of holds) pushHold(begins, hold, counters.placeOf);
   const { words, count } = counters.all();

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { HoldNote } from '#core/ports/store.ts';
-import { noteText, saidText, toNote, toSaid, windowText } from './note-text.ts';
+import { noteText, settlementText, toNote, toSettlement, windowText } from './note-text.ts';
 
 const chargeOf = fc.record({
   scopeId: fc.uuid(),
@@ -35,10 +35,10 @@ test('the same scopes pay for one model after the other, and each is kept by its
   );
 });
 
-test('what was said of a settlement comes back as it was', () => {
+test('the note of a settlement survives the round trip', () => {
   const tokens = fc.record({ input: fc.nat(), output: fc.nat(), cachedInput: fc.nat(), cacheWrite: fc.nat() });
   const kind = fc.constantFrom('settled', 'correction', 'expired');
-  const saidOf = fc.record({
+  const settlementOf = fc.record({
     kind,
     tokens,
     model: fc.string(),
@@ -47,9 +47,9 @@ test('what was said of a settlement comes back as it was', () => {
     settledAt: fc.nat(),
   });
   fc.assert(
-    fc.property(saidOf, noteOf, (said, note) => {
-      const whole = { ...said, charges: note.charges };
-      expect(toSaid(saidText(whole), said.kind, note)).toEqual(whole);
+    fc.property(settlementOf, noteOf, (settlement, note) => {
+      const whole = { ...settlement, charges: note.charges };
+      expect(toSettlement(settlementText(whole), settlement.kind, note)).toEqual(whole);
     }),
   );
 });

@@ -65,19 +65,19 @@ export function windowOf(text = ''): ScopeWindow['window'] {
 const KINDS = { settled: 's', correction: 'c', expired: 'e' } as const;
 
 /** The kind first, which the script reads; the scopes stay with the hold. */
-export function saidText(said: SettleNote): string {
-  const { kind, tokens, estimated, settledAt } = said;
+export function settlementText(settlement: SettleNote): string {
+  const { kind, tokens, estimated, settledAt } = settlement;
   const { input, output, cachedInput, cacheWrite } = tokens;
   const counts = `${input},${output},${cachedInput},${cacheWrite},${estimated ? 1 : 0},${settledAt}`;
-  return `${KINDS[kind]}[${counts},${textsOf(said).names}]`;
+  return `${KINDS[kind]}[${counts},${textsOf(settlement).names}]`;
 }
 
-type Said = [number, number, number, number, 0 | 1, number, string, string];
+type SettlementNumbers = [number, number, number, number, 0 | 1, number, string, string];
 
-export function toSaid(text: string, kind: SettleNote['kind'], hold: HoldNote): SettleNote {
-  // Written by `saidText`, kept as it was.
-  const said = JSON.parse(text.slice(1)) as Said;
-  const [input, output, cachedInput, cacheWrite, estimated, settledAt, model, identifier] = said;
+export function toSettlement(text: string, kind: SettleNote['kind'], hold: HoldNote): SettleNote {
+  // Written by `settlementText`, kept as it was.
+  const settlement = JSON.parse(text.slice(1)) as SettlementNumbers;
+  const [input, output, cachedInput, cacheWrite, estimated, settledAt, model, identifier] = settlement;
   const tokens = { input, output, cachedInput, cacheWrite };
   return { kind, charges: hold.charges, tokens, model, identifier, estimated: estimated === 1, settledAt };
 }

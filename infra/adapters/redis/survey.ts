@@ -1,7 +1,7 @@
 // The script's answers about what it has counted: surveys, records to book, counters that are loaded.
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Part, Store, Survey, Unbooked, UnbookedRecord } from '#core/ports/store.ts';
-import { toNote, toSaid, windowOf } from './note-text.ts';
+import { toNote, toSettlement, windowOf } from './note-text.ts';
 import { listOf, textOf } from './texts.ts';
 
 const KINDS: Readonly<Record<string, EntryKind>> = {
@@ -35,11 +35,11 @@ export function toUnbooked([, records, calls, epoch]: ReadonlyArray<unknown>): U
   };
 }
 
-function toRecord([id, kind, cost, said, since, names, note]: ReadonlyArray<unknown>): UnbookedRecord {
+function toRecord([id, kind, cost, settlement, since, names, note]: ReadonlyArray<unknown>): UnbookedRecord {
   const hold = toNote(textOf(names), textOf(note));
   const part = toPart([id, kind, cost]);
   const record = { ...part, hold, since: Number(textOf(since)) };
-  return said === '' ? record : { ...record, said: toSaid(textOf(said), part.kind, hold) };
+  return settlement === '' ? record : { ...record, settlement: toSettlement(textOf(settlement), part.kind, hold) };
 }
 
 export function toLoaded([, members, next]: ReadonlyArray<unknown>): Awaited<ReturnType<Store['loaded']>> {
