@@ -33,7 +33,14 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
       } catch (error) {
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
         // Many calls learn it at once, and one makes the new pool. The old one has no connection to end, only calls that wait to learn it.
-        if (asked === pool) pool = createPool(connection, false, deps);
+        if (asked === pool) {
+          pool = createPool(connection, false, deps);
+          const { host, port } = connection;
+          deps.log.warn('the database offers no TLS and is asked in plain text; `sslmode: require` refuses that', {
+            host,
+            port,
+          });
+        }
         return pool.connect();
       }
     },

@@ -46,9 +46,15 @@ test('a server elsewhere that offers TLS is spoken to with it', async () => {
   expect(await isEncrypted(sessionAt(elsewhere(tls.connection)))).toBe(true);
 });
 
-test('a server elsewhere without TLS is spoken to without, also when many calls learn it at once', async () => {
-  const session = sessionAt(elsewhere(plain.connection));
+test('a server elsewhere without TLS is spoken to without, also when many calls learn it at once, and is warned of once', async () => {
+  const log = createMemoryLog();
+  const session = createSession(elsewhere(plain.connection), { log });
+  open.push(session);
   expect(await Promise.all(Array.from({ length: 20 }, () => isEncrypted(session)))).toEqual(new Array(20).fill(false));
+  const { host, port } = elsewhere(plain.connection);
+  expect(log.lines).toEqual([
+    { level: 'warn', message: expect.stringContaining('sslmode: require'), fields: { host, port } },
+  ]);
 });
 
 test('a server on this machine is spoken to without TLS where nobody asks for it', async () => {
