@@ -25,15 +25,22 @@ const RedisSecretRef = z.object({
 
 const DatabaseSecretRef = z.object({
   nameRef: secretName,
-  keys: z
-    .object({
+  keys: withRule(
+    z.object({
       hostSecret: entry('host, `name` or `name:port`'),
       portSecret: entry('port; absent: the port in the host entry, else 5432').optional(),
       passwordSecret: entry('password; an empty value means none'),
       usernameSecret: entry('user name'),
       dbnameSecret: entry('name of the database'),
-    })
-    .describe('Where in the Secret each value stands.'),
+    }),
+    {
+      id: 'PasswordIsUsername',
+      cel: 'self.passwordSecret != self.usernameSecret',
+      holds: ({ passwordSecret, usernameSecret }) => passwordSecret !== usernameSecret,
+      message: 'must be another entry than usernameSecret; write the name of the entry that holds the password',
+      at: 'passwordSecret',
+    },
+  ).describe('Where in the Secret each value stands.'),
 });
 
 const Timeouts = z.object({

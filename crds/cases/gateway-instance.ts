@@ -34,6 +34,12 @@ export const gatewayInstances: readonly Case[] = [
     'Malformed',
     'spec.databaseSecretRef.nameRef',
   ]),
+  refuse(
+    'GatewayInstance',
+    'whose password is in the entry of the user name',
+    { 'spec.databaseSecretRef.keys.passwordSecret': 'username' },
+    ['PasswordIsUsername', 'spec.databaseSecretRef.keys.passwordSecret'],
+  ),
   refuse('GatewayInstance', 'with a blank entry name', { 'spec.databaseSecretRef.keys.hostSecret': ' ' }, [
     'Malformed',
     'spec.databaseSecretRef.keys.hostSecret',
