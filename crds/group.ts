@@ -1,4 +1,4 @@
-// What are our API groups, and what are the labels, annotations and names that we put on objects?
+// Our API groups, and the labels, annotations and names that we put on objects.
 
 export const INSTANCE_GROUP = 'instance.gateway-operator.dev';
 export const AUTH_GROUP = 'auth.gateway-operator.dev';
@@ -36,7 +36,7 @@ export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
 /** On the Pods of a gateway: versions of the Secrets of its database and store, so that it starts anew when they change. */
 export const CONNECTIONS_ANNOTATION = 'gateway-operator.dev/connections';
 
-/** On a VirtualKey: the user who asked for it. Admission writes it on create and keeps it ever after. */
+/** On a VirtualKey: the user that requested it. Admission writes it on create and keeps it ever after. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';
 
 /** On a VirtualKey: each new text asks for a new value at once. */

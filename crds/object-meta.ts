@@ -1,4 +1,4 @@
-// What do we read of an object's metadata?
+// Metadata of an object, as far as we read it.
 
 export interface OwnerReference {
   readonly apiVersion: string;
@@ -19,7 +19,7 @@ export interface ObjectMeta {
   readonly generation: number;
   /** RFC 3339. */
   readonly creationTimestamp: string;
-  /** RFC 3339; present once somebody deleted the object and a finalizer still holds it. */
+  /** RFC 3339; present after a deletion, while a finalizer holds the object. */
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-// Validation of one object of ours by what it can prove itself: the same verdict as the CRD's schema and CEL, with better words.
+// Validation of one object of ours by what it can prove itself: the same verdict as the CRD's schema and CEL, with better messages.
 import type * as z from 'zod';
 import { findAnnotationViolations } from './annotations.ts';
 import type { Kind } from './kinds.ts';
@@ -87,25 +87,18 @@ function withoutNulls(value: unknown): unknown {
 
 const brokenIn = (issue: z.core.$ZodIssue): Broken => (issue.code === 'custom' ? (issue.params ?? {}) : {});
 
-/** A zod issue about a spec. Rules and patterns carry their own words; the rest is worded here. */
+/** A zod issue about a spec. Rules and patterns carry their own message; the others get one here. */
 function toViolation(issue: z.core.$ZodIssue, spec: unknown): Violation {
   const value = valueAt(spec, issue.path);
-  const { rule, type } = brokenIn(issue);
-  const said = wordsOf(issue, value);
-  return {
-    rule: rule ?? said.rule,
-    type: value === undefined ? 'Required value' : (type ?? said.type ?? 'Invalid value'),
-    path: toPath(issue.path),
-    value,
-    message: said.message,
-  };
+  const { rule, type = 'Invalid value', message } = { ...describe(issue, value), ...brokenIn(issue) };
+  return { rule, type: value === undefined ? 'Required value' : type, path: toPath(issue.path), value, message };
 }
 
-function wordsOf(issue: z.core.$ZodIssue, value: unknown): Pick<Violation, 'rule' | 'type' | 'message'> {
+function describe(issue: z.core.$ZodIssue, value: unknown): Pick<Violation, 'rule' | 'type' | 'message'> {
   switch (issue.code) {
     case 'invalid_type':
       if (value === undefined) return { rule: 'Required', message: 'add this field' };
-      return { rule: 'WrongType', message: typeWords(issue, value) };
+      return { rule: 'WrongType', message: typeMessage(issue, value) };
     case 'invalid_value': {
       const words = issue.values.map((word) => JSON.stringify(word)).join(', ');
       if (value === undefined) return { rule: 'Required', message: `add this field; it must be one of ${words}` };
@@ -114,7 +107,7 @@ function wordsOf(issue: z.core.$ZodIssue, value: unknown): Pick<Violation, 'rule
     case 'too_small':
       return { rule: 'TooSmall', message: `must be at least ${issue.minimum}` };
     case 'too_big': {
-      const [type, most] = MAX_WORDS[issue.origin] ?? ['Invalid value', ''];
+      const [type, most] = TOO_BIG[issue.origin] ?? ['Invalid value', ''];
       return { rule: 'TooLarge', type, message: `must be at most ${issue.maximum}${most}` };
     }
     default:
@@ -122,7 +115,7 @@ function wordsOf(issue: z.core.$ZodIssue, value: unknown): Pick<Violation, 'rule
   }
 }
 
-const MAX_WORDS: Readonly<Record<string, readonly [ViolationType, string]>> = {
+const TOO_BIG: Readonly<Record<string, readonly [ViolationType, string]>> = {
   string: ['Too long', ' characters; shorten it'],
   array: ['Too many', ' entries; leave some out'],
 };
@@ -138,7 +131,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** YAML reads an unquoted `12` as a number and `yes` may be a boolean: the most frequent cause of a wrong type. */
-function typeWords({ expected, path }: z.core.$ZodIssueInvalidType, value: unknown): string {
+function typeMessage({ expected, path }: z.core.$ZodIssueInvalidType, value: unknown): string {
   const must = `must be ${TYPES[expected] ?? expected}`;
   if (expected === 'string' && typeof value === 'number' && DURATION.test(String(path.at(-1))))
     return `${must} with a unit; write "${value}s", "${value}m", "${value}h" or "${value}d"`;

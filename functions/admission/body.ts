@@ -3,9 +3,9 @@ import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
 
 /** The API server sends the object twice, and takes requests of up to 3 MiB itself. */
 export const MAX_BODY = 7 * 1024 * 1024;
-/** A larger body waits until no other one is read or judged. */
+/** A larger body waits until no other large one is read or validated. */
 const LARGE_BODY = 512 * 1024;
-/** Bytes of all smaller bodies that are read or judged at the same time. */
+/** Bytes of all smaller bodies that are read or validated concurrently. */
 const MAX_SMALL_BYTES = 8 * 1024 * 1024;
 /** The API server names the kind first. */
 const HEAD = 1024;
@@ -89,7 +89,7 @@ function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   return larger;
 }
 
-/** Lets in what fits beside those that are in, in the order of arrival; who is in says by the answered function that it has left. */
+/** A semaphore of `room` units in the order of arrival; `enter` resolves with the function that gives the units back. */
 function createGate(room: number) {
   let free = room;
   const queue: Array<{ readonly size: number; readonly enter: () => void }> = [];

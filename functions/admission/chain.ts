@@ -1,4 +1,4 @@
-// Every check of every kind, in the order in which findings are told: refusals first, the most important first.
+// Every check of every kind, in the order of its findings: refusals first, the most important first.
 import type { Finding } from '#core/finding.ts';
 import { gatewayInstances, type Kind, type KindName, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
@@ -10,7 +10,7 @@ import * as ofUser from './checks/user.ts';
 import { type Ask, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
 import type { Draft } from './subject.ts';
 
-/** What an object has to be told: by itself, and, where the cluster may be asked, with what it refers to. */
+/** Findings about an object: by itself, and, where the cluster may be asked, with what it refers to. */
 export type Find = (object: Draft, old: Draft | undefined, ask: Ask | undefined) => Promise<ReadonlyArray<Finding>>;
 
 /** What a key, a user and a team have in common. */
@@ -57,7 +57,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
 interface Checks<Spec, Facts> {
   /** By /mutate, and by /validate again. */
   readonly alone?: ReadonlyArray<Check<Spec>>;
-  /** By /validate only, so that nothing is told twice. */
+  /** By /validate only. */
   readonly together: ReadonlyArray<Check<Spec, Facts>>;
 }
 

@@ -1,7 +1,7 @@
 // The deadline of a review: the API server says in `?timeout=` how long it waits, and an answer after that is worth nothing.
 import type { Timer } from '#core/ports/platform.ts';
 
-/** What admission.k8s.io/v1 waits where nothing is said; at most it waits 30 s. */
+/** The default of admission.k8s.io/v1; its maximum is 30 s. */
 const DEFAULT = 10_000;
 const MAX = 30_000;
 

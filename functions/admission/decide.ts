@@ -11,8 +11,8 @@ export interface Decision {
 }
 
 /**
- * Without `ask` the object is judged by itself (/mutate). On update a finding that the stored object has too is no reason to refuse a
- * label, a block or a budget (DESIGN 5): the stored object is judged as if it were applied now, and what is found there is a warning.
+ * Without `ask` the object is validated by itself (/mutate). On update a finding that the stored object has too is no reason to refuse a
+ * label, a block or a budget (DESIGN 5): the stored object is checked as if it were applied now, and its findings are warnings.
  */
 export async function decide({ kind, object, old, dryRun }: Subject, ask?: Ask): Promise<Decision> {
   const find = CHAIN[kind.kind];

@@ -1,4 +1,4 @@
-// Defaults that /mutate fills in: only what no schema can, because it depends on other fields or on who asks (DESIGN 5).
+// Defaults that /mutate fills in: only what no schema can, because it depends on other fields or on the user (DESIGN 5).
 import { defaultOverlap } from '#core/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { isMap, type Json } from '#crds/shapes.ts';

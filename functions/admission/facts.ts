@@ -25,7 +25,7 @@ import type { VirtualKeySpec } from '#crds/virtual-key.ts';
 import type { Readable } from './check.ts';
 import type { Metadata } from './subject.ts';
 
-/** Whom the facts are asked of, and for whom. */
+/** The cluster that is asked, and the user on whose behalf. */
 export interface Ask {
   readonly cluster: Pick<Cluster, 'get' | 'list' | 'may'>;
   readonly hash: Hash;
@@ -40,7 +40,7 @@ export interface InstanceFacts {
   /** By name; what the user may not read is missing. */
   readonly secrets: ReadonlyMap<string, ReadSecret>;
   /** Models that this update takes away. */
-  readonly goneModels: ReadonlySet<string>;
+  readonly removedModels: ReadonlySet<string>;
   /** Keys of the instance, at most a page of them; none where no model goes. */
   readonly keys: ReadonlyArray<KubeObject>;
   /** Indexes of entries that have no price, neither of their own nor a listed one. */
@@ -51,17 +51,17 @@ export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: Ask)
   const { metadata, spec, old } = of;
   const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
   const names = [...new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials])];
-  const goneModels = old === undefined ? new Set<string>() : servedBy(old).difference(servedBy(spec));
+  const removedModels = old === undefined ? new Set<string>() : servedBy(old).difference(servedBy(spec));
   const [secrets, keys, unpriced] = await Promise.all([
     findSecrets(metadata.namespace, names, ask),
-    goneModels.size === 0 ? [] : findKeys(metadata, ask),
+    removedModels.size === 0 ? [] : findKeys(metadata, ask),
     findUnpriced(spec),
   ]);
-  return { secrets, goneModels, keys, unpriced };
+  return { secrets, removedModels, keys, unpriced };
 }
 
 export interface MemberFacts {
-  /** Undefined: not there, or it does not admit the namespace; nobody can tell the two apart. */
+  /** Undefined: the instance is not there, or does not admit the namespace; findings do not tell which. */
   readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
   /** Wanted aliases and addresses that another object of the instance has. Advice: two creates race, and the claim decides. */
   readonly taken: ReadonlyArray<TakenAlias>;
@@ -179,7 +179,7 @@ async function findReferred({ kind, namespace, name }: Reference, { cluster }: A
   return found && { instance: connectionOf(found), isDeleted: !isLive(found) };
 }
 
-/** Missing, and not theirs to read: nobody can tell the two apart. */
+/** Undefined: the Secret is missing, or not the user's to read; findings do not tell which. */
 async function findSecret(namespace: string, name: string, { cluster, user }: Ask): Promise<KubeObject | undefined> {
   const may = await cluster.may(user, 'get', RESOURCES.secrets, namespace, name);
   return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
@@ -230,7 +230,7 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
   return new Set(unsaid.filter((index) => entryPrice(models[index]?.gatewayParams ?? {}).price === undefined));
 }
 
-/** At most one page of objects with these selectable fields, in all namespaces; those being deleted are gone already. */
+/** At most one page of objects with these selectable fields, in all namespaces; without those that are being deleted. */
 async function select(resource: Resource, fields: Readonly<Record<string, string>>, cluster: Ask['cluster']) {
   return (await cluster.list(resource, { fieldSelector: toFieldSelector(fields), limit: MAX_KEYS })).filter(isLive);
 }

@@ -17,7 +17,7 @@ export interface HandleDeps {
   readonly own?: ReadonlyArray<string>;
 }
 
-/** What became of a review, for its answer and for whoever tells it: the log, the metrics, reconcile. */
+/** The outcome of a review: its answer, and what the log, the metrics and reconcile need. */
 export interface Handled {
   readonly status: 200 | 400 | 413 | 500;
   readonly body: unknown;
@@ -59,7 +59,7 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
     }
   }
 
-  /** Defaults first: what is filled in is validated too. Warnings are told by /validate, which validates again. */
+  /** Defaults first: what is filled in is validated too. Warnings come from /validate, which validates again. */
   async function mutate(request: ReviewRequest, subject: Subject): Promise<Handled> {
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);
@@ -106,7 +106,7 @@ const answered = (request: ReviewRequest, answer: Answer): Handled => ({
 
 const REASONS = { 400: 'BadRequest', 413: 'RequestEntityTooLarge', 500: 'InternalError' } as const;
 
-/** A Status, which the API server and kubectl show in its own words. */
+/** A Status, whose message the API server and kubectl show. */
 function problem(status: keyof typeof REASONS, result: 'malformed' | 'failed', error: string): Handled {
   const failure = { apiVersion: 'v1', kind: 'Status', status: 'Failure', reason: REASONS[status], code: status };
   return { status, body: { ...failure, message: error }, result, error };

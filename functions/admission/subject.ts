@@ -28,7 +28,7 @@ export interface Subject {
   readonly dryRun: boolean;
 }
 
-/** "Look here in a moment": what reconcile is told after an object was let in, or is about to go. */
+/** "Look here": the object that was let in, or is about to be deleted, for reconcile. */
 export interface Hint {
   readonly apiVersion: string;
   readonly kind: string;
@@ -40,7 +40,7 @@ export type ReadSubject =
   | { readonly outcome: 'validate'; readonly subject: Subject }
   /** Nothing to validate; `hint` where an object of ours is about to go. */
   | { readonly outcome: 'allow'; readonly hint?: Hint | undefined }
-  /** A denial in these words. */
+  /** A denial with this message. */
   | { readonly outcome: 'deny'; readonly message: string };
 
 /** `own` are the users whose writes are ours: reconcile never has to ask admission. */
@@ -51,7 +51,7 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
     return { outcome: 'allow' };
   const { object, oldObject, operation } = request;
   const dryRun = request.dryRun === true;
-  // Never validated: whatever people delete goes.
+  // A deletion is always allowed.
   if (operation === 'DELETE') return { outcome: 'allow', hint: toHint(kind, request, dryRun) };
   if (operation === 'CONNECT') return { outcome: 'allow' };
   if (isMap(object) && isMap(object.metadata) && typeof object.metadata.deletionTimestamp === 'string')

@@ -46,7 +46,6 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
     }),
     { oldObject: objectOf('GatewayInstance') },
   ],
-  [key({ modelMaxBudget: { gpt: { maxBudget: '1', budgetDuration: '1d' } } })],
   [key({ maxBudget: '0' })],
   [key({}, { annotations: { 'auth.gateway-operator.dev/rotate': ' ' } })],
   ...(['adopt-ledger', 'deletion-share'] as const).map((name): readonly [KubeObject] => [

@@ -31,8 +31,8 @@ export const modelCredentials: InstanceCheck = ({ metadata: { namespace }, spec,
 
 const MAX_NAMED = 5;
 
-export const modelsInUse: InstanceCheck = ({ facts: { goneModels, keys } }) =>
-  [...goneModels].flatMap((model): Finding[] => {
+export const modelsInUse: InstanceCheck = ({ facts: { removedModels, keys } }) =>
+  [...removedModels].flatMap((model): Finding[] => {
     const restricted = keys.filter(
       ({ spec }) => isMap(spec) && Array.isArray(spec.models) && spec.models.includes(model),
     );

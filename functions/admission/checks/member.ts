@@ -28,7 +28,7 @@ export const modelsServed: MemberCheck = ({ spec, facts: { instance } }) =>
 
 export const aliasesFree: MemberCheck = ({ facts: { taken } }) => taken.map(aliasTaken);
 
-/** Where the object's own instance is not found, that is said already, and is the likelier mistake. */
+/** Without an instance of its own to compare with (a finding already), only missing objects are named. */
 export const referencesFound: MemberCheck = ({ spec, facts: { instance, references } }) => {
   const own = instance === undefined ? undefined : spec.connectionRef.instanceRef;
   return references.flatMap(([reference, found]) => referenceFound(reference, found, own) ?? []);

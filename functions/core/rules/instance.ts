@@ -2,7 +2,7 @@
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import type { Finding } from '../finding.ts';
 
-/** What `spec.connectionRef.instanceRef` says. */
+/** The value of `spec.connectionRef.instanceRef`. */
 export interface InstanceName {
   readonly namespace: string;
   readonly name: string;
@@ -16,7 +16,7 @@ export const isSameInstance = (one: InstanceName, other: InstanceName): boolean 
 const reference = (instance: InstanceName) =>
   ({ rule: 'InstanceNotFound', path: 'spec.connectionRef.instanceRef', value: toPath(instance) }) as const;
 
-/** Also where an instance does not admit the namespace: from there nobody can tell the two apart. */
+/** Also of an instance that does not admit the namespace: from there the two look alike. */
 export const instanceNotFound = (instance: InstanceName, from: string): Finding => ({
   ...reference(instance),
   type: 'Not found',
@@ -57,8 +57,8 @@ interface Entry {
 
 /**
  * No two entries share a credential Secret (SPEC 2.2). `allowed` is what the annotation says that lets them. Of those that share, all
- * but the first are named; the first is the entry that had the Secret `before`, else the first in the list. So an edit is told of the
- * entry that it changed, and an old violation stays the same when the list is reordered.
+ * but the first are named; the first is the entry that had the Secret `before`, else the first in the list. So the
+ * finding names the entry that an edit changed, and an old violation stays the same when the list is reordered.
  */
 export function sharedCredentials(
   models: ReadonlyArray<Entry>,

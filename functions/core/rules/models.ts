@@ -6,41 +6,26 @@ import { type InstanceName, toPath } from './instance.ts';
 const MAX_NAMED = 8;
 const MAX_COMPARED = 20;
 
-interface NamesModels {
-  readonly models: ReadonlyArray<string>;
-  readonly modelMaxBudget?: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** `served` are the `modelName`s of the instance, each once. A budget for a model that nobody serves bounds nothing yet. */
+/** `served` are the `modelName`s of the instance, each once. */
 export function modelsServed(
-  { models, modelMaxBudget = {} }: NamesModels,
+  { models }: { readonly models: ReadonlyArray<string> },
   instance: InstanceName,
   served: ReadonlySet<string>,
 ): ReadonlyArray<Finding> {
   const names = [...served];
   const must = `must be exactly a modelName of instance ${JSON.stringify(toPath(instance))}`;
-  const notServed = (model: string, index: number) => ({
-    rule: 'ModelNotServed',
-    value: model,
-    message: `${must}${remedy(model, index, names)}`,
-  });
-  const refused = models.flatMap((model, index): Finding[] => {
+  return models.flatMap((model, index): Finding[] => {
     if (served.has(model)) return [];
-    return [{ ...notServed(model, index), type: 'Not found', path: `spec.models[${index}]`, effect: 'refuse' }];
+    const message = `${must}${remedy(model, index, names)}`;
+    const path = `spec.models[${index}]`;
+    return [{ rule: 'ModelNotServed', type: 'Not found', path, value: model, message, effect: 'refuse' }];
   });
-  const warned = Object.keys(modelMaxBudget)
-    .filter((model) => !served.has(model))
-    .map((model, index): Finding => {
-      const path = `spec.modelMaxBudget[${JSON.stringify(model)}]`;
-      return { ...notServed(model, index), path, value: undefined, effect: 'warn' };
-    });
-  return [...refused, ...warned];
 }
 
 /** What other gateways write for all models. */
 const ALL: ReadonlySet<string> = new Set(['*', 'all', 'any', 'all-models', 'all-proxy-models', 'all-team-models']);
 
-/** Comparing hundreds of names with hundreds of others takes seconds, and nobody reads that far. */
+/** A comparison of hundreds of names with hundreds of others takes seconds: only the first are compared. */
 function remedy(model: string, index: number, served: ReadonlyArray<string>): string {
   if (index >= MAX_COMPARED) return '; correct the name, or add an entry to the instance';
   if (ALL.has(model)) return '; remove it: an empty list means every model of the instance';

@@ -17,7 +17,7 @@ export interface Referred {
   readonly isDeleted: boolean;
 }
 
-/** `instance` is what the object itself says; undefined where that cannot be compared (it is not found, which is said already). */
+/** `instance` is what the object itself says; undefined where that cannot be compared (the instance is not found, which is a finding of its own). */
 export function referenceFound(
   { kind, path, name, namespace }: Reference,
   found: Referred | undefined,

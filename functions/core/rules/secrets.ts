@@ -7,8 +7,8 @@ import type { Finding } from '../finding.ts';
 export type SecretData = Readonly<Record<string, string>>;
 
 /**
- * A Secret as far as the one who asks may know of it: nothing where it is missing, or not theirs to read. `listed`: whoever is told
- * may see the names of its entries; people who read a condition may not.
+ * A Secret as far as the reader of a finding may know of it: undefined where it is missing, or not theirs to read. `listed`: the reader
+ * may see the names of its entries. Readers of a condition may not.
  */
 export type ReadSecret = { readonly data: SecretData; readonly listed: boolean } | undefined;
 
@@ -68,7 +68,7 @@ interface Use extends SecretRef {
 
 const toUse = ({ nameRef, keys }: SecretRef, namespace: string, at: string): Use => ({ nameRef, keys, namespace, at });
 
-/** The words do not tell "missing" from "not yours to read". */
+/** The message does not tell "missing" from "not yours to read". */
 const secretNotFound = ({ namespace, nameRef, at, entry }: Use): Finding => ({
   rule: 'SecretNotFound',
   type: 'Not found',
