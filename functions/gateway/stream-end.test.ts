@@ -52,7 +52,7 @@ describe.each(WAYS)('through %s', (_, room) => {
 
     test('while its request waits for a connection to the provider is charged nothing', async () => {
       const client = new AbortController();
-      const connecting = new UpstreamBroke('unsent', 'nobody wants the answer any more');
+      const connecting = new UpstreamBroke('unsent', 'the request was aborted');
       const upstream: Upstream = ({ signal }) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(connecting)));
       const world = stage({ deps: { upstream } });

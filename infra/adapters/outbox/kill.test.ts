@@ -9,7 +9,7 @@ import { createOutbox } from './outbox.ts';
 const root = mkdtempSync(join(tmpdir(), 'outbox-kill-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-/** Appends as fast as it can, cutting all the time, and says which ids were acknowledged and which it then called done. */
+/** A program that appends and compacts as fast as it can, and prints which ids were acknowledged and which it then called done. */
 const WRITER = `
   import { writeSync } from 'node:fs';
   const [, folder, from] = process.argv;
@@ -26,7 +26,7 @@ const WRITER = `
   }
 `;
 
-/** So many are acknowledged before it may die. */
+/** The number of acknowledged records before it may be killed. */
 const FEW = 3;
 const linesIn = (text: string): number => text.split('\n').length - 1;
 
@@ -38,7 +38,7 @@ async function writeUntilKilled(folder: string, from: string, millis: number): P
   return stdout.slice(0, stdout.lastIndexOf('\n')).split('\n');
 }
 
-test('kill -9 loses no acknowledged record, however often and whenever it comes', async () => {
+test('kill -9 loses no acknowledged record, however often and whenever it happens', async () => {
   const open = new Set<string>();
   for (const [life, millis] of [3, 11, 17, 29, 40].entries()) {
     const acknowledged = await writeUntilKilled(root, `life${life}`, millis);

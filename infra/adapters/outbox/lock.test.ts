@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 
 describe('a folder', () => {
-  test('belongs to one process: a second one is told who has it', () => {
+  test('belongs to one process: the error of a second one names the owner', () => {
     expect(() => createOutbox({ folder })).toThrow(FolderInUse);
     expect(() => createOutbox({ folder })).toThrow(`process ${process.pid} on ${hostname()}`);
   });
@@ -55,7 +55,7 @@ describe('a folder', () => {
     expect(readdirSync(left)).toEqual([]);
   });
 
-  test('of another machine is taken over when its owner has been silent for 15 s, not before', async () => {
+  test('of another machine is taken over when its owner has not touched it for 15 s, not before', async () => {
     const left = await mkdtemp(join(root, 'lock-'));
     const lock = join(left, 'lock');
     writeFileSync(lock, JSON.stringify({ ...owner, host: 'another' }));
@@ -65,7 +65,7 @@ describe('a folder', () => {
     await createOutbox({ folder: left }).close();
   });
 
-  test('is made when it is missing', async () => {
+  test('is created when missing', async () => {
     const deep = join(root, 'not', 'there', 'yet');
     await createOutbox({ folder: deep }).close();
     expect(readdirSync(deep)).toEqual([]);

@@ -1,16 +1,16 @@
-// Whose folder is this? One process at a time: two writing the same outbox would book each other's holds.
+// The lock of an outbox folder: one process at a time, since two would book each other's holds.
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { startOf } from '../processes.ts';
 
-/** A running process has the folder. The message says which, and what to do. */
+/** The folder belongs to a running process. The message names it and says what to do. */
 export class FolderInUse extends Error {
   override readonly name = 'FolderInUse';
 }
 
 export interface Lock {
-  /** Says to other machines that the owner lives. */
+  /** Shows other machines that the owner is alive. */
   touch(): void;
   release(): void;
 }
@@ -18,13 +18,13 @@ export interface Lock {
 interface Owner {
   readonly pid: number;
   readonly host: string;
-  /** Tells a process from a later one with the same pid, as every restarted container has it. */
+  /** The start time, which distinguishes a process from a later one with the same pid (as in a restarted container). */
   readonly start: string;
   readonly nonce: string;
 }
 
-/** The owner on another machine (a shared volume) touches its lock every second. */
-const SILENT_FOR = 15_000;
+/** An owner on another machine (a shared volume) touches its lock every second; after this time it counts as dead. */
+const DEAD_AFTER = 15_000;
 
 /** Takes the folder for this process; throws `FolderInUse` while its owner lives. The lock of a dead owner is taken over. */
 export function lockFolder(folder: string): Lock {
@@ -37,7 +37,7 @@ export function lockFolder(folder: string): Lock {
   };
   if (!place(path, me)) {
     const owner = readOwner(path);
-    if (owner !== undefined && lives(owner, path)) throw inUse(folder, owner);
+    if (owner !== undefined && isAlive(owner, path)) throw inUse(folder, owner);
     if (!takeOver(path, me)) throw inUse(folder, readOwner(path));
   }
   return {
@@ -63,14 +63,14 @@ function place(path: string, me: Owner): boolean {
   }
 }
 
-/** Puts our lock in the place of a dead owner's, in one step. Of many starters one at a time may look and act: who has `next`. */
+/** Replaces a dead owner's lock in one step. Of many concurrent starts only the one that holds `next` may do so. */
 function takeOver(path: string, me: Owner): boolean {
   const next = `${path}.next`;
   const other = readOwner(next);
-  if (other !== undefined && !lives(other, next)) rmSync(next, { force: true });
+  if (other !== undefined && !isAlive(other, next)) rmSync(next, { force: true });
   if (!place(next, me)) return false;
   const owner = readOwner(path);
-  if (owner !== undefined && lives(owner, path)) {
+  if (owner !== undefined && isAlive(owner, path)) {
     rmSync(next, { force: true });
     return false;
   }
@@ -78,14 +78,14 @@ function takeOver(path: string, me: Owner): boolean {
   return readOwner(path)?.nonce === me.nonce;
 }
 
-function lives(owner: Owner, path: string): boolean {
-  if (owner.host !== hostname()) return Date.now() - statSync(path).mtimeMs < SILENT_FOR;
+function isAlive(owner: Owner, path: string): boolean {
+  if (owner.host !== hostname()) return Date.now() - statSync(path).mtimeMs < DEAD_AFTER;
   const start = startOf(owner.pid);
   if (start === undefined) return false;
   return start === '' || owner.start === '' || start === owner.start;
 }
 
-/** Undefined: no lock, or one that a crash left half written (then nobody owns it). */
+/** The owner; undefined without a lock, or where a crash left it half written. */
 function readOwner(path: string): Owner | undefined {
   try {
     const { pid, host, start, nonce }: Partial<Owner> = JSON.parse(readFileSync(path, 'utf8'));

@@ -1,11 +1,11 @@
-// Open lines: those of ids that are not done, and where they stand; what they say is on disk only.
+// Open lines: positions of the records whose ids are not done; their contents are on disk only.
 export interface Line {
   segment: number;
-  /** Where it begins there. */
+  /** The offset in the segment. */
   at: number;
-  /** On disk. */
+  /** The length on disk. */
   bytes: number;
-  /** Of the same id. */
+  /** The next line of the same id. */
   next: Line | undefined;
 }
 
@@ -13,14 +13,14 @@ export interface OpenLines {
   add(id: string, line: Line): void;
   done(id: string): void;
   isEmpty(): boolean;
-  /** What they take on disk. */
+  /** The total length on disk. */
   bytes(): number;
-  /** Those in this segment or before it; of one id oldest first. */
+  /** Lines in this segment and earlier ones; oldest first within an id. */
   upTo(segment: number): Line[];
 }
 
 export function createOpenLines(): OpenLines {
-  /** Of each id the first. */
+  /** The first line of each id. */
   const open = new Map<string, Line>();
   let bytes = 0;
   return {

@@ -28,7 +28,7 @@ const logsIn = (folder: string): string[] =>
 const bytesIn = (folder: string): number =>
   logsIn(folder).reduce((sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0);
 
-/** What a `kill -9` leaves on disk, as another process finds it: the files, and a lock whose owner is gone. */
+/** A folder as `kill -9` leaves it: the files, and a lock of a dead owner. */
 async function corpseOf(folder: string): Promise<string> {
   const corpse = await mkdtemp(join(root, 'corpse-'));
   await cp(folder, corpse, { recursive: true });
@@ -67,7 +67,7 @@ const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<Out
 };
 
 describe('a torn tail', () => {
-  test('is cut by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
+  test('is rejected by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
     const records = [holdRecord('a'), entryRecord('settle', 'a'), holdRecord('b')];
     for (const record of records) await outbox.append(record);
     const [name = ''] = logsIn(folder);
@@ -77,7 +77,7 @@ describe('a torn tail', () => {
     for (let length = last; length <= whole.length; length += 1) {
       writeFileSync(join(corpse, name), whole.subarray(0, length));
       const { records: left, errors } = await recoverFrom(corpse);
-      // Without its line feed the record is still whole.
+      // A record without its line feed is still whole.
       expect(left, `torn after ${length - last} bytes`).toEqual(
         length >= whole.length - 1 ? records : records.slice(0, 2),
       );
@@ -85,7 +85,7 @@ describe('a torn tail', () => {
     }
   });
 
-  test('that a power loss filled with zeros is cut too', async () => {
+  test('that a power loss filled with zeros is rejected too', async () => {
     await outbox.append(holdRecord('a'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
@@ -108,7 +108,7 @@ describe('a torn tail', () => {
   });
 });
 
-test('any single damaged byte costs at most its own line and the one it ran into, and is reported', async () => {
+test('any single damaged byte costs at most its own line and the next one, and is reported', async () => {
   const ids = ['a', 'b', 'c'];
   for (const id of ids) await outbox.append({ type: 'release', id });
   const corpse = await corpseOf(folder);
@@ -124,7 +124,7 @@ test('any single damaged byte costs at most its own line and the one it ran into
   }
 });
 
-describe('what is done', () => {
+describe('a finished record', () => {
   const work = async (box: Outbox, from: number, to: number): Promise<void> => {
     for (let at = from; at < to; at += 50) {
       const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
@@ -133,14 +133,14 @@ describe('what is done', () => {
     }
   };
 
-  test('is cut away: an outbox that works for ever stays small, and keeps what is open', async () => {
+  test('is compacted away: an outbox stays small however long it runs, and keeps open records', async () => {
     await outbox.close();
     const slack = 20_000;
     const box = createOutbox({ folder, slack });
     await box.recover();
     await box.append(holdRecord('open'));
     await work(box, 0, 5000);
-    // Some 5 MB went through it; the cutting goes on beside the writing.
+    // About 5 MB were written; compaction runs beside the writes.
     await vi.waitFor(async () => {
       await work(box, 5000, 5050);
       expect(bytesIn(folder)).toBeLessThan(100_000);
@@ -149,7 +149,7 @@ describe('what is done', () => {
     expect((await recoverFrom(folder)).records.map(idOf)).toContain('open');
   });
 
-  test('is cut away from the segments of many earlier processes too', async () => {
+  test('is compacted away from the segments of many earlier processes too', async () => {
     let corpse = folder;
     await outbox.append(holdRecord('open'));
     for (let life = 0; life < 12; life += 1) {
@@ -164,7 +164,7 @@ describe('what is done', () => {
     expect((await recoverFrom(corpse)).records.map(idOf)).toContain('open');
   });
 
-  test('is cut away beside a line that was torn and one without its end, and what is open stays as it was written', async () => {
+  test('is compacted away beside a torn line and one without a line feed, and open records stay as written', async () => {
     await outbox.append(entryRecord('settle', 'without its end'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
@@ -193,7 +193,7 @@ describe('what is done', () => {
     for (const record of open) expect(records).toContainEqual(record);
   });
 
-  test('leaves a half-written draft of the cutting unread', async () => {
+  test('is compacted through a draft, which is ignored when half written', async () => {
     await outbox.append(holdRecord('a'));
     const corpse = await corpseOf(folder);
     writeFileSync(join(corpse, 'outbox-000000002.log.part'), 'half');
@@ -214,12 +214,12 @@ test('all records of a tick are one write', async () => {
   expect(writes).toBe(1);
 });
 
-test('an append after the close is refused, not lost', async () => {
+test('an append after the close is rejected, not lost', async () => {
   await outbox.close();
   await expect(outbox.append(holdRecord('a'))).rejects.toThrow('closed');
 });
 
-test('an append that the disk refuses is refused, and the next one is whole', async () => {
+test('an append that the disk refuses is rejected, and the next one is whole', async () => {
   await outbox.close();
   let isFull = false;
   const write = (descriptor: number, bytes: Uint8Array, from: number): number => {
@@ -236,7 +236,7 @@ test('an append that the disk refuses is refused, and the next one is whole', as
   expect((await recoverFrom(corpse)).records.map(idOf)).toEqual(['a', 'c']);
 });
 
-test('what cannot be synced is told once, and once more when it can be again', async () => {
+test('a failing sync is logged once, and its recovery once', async () => {
   const folder = mkdtempSync(join(root, 'unsynced-'));
   const log = createMemoryLog();
   let pass = () => {};

@@ -1,4 +1,4 @@
-// The outbox on disk: append-only files, one write a tick, fsync every second; what is done is cut away (LEDGER 6).
+// The outbox on disk: append-only files, one write a tick, fsync every second; finished records are compacted away (LEDGER 6).
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Log } from '#core/ports/clock.ts';
@@ -7,25 +7,24 @@ import type { Timer } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
 import { lockFolder } from './lock.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
-import { createPage } from './page.ts';
-import { idOf } from './record.ts';
-import { carryLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
+import { createPage, idOf } from './record.ts';
+import { copyLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
 
 export interface OutboxOptions {
-  /** Made when missing. One process at a time: `FolderInUse` is thrown while another has it. */
+  /** The folder, created when missing. Throws `FolderInUse` while another process has it. */
   readonly folder: string;
   readonly log?: Log;
   readonly timer?: Timer;
-  /** Bytes of finished records that may lie around before they are cut away. */
+  /** Bytes of finished records that are tolerated before a compaction. */
   readonly slack?: number;
-  /** The system call; answers how many bytes it took. Default: Node's. */
+  /** The write call; returns how many bytes it wrote. Default: Node's. */
   readonly write?: (descriptor: number, bytes: Uint8Array, from: number) => number;
 }
 
-/** Who waits for the page's write: it is written for all of them, or for none. */
+/** Appends that wait for the page's write: it succeeds for all of them, or for none. */
 interface Waiting {
   readonly ids: string[];
-  /** Beside each id its line, which begins nowhere yet. */
+  /** The line of each id; its position is set by the write. */
   readonly lines: Line[];
   readonly written: PromiseWithResolvers<void>;
 }
@@ -34,12 +33,12 @@ interface Active {
   readonly number: number;
   readonly handle: FileHandle;
   unsynced: boolean;
-  /** A write failed half way: the next line begins on a line of its own. */
+  /** A write failed half way: the next write starts with a line feed. */
   torn: boolean;
 }
 
 const SLACK = 4 * 1024 * 1024;
-const MOST_SEGMENTS = 8;
+const MAX_SEGMENTS = 8;
 const SYNC_EVERY = 1000;
 
 export function createOutbox({
@@ -53,22 +52,22 @@ export function createOutbox({
   const lock = lockFolder(folder);
   const lines = createOpenLines();
   const page = createPage();
-  /** Bytes per segment. Those of earlier processes are known once they were read. */
+  /** Bytes per segment. Segments of earlier processes are known after `recover`. */
   const segments = new Map<number, number>();
-  /** Of all segments. */
+  /** Bytes of all segments. */
   let size = 0;
   const earlier = listSegments(folder);
   let waiting: Waiting | undefined;
   let draining: Promise<void> | undefined;
   let active: Active | undefined;
-  let carrying: Promise<void> | undefined;
+  let compacting: Promise<void> | undefined;
   let nextNumber: number | undefined;
   let recovered = false;
   let closed = false;
-  /** Why it cannot be synced: told once, not every second. */
+  /** Why the outbox cannot be synced; logged once, not every second. */
   let trouble: string | undefined;
-  /** Finished bytes beyond which cutting is tried (again). */
-  let patience = slack;
+  /** Finished bytes beyond which a compaction is tried. */
+  let threshold = slack;
   let cancelSync = timer(SYNC_EVERY, () => void sync());
 
   const resize = (number: number, bytes: number): void => {
@@ -86,7 +85,7 @@ export function createOutbox({
     return active;
   };
 
-  /** One write for all that came since the last one. */
+  /** Writes all appends since the last write at one go. */
   const drain = async (): Promise<void> => {
     while (waiting !== undefined) {
       const opened = active ?? (await activeSegment().catch((error: unknown) => ({ error })));
@@ -101,14 +100,14 @@ export function createOutbox({
         batch.written.reject(new Error(`writing the outbox in ${folder}`, { cause }));
       }
       page.clear();
-      cutWhenDue();
+      compactWhenDue();
     }
     draining = undefined;
   };
 
-  /** It lands in the page cache within microseconds; handing it to another thread and back costs several times that. */
+  /** A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that. */
   const writePage = (to: Active, { ids, lines: written }: Waiting): void => {
-    // Nobody said how much of the torn write is there.
+    // The length of a torn write is unknown until the file is asked.
     if (to.torn) resize(to.number, fstatSync(to.handle.fd).size + 1);
     let end = segments.get(to.number) ?? 0;
     const bytes = page.bytes(to.torn);
@@ -141,32 +140,32 @@ export function createOutbox({
     if (!closed) cancelSync = timer(SYNC_EVERY, () => void sync());
   };
 
-  /** Finished records are dropped by carrying the others over; writing goes on in the next segment meanwhile. */
-  const cutWhenDue = (): void => {
+  /** Compacts: open records are copied to a new segment and the old segments removed; writes continue in the next segment. */
+  const compactWhenDue = (): void => {
     const dead = size - lines.bytes();
-    const due = (dead > patience && dead > lines.bytes()) || segments.size > MOST_SEGMENTS;
-    if (!due || !recovered || closed || carrying !== undefined || active === undefined) return;
+    const due = (dead > threshold && dead > lines.bytes()) || segments.size > MAX_SEGMENTS;
+    if (!due || !recovered || closed || compacting !== undefined || active === undefined) return;
     const last = active;
     active = undefined;
     nextNumber = last.number + 2;
-    carrying = carryOver(last)
+    compacting = compact(last)
       .then(
         () => {
-          patience = slack;
+          threshold = slack;
         },
         (error) => {
-          patience = dead + slack;
-          log?.warn('finished records could not be cut from the outbox', { folder, error: String(error) });
+          threshold = dead + slack;
+          log?.warn('the outbox could not be compacted', { folder, error: String(error) });
         },
       )
       .finally(() => {
-        carrying = undefined;
+        compacting = undefined;
       });
   };
 
-  const carryOver = async (last: Active): Promise<void> => {
+  const compact = async (last: Active): Promise<void> => {
     const target = last.number + 1;
-    const bytes = await carryLines(folder, lines.upTo(last.number), target);
+    const bytes = await copyLines(folder, lines.upTo(last.number), target);
     await last.handle.close();
     const old = [...segments.keys()].filter((number) => number <= last.number);
     await removeSegments(folder, old);
@@ -211,7 +210,7 @@ export function createOutbox({
       closed = true;
       cancelSync();
       await draining;
-      await carrying;
+      await compacting;
       await active?.handle.datasync();
       await active?.handle.close();
       if (recovered && lines.isEmpty()) await removeSegments(folder, [...segments.keys()]);

@@ -1,4 +1,4 @@
-// A record on disk: one line of CRC-32 in hex, a blank, and JSON in which money is a decimal string.
+// Records on disk: a line of CRC-32 in hex, a blank, and JSON in which money is a decimal string; and the page of one write.
 import { crc32 } from 'node:zlib';
 import type { Entry } from '#core/ports/books.ts';
 import type { OutboxRecord } from '#core/ports/outbox.ts';
@@ -8,19 +8,50 @@ const CHECK_LENGTH = 8;
 export const LINE_FEED = 10;
 const BLANK = 32;
 
-/** A line's text: JSON, and what is written over its last bytes, so that the charges, which are half of it, are never made a text again. */
-export interface LineText {
+export interface Page {
+  /** Adds a record; returns the length of its line. */
+  add(record: OutboxRecord): number;
+  /** The page's bytes, valid until the next `add`. `afterTear`: starts with a line feed that ends a torn line. */
+  bytes(afterTear: boolean): Uint8Array;
+  /** Empties the page. */
+  clear(): void;
+}
+
+const FIRST_SIZE = 16 * 1024;
+
+export function createPage(): Page {
+  let buffer = Buffer.alloc(FIRST_SIZE, LINE_FEED);
+  // The first byte is the line feed that ends a torn line.
+  let end = 1;
+  return {
+    add(record) {
+      const text = toText(record);
+      const needed = end + maxBytes(text);
+      if (needed > buffer.length) buffer = Buffer.concat([buffer], 2 * needed);
+      const begin = end;
+      end = writeLine(text, buffer, begin);
+      return end - begin;
+    },
+    bytes: (afterTear) => buffer.subarray(afterTear ? 0 : 1, end),
+    clear() {
+      end = 1;
+    },
+  };
+}
+
+/** A line's text: JSON, and bytes that replace its end. So the charges, half of the line, are encoded once. */
+interface LineText {
   readonly json: string;
-  /** How many of its last bytes are written over. */
+  /** How many of the last bytes of `json` are replaced. */
   readonly over: number;
   readonly rest: Uint8Array;
 }
 
-/** What the line takes at most. */
-export const mostBytes = ({ json, rest }: LineText): number => CHECK_LENGTH + 2 + 3 * json.length + rest.length;
+/** The maximum length of a line. */
+const maxBytes = ({ json, rest }: LineText): number => CHECK_LENGTH + 2 + 3 * json.length + rest.length;
 
-/** Answers where the line ends. */
-export function writeLine({ json, over, rest }: LineText, to: Buffer, at: number): number {
+/** Writes a line; returns its end. */
+function writeLine({ json, over, rest }: LineText, to: Buffer, at: number): number {
   const begin = at + CHECK_LENGTH + 1;
   const joint = begin + to.write(json, begin) - over;
   to.set(rest, joint);
@@ -39,7 +70,7 @@ function writeCheck(sum: number, to: Buffer, at: number): void {
 
 const HEX = '0123456789abcdef';
 
-/** The record of a line without its line feed, or undefined where the checksum or the shape is wrong: torn, or damaged. */
+/** The record of a line without its line feed; undefined for a torn or damaged line. */
 export function fromLine(line: string): OutboxRecord | undefined {
   const json = line.slice(CHECK_LENGTH + 1);
   if (line.charAt(CHECK_LENGTH) !== ' ' || line.slice(0, CHECK_LENGTH) !== check(json)) return undefined;
@@ -58,8 +89,8 @@ type Text<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] };
 type Plain<T> = T extends { readonly entry: Entry } ? Omit<T, 'entry'> & { readonly entry: Text<Entry> } : Text<T>;
 type PlainRecord = Plain<OutboxRecord>;
 
-/** As JSON would write a `PlainRecord`, its charges last. Every request writes two of them. */
-export function toText(record: OutboxRecord): LineText {
+/** A record as JSON, its charges last. Every request writes two. */
+function toText(record: OutboxRecord): LineText {
   switch (record.type) {
     case 'hold': {
       const { type, id, amount, charges, model, identifier } = record;
@@ -86,7 +117,7 @@ interface Rest {
   readonly ofEntry: Uint8Array;
 }
 
-/** The ledger charges the same scopes in the same windows by the same list (charges.ts). */
+/** Encoded charges, cached by list: the ledger reuses the list for the same scopes and windows (charges.ts). */
 const rests = new WeakMap<object, Rest>();
 
 function restOf(charges: Entry['charges']): Rest {
@@ -98,7 +129,7 @@ function restOf(charges: Entry['charges']): Rest {
   return rest;
 }
 
-/** The checksum says that we wrote it, so its shape is ours; only money has to be read. */
+/** The record of parsed JSON. The checksum proves that this code wrote it, so only money is converted. */
 function fromPlain(record: PlainRecord): OutboxRecord | undefined {
   switch (record.type) {
     case 'hold':

@@ -1,4 +1,4 @@
-// Segments of an outbox: numbered files, read in order; a damaged line never hides the next.
+// Segments of an outbox: numbered files, read in order. A damaged line never hides the next one.
 import { open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { OutboxRecord } from '#core/ports/outbox.ts';
@@ -11,7 +11,7 @@ const PART = '.part';
 export const segmentPath = (folder: string, number: number): string =>
   join(folder, `outbox-${String(number).padStart(9, '0')}.log`);
 
-/** Numbers of the segments in the folder, ascending; drafts of a crash are removed. */
+/** The segment numbers in the folder, ascending. Drafts left by a crash are removed. */
 export async function listSegments(folder: string): Promise<number[]> {
   const names = await readdir(folder);
   await Promise.all(names.filter((name) => name.endsWith(PART)).map((name) => rm(join(folder, name), { force: true })));
@@ -28,14 +28,14 @@ export interface SegmentContent {
   readonly damaged: number;
 }
 
-/** What was written whole. The tail that a death tore off is cut by its checksum. */
+/** The whole lines of a segment. The checksum rejects a tail that a crash tore. */
 export async function readSegment(folder: string, number: number): Promise<SegmentContent> {
   const content = await readFile(segmentPath(folder, number));
   const lines: { line: Line; record: OutboxRecord }[] = [];
   let damaged = 0;
   for (let at = 0; at < content.length; ) {
     const feed = content.indexOf(LINE_FEED, at);
-    // A tail that lacks nothing but its line feed was written whole.
+    // A tail that lacks only its line feed is whole.
     const isTail = feed < 0;
     const text = content.toString('utf8', at, isTail ? content.length : feed);
     const end = (isTail ? content.length : feed) + 1;
@@ -47,8 +47,8 @@ export async function readSegment(folder: string, number: number): Promise<Segme
   return { lines, bytes: content.length, damaged };
 }
 
-/** Copies these lines into a segment of their own, where they stand from then on. Answers how many bytes it has; without lines there is none. */
-export async function carryLines(folder: string, lines: ReadonlyArray<Line>, target: number): Promise<number> {
+/** Copies these lines to a new segment and updates their positions. Returns its length; without lines no segment is written. */
+export async function copyLines(folder: string, lines: ReadonlyArray<Line>, target: number): Promise<number> {
   if (lines.length === 0) return 0;
   const content = await readLines(folder, lines);
   await writeSegment(folder, target, content);
@@ -61,7 +61,7 @@ export async function carryLines(folder: string, lines: ReadonlyArray<Line>, tar
   return content.length;
 }
 
-/** These lines as they stand in their segments, one after the other, each with its line feed. */
+/** The bytes of these lines from their segments, concatenated, each with its line feed. */
 async function readLines(folder: string, lines: ReadonlyArray<Line>): Promise<Buffer> {
   const spans = new Map<number, Span>();
   for (const { segment, at, bytes } of lines) {
@@ -88,14 +88,14 @@ async function readSpan(path: string, { from, to }: Span): Promise<Buffer> {
     const span = Buffer.alloc(to - from, LINE_FEED);
     const { bytesRead } = await file.read({ buffer: span, position: from });
     // The last line of an earlier process may lack its line feed.
-    if (bytesRead < span.length - 1) throw new Error(`${path} is shorter than what was written`);
+    if (bytesRead < span.length - 1) throw new Error(`${path} is shorter than expected`);
     return span;
   } finally {
     await file.close();
   }
 }
 
-/** Writes a segment that is whole or not there, also after power loss. */
+/** Writes a segment atomically: whole or absent, also after power loss. */
 async function writeSegment(folder: string, number: number, content: Buffer): Promise<void> {
   const path = segmentPath(folder, number);
   await writeFile(path + PART, content, { flush: true });

@@ -12,7 +12,7 @@ const noteOf: fc.Arbitrary<HoldNote> = fc.record({
 });
 const namesOf = ({ charges }: HoldNote): string => charges.map(({ scopeId }) => scopeId).join('\n');
 
-test('what is kept of a hold comes back as it was, whatever its model is called', () => {
+test('the note of a hold survives the round trip, whatever its model is called', () => {
   fc.assert(
     fc.property(noteOf, (note) => {
       expect(toNote(namesOf(note), noteText(note))).toEqual(note);
@@ -20,7 +20,7 @@ test('what is kept of a hold comes back as it was, whatever its model is called'
   );
 });
 
-test('the same scopes pay for one model after the other, and each is kept by its own name', () => {
+test('notes of the same scopes keep their own models', () => {
   fc.assert(
     fc.property(
       noteOf,
@@ -54,7 +54,7 @@ test('the note of a settlement survives the round trip', () => {
   );
 });
 
-test('a scope whose name would read as two is refused', () => {
+test('a scope id that would read as two is refused', () => {
   const window = { start: 0, end: 1 };
-  expect(() => windowText({ scopeId: 'a\nb', window })).toThrow('cannot name a scope');
+  expect(() => windowText({ scopeId: 'a\nb', window })).toThrow('must not contain a tab');
 });

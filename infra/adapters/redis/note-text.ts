@@ -1,19 +1,19 @@
-// The note of a hold in Redis: a text that the script never reads, beside the names of the scopes, which it does.
+// The note of a hold in Redis: a text that the script never reads; it reads the scopes, which are kept beside it.
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { HoldNote, SettleNote } from '#core/ports/store.ts';
 
-/** `start:end`, made once for each object: the ledger has one for each policy and window. */
+/** `start:end`, made once per object: the ledger has one object per policy and window. */
 export function windowText(of: ScopeWindow): string {
   const before = known.get(of);
   if (before !== undefined) return before;
-  if (/[\n\t]/.test(of.scopeId)) throw new Error(`"${of.scopeId}" cannot name a scope`);
+  if (/[\n\t]/.test(of.scopeId)) throw new Error(`scope "${of.scopeId}": must not contain a tab or a line feed`);
   const text = `${of.window.start}:${of.window.end}`;
   known.set(of, text);
   return text;
 }
 const known = new WeakMap<ScopeWindow, string>();
 
-/** The windows of its scopes, then the rest. */
+/** The text of a note: the windows of its scopes, then model and identifier. */
 export function noteText(note: HoldNote): string {
   return textsOf(note).note;
 }
@@ -21,14 +21,14 @@ export function noteText(note: HoldNote): string {
 interface Texts {
   readonly model: string;
   readonly identifier: string;
-  /** Of the scopes. */
+  /** Windows of the scopes. */
   readonly windows: string;
-  /** Model and identifier in JSON, a comma between them. */
+  /** Model and identifier in JSON, separated by a comma. */
   readonly names: string;
   readonly note: string;
 }
 
-/** Of each list of charges the last: the ledger has one for each list of scopes, and who pays asks for the same model again. */
+/** The last texts of each list of charges: the ledger has one list per list of scopes, and a key often asks for the same model again. */
 const lasts = new WeakMap<HoldNote['charges'], Texts>();
 
 function textsOf({ charges, model, identifier }: HoldNote): Texts {
@@ -41,13 +41,13 @@ function textsOf({ charges, model, identifier }: HoldNote): Texts {
   return texts;
 }
 
-/** `names`: the scopes, as the script knows them. */
+/** The note of a text; `names`: the scopes as the script stores them. */
 export function toNote(names: string, text: string): HoldNote {
   const scopes = names === '' ? [] : names.split('\n');
   const at = text.indexOf('[');
   if (at < 0) return { charges: [], model: '', identifier: '' };
   const windows = text.slice(0, at).split(' ');
-  // Written by `noteText`, kept as it was.
+  // Unchanged since `noteText` wrote it.
   const [model, identifier] = JSON.parse(text.slice(at)) as [string, string];
   return {
     charges: scopes.map((scopeId, place) => ({ scopeId, window: windowOf(windows[place]) })),
@@ -58,13 +58,13 @@ export function toNote(names: string, text: string): HoldNote {
 
 export function windowOf(text = ''): ScopeWindow['window'] {
   const [start, end] = text.split(':').map(Number);
-  if (start === undefined || end === undefined) throw new Error(`the store keeps a window "${text}"`);
+  if (start === undefined || end === undefined) throw new Error(`the store returned an invalid window "${text}"`);
   return { start, end };
 }
 
 const KINDS = { settled: 's', correction: 'c', expired: 'e' } as const;
 
-/** The kind first, which the script reads; the scopes stay with the hold. */
+/** The text of a settlement. The script reads its first letter, the kind; the scopes stay with the hold. */
 export function settlementText(settlement: SettleNote): string {
   const { kind, tokens, estimated, settledAt } = settlement;
   const { input, output, cachedInput, cacheWrite } = tokens;
@@ -75,7 +75,7 @@ export function settlementText(settlement: SettleNote): string {
 type SettlementNumbers = [number, number, number, number, 0 | 1, number, string, string];
 
 export function toSettlement(text: string, kind: SettleNote['kind'], hold: HoldNote): SettleNote {
-  // Written by `settlementText`, kept as it was.
+  // Unchanged since `settlementText` wrote it.
   const settlement = JSON.parse(text.slice(1)) as SettlementNumbers;
   const [input, output, cachedInput, cacheWrite, estimated, settledAt, model, identifier] = settlement;
   const tokens = { input, output, cachedInput, cacheWrite };

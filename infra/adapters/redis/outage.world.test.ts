@@ -14,7 +14,7 @@ import { openRedis } from './tcp.ts';
 const missing = whyNoRedis();
 const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [], holds: [] };
 
-/** Whether the work failed, which it must say in time. */
+/** Whether the work failed, within the time limit. */
 const failed = (work: Promise<unknown>): Promise<boolean> =>
   inTime(
     work.then(
@@ -30,7 +30,7 @@ describeUnless(missing, 'a Redis', () => {
   });
   afterAll(() => server?.stop());
 
-  test('that is gone is refused within a second, told once, and works again by itself', async () => {
+  test('that is gone fails calls within a second, is logged once, and works again by itself', async () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
@@ -49,7 +49,7 @@ describeUnless(missing, 'a Redis', () => {
     await redis.close();
   });
 
-  test('that is not there when the process starts is refused within a second, and works as soon as it is', async () => {
+  test('that is absent at start fails calls within a second, and works as soon as it is there', async () => {
     await server.kill();
     const redis = openRedis(server.connection, { log: createMemoryLog() });
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
@@ -63,7 +63,7 @@ describeUnless(missing, 'a Redis', () => {
     await redis.close();
   });
 
-  test('that is frozen is given up within two seconds, and works again by itself', async () => {
+  test('that is frozen fails calls within two seconds, and works again by itself', async () => {
     const redis = openRedis(server.connection, { log: createMemoryLog() });
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
     await store.call(nothing);
@@ -79,7 +79,7 @@ describeUnless(missing, 'a Redis', () => {
     await redis.close();
   });
 
-  test('that became a replica is left for what its name leads to now', async () => {
+  test('that became a replica is replaced by the server that its name resolves to now', async () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
@@ -101,7 +101,7 @@ describeUnless(missing, 'a Redis', () => {
     expect(lines).toContain('the store is away');
   });
 
-  describe('asked before it is trusted', () => {
+  describe('that is probed', () => {
     const probe = (change: Partial<TestRedis['connection']> = {}) =>
       inTime<StoreHealth>(probeRedis({ ...server.connection, ...change }, 'instance-1'));
 
@@ -121,7 +121,7 @@ describeUnless(missing, 'a Redis', () => {
       expect(health).toMatchObject({ message: expect.stringMatching(message) });
     });
 
-    test('frozen is unreachable within two seconds', async () => {
+    test('is unreachable within two seconds when frozen', async () => {
       const thaw = server.freeze();
       const health = await probe();
       thaw();
@@ -136,13 +136,13 @@ describeUnless(missing, 'a Redis', () => {
       expect(health).toMatchObject({ message: expect.stringMatching(/allkeys-lru.*set it to noeviction/) });
     });
 
-    test('whose policy may not be read is trusted: the docs say what to check', async () => {
+    test('is healthy when its policy may not be read: the docs say what to check', async () => {
       const other = await startRedis(['--rename-command', 'CONFIG', '']);
       onTestFinished(other.stop);
       expect(await probeRedis(other.connection, 'instance-1')).toEqual({ ok: true });
     });
 
-    test('that may not be written to is unreachable', async () => {
+    test('is unreachable when it may not be written to', async () => {
       const other = await startRedis(['--replicaof', '127.0.0.1', '1']);
       onTestFinished(other.stop);
       const health = await probeRedis(other.connection, 'instance-1');

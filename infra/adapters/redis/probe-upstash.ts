@@ -6,7 +6,7 @@ import { openUpstash } from './upstash.ts';
 export const PROBE_TIMEOUT = 1800;
 export const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
 
-/** It evicts only where somebody switched that on, and does not say so. */
+/** Upstash does not report its eviction policy; eviction is off by default. */
 export async function probeUpstash(
   connection: Extract<StoreConnection, { type: 'upstash' }>,
   instanceUid: string,

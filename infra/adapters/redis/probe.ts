@@ -4,7 +4,7 @@ import { reasonOf } from '#core/reason.ts';
 import { PROBE_TIMEOUT, probeUpstash, WRITE, withTimeout } from './probe-upstash.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
-/** Answers within 2 s, over a connection of its own. */
+/** Probes the store over a new connection, within 2 s. */
 export function probeShared(
   connection: Exclude<StoreConnection, { type: 'memory' }>,
   instanceUid: string,
@@ -41,19 +41,19 @@ function evicts(store: string, policy: string): StoreHealth {
   return { ok: false, reason: 'StoreEvicts', message };
 }
 
-/** Undefined where it may not be read, as with most that are rented: the docs say what to check there. */
+/** The eviction policy; undefined where it may not be read, as with most hosted services: the docs say what to check there. */
 async function evictionPolicy(read: () => Promise<unknown>): Promise<string | undefined> {
   try {
     const reply = await read();
     return Array.isArray(reply) && typeof reply[1] === 'string' ? reply[1] : undefined;
   } catch (error) {
-    // The server answered, and said no.
+    // The server answered and refused the command.
     if (error instanceof Error && error.name === 'ReplyError') return undefined;
     throw error;
   }
 }
 
-/** What went wrong, and what to look at. */
+/** The error, and what to check. */
 function toAdvice(reason: string): string {
   if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason)) {
     return `${reason}: check the password entry of the store Secret`;

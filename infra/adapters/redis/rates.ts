@@ -1,4 +1,4 @@
-// Rates in the words of the script and of its answer; the text of a limit is made once (rate-script.ts).
+// Rates as arguments of the script and in its reply; the text of a limit is made once (script-rates.ts).
 import type {
   MoveAnswer,
   MoveOperation,
@@ -12,10 +12,10 @@ import type {
 } from '#core/ports/rates.ts';
 import { listOf, textOf } from './texts.ts';
 
-/** Beyond this no limit goes, and Lua's numbers stay exact. */
-const MOST = 1_000_000_000_000;
+/** The largest count: above every limit, and exact as a Lua number. */
+const MAX_COUNT = 1_000_000_000_000;
 
-export const fromCount = (count: number): string => `${Math.max(0, Math.min(MOST, Math.ceil(count)))}`;
+export const fromCount = (count: number): string => `${Math.max(0, Math.min(MAX_COUNT, Math.ceil(count)))}`;
 
 const known = new WeakMap<RateLimit, ReadonlyArray<string>>();
 
@@ -39,10 +39,10 @@ export const fromMove = ({ id, tokens, to }: MoveOperation) => ({
   ...(to === undefined ? {} : { to: fromLimit(to) }),
 });
 
-/** By the hold's id. */
-export function toTold(told: ReadonlyArray<unknown>): ReadonlyMap<string, RateReply> {
+/** Rates by hold id. */
+export function toRateReplies(replies: ReadonlyArray<unknown>): ReadonlyMap<string, RateReply> {
   return new Map(
-    told.map((one) => {
+    replies.map((one) => {
       const [id, texts] = listOf(one);
       const [chosen, ...left] = listOf(texts).map(textOf);
       return [textOf(id), { ...(chosen === '' ? {} : { entry: Number(chosen) }), left: left.map(toLeft) }];
@@ -50,7 +50,7 @@ export function toTold(told: ReadonlyArray<unknown>): ReadonlyMap<string, RateRe
   );
 }
 
-/** `remaining:reset remaining:reset` of requests and tokens; `:` where there is no limit. */
+/** What is left of requests and tokens: `remaining:reset remaining:reset`; `:` without a limit. */
 function toLeft(text: string): RatesLeft {
   const [requests, tokens] = text.split(' ').map(toOne);
   return { ...(requests === undefined ? {} : { requests }), ...(tokens === undefined ? {} : { tokens }) };
@@ -71,5 +71,5 @@ export function toMove([rate, retryIn]: ReadonlyArray<string>): MoveAnswer {
 
 function kindOf(text: string | undefined): RateKind {
   if (text === 'requests' || text === 'tokens' || text === 'parallel') return text;
-  throw new Error(`the store knows no rate "${text}"`);
+  throw new Error(`the store returned an unknown rate "${text}"`);
 }

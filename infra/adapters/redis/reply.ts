@@ -1,14 +1,14 @@
-// The script's answer to a call: settlements and holds as one text each (script-ending.ts, script-taking.ts).
+// The script's reply to a call: settlements and holds as one text each (script-settlements.ts, script-holds.ts).
 import type { RateReply } from '#core/ports/rates.ts';
 import type { Expired, HoldAnswer, ReleaseAnswer, SettleAnswer, StoreCall, StoreReply } from '#core/ports/store.ts';
 import { toNote } from './note-text.ts';
-import { toMove, toRefusal, toTold } from './rates.ts';
+import { toMove, toRateReplies, toRefusal } from './rates.ts';
 import { listOf, textOf } from './texts.ts';
 
 export function toReply(reply: ReadonlyArray<unknown>, { holds: asked }: StoreCall): StoreReply {
-  const [outcome, now, calls, settles, releases, holds, expired, told, moves] = reply;
-  if (outcome !== 'done') throw new Error('the store did not answer as its script does');
-  const rates = toTold(listOf(told));
+  const [outcome, now, calls, settles, releases, holds, expired, replies, moves] = reply;
+  if (outcome !== 'done') throw new Error('unexpected reply of the store');
+  const rates = toRateReplies(listOf(replies));
   return {
     outcome: 'done',
     now: Number(textOf(now)),
@@ -57,7 +57,7 @@ function toHold(answer: string, asked: bigint | undefined, rates: RateReply | un
   const [first = '', second = '', third = ''] = answer.slice(1).split(' ');
   switch (answer[0]) {
     case 'h':
-      // All of it, where no other amount is told.
+      // No amount means the whole one.
       return { outcome: 'held', amount: first === '' && asked !== undefined ? asked : BigInt(first), ...left };
     case 'e':
       return { outcome: 'exceeded', counter: Number(first), spent: BigInt(second), ...left };

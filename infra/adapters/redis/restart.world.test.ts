@@ -17,7 +17,7 @@ const hold = (id: string) => ({
 });
 
 describeUnless(missing, 'a Redis that was killed', () => {
-  /** One process: it counts its acknowledged calls. */
+  /** A process that counts its acknowledged calls. */
   const open = async (server: TestRedis, process: string) => {
     const redis = openRedis(server.connection, { log: createMemoryLog() });
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: 'one' });
@@ -58,7 +58,7 @@ describeUnless(missing, 'a Redis that was killed', () => {
     expect(await command(server, 'KEYS', '*')).toEqual([]);
   });
 
-  test('and comes back with an old snapshot does nothing for whoever it had answered since', async () => {
+  test('and comes back with an old snapshot refuses every process that it had answered since', async () => {
     const server = await start();
     const [one, two] = [await open(server, 'one'), await open(server, 'two')];
     await one.call({ loads: [{ ...counter, spent: 5n }], holds: [hold('a')] });
@@ -67,15 +67,15 @@ describeUnless(missing, 'a Redis that was killed', () => {
     await one.call({ settles: [{ id: 'a', cost: 10n }] });
     await server.kill();
     await server.start();
-    // Others call as often as they like: each has a count of its own.
+    // Other processes may call: each has its own count.
     for (let times = 0; times < 3; times += 1) expect(await two.call({})).toMatchObject({ outcome: 'done' });
     expect(await one.call({ holds: [hold('b')] })).toMatchObject({ outcome: 'epoch', epoch: 1 });
-    // Whoever lost nothing learns it from what PostgreSQL knows of the others.
+    // A process that lost nothing learns it from the marks of the others in PostgreSQL.
     expect(await two.call({ marks: new Map([['one', 2]]) })).toMatchObject({ outcome: 'epoch', epoch: 1 });
     expect(await two.call({ marks: new Map([['one', 1]]) })).toMatchObject({ outcome: 'done' });
   });
 
-  test('and begins the next epoch is empty, whatever it had', async () => {
+  test('and begins the next epoch is empty', async () => {
     const server = await start();
     const one = await open(server, 'one');
     await one.call({ loads: [{ ...counter, spent: 5n }], holds: ['a', 'b', 'c', 'd'].map(hold) });
@@ -89,7 +89,7 @@ describeUnless(missing, 'a Redis that was killed', () => {
     expect(await command(server, 'KEYS', '*')).toEqual([]);
   });
 
-  test('and has every call on disk goes on with them: holds and counters are as they were', async () => {
+  test('and has every call on disk keeps its holds and counters', async () => {
     const server = await start(['--appendonly', 'yes', '--appendfsync', 'always']);
     const one = await open(server, 'one');
     await one.call({ loads: [{ ...counter, spent: 5n }], holds: [hold('a'), hold('b')] });

@@ -1,15 +1,15 @@
-// Exact money in the script: plain numbers while all of them are small, else two parts of nine digits (LEDGER 4).
+// Exact money in the script: plain numbers while all are small, else two parts of nine digits (LEDGER 4).
 
 /**
- * Used by script.ts, which begins anew with `isWide` where an amount is too big for a number, before anything is written. A Lua number is exact
+ * Used by script.ts, which starts over with `isWide` when an amount is too big for a number, before anything is written. A Lua number is exact
  * below 2^53. A call changes a counter by at most some hundred amounts of ten thousand dollars, and a counter and its limit
- * begin below three million: neither they nor their differences come near it.
+ * start below three million: neither they nor their differences come near it.
  */
 export const MONEY = `
-local BASE, MOST_AMOUNT, MOST_SUM = 1000000000, 1e13, 3e15
+local BASE, MAX_AMOUNT, MAX_SUM = 1000000000, 1e13, 3e15
 local amount, sum, shown, lineOf, ZERO
-local function checked(counter, most)
-  if not isWide and (counter.spent > most or counter.spent < -most or counter.held > most) then error(WIDE, 0) end
+local function checked(counter, max)
+  if not isWide and (counter.spent > max or counter.spent < -max or counter.held > max) then error(WIDE, 0) end
 end
 if isWide then
   local parts = {}
@@ -51,17 +51,17 @@ else
   ZERO = 0
   amount = function(digits)
     local number = tonumber(digits)
-    if number == nil or number > MOST_AMOUNT or number < -MOST_AMOUNT then error(WIDE, 0) end
+    if number == nil or number > MAX_AMOUNT or number < -MAX_AMOUNT then error(WIDE, 0) end
     return number
   end
   sum = function(digits)
     local number = tonumber(digits)
-    if number == nil or number > MOST_SUM or number < -MOST_SUM then error(WIDE, 0) end
+    if number == nil or number > MAX_SUM or number < -MAX_SUM then error(WIDE, 0) end
     return number
   end
   shown = millis
   lineOf = function(counter)
-    checked(counter, 2 * MOST_SUM)
+    checked(counter, 2 * MAX_SUM)
     return string.format('%s %d %d %d', counter.window, counter.spent, counter.held, counter.holds)
   end
 end

@@ -1,8 +1,8 @@
-// The state of a call in the script: counters and holds, read when asked for, written last.
+// The state of a call in the script: counters and holds, read on demand, written last.
 
-/** Used by script.ts: `prefix`, `now`, `millis`, `caller` and money are there. */
+/** Used by script.ts, after `prefix`, `now`, `millis`, `caller` and money. */
 export const STATE = `
--- Of a hash, in the order of the names.
+-- Fields of a hash, in the order of the names.
 local function fieldsOf(key, names)
   if #names <= PORTION then return names[1] and redis.call('HMGET', prefix .. key, unpack(names)) or {} end
   local all = {}
@@ -13,7 +13,7 @@ local function fieldsOf(key, names)
   return all
 end
 
--- Counters, by scope. What is named is read together with all that was named before.
+-- Counters by scope. A read fetches all scopes named so far.
 local scopes, unread, touched = {}, {}, {}
 local function scopeOf(name)
   local scope = scopes[name]
@@ -63,7 +63,7 @@ local function find(scope, window)
     if counter.window == window then return counter end
   end
 end
--- Those of a scope that have this instant will be written.
+-- Runs the work on the scope's counters whose windows contain this instant; they will be written.
 local function countersAt(scope, instant, work)
   for _, counter in ipairs(countersOf(scope)) do
     if counter.first <= instant and instant < counter.last then
@@ -73,7 +73,7 @@ local function countersAt(scope, instant, work)
   end
 end
 
--- Holds: what is kept of each, as text until somebody asks for more.
+-- Holds: kept as text, and parsed on demand.
 local texts, records, changed, order = {}, {}, {}, {}
 local function recall(ids)
   local asked = {}
@@ -107,14 +107,14 @@ local function toRecord(text)
   local at, size, cost, since, by, said = string.match(text, '^(%-?%d+) (%d+) (%-?%d+) (%d+) ([^\\t]*)\\t(.*)$', tab + 1)
   return { state = 'settled', scopes = names, at = at, amount = size, cost = cost, since = since, by = by, said = said }
 end
--- What is held and limited by no rate, and what is settled, are told in short; the rest is rarer.
+-- Holds without rates, and settled holds, are short texts; all others are JSON.
 local function toText(record)
   local names = record.state == 'settled' and table.concat(record.scopes, '\\n')
   if not names or record.rates ~= nil then return cjson.encode(record) end
   local settled = { record.at, record.amount, record.cost, record.since, record.by }
   return 's' .. names .. '\\t' .. table.concat(settled, ' ') .. '\\t' .. record.said
 end
--- The scopes that a hold names.
+-- The scopes of a hold.
 local placesOf = {}
 local function placesIn(text)
   local places = placesOf[text]
@@ -143,10 +143,10 @@ local function saveText(id, text)
   isChanged(id)
 end
 
--- What is written when all is decided, the last word of each: leases, notes, and which ids a scope has.
+-- Writes are collected until all is decided, the last one per key wins: leases, notes, and the ids of each scope.
 local leases, endings, edges, notes, joined, left = {}, {}, {}, {}, {}, {}
 local function watch(id, instant) leases[id] = millis(tonumber(instant)) end
--- Counted and not booked: found by whoever books for the dead, by no sweep.
+-- Counted and not booked: found by drains, not by sweeps.
 local counted = millis(COUNTED + now)
 local function keep(id, record, said)
   record.said, record.since, record.by = said or '', millis(now), caller or ''

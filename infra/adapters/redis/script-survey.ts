@@ -1,12 +1,12 @@
-// Surveys in the script: what it has counted, for loads, audits and bookings of the dead (LEDGER 6, 8).
+// Surveys in the script: its counted charges, for loads, audits and drains (LEDGER 6, 8).
 
-/** Used by script.ts, behind its functions. Each ends the script. */
+/** Used by script.ts, after its functions. Each operation ends the script. */
 export const SURVEY = `
 local function spentOf(at)
   local counter = find(scopeOf(at[1]), at[2])
   return counter and shown(counter.spent) or ''
 end
--- All scopes are named before the first is read.
+-- All scopes are named before the first read, which fetches them together.
 local function counters()
   local list = cjson.decode(ARGV[2])
   for _, at in ipairs(list) do scopeOf(at[1]) end
@@ -39,9 +39,9 @@ if operation == 'survey' then
   return { 'survey', millis(now), found }
 end
 
--- So many records one call looks through: some ten milliseconds.
-local LOOKED_AT = 2000
-local function unbookedOf(silence, most)
+-- The records that one call searches: about ten milliseconds.
+local MAX_SEARCHED = 2000
+local function unbookedOf(silence, max)
   local before, found, silent, isSeen = now - silence, {}, {}, {}
   local function isSilent(process)
     if silent[process] == nil then
@@ -51,7 +51,7 @@ local function unbookedOf(silence, most)
     return silent[process]
   end
   local function add(id)
-    if #found >= most or isSeen[id] then return end
+    if #found >= max or isSeen[id] then return end
     isSeen[id] = true
     local record = recordOf(id)
     for _, part in ipairs(record and partsOf(record) or {}) do
@@ -61,17 +61,17 @@ local function unbookedOf(silence, most)
       end
     end
   end
-  local ended = redis.call('ZRANGEBYSCORE', prefix .. 'x', '-inf', millis(before), 'LIMIT', '0', tostring(most))
+  local ended = redis.call('ZRANGEBYSCORE', prefix .. 'x', '-inf', millis(before), 'LIMIT', '0', tostring(max))
   recall(ended)
   for _, id in ipairs(ended) do add(id) end
   local from, to = millis(COUNTED), millis(COUNTED + before)
-  -- A process that lives books its own: what it counted is passed over, so that it hides nobody's.
-  local at, portion = 0, math.max(most, 100)
-  while #found < most and at < LOOKED_AT do
+  -- Records of live processes are skipped: each books its own, and they must not hide those of dead ones.
+  local at, portion = 0, math.max(max, 100)
+  while #found < max and at < MAX_SEARCHED do
     local counted = redis.call('ZRANGEBYSCORE', prefix .. 'l', from, to, 'LIMIT', tostring(at), tostring(portion))
     recall(counted)
     for _, id in ipairs(counted) do add(id) end
-    at = #counted < portion and LOOKED_AT or at + portion
+    at = #counted < portion and MAX_SEARCHED or at + portion
   end
   local calls, flat = {}, redis.call('HGETALL', prefix .. 'k')
   for i = 1, #flat, 2 do

@@ -1,17 +1,17 @@
-// The store in a Redis, over TCP or HTTPS: one script whose words and answers are strings only (LEDGER 3, 4).
+// The store in Redis, over TCP or HTTPS: one script whose arguments and replies are strings only (LEDGER 3, 4).
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { EntryName, StaleEpoch, Store } from '#core/ports/store.ts';
-import { callWords, fromCounter } from './call-words.ts';
+import { fromCounter, toArguments } from './call-arguments.ts';
 import { toReply } from './reply.ts';
 import { SCRIPT } from './script.ts';
 import { toLoaded, toSurvey, toUnbooked } from './survey.ts';
 import { listOf, textOf } from './texts.ts';
 
 /**
- * Runs the script in one step on the server that keeps `key`. Answers the script's reply, strings and lists of such.
- * Throws when the server cannot be asked or its answer is lost.
+ * Runs the script atomically on the server of `key`. Returns its reply: strings, and lists of strings or lists.
+ * Throws when the server is away or its reply is lost.
  */
-export type Evaluate = (script: string, key: string, words: ReadonlyArray<string>) => Promise<unknown>;
+export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
 
 export interface RedisStoreDependencies {
   readonly evaluate: Evaluate;
@@ -19,20 +19,21 @@ export interface RedisStoreDependencies {
 }
 
 export function createRedisStore({ evaluate, instanceUid }: RedisStoreDependencies): Store {
-  if (!/^[^{}]+$/.test(instanceUid)) throw new Error(`"${instanceUid}" cannot name the keys of an instance`);
+  if (!/^[^{}]+$/.test(instanceUid))
+    throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const key = `{${instanceUid}}:epoch`;
-  const ask = async (words: ReadonlyArray<string>): Promise<ReadonlyArray<unknown>> => {
-    const reply = await evaluate(SCRIPT, key, words);
-    if (!Array.isArray(reply)) throw new Error('the store did not answer as its script does');
+  const ask = async (args: ReadonlyArray<string>): Promise<ReadonlyArray<unknown>> => {
+    const reply = await evaluate(SCRIPT, key, args);
+    if (!Array.isArray(reply)) throw new Error('unexpected reply of the store');
     return reply;
   };
   return {
     async call(call) {
-      const reply = await ask(callWords(call));
+      const reply = await ask(toArguments(call));
       return reply[0] === 'epoch' ? toStale(reply) : toReply(reply, call);
     },
     async forget(entries) {
-      if (entries.length > 0) await ask(forgetWords(entries));
+      if (entries.length > 0) await ask(toForgetArguments(entries));
     },
     async read(counters) {
       if (counters.length === 0) return [];
@@ -66,8 +67,8 @@ const toStale = ([, now, epoch]: ReadonlyArray<unknown>): StaleEpoch => ({
 
 const fromCounters = (counters: ReadonlyArray<ScopeWindow>): string => JSON.stringify(counters.map(fromCounter));
 
-/** What was settled is most of it. */
-function forgetWords(entries: ReadonlyArray<EntryName>): string[] {
+/** The arguments of `forget`. Most entries are settled, so their ids go as they are. */
+function toForgetArguments(entries: ReadonlyArray<EntryName>): string[] {
   const others = entries.filter(({ kind }) => kind !== 'settled').map(({ id, kind }) => [id, kind]);
   const settled = entries.filter(({ kind }) => kind === 'settled').map(({ id }) => id);
   return ['forget', JSON.stringify(others), `${settled.length}`, ...settled];

@@ -24,7 +24,7 @@ describeUnless(missing, 'with a real server', () => {
     await server?.stop();
   });
 
-  /** The same script with a clock that the test sets: leases of hours end without waiting. The server's own clock: below. */
+  /** The script with a clock that the test sets, so leases of hours end without waiting. A test below covers the server's own clock. */
   describeStore('Redis over TCP', async () => {
     let now = Date.now();
     const evaluate: Evaluate = (script, key, words) => {
@@ -95,7 +95,7 @@ describeUnless(missing, 'with a real server', () => {
     expect(await store.read([{ scopeId: 'a', window }])).toEqual([undefined]);
   });
 
-  test('a call that meets an amount too big for a number begins again, and does nothing twice', async () => {
+  test('a call that meets an amount too big for a number starts over, and does nothing twice', async () => {
     const store = createRedisStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
     await store.begin(1);
     const window = { start: 0, end: 10 ** 15 };
@@ -117,7 +117,7 @@ describeUnless(missing, 'with a real server', () => {
     const first = { ...hold('a', 30n), counters: [of], note: { ...note, charges: [small] } };
     await store.call({ ...nothing, loads: loads.slice(0, 1), holds: [first] });
     const from = { process: 'one', acknowledged: 0 };
-    // All that is judged before the big one is met is judged once more.
+    // Everything decided before the big amount is decided once more.
     const settles = [{ id: 'a', cost: 7n }];
     const reply = await store.call({
       ...nothing,

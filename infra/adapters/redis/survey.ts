@@ -1,4 +1,4 @@
-// The script's answers about what it has counted: surveys, records to book, counters that are loaded.
+// The script's replies about its contents: surveys, unbooked records, loaded counters.
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Part, Store, Survey, Unbooked, UnbookedRecord } from '#core/ports/store.ts';
 import { toNote, toSettlement, windowOf } from './note-text.ts';
@@ -12,7 +12,7 @@ const KINDS: Readonly<Record<string, EntryKind>> = {
 
 function toPart([id, kind, cost]: ReadonlyArray<unknown>): Part {
   const known = KINDS[textOf(kind)];
-  if (known === undefined) throw new Error(`the store keeps something of the kind "${kind}"`);
+  if (known === undefined) throw new Error(`the store returned an unknown kind "${kind}"`);
   return { id: textOf(id), kind: known, cost: BigInt(textOf(cost)) };
 }
 

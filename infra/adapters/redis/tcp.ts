@@ -1,4 +1,4 @@
-// Redis or Valkey over TCP: one connection that refuses immediately while it is away, and comes back by itself.
+// Redis or Valkey over TCP: one connection that fails immediately while the server is away, and reconnects by itself.
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Redis, RedisOptions } from 'ioredis';
@@ -14,33 +14,33 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-/** Clients wait less (core/ledger/request-deadline.ts), and an answer that comes later still counts; a connection on which nothing comes for so long is made anew. */
-const SILENCE = 1700;
-const CONNECT = 1000;
-/** Between attempts: it works again soon after the store does. */
-const AGAIN = 250;
+/** The timeout of commands and of the socket. Clients wait less (core/ledger/request-deadline.ts), and a later answer still counts. */
+const ANSWER_TIMEOUT = 1700;
+const CONNECT_TIMEOUT = 1000;
+/** The pause between attempts to connect. */
+const RECONNECT_AFTER = 250;
 
 /**
- * Connects at once, so that the first request finds it open. A call is sent or refused, never kept for later and never sent
- * twice: whoever asks repeats it (ports/store.ts). The library is read only here: a memory store does not pay for it.
+ * Connects immediately, so the first request finds an open connection. A call is sent or refused, never queued and never sent
+ * twice: the caller repeats it (ports/store.ts). The library is imported only here: a memory store does not pay for it.
  */
 export function openRedis(address: RedisAddress, { log }: { readonly log: Log }): RedisConnection {
   const opening = connect(address, log);
-  // Whoever asks first hears of it.
+  // The first call reports the error.
   opening.catch(() => undefined);
   const names = new Map<string, string>();
   return {
-    async evaluate(script, key, words) {
+    async evaluate(script, key, args) {
       const { redis, firstTry } = await opening;
       await firstTry;
       const sha = names.get(script) ?? createHash('sha1').update(script).digest('hex');
       names.set(script, sha);
       try {
-        return await redis.evalsha(sha, 1, key, ...words);
+        return await redis.evalsha(sha, 1, key, ...args);
       } catch (error) {
-        // Also after a restart of the server. Nothing was done yet.
+        // The server does not know the script, for example after a restart. Nothing was done yet.
         if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-        return await redis.eval(script, 1, key, ...words);
+        return await redis.eval(script, 1, key, ...args);
       }
     },
     async close() {
@@ -51,7 +51,7 @@ export function openRedis(address: RedisAddress, { log }: { readonly log: Log })
 
 interface Opened {
   readonly redis: Redis;
-  /** Resolves when the first attempt is over, however it ended. */
+  /** Resolves after the first attempt, failed or not. */
   readonly firstTry: Promise<void>;
   close(): void;
 }
@@ -60,10 +60,10 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
   const { Redis } = await readLibrary();
   const options: Options = {
     ...optionsOf(address),
-    commandTimeout: SILENCE,
-    socketTimeout: SILENCE,
-    retryStrategy: () => AGAIN,
-    // A primary that became a replica: the name may lead to the new primary.
+    commandTimeout: ANSWER_TIMEOUT,
+    socketTimeout: ANSWER_TIMEOUT,
+    retryStrategy: () => RECONNECT_AFTER,
+    // A primary became a replica: the name may resolve to the new primary.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   };
   const redis = new Redis(options);
@@ -89,7 +89,7 @@ async function connect(address: RedisAddress, log: Log): Promise<Opened> {
   return { redis, firstTry: redis.connect().catch(() => undefined), close };
 }
 
-/** Only the default export is there in a bundle too: the package is CommonJS. */
+/** The library. Only its default export survives bundling: the package is CommonJS. */
 export async function readLibrary(): Promise<{ readonly Redis: typeof Redis }> {
   const { default: library } = await import('ioredis');
   return library;
@@ -97,14 +97,14 @@ export async function readLibrary(): Promise<{ readonly Redis: typeof Redis }> {
 
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
-/** What every connection of ours has in common. `lazyConnect`: `connect()` says how it went. */
+/** Options of every connection. With `lazyConnect`, `connect()` reports the outcome. */
 export function optionsOf({ host, port, password, tls }: RedisAddress): Options {
   return {
-    ...{ host, port, protocol: 2, lazyConnect: true, connectTimeout: CONNECT, disconnectTimeout: 100 },
+    ...{ host, port, protocol: 2, lazyConnect: true, connectTimeout: CONNECT_TIMEOUT, disconnectTimeout: 100 },
     ...{ enableOfflineQueue: false, autoResendUnfulfilledCommands: false, keepAlive: 10_000 },
     ...(password === '' ? {} : { password }),
     ...(tls ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
   };
 }
 
-/** An error in words; several attempts at one name come as one error without a message of its own. */
+/** An error in args; several attempts at one name come as one error without a message of its own. */

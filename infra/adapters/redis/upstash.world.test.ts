@@ -27,7 +27,7 @@ describeUnless(missing, 'over a REST front', () => {
     await server?.stop();
   });
 
-  /** The same script with a clock that the test sets, as in store.world.test.ts. */
+  /** The script with a clock that the test sets, as in store.world.test.ts. */
   describeStore('Upstash over HTTPS', async () => {
     let now = Date.now();
     const store = createRedisStore({
@@ -54,14 +54,14 @@ describeUnless(missing, 'over a REST front', () => {
     await expect(store.read([{ scopeId: 'a', window: { start: 0, end: 1 } }])).rejects.toThrow('Unauthorized');
   });
 
-  test('asked before it is trusted, it is healthy, or is told what to check', async () => {
+  test('a probe finds it healthy, or says what to check', async () => {
     expect(await probeShared({ type: 'upstash', url, token: TOKEN }, 'one')).toEqual({ ok: true });
     const refused = await probeShared({ type: 'upstash', url, token: 'wrong' }, 'one');
     expect(refused).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
     expect(refused).toMatchObject({ message: expect.stringMatching(/Unauthorized.*password \(token\)/) });
   });
 
-  test('one that is silent is given up within two seconds', async () => {
+  test('a frozen one is given up within two seconds', async () => {
     const store = createRedisStore({ evaluate, instanceUid: 'one' });
     const thaw = server.freeze();
     await expect(inTime(store.read([{ scopeId: 'a', window: { start: 0, end: 1 } }]))).rejects.toThrow(/time|abort/i);

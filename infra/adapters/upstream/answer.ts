@@ -1,8 +1,9 @@
-// How is one answer read from a connection? undici hands its pieces to us as they arrive, and whoever reads takes them from a queue.
+// The answer of an upstream, read from one connection: undici delivers pieces as they arrive, the reader takes them from a queue. Providers that compress unasked are decoded.
+import { pipeline, Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
 import { UpstreamBroke, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
 import { toBroken } from './broken.ts';
-import { decoded } from './decoded.ts';
 
 type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
@@ -13,11 +14,11 @@ interface Reader {
   readonly reject: (error: Error) => void;
 }
 
-/** Bytes that wait for their reader: beyond this the provider has to wait. */
-const MOST_WAITING = 64 * 1024;
-const UNWANTED = 'nobody wants the answer any more';
+/** Bytes that may wait for the reader; beyond this the connection is paused. */
+const MAX_WAITING = 64 * 1024;
+const ABORTED = 'the request was aborted';
 
-/** Without Node's streams in between: they and their iteration cost more than all the rest of a short reply. */
+/** Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply. */
 export function ask(pool: Pool, path: string, request: UpstreamRequest): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
     const { headers, body, timeouts, signal } = request;
@@ -28,7 +29,7 @@ export function ask(pool: Pool, path: string, request: UpstreamRequest): Promise
   });
 }
 
-/** What undici tells of one request, as the port promises it. A class, because one is made for each request: methods are shared. */
+/** The handler of one request: undici's events in, the port's promises out. A class, because one is made per request and methods are shared. */
 class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8Array, undefined> {
   readonly #signal: UpstreamRequest['signal'];
   readonly #begin: (response: UpstreamResponse) => void;
@@ -40,12 +41,12 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (reader !== undefined) reader.resolve(this.#take());
   };
   #controller: Controller | undefined;
-  /** Arrived, and not yet read. */
+  /** Pieces that have arrived and are not yet read. */
   #pieces: Uint8Array[] = [];
   #bytes = 0;
-  /** Who waits for the next pieces. */
+  /** The reader that waits for the next pieces. */
   #reader: Reader | undefined;
-  /** The last piece has arrived, or none will, and why. */
+  /** The last piece has arrived, or `#error` says why none will. */
   #ended = false;
   #error: Error | undefined;
 
@@ -69,17 +70,17 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (status < 200) return;
     const encoding = headers['content-encoding'];
     const body = encoding === undefined ? this : (decoded(this, String(encoding)) ?? this);
-    // What is unpacked ends later, and is let go by reading it.
+    // A decoded body ends later than the transfer, so it must be read to its end.
     const hasEnded = body === this ? this.#hasEnded : undefined;
     this.#begin({ status, headers: joined(headers), body, hasEnded });
   }
 
-  /** Told of each chunk of the transfer, all that came in one packet before anybody else runs: then they are read as one. */
+  /** Chunks of one packet arrive before any other code runs, so they are read as one piece. */
   onResponseData(controller: Controller, piece: Uint8Array): void {
     if (this.#pieces.length === 0 && this.#reader !== undefined) queueMicrotask(this.#onPieces);
     this.#pieces.push(piece);
     this.#bytes += piece.length;
-    if (this.#bytes > MOST_WAITING) controller.pause();
+    if (this.#bytes > MAX_WAITING) controller.pause();
   }
 
   onResponseEnd(): void {
@@ -95,7 +96,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     return this;
   }
 
-  /** All that has come since, or the next that comes. One at a time. */
+  /** The pieces since the last read, or the next to arrive. One read at a time. */
   next(): Promise<Next> {
     if (this.#pieces.length > 0) return Promise.resolve(this.#take());
     if (this.#error !== undefined) return Promise.reject(this.#error);
@@ -105,7 +106,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     });
   }
 
-  /** Nobody reads on: the connection is closed, so that the provider stops. */
+  /** Ends the reading early: the connection is closed, so that the provider stops. */
   return(): Promise<Next> {
     if (!this.#ended) this.#stop();
     this.#pieces = [];
@@ -113,7 +114,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     return Promise.resolve(END);
   }
 
-  /** All that waits. */
+  /** Takes all waiting pieces. */
   #take(): Next {
     const value = whole(this.#pieces, this.#bytes);
     this.#pieces = [];
@@ -123,15 +124,15 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   }
 
   #stop(): void {
-    // undici gives us a controller when it has a connection for the request, just before it writes to it.
-    const why = this.#controller === undefined ? unsent() : new Error(UNWANTED);
+    // The controller comes when undici has a connection for the request, just before it writes.
+    const why = this.#controller === undefined ? unsent() : new Error(ABORTED);
     this.#pieces = [];
     this.#bytes = 0;
     this.#break(why);
     this.#controller?.abort(why);
   }
 
-  /** What has arrived is read before the error is. */
+  /** Ends with an error, which is read after the pieces that have arrived. */
   #break(error: Error): void {
     this.#end();
     this.#error = toBroken(error);
@@ -152,10 +153,10 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
 }
 
 function unsent(): UpstreamBroke {
-  return new UpstreamBroke('unsent', UNWANTED);
+  return new UpstreamBroke('unsent', ABORTED);
 }
 
-/** Into memory that Node has at hand, where that is enough: memory of its own costs as much again as the copying. */
+/** One array of all pieces, in pooled memory where it fits: a new allocation costs as much as the copy. */
 function whole(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
   const [first] = pieces;
   return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, length);
@@ -163,13 +164,36 @@ function whole(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
 
 const END: Next = { done: true, value: undefined };
 
-/** Names come in lower case; a header that is sent twice is joined as RFC 9110 says. */
+/** Headers with lower-case names; repeated ones are joined as in RFC 9110. */
 function joined(headers: Headers): Readonly<Record<string, string>> {
   for (const name in headers) {
     const value = headers[name];
     if (Array.isArray(value)) headers[name] = value.join(', ');
     else if (value === undefined) delete headers[name];
   }
-  // The loop above has left nothing else.
+  // The loop above leaves only strings.
   return headers as Record<string, string>;
+}
+
+/** The decoded bytes as they arrive; undefined for an unknown encoding. */
+function decoded(body: AsyncIterable<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> | undefined {
+  const decoder = decoderFor(encoding.toLowerCase());
+  if (decoder === undefined) return undefined;
+  // The reader of the decoder gets an error; the callback only keeps it from being thrown twice.
+  return bytesOf(pipeline(Readable.from(body), decoder, () => {}));
+}
+
+function decoderFor(encoding: string) {
+  if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip();
+  if (encoding === 'deflate') return createInflate();
+  return encoding === 'br' ? createBrotliDecompress() : undefined;
+}
+
+async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
+  try {
+    // Leaving this loop early destroys the decoder, which ends the answer that feeds it: the provider stops.
+    for await (const chunk of body) yield chunk;
+  } catch (error) {
+    throw toBroken(error);
+  }
 }

@@ -1,4 +1,4 @@
-// What happened to a call, in the port's words, when undici or a decoder says that it failed?
+// Failed calls in the port's terms: unsent, refused, timeout or broken.
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
 const TIMEOUTS: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
@@ -22,7 +22,7 @@ export function toBroken(error: unknown): UpstreamBroke {
   return new UpstreamBroke(how, `the upstream failed: ${code || 'unknown'}`, { cause: error });
 }
 
-/** The system gave up before there was a connection. */
+/** Whether the system gave up before there was a connection. */
 function isConnecting(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && error.syscall === 'connect' && codeOf(error) === 'ETIMEDOUT';
 }
@@ -30,6 +30,6 @@ function isConnecting(error: unknown): boolean {
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  // Several addresses were tried: they rarely fail for different reasons.
+  // Several addresses were tried; they rarely fail for different reasons.
   return error instanceof AggregateError ? codeOf(error.errors[0]) : error.name;
 }

@@ -1,19 +1,19 @@
-// How does a Worker speak to a provider? By fetch, with the time limits that it does not have itself.
+// The upstream of a Worker: fetch, with the timeouts that fetch lacks.
 import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
 
 export interface FetchUpstreamDeps {
   readonly fetch: typeof fetch;
-  /** Calls back after `millis`; answers how to cancel. */
+  /** Calls back after `millis`; returns a function that cancels. */
   readonly timer: (millis: number, callback: () => void) => () => void;
 }
 
 export function createFetchUpstream({ fetch, timer }: FetchUpstreamDeps): Upstream {
   return async (request) => {
-    // Later than this nobody says whether something was sent.
-    if (request.signal.aborted) throw new UpstreamBroke('unsent', 'nobody wants the answer any more');
+    // After this point it is unknown whether anything was sent.
+    if (request.signal.aborted) throw new UpstreamBroke('unsent', 'the request was aborted');
     const watch = createWatch(request, timer);
     try {
-      watch.within(request.timeouts.connect + request.timeouts.firstByte);
+      watch.startTimer(request.timeouts.connect + request.timeouts.firstByte);
       const response = await fetch(request.url, {
         method: 'POST',
         headers: request.headers,
@@ -25,7 +25,7 @@ export function createFetchUpstream({ fetch, timer }: FetchUpstreamDeps): Upstre
     } catch (error) {
       throw watch.broke(error, 'refused');
     } finally {
-      watch.rest();
+      watch.stopTimer();
     }
 
     async function* read(response: Response, running: Watch): AsyncGenerator<Uint8Array> {
@@ -33,7 +33,7 @@ export function createFetchUpstream({ fetch, timer }: FetchUpstreamDeps): Upstre
       if (reader === undefined) return;
       try {
         while (true) {
-          running.within(request.timeouts.idle);
+          running.startTimer(request.timeouts.idle);
           const { done, value } = await reader.read();
           if (done) return;
           yield value;
@@ -42,7 +42,7 @@ export function createFetchUpstream({ fetch, timer }: FetchUpstreamDeps): Upstre
         throw running.broke(error, 'broken');
       } finally {
         running.close();
-        // Harmless after the end; before it, this is what stops the provider.
+        // Harmless after the end; before it, this stops the provider.
         void reader.cancel().catch(() => {});
       }
     }
@@ -51,9 +51,9 @@ export function createFetchUpstream({ fetch, timer }: FetchUpstreamDeps): Upstre
 
 interface Watch {
   readonly signal: AbortSignal;
-  /** The next thing must happen within so long. */
-  within(millis: number): void;
-  rest(): void;
+  /** Aborts after `millis` unless it is restarted or stopped. */
+  startTimer(millis: number): void;
+  stopTimer(): void;
   close(): void;
   broke(error: unknown, how: 'refused' | 'broken'): UpstreamBroke;
 }
@@ -66,14 +66,14 @@ function createWatch(request: UpstreamRequest, timer: FetchUpstreamDeps['timer']
   request.signal.addEventListener('abort', abort, { once: true });
   return {
     signal: controller.signal,
-    within: (millis) => {
+    startTimer: (millis) => {
       cancel();
       cancel = timer(millis, () => {
         late = true;
         abort();
       });
     },
-    rest: () => cancel(),
+    stopTimer: () => cancel(),
     close: () => {
       cancel();
       request.signal.removeEventListener('abort', abort);

@@ -35,7 +35,7 @@ describe('an upstream over undici', () => {
     server?.close();
   });
 
-  test('that breaks in the middle has said what it said before', async () => {
+  test('that breaks in the middle delivers what it sent before', async () => {
     const { body } = await ask((_, response) => {
       response.write('one');
       setImmediate(() => response.socket?.end());
@@ -47,7 +47,7 @@ describe('an upstream over undici', () => {
     await expect(iterator.next()).rejects.toThrow('the upstream failed');
   });
 
-  test('tells that all of its reply has arrived before anybody has read it, unless it must be unpacked', async () => {
+  test('reports that its whole reply has arrived before it is read, unless it must be decoded', async () => {
     let finish: () => void = () => {};
     const { body, hasEnded } = await ask((_, response) => {
       response.write('one ');
@@ -64,9 +64,9 @@ describe('an upstream over undici', () => {
     expect([packed.hasEnded, await textOf(packed.body)]).toEqual([undefined, 'three']);
   });
 
-  test('that is left while its connection is made has not been sent anything', async () => {
+  test('that is aborted while it connects has not been sent anything', async () => {
     const sockets: Socket[] = [];
-    // It takes connections and never shows a certificate.
+    // The server takes connections and never shows a certificate.
     const mute = createSocketServer((socket) => void sockets.push(socket));
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
     const address = mute.address();
@@ -85,7 +85,7 @@ describe('an upstream over undici', () => {
     mute.close();
   });
 
-  test('says what came in one packet as one piece, however many chunks it was sent in', async () => {
+  test('delivers the chunks of one packet as one piece', async () => {
     let say: (text: string) => void = () => {};
     const { body } = await ask((_, response) => {
       say = (text) => void response.socket?.write(text);
@@ -103,7 +103,7 @@ describe('an upstream over undici', () => {
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
   });
 
-  test('that speaks faster than it is read has to wait, and loses nothing', async () => {
+  test('that sends faster than it is read has to wait, and loses nothing', async () => {
     const piece = Buffer.alloc(1024 * 1024, 'x');
     const pieces = 64;
     let sent = 0;

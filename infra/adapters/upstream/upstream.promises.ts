@@ -1,4 +1,4 @@
-// What does the gateway rely on, whichever library speaks HTTP? Stated as tests against real servers.
+// Promises of all upstreams, whichever library speaks HTTP, tested against real servers.
 import { randomBytes } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { constants, createGzip, gzipSync } from 'node:zlib';
@@ -51,7 +51,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
   });
 
   describe(`an upstream over ${name}`, () => {
-    test('is sent the bytes and headers it was given, and its answer comes back as it is', async () => {
+    test('gets the given bytes and headers, and its answer comes back unchanged', async () => {
       const url = await serve(async (request, response) => {
         let body = '';
         for await (const piece of request) body += piece;
@@ -75,7 +75,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       });
     });
 
-    test('is read as it speaks, piece by piece', async () => {
+    test('is read piece by piece, as it sends', async () => {
       let speak: () => void = () => {};
       const url = await serve((_, response) => {
         response.write('one');
@@ -89,7 +89,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await iterator.next()).done).toBe(true);
     });
 
-    test('that compresses although nobody asked is understood', async () => {
+    test('that compresses without being asked is decoded', async () => {
       const url = await serve((_, response) => {
         response.writeHead(200, { 'content-encoding': 'gzip' });
         response.end(gzipSync('hello'));
@@ -113,7 +113,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await iterator.next()).done).toBe(true);
     });
 
-    test('that compresses and breaks in the middle is told from one that ends', async () => {
+    test('that compresses and breaks in the middle is distinguished from one that ends', async () => {
       const whole = gzipSync(randomBytes(100_000).toString('hex'));
       const url = await serve((_, response) => {
         response.writeHead(200, { 'content-encoding': 'gzip', 'content-length': whole.length });
@@ -131,7 +131,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await ask(url)).status).toBe(307);
     });
 
-    test('that says something before its answer is heard to its answer', async () => {
+    test('that sends an informational response first is read to its answer', async () => {
       const url = await serve((_, response) => {
         response.writeEarlyHints({ link: '</style.css>; rel=preload' });
         response.end('hello');
@@ -140,12 +140,12 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect([reply.status, await text(reply.body)]).toEqual([200, 'hello']);
     });
 
-    test('that sends a header twice is understood as if it had joined them', async () => {
+    test('that repeats a header is read as if it had joined the values', async () => {
       const url = await serve((_, response) => void response.writeHead(200, { 'x-twice': ['one', 'two'] }).end());
       expect((await ask(url)).headers['x-twice']).toBe('one, two');
     });
 
-    test('is not called when the signal has spoken before', async () => {
+    test('is not called when the signal was aborted before', async () => {
       const called: unknown[] = [];
       const url = await serve((request, response) => {
         called.push(request.url);
@@ -156,25 +156,25 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect(called).toEqual(['/v1/chat/next']);
     });
 
-    test('that nobody listens at is refused', async () => {
+    test('without a listener is refused', async () => {
       const url = await serve(() => {});
       const [server] = servers.splice(0);
       await new Promise((resolve) => server?.close(resolve));
       expect((await failure(ask(url))).how).toBe('refused');
     });
 
-    test('that takes too long to begin is a timeout', async () => {
+    test('that takes too long to start is a timeout', async () => {
       const url = await serve(() => {});
       expect((await failure(ask(url, { timeouts: { ...TIMEOUTS, connect: 50, firstByte: 50 } }))).how).toBe('timeout');
     });
 
-    test('that falls silent in the middle is a timeout', async () => {
+    test('that stops sending in the middle is a timeout', async () => {
       const url = await serve((_, response) => void response.write('one'));
       const { body } = await ask(url, { timeouts: { ...TIMEOUTS, idle: 50 } });
       expect((await failure(text(body))).how).toBe('timeout');
     });
 
-    test('that breaks in the middle is told from one that ends', async () => {
+    test('that breaks in the middle is distinguished from one that ends', async () => {
       const url = await serve((_, response) => {
         response.write('one');
         setImmediate(() => response.socket?.end());
@@ -183,7 +183,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await failure(text(body))).how).toBe('broken');
     });
 
-    test('is stopped at once when the signal says so, before and after its first byte', async () => {
+    test('is stopped immediately when the signal aborts, before and after its first byte', async () => {
       let closed = 0;
       let begun = 0;
       const url = await serve((request, response) => {
@@ -197,7 +197,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       const asked = failure(ask(url, { signal: first.signal }));
       await expect.poll(() => begun).toBe(1);
       first.abort();
-      // What it has read of the request, nobody knows.
+      // How much of the request the server has read is unknown.
       expect((await asked).how).not.toBe('unsent');
       const second = new AbortController();
       const { body } = await ask(`${url}/speaks`, { signal: second.signal });
@@ -207,7 +207,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       await expect.poll(() => closed).toBe(2);
     });
 
-    test('is stopped when nobody reads on', async () => {
+    test('is stopped when the reader leaves', async () => {
       let closed = false;
       const url = await serve((_, response) => {
         response.write('one');
@@ -219,7 +219,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       await expect.poll(() => closed).toBe(true);
     });
 
-    test('whose address is nonsense is refused, and throws nothing else', async () => {
+    test('with an invalid address is refused, and throws nothing else', async () => {
       expect((await failure(ask('http://127.0.0.1:99999/v1'))).how).toBe('refused');
       const url = await serve(() => {});
       expect(await failure(ask(url, { headers: { 'x-bad': 'a\nb' } }))).toBeInstanceOf(UpstreamBroke);

@@ -1,12 +1,12 @@
-// What the script forgets: entries that PostgreSQL has; the end of a lease a day later, for a settlement that comes late (LEDGER 2).
+// The forget operation of the script: booked entries go; an expiry goes a day later, for a late settlement (LEDGER 2).
 
-/** Used by script.ts: state and ending are there. */
-export const FORGETTING = `
+/** Used by script.ts, after state and settlements. */
+export const FORGET = `
 local function forget(id, kind)
   local record = recordOf(id)
   if record == nil then return end
   if record.state == 'settled' then
-    -- The end of a lease under an epoch that is over says nothing of what was settled since.
+    -- A booked expiry of an earlier epoch does not cover a settlement of this one.
     if kind == 'settled' or kind == partsOf(record)[1][1] then drop(id, record) end
     return
   end
@@ -20,7 +20,7 @@ local function forget(id, kind)
   save(id, record)
   if record.late ~= nil and record.isBooked == nil then return end
   if record.ends == nil then return unwatch(id) end
-  -- It stays with its scopes: its settlement may still come, and counts in counters that are loaded until then.
+  -- It stays with its scopes: a late settlement counts in counters that are loaded until then.
   watch(id, record.ends)
 end
 

@@ -1,27 +1,27 @@
-// A store call in the words of the script: holds and settlements plain, each counter named once; what is rarer as JSON (script.ts).
+// A store call as arguments of the script: holds and settlements plain, each counter once, rarer operations as JSON (script.ts).
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Counter, HoldOperation, Load, Registration, SettleOperation, StoreCall } from '#core/ports/store.ts';
 import { noteText, settlementText, windowText } from './note-text.ts';
 import { fromCount, fromMove, fromRates } from './rates.ts';
 
-/** `call`, epoch, process, its count, the rest as JSON, how many counters, settlements and holds; then these. */
-export function callWords(call: StoreCall): string[] {
+/** `call`, epoch, process, its acknowledged calls, rarer operations as JSON, the numbers of counters, settlements and holds; then these. */
+export function toArguments(call: StoreCall): string[] {
   const { epoch, from, settles, holds } = call;
-  const counters = createPlaces();
+  const counters = createCounterIndex();
   const ends: string[] = [];
   for (const settle of settles)
     ends.push(settle.id, `${settle.cost}`, settle.note ? settlementText(settle.note) : '', moreOf(settle));
   const begins: string[] = [];
-  for (const hold of holds) pushHold(begins, hold, counters.placeOf);
-  const { words, count } = counters.all();
+  for (const hold of holds) pushHold(begins, hold, counters.indexOf);
+  const { args, count } = counters.all();
   const [process, acknowledged] = from === undefined ? ['', ''] : [from.process, `${from.acknowledged}`];
   const head = ['call', `${epoch}`, process, acknowledged, restOf(call)];
-  return head.concat([`${count}`, `${settles.length}`, `${holds.length}`], words, ends, begins);
+  return head.concat([`${count}`, `${settles.length}`, `${holds.length}`], args, ends, begins);
 }
 
 export const fromCounter = (of: ScopeWindow): [string, string] => [of.scopeId, windowText(of)];
 
-/** Nothing, the tokens it used, or what the store needs where it does not know the hold. */
+/** Rarer fields of a settlement: its tokens, and what the store needs for an unknown hold. Empty where there are none. */
 function moreOf({ counters, counted, note, tokens }: SettleOperation): string {
   if (counters === undefined && tokens === undefined) return '';
   return JSON.stringify({
@@ -35,45 +35,45 @@ function moreOf({ counters, counted, note, tokens }: SettleOperation): string {
 }
 
 function pushHold(
-  words: string[],
+  args: string[],
   hold: HoldOperation,
-  placeOf: (of: ScopeWindow & { limit?: bigint }) => string,
+  indexOf: (of: ScopeWindow & { limit?: bigint }) => string,
 ): void {
   const { id, amount, minAmount, counters, note, deadline, lease, rates } = hold;
   let shape = '';
-  for (const counter of counters) shape += placeOf(counter);
+  for (const counter of counters) shape += indexOf(counter);
   if (!isSame(counters, note.charges)) {
     shape += '//';
-    for (const charge of note.charges) shape += placeOf(charge);
+    for (const charge of note.charges) shape += indexOf(charge);
   }
-  words.push(id, `${amount}`, `${minAmount}`, shape, `${Math.floor(deadline)}`, `${Math.ceil(lease)}`, noteText(note));
-  words.push(rates === undefined ? '' : JSON.stringify(fromRates(rates)));
+  args.push(id, `${amount}`, `${minAmount}`, shape, `${Math.floor(deadline)}`, `${Math.ceil(lease)}`, noteText(note));
+  args.push(rates === undefined ? '' : JSON.stringify(fromRates(rates)));
 }
 
 const isSame = (counters: ReadonlyArray<Counter>, charges: ReadonlyArray<ScopeWindow>): boolean =>
   counters.length === charges.length && counters.every(({ scopeId }, at) => scopeId === charges[at]?.scopeId);
 
-/** Two characters each; the script reads them as numbers. */
-const PLACES = Array.from({ length: 4096 }, (_, at) => String.fromCharCode(48 + Math.floor(at / 64), 48 + (at % 64)));
+/** Indices of two characters; the script reads them as numbers. */
+const INDICES = Array.from({ length: 4096 }, (_, at) => String.fromCharCode(48 + Math.floor(at / 64), 48 + (at % 64)));
 
-function createPlaces() {
-  const places = new Map<ScopeWindow, string>();
-  const words: string[] = [];
+function createCounterIndex() {
+  const indices = new Map<ScopeWindow, string>();
+  const args: string[] = [];
   return {
-    placeOf(of: ScopeWindow & { readonly limit?: bigint }): string {
-      const before = places.get(of);
+    indexOf(of: ScopeWindow & { readonly limit?: bigint }): string {
+      const before = indices.get(of);
       if (before !== undefined) return before;
-      const place = PLACES[places.size];
-      if (place === undefined) throw new Error('a store call names too many counters');
-      words.push(of.scopeId, windowText(of), of.limit === undefined ? '' : `${of.limit}`);
-      places.set(of, place);
-      return place;
+      const index = INDICES[indices.size];
+      if (index === undefined) throw new Error('too many counters in one store call');
+      args.push(of.scopeId, windowText(of), of.limit === undefined ? '' : `${of.limit}`);
+      indices.set(of, index);
+      return index;
     },
-    all: () => ({ words, count: places.size }),
+    all: () => ({ args, count: indices.size }),
   };
 }
 
-/** Empty on almost every call. */
+/** The rarer operations as JSON; empty on almost every call. */
 function restOf({ marks, registers, releases, renewals, loads, adjusts, moves }: StoreCall): string {
   const rest = {
     ...(marks === undefined ? {} : { marks: [...marks].map(([process, calls]) => [process, `${calls}`]) }),

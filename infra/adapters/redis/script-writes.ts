@@ -1,7 +1,7 @@
-// Writes of the script: at the end, a command or two for each key, whatever the size of the batch.
+// Writes of the script: at the end, one or two commands per key, whatever the size of the batch.
 
-/** Used by script.ts behind the state. All texts are made before the first command: one that cannot be made leaves nothing half done. */
-export const WRITING = `
+/** Used by script.ts after the state. All texts are made before the first command: an error leaves nothing half written. */
+export const WRITES = `
 local function write(command, key, words)
   local count = #words
   if count == 0 then return end

@@ -1,15 +1,15 @@
-// Rates in the script: what was used in each of the last seconds, and what live holds use now (decision 0012).
+// Rates in the script: use in each of the last seconds, and what live holds reserve (decision 0012).
 
 /**
- * A part of SCRIPT, which defines `prefix` and `now` before it. One more key per limited scope or entry, written with the
- * rest when all is decided:
+ * A part of SCRIPT, which defines `prefix` and `now` before it. Each limited scope or entry has one more key, written last
+ * with the others:
  *
  * | key | what |
  * |---|---|
- * | `t:<id>` | JSON: `s` lists, of each second with any use, when the last was, requests, tokens; `n` live holds; `r` tokens they reserve. Goes a minute after its last use, two hours after it where holds live |
+ * | `t:<id>` | JSON: `s` lists for each second with use its last instant, requests, tokens; `n` live holds; `r` tokens they reserve. Expires a minute after the last use, two hours after it while holds live |
  *
- * A limit is told as `id, requests, tokens, parallel`, empty where there is none. Integers here are below 10^13: exact as
- * Lua numbers, and in what cjson writes.
+ * A limit is passed as `id, requests, tokens, parallel`, each empty where there is none. Integers here are below 10^13: exact as
+ * Lua numbers, and in cjson's output.
  */
 export const RATES = `
 local ratesOpen
@@ -25,7 +25,7 @@ function rates.of(id)
   return rates.states[id]
 end
 
--- What was used in a second counts until a minute after the last of it: no minute ever holds more than the limit.
+-- Uses within a second count until a minute after the last of them: no minute ever has more than the limit.
 function rates.used(id, what)
   local sums = rates.sums[id]
   if sums == nil then
@@ -59,36 +59,36 @@ function rates.uncount(id, second)
   end
 end
 
--- Until so much has passed out of the count that no more than 'most' is used.
-function rates.untilUsed(id, what, most)
+-- The time until at most 'max' is used.
+function rates.untilUsed(id, what, max)
   local left = rates.used(id, what)
-  if left <= most then return nil end
+  if left <= max then return nil end
   for _, slot in ipairs(rates.of(id).s) do
     if slot[1] + rates.MINUTE > now then left = left - slot[what] end
-    if left <= most then return slot[1] + rates.MINUTE - now end
+    if left <= max then return slot[1] + rates.MINUTE - now end
   end
 end
 
--- What keeps a request of so many tokens waiting longest.
+-- The rate with the longest wait for a request of so many tokens.
 function rates.wait(limit, tokens)
   local id, kind, longest = limit[1], nil, 0
   local function add(name, wait)
     if wait ~= nil and (kind == nil or wait > longest) then kind, longest = name, wait end
   end
-  local requests, most, parallel = tonumber(limit[2]), tonumber(limit[3]), tonumber(limit[4])
+  local requests, max, parallel = tonumber(limit[2]), tonumber(limit[3]), tonumber(limit[4])
   if requests then add('requests', rates.untilUsed(id, 2, requests - 1)) end
-  if most then
-    -- Who asks for more than the limit has the whole of it to himself, once it is free.
-    local wanted = math.min(tokens, most)
-    local wait = rates.untilUsed(id, 3, most - wanted)
-    local held = rates.used(id, 3) + rates.of(id).r + wanted > most
+  if max then
+    -- A request for more than the limit waits until the whole limit is free.
+    local wanted = math.min(tokens, max)
+    local wait = rates.untilUsed(id, 3, max - wanted)
+    local held = rates.used(id, 3) + rates.of(id).r + wanted > max
     add('tokens', wait or (held and rates.SOON or nil))
   end
   if parallel and rates.of(id).n >= parallel then add('parallel', rates.SOON) end
   if kind ~= nil then return { kind, longest } end
 end
 
--- The first alternative that has room; or nothing, and which of the full ones is free first.
+-- The first alternative with room; else nil, and the one that has room first.
 function rates.choose(asked)
   local tokens = tonumber(asked.tokens)
   local soonest, at
@@ -100,7 +100,7 @@ function rates.choose(asked)
   return nil, soonest, at
 end
 
-function rates.judge(asked)
+function rates.refusal(asked)
   local tokens = tonumber(asked.tokens)
   local longest, at
   for i, limit in ipairs(asked.limits) do
@@ -114,7 +114,7 @@ function rates.judge(asked)
   if longest ~= nil then return string.format('t%d %s %.0f', at - 1, longest[1], longest[2]) end
 end
 
--- What a hold has of one rate: where its request was counted and which tokens it reserves, empty where that is not limited.
+-- A hold's share of one rate: the second that counted its request, and the tokens it reserves; empty where not limited.
 function rates.takeOne(limit, tokens)
   local id = limit[1]
   local state, share = rates.of(id), { limit[1], '', '' }
@@ -157,7 +157,7 @@ function rates.endOne(share, tokens, uncounted)
   if uncounted and share[2] ~= '' then rates.uncount(id, tonumber(share[2])) end
 end
 
--- The hold is over.
+-- Ends the rates of a hold.
 function rates.finish(record, tokens, uncounted)
   local shares = record.rates
   if shares == nil then return end
@@ -171,7 +171,7 @@ function rates.leftOf(limit, what)
   local id, reserved, newest = limit[1], 0, nil
   if what == 3 then reserved = rates.of(id).r end
   local slots = rates.of(id).s
-  -- What is in flight counts from its end on: at the earliest from now.
+  -- Requests in flight count from their end, so not before now.
   if reserved > 0 then newest = now end
   for i = #slots, 1, -1 do
     if newest or slots[i][1] + rates.MINUTE <= now then break end
@@ -181,14 +181,14 @@ function rates.leftOf(limit, what)
   return string.format('%.0f:%.0f', remaining, newest and newest + rates.MINUTE - now or 0)
 end
 
--- The alternative that was taken, and what is left of each limit.
-function rates.tell(asked, record)
-  local told = { record and record.rates and record.rates.chosen or '' }
-  for _, limit in ipairs(asked.limits) do told[#told + 1] = rates.leftOf(limit, 2) .. ' ' .. rates.leftOf(limit, 3) end
-  return told
+-- The alternative taken, and what is left of each limit.
+function rates.view(asked, record)
+  local view = { record and record.rates and record.rates.chosen or '' }
+  for _, limit in ipairs(asked.limits) do view[#view + 1] = rates.leftOf(limit, 2) .. ' ' .. rates.leftOf(limit, 3) end
+  return view
 end
 
--- The request goes on to another entry; answers why it may not.
+-- Moves a request to another entry, or returns the rate that refuses.
 function rates.move(asked, record)
   if record == nil or record.state ~= 'held' or record.rates == nil then return {} end
   local tokens = tonumber(asked.tokens)
@@ -211,7 +211,7 @@ function rates.flush()
   end
 end
 
--- With the holds of a server that went back in time go the rates that they use.
+-- Rates are deleted with the holds of a server that went back in time.
 function rates.wipe(shares)
   for _, share in ipairs(shares.limits or {}) do redis.call('DEL', prefix .. 't:' .. share[1]) end
   if shares.entry then redis.call('DEL', prefix .. 't:' .. shares.entry[1]) end
@@ -219,7 +219,7 @@ end
 
 return rates
 end
--- Made only where something is limited.
+-- Built only where something is limited.
 local function rates()
   if ratesOpen == nil then ratesOpen = openRates() end
   return ratesOpen

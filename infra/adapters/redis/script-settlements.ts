@@ -1,11 +1,11 @@
-// The end of a hold in the script: settled, released, or expired; what is long over is forgotten (LEDGER 2).
+// The end of a hold in the script: settled, released, or expired; old records are dropped (LEDGER 2).
 
-/** Used by script.ts: money and state are there. */
-export const ENDING = `
+/** Used by script.ts, after money and state. */
+export const SETTLEMENTS = `
 local function settleUnknown(id, costText, said, asked)
   if asked == nil or asked.counters == nil then return 'u' end
   local absent = {}
-  -- Some instant that all its windows have; it counts in every counter that is loaded there.
+  -- An instant in all its windows: the settlement counts in every counter loaded there.
   local at, names, cost = now, {}, amount(costText)
   for i, one in ipairs(asked.counters) do
     local _, last = boundsOf(one[2])
@@ -104,9 +104,9 @@ local function renew(asked)
   watch(asked.id, ends)
 end
 
--- Ends leases and forgets what may be forgotten.
+-- Ends leases and drops old records.
 local function sweepHolds()
-  local ended = redis.call('ZRANGEBYSCORE', prefix .. 'l', '-inf', millis(now), 'LIMIT', '0', tostring(MOST))
+  local ended = redis.call('ZRANGEBYSCORE', prefix .. 'l', '-inf', millis(now), 'LIMIT', '0', tostring(MAX_SWEPT))
   if ended[1] == nil then return end
   recall(ended)
   for _, id in ipairs(ended) do

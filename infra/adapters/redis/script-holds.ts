@@ -1,20 +1,20 @@
-// The begin of a hold in the script: limits are judged, and all scopes taken or none (LEDGER 3, 5).
+// The start of a hold in the script: limits are checked, and all scopes taken or none (LEDGER 3, 5).
 
-/** Used by script.ts: money and state are there. The call names each counter once, and its holds name those by their places. */
-export const TAKING = `
+/** Used by script.ts, after money and state. The call lists each counter once; its holds refer to them by index. */
+export const HOLDS = `
 local named = {}
 local shapes = {}
 local function shapeOf(text)
   local shape = shapes[text]
   if shape ~= nil then return shape end
-  local judged, paid, names = {}, {}, {}
-  local into = judged
+  local limited, paid, names = {}, {}, {}
+  local into = limited
   local bytes = { string.byte(text, 1, -1) }
   for i = 1, #bytes, 2 do
     if bytes[i] == 47 then into = paid else into[#into + 1] = named[(bytes[i] - 48) * 64 + bytes[i + 1] - 47] end
   end
-  if into == judged then paid = judged end
-  shape = { judged = judged }
+  if into == limited then paid = limited end
+  shape = { limited = limited }
   for i, one in ipairs(paid) do shape[i], names[i] = one.scope, one.scope.name end
   shape.names = table.concat(names, '\\n')
   placesOf[shape.names] = shape
@@ -31,32 +31,32 @@ local function counterOf(one)
   return one.counter
 end
 
--- Answers in short, and how much may be held.
-local function judge(judged, asked, least)
+-- The answer as a short text, and the amount that may be held.
+local function check(limited, asked, min)
   local absent
-  for i, one in ipairs(judged) do
+  for i, one in ipairs(limited) do
     if not counterOf(one) then absent = (absent and absent .. ' ' or 'a') .. millis(i - 1) end
     if now < one.first or now >= one.last then return 'w' end
   end
   if absent then return absent end
-  if asked < least then least = asked end
-  -- What spend has reached stays refused, also for what costs nothing. Spend that leaves less than was asked clamps; all scopes give the same.
+  if asked < min then min = asked end
+  -- A limit that spend has reached refuses free models too. Spend that leaves less than asked clamps the amount for all scopes.
   local granted = asked
-  for i, one in ipairs(judged) do
+  for i, one in ipairs(limited) do
     local left = one.limit - one.counter.spent
-    if left <= ZERO or left < least then return 'e' .. millis(i - 1) .. ' ' .. shown(one.counter.spent) end
+    if left <= ZERO or left < min then return 'e' .. millis(i - 1) .. ' ' .. shown(one.counter.spent) end
     if left < granted then granted = left end
   end
-  -- Holds of others are only in the way of what costs something.
+  -- Live holds refuse only what costs something.
   if ZERO < granted then
-    for i, one in ipairs(judged) do
+    for i, one in ipairs(limited) do
       if one.limit - one.counter.spent < one.counter.held + granted then return 'b' .. millis(i - 1) end
     end
   end
   return 'h', granted
 end
 
--- Set aside in every counter of its scopes that is loaded and whose window has that instant.
+-- Holds the amount in every loaded counter of its scopes whose window contains that instant.
 local function occupyAll(places, at, size)
   for _, scope in ipairs(places) do
     for _, counter in ipairs(countersOf(scope)) do
@@ -70,15 +70,15 @@ end
 
 local endsOf = {}
 local nowText = millis(now)
-local function take(id, sizeText, leastText, shapeText, deadline, lease, note, asked)
+local function take(id, sizeText, minText, shapeText, deadline, lease, note, asked)
   local before = (texts[id] or records[id]) and recordOf(id) or nil
   if before ~= nil and (before.state == 'held' or before.state == 'settled') then return 'h' .. before.amount end
   if before ~= nil or now > tonumber(deadline) then return 'l' end
   local shape, size = shapeOf(shapeText), amount(sizeText)
-  local answer, granted = judge(shape.judged, size, amount(leastText))
-  -- Spend that refuses says so; a rate that refuses does before holds that are in the way.
-  local limited = asked ~= nil and (granted ~= nil or string.byte(answer) == 98) and rates().judge(asked)
-  if limited then return limited end
+  local answer, granted = check(shape.limited, size, amount(minText))
+  -- Spend takes precedence over a rate, a rate over live holds.
+  local tooFast = asked ~= nil and (granted ~= nil or string.byte(answer) == 98) and rates().refusal(asked)
+  if tooFast then return tooFast end
   if granted == nil then return answer end
   if granted < size then
     sizeText = shown(granted)

@@ -1,11 +1,11 @@
-// The life of a store in the script: it does nothing under another epoch, or where it shows less than it has answered (LEDGER 6).
+// Epochs in the script: begin and clear; a call in another epoch, or to a store that shows fewer calls than it has answered, does nothing (LEDGER 6).
 
-/** Used by script.ts: `prefix`, `operation`, `now`, `millis` and `rates` are there. */
-export const LIFE = `
+/** Used by script.ts, after `prefix`, `operation`, `now`, `millis` and `rates`. */
+export const EPOCHS = `
 if operation == 'clear' or operation == 'begin' then
   local before = redis.call('GET', KEYS[1])
   if operation == 'begin' and before and tonumber(before) >= tonumber(ARGV[2]) then return { 'begun', before } end
-  -- What has a key of its own is named by what is kept of the holds.
+  -- Sets and rates have their own keys, which the records of holds name.
   for _, text in ipairs(redis.call('HVALS', prefix .. 'h')) do
     local record = toRecord(text)
     for _, name in ipairs(record.scopes or {}) do redis.call('DEL', prefix .. 'b:' .. name) end
@@ -18,7 +18,7 @@ if operation == 'clear' or operation == 'begin' then
   return { 'begun', ARGV[2] }
 end
 
--- Calls by process: 'how many, when the last'.
+-- Calls by process: their number and the last instant.
 local function callsOf(process)
   local count, at = string.match(redis.call('HGET', prefix .. 'k', process) or '', '^(%d+) (%d+)$')
   return tonumber(count or '0'), tonumber(at or '0')

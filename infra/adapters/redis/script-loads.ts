@@ -1,7 +1,7 @@
-// Loads in the script: counters are loaded and corrected, holds of an earlier epoch are taken over (LEDGER 6).
+// Loads in the script: counters are loaded and repaired, holds of an earlier epoch registered (LEDGER 6).
 
-/** Used by script.ts: state and the rest are there; made only for a call that asks for it. */
-export const LOADING = `
+/** Used by script.ts, last; built only for a call that needs it. */
+export const LOADS = `
 local function join(id, counter, booked)
   local record = recordOf(id)
   if record == nil or record.state == 'released' then return end
@@ -15,7 +15,7 @@ local function join(id, counter, booked)
   else
     for _, part in ipairs(partsOf(record)) do count(part[1], amount(part[2])) end
   end
-  checked(counter, MOST_SUM)
+  checked(counter, MAX_SUM)
 end
 
 local function isLate(asked) return asked.deadline ~= nil and now > tonumber(asked.deadline) end
@@ -33,7 +33,7 @@ load = function(asked)
   local ids = redis.call('SMEMBERS', prefix .. 'b:' .. scope.name)
   recall(ids)
   for _, id in ipairs(ids) do join(id, counter, booked) end
-  -- What this very call has made and not written yet.
+  -- Records of this call that are not written yet.
   for _, id in ipairs(joined[scope.name] or {}) do join(id, counter, booked) end
 end
 
@@ -42,11 +42,11 @@ adjust = function(asked)
   local counter = find(scope, asked.counter[2])
   if counter == nil or isLate(asked) then return end
   counter.spent = counter.spent + sum(asked.by)
-  checked(counter, MOST_SUM)
+  checked(counter, MAX_SUM)
   touch(scope)
 end
 
--- From an earlier epoch: whatever the limits say.
+-- A hold of an earlier epoch is registered whatever the limits say.
 register = function(asked)
   local before = recordOf(asked.id)
   if before ~= nil then
