@@ -11,12 +11,11 @@ import { openState, writeWhole } from './state/state.ts';
 
 /** Answers the exit code. */
 async function main(): Promise<number> {
-  const asked = readOptions(process.argv.slice(2));
-  if (asked.help) {
+  const options = readOptions(process.argv.slice(2));
+  if (options === undefined) {
     process.stdout.write(HELP);
     return 0;
   }
-  const { options } = asked;
   validateCluster(options);
   const progress = createProgress((text) => process.stdout.write(text), Date.now);
   const interrupted = onInterrupt(() => progress.say('\nstopping …'));

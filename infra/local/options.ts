@@ -37,24 +37,19 @@ export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-export type Asked = { readonly help: true } | { readonly help: false; readonly options: Options };
-
-/** Options from the words after `--`. Throws UsageError with one clear sentence. */
-export function readOptions(args: ReadonlyArray<string>): Asked {
+/** Options from the words after `--`; undefined where they ask for help. Throws UsageError with one clear sentence. */
+export function readOptions(args: ReadonlyArray<string>): Options | undefined {
   const { values } = parse(args);
-  if (values.help) return { help: true };
+  if (values.help) return undefined;
   const database = databaseOf(values.database);
   return {
-    help: false,
-    options: {
-      state: resolve(values.state),
-      reset: values.reset,
-      port: integer('--port', values.port, 0, 65_535),
-      empty: values.empty,
-      cluster: clusterOf(values.cluster),
-      ...(database === undefined ? {} : { database }),
-      schedule: integer('--schedule', values.schedule, 1, 86_400),
-    },
+    state: resolve(values.state),
+    reset: values.reset,
+    port: integer('--port', values.port, 0, 65_535),
+    empty: values.empty,
+    cluster: clusterOf(values.cluster),
+    ...(database === undefined ? {} : { database }),
+    schedule: integer('--schedule', values.schedule, 1, 86_400),
   };
 }
 
@@ -75,7 +70,8 @@ function parse(args: ReadonlyArray<string>) {
       },
     });
   } catch (cause) {
-    const [sentence] = reasonOf(cause).split('. ');
+    // Node's own words; their first sentence is enough.
+    const [sentence] = reasonOf(cause).split(/\.\s/);
     throw new UsageError(`${sentence}. \`npm start -- --help\` lists the options.`, { cause });
   }
 }

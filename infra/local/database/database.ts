@@ -40,26 +40,20 @@ const MAX_WAIT = 10_000;
 /** Starts a server that died again, until the stop that is returned. A server that does not start is reported once, and tried again. */
 export function keepRunning(server: PostgresServer, log: Log): () => Promise<void> {
   let isStopping = false;
-  const restart = async () => {
-    let isReported = false;
-    for (let wait = MIN_WAIT; !isStopping; wait = Math.min(2 * wait, MAX_WAIT)) {
+  const follow = async () => {
+    for (let wait = MIN_WAIT; !isStopping; ) {
+      await server.ended();
       await pause(wait, undefined, { ref: false });
       if (isStopping) return;
       try {
         await server.start();
-        return log.warn('PostgreSQL ended by itself and was started again');
+        log.warn('PostgreSQL ended by itself and was started again');
+        wait = MIN_WAIT;
       } catch (error) {
         const why = reasonOf(error);
-        if (!isReported && !isStopping)
-          log.error('PostgreSQL ended by itself and does not start: it is tried again', { why });
-        isReported = true;
+        if (wait === MIN_WAIT) log.error('PostgreSQL ended by itself and does not start: it is tried again', { why });
+        wait = Math.min(2 * wait, MAX_WAIT);
       }
-    }
-  };
-  const follow = async () => {
-    while (!isStopping) {
-      await server.ended();
-      await restart();
     }
   };
   void follow();

@@ -1,4 +1,4 @@
-// Where can this server listen?
+// Ports on 127.0.0.1 that are free, and those of the last start.
 import { createServer } from 'node:net';
 import type { State } from './state.ts';
 

@@ -105,7 +105,7 @@ function refuseForeign(folder: string): void {
   );
 }
 
-/** Milliseconds. Says to other machines that share the folder that this process lives. */
+/** Milliseconds between two heartbeats for other machines that share the folder. */
 const TOUCH_EVERY = 1_000;
 
 function lock(folder: string): () => void {

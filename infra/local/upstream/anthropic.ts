@@ -49,7 +49,7 @@ export const anthropic: Dialect = {
     };
   },
 
-  toRefusal: (status, _code, message) => ({
+  toError: (status, _code, message) => ({
     type: 'error',
     error: { type: TYPES.get(status) ?? 'api_error', message },
   }),

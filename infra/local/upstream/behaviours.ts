@@ -14,7 +14,7 @@ export interface Behaviour {
   readonly compressed?: boolean;
   /** Never answers. */
   readonly hang?: boolean;
-  /** Says so many tokens, whatever limit the request sets. */
+  /** Sends so many tokens, whatever limit the request sets. */
   readonly chatter?: number;
 }
 

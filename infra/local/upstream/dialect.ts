@@ -1,4 +1,4 @@
-// A dialect of the sample upstream: how a request is read, and a reply, a stream or a refusal is written.
+// A dialect of the sample upstream: how a request is read, and a reply, a stream or an error is written.
 import type { Completion, CompletionRequest, Usage } from './completion.ts';
 
 export interface Dialect {
@@ -6,7 +6,7 @@ export interface Dialect {
   read(body: unknown): { readonly request: CompletionRequest } | { readonly wrong: string };
   toReply(completion: Completion): object;
   toStream(completion: Completion): Events;
-  toRefusal(status: number, code: string, message: string): object;
+  toError(status: number, code: string, message: string): object;
 }
 
 /** Texts of server-sent events. */

@@ -31,7 +31,7 @@ export const openai: Dialect = {
     };
   },
 
-  toRefusal: (status, code, message) => {
+  toError: (status, code, message) => {
     const type = status >= 500 ? 'server_error' : 'invalid_request_error';
     return { error: { message, type, param: null, code } };
   },

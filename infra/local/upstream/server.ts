@@ -44,7 +44,7 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
   const server = createServer((request, response) => {
     const answering = request.url === '/stats' ? sendJson(response, 200, stats.read()) : handle(request, response);
     Promise.resolve(answering).catch((error: unknown) => {
-      if (!response.headersSent) sendJson(response, 500, openai.toRefusal(500, 'server_error', String(error)));
+      if (!response.headersSent) sendJson(response, 500, openai.toError(500, 'server_error', String(error)));
       else response.destroy();
     });
   });
@@ -62,7 +62,7 @@ export async function createSampleUpstream({ port, key }: SampleUpstreamOptions)
     const path = (request.url ?? '/').replace(/\?.*$/, '').replace(/^\/v1\//, '/');
     const dialect = DIALECTS.get(path) ?? openai;
     const refuse = (status: number, code: string, message: string) =>
-      sendJson(response, status, dialect.toRefusal(status, code, message));
+      sendJson(response, status, dialect.toError(status, code, message));
     if (key !== undefined && !carries(request, key)) {
       return refuse(401, 'invalid_api_key', 'Incorrect API key provided to the sample upstream.');
     }
@@ -109,7 +109,7 @@ async function answer(response: ServerResponse, asked: Asked): Promise<void> {
   if (hang) return;
   if (refuse !== undefined) {
     if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
-    return sendJson(response, refuse.status, dialect.toRefusal(refuse.status, refuse.code, refuse.message));
+    return sendJson(response, refuse.status, dialect.toError(refuse.status, refuse.code, refuse.message));
   }
   return request.stream === true ? stream(response, completion, asked) : reply(response, completion, asked);
 }
