@@ -46,6 +46,7 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['perplexity', at('https://api.perplexity.ai', { ...MAX_TOKENS, prices: 'perplexity' })],
   ['cerebras', at('https://api.cerebras.ai/v1', { prices: 'cerebras' })],
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],
+  ['nvidia_nim', at('https://integrate.api.nvidia.com/v1', MAX_TOKENS)],
   ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
   ['ollama', at('http://127.0.0.1:11434/v1', MAX_TOKENS)],
   ['vllm', OPENAI],

@@ -15,6 +15,7 @@ const SECRETS: Readonly<Record<string, string | undefined>> = { missing: undefin
 describe('the address of a target', () => {
   test.each([
     ['of a known provider', { provider: 'groq' }, 'https://api.groq.com/openai/v1/chat/completions'],
+    ['of NVIDIA', { provider: 'nvidia_nim' }, 'https://integrate.api.nvidia.com/v1/chat/completions'],
     ['whatever the case of its name', { provider: 'Mistral' }, 'https://api.mistral.ai/v1/chat/completions'],
     [
       "of the entry, before the provider's",
