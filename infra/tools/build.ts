@@ -9,7 +9,6 @@ const ROOT = join(import.meta.dirname, '../..');
 const HELP = `Bundles every deployable into minified ES modules.
 
 npm run build                  writes dist/
-npm run build -- --out DIR     writes there instead
 npm run build -- --check       writes nothing; fails when a bundle has outgrown its budget
 `;
 
@@ -131,7 +130,8 @@ function writeFiles(folder: string, files: ReadonlyArray<BuiltFile>): void {
 const kibOf = (files: ReadonlyArray<BuiltFile>, pack = (bytes: Uint8Array) => bytes): number =>
   files.reduce((sum, { contents }) => sum + pack(contents).length, 0) / 1024;
 
-async function run(check: boolean, folder: string): Promise<boolean> {
+async function run(check: boolean): Promise<boolean> {
+  const folder = join(ROOT, 'dist');
   // Names of chunks carry a hash: those of last time would stay.
   if (!check) for (const part of ['node', 'cloudflare']) rmSync(join(folder, part), { recursive: true, force: true });
   let fits = true;
@@ -151,13 +151,11 @@ async function run(check: boolean, folder: string): Promise<boolean> {
 }
 
 if (import.meta.main) {
-  const args = process.argv.slice(2);
-  const at = args.indexOf('--out');
-  const folder = at === -1 ? join(ROOT, 'dist') : args[at + 1];
-  const unknown = args.some((arg, index) => arg !== '--check' && index !== at && (at === -1 || index !== at + 1));
-  if (args.includes('--help')) process.stdout.write(HELP);
-  else if (unknown || folder === undefined) {
+  const [option, ...more] = process.argv.slice(2);
+  if (more.length === 0 && (option === undefined || option === '--check')) {
+    process.exitCode = (await run(option === '--check')) ? 0 : 1;
+  } else {
     process.stderr.write(HELP);
-    process.exitCode = 2;
-  } else process.exitCode = (await run(args.includes('--check'), folder)) ? 0 : 1;
+    process.exitCode = option === '--help' ? 0 : 2;
+  }
 }

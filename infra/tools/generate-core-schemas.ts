@@ -14,9 +14,7 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
   'apis/apiextensions.k8s.io/v1': words('CustomResourceDefinition'),
   'apis/apps/v1': words('Deployment'),
   'apis/authentication.k8s.io/v1': words('SelfSubjectReview'),
-  'apis/authorization.k8s.io/v1': words(
-    'LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview',
-  ),
+  'apis/authorization.k8s.io/v1': words('SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview'),
   'apis/autoscaling/v2': words('HorizontalPodAutoscaler'),
   'apis/batch/v1': words('CronJob Job'),
   'apis/coordination.k8s.io/v1': words('Lease'),
