@@ -2,7 +2,7 @@
 import { createMetrics } from '#adapters/metrics.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
 import { AdmissionBindings } from '../config/bindings.ts';
-import { readEnvironment } from '../config/read-environment.ts';
+import { readEnvironment } from '../config/variable.ts';
 import { createHint } from '../triggers/hint.ts';
 import { createReviewRecord } from '../triggers/review-record.ts';
 import { orFail, workerCluster, workerDependencies, workerLog } from './worker.ts';

@@ -11,7 +11,7 @@ import type { Ledger } from '#core/ports/ledger.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import { createGateway, createMemory } from '../../functions/gateway/app.ts';
 import { GatewayBindings } from '../config/bindings.ts';
-import { readEnvironment } from '../config/read-environment.ts';
+import { readEnvironment } from '../config/variable.ts';
 import { toExchange } from './http-exchange.ts';
 import { createMountedText } from './mounted-text.ts';
 import { orFail, workerDependencies, workerLog } from './worker.ts';

@@ -1,7 +1,7 @@
 // What does each function read from the bindings of its Worker?
 import { isMap } from '#crds/shapes.ts';
 import { httpsAddress, image, processes, RECONCILE_TOKEN_IS, segments, tokens } from './readers.ts';
-import { bound, matching, type Read, required, text, type ValuesOf, withDefault } from './variable.ts';
+import { bound, matching, refuse, required, text, type ValuesOf, withDefault } from './variable.ts';
 
 const workerApi = {
   API_SERVER: required(httpsAddress, 'Of the API server.'),
@@ -47,16 +47,18 @@ type Credentials = Readonly<Record<string, Readonly<Record<string, string>>>>;
 const areCredentials = (json: unknown): json is Credentials =>
   isMap(json) &&
   Object.values(json).every((one) => isMap(one) && Object.values(one).every((value) => typeof value === 'string'));
-const credentials = (text: string): Read<Credentials> => {
-  try {
-    const json: unknown = JSON.parse(text);
-    return areCredentials(json)
-      ? { ok: true, value: json }
-      : { ok: false, problem: 'is not an object of Secrets with entries' };
-  } catch {
-    return { ok: false, problem: 'is not JSON' };
-  }
+const toCredentials = (text: string): Credentials => {
+  const json: unknown = parsed(text) ?? refuse('is not JSON');
+  return areCredentials(json) ? json : refuse('is not an object of Secrets with entries');
 };
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 export const GatewayBindings = {
   variables: {
@@ -72,7 +74,7 @@ export const GatewayBindings = {
     ),
     UPSTASH_REDIS_REST_TOKEN: required(text, 'It must be allowed to write.'),
     CREDENTIALS: withDefault(
-      credentials,
+      toCredentials,
       '{}',
       'Credential Secrets as JSON: name of the Secret to its entries, `{"openai":{"apiKey":"…"}}`.',
     ),

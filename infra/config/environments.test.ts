@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { AdmissionBindings } from './bindings.ts';
 import { AdmissionEnvironment, ReconcileEnvironment } from './environments.ts';
-import { readEnvironment } from './read-environment.ts';
+import { readEnvironment } from './variable.ts';
 
 const SEGMENT = 'an-unguessable-segment';
 

@@ -1,20 +1,17 @@
-// How is an environment variable written down: what its text means, what holds where it is absent, what it is about?
-// By hand: an environment is texts only, and the schema library would be most of a cold start.
+// Variables of an environment: what the text of each means, what holds where it is absent, and what it is about.
+// Written by hand: an environment holds texts only, and the schema library would be most of a cold start.
+import { reasonOf } from '#core/reason.ts';
 
-export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly problem: string };
+/** What the text of a variable means. Throws what is wrong with it in words that continue its name: `is not a port`. */
+export type Reader<T> = (text: string) => T;
 
-/** What the text of a variable means, or what is wrong with it: continues its name, `is not a port`. */
-export type Reader<T> = (text: string) => Read<T>;
-
-export interface Variable<T> {
-  /** What is bound need be no text on Workers. */
-  readonly read: (given: unknown) => Read<T>;
-  /** Where it is not set, or empty. */
-  readonly absent: Read<T>;
+interface Variable<T> {
+  /** What is bound need be no text on Workers; undefined where it is not set. */
+  readonly read: (given: unknown) => T;
   readonly about: string;
 }
 
-/** A rule about several variables, judged whatever else is wrong: one start shows everything. */
+/** A rule about several variables, checked whatever else is wrong: one start shows everything. */
 export interface Agreement {
   readonly holds: (given: Given) => boolean;
   /** The variable that has to change, and how. */
@@ -22,12 +19,12 @@ export interface Agreement {
   readonly problem: string;
 }
 
-export interface Environment<V extends Variables> {
+interface Environment<V extends Variables> {
   readonly variables: V;
   readonly agreements?: ReadonlyArray<Agreement>;
 }
 
-export type Variables = Readonly<Record<string, Variable<unknown>>>;
+type Variables = Readonly<Record<string, Variable<unknown>>>;
 /** What is set, and not empty. */
 type Given = Readonly<Record<string, unknown>>;
 
@@ -36,83 +33,89 @@ export type ValuesOf<E> =
     ? { readonly [name in keyof V]: V[name] extends Variable<infer T> ? T : never }
     : never;
 
-const ok = <T>(value: T): Read<T> => ({ ok: true, value });
-const wrong = (problem: string): Read<never> => ({ ok: false, problem });
+export function refuse(problem: string): never {
+  throw new Error(problem);
+}
 
-export const text: Reader<string> = ok;
+export const text: Reader<string> = (given) => given;
 
 export const matching =
   (pattern: RegExp, problem: string): Reader<string> =>
-  (text) =>
-    pattern.test(text) ? ok(text) : wrong(problem);
+  (given) =>
+    pattern.test(given) ? given : refuse(problem);
 
 export const oneOf =
   <T extends string>(...choices: readonly T[]): Reader<T> =>
-  (text) => {
-    const choice = choices.find((one) => one === text);
-    return choice === undefined ? wrong(`is none of ${choices.join(', ')}`) : ok(choice);
-  };
+  (given) =>
+    choices.find((one) => one === given) ?? refuse(`is none of ${choices.join(', ')}`);
 
 /** What `convert` makes of it; undefined where that is nothing. */
 export const converted =
-  <T>(convert: (text: string) => T | undefined, problem: string): Reader<T> =>
-  (text) => {
-    const value = convert(text);
-    return value === undefined ? wrong(problem) : ok(value);
-  };
+  <T>(convert: (given: string) => T | undefined, problem: string): Reader<T> =>
+  (given) =>
+    convert(given) ?? refuse(problem);
 
-const ofText =
-  <T>(read: Reader<T>) =>
-  (given: unknown): Read<T> =>
-    typeof given === 'string' ? read(given) : wrong('is not a text');
-
-export const required = <T>(read: Reader<T>, about = ''): Variable<T> => ({
-  read: ofText(read),
-  absent: wrong('it has no default'),
+const variable = <T>(read: Reader<T>, absent: () => T, about: string): Variable<T> => ({
+  read: (given) => {
+    if (given === undefined) return absent();
+    return typeof given === 'string' ? read(given) : refuse('is not a text');
+  },
   about,
 });
 
-export const optional = <T>(read: Reader<T>, about = ''): Variable<T | undefined> => ({
-  read: ofText(read),
-  absent: ok(undefined),
-  about,
-});
+export const required = <T>(read: Reader<T>, about = ''): Variable<T> =>
+  variable(read, () => refuse('it has no default'), about);
+
+export const optional = <T>(read: Reader<T>, about = ''): Variable<T | undefined> =>
+  variable<T | undefined>(read, () => undefined, about);
 
 /** `usual` is written as people would. */
-export const withDefault = <T>(read: Reader<T>, usual: string, about = ''): Variable<T> => ({
-  read: ofText(read),
-  absent: read(usual),
-  about,
-});
+export const withDefault = <T>(read: Reader<T>, usual: string, about = ''): Variable<T> =>
+  variable(read, () => read(usual), about);
 
 /** Something that the platform binds, which is no text. */
 export const bound = <T>(is: (given: unknown) => given is T, problem: string, about = ''): Variable<T> => ({
-  read: (given) => (is(given) ? ok(given) : wrong(problem)),
-  absent: wrong('bind it'),
+  read: (given) => (is(given) ? given : refuse(given === undefined ? 'bind it' : problem)),
   about,
 });
 
-export type ReadAll<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly problems: ReadonlyArray<readonly [name: string, problem: string]> };
+/** Their values are never printed. */
+const SECRET: ReadonlySet<string> = new Set([
+  'PATH_SECRETS',
+  'RECONCILE_TOKEN',
+  'API_TOKEN',
+  'UPSTASH_REDIS_REST_TOKEN',
+  'CREDENTIALS',
+  'HYPERDRIVE',
+]);
 
-/** Every value, or the name of each variable that is wrong with why, in their order. */
-export function readVariables<V extends Variables>(
+/** The environment as it is written down, or one error that lists everything that is wrong with it. Empty means absent. */
+export function readEnvironment<V extends Variables>(
   { variables, agreements = [] }: Environment<V>,
-  given: Given,
-): ReadAll<ValuesOf<Environment<V>>> {
-  const problems: Array<readonly [string, string]> = [];
-  const values = Object.entries(variables).map(([name, variable]) => {
-    const read = readOne(variable, given[name]);
-    if (!read.ok) problems.push([name, read.problem]);
-    return [name, read.ok ? read.value : undefined];
+  environment: Readonly<Record<string, unknown>>,
+): ValuesOf<Environment<V>> {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const problems: string[] = [];
+  const values = Object.entries(variables).map(([name, { read }]) => {
+    try {
+      return [name, read(given[name])];
+    } catch (error) {
+      problems.push(toLine(name, reasonOf(error), given[name]));
+      return [name, undefined];
+    }
   });
-  for (const { holds, at, problem } of agreements) if (!holds(given)) problems.push([at, problem]);
-  if (problems.length > 0) return { ok: false, problems };
+  for (const { holds, at, problem } of agreements) if (!holds(given)) problems.push(toLine(at, problem, given[at]));
+  if (problems.length > 0) throw new Error(listProblems(problems));
   // Each was read by the variable of its name.
-  return { ok: true, value: Object.fromEntries(values) as ValuesOf<Environment<V>> };
+  return Object.fromEntries(values) as ValuesOf<Environment<V>>;
 }
 
-function readOne({ read, absent }: Variable<unknown>, given: unknown): Read<unknown> {
-  return given === undefined ? absent : read(given);
+/** What is wrong, a line each. */
+export function listProblems(lines: ReadonlyArray<string>): string {
+  return `the environment is not right:\n${[...new Set(lines)].map((line) => `  ${line}`).join('\n')}`;
+}
+
+function toLine(name: string, problem: string, value: unknown): string {
+  if (value === undefined) return `${name} is not set: ${problem}`;
+  return SECRET.has(name) ? `${name} ${problem}` : `${name}=${JSON.stringify(value)}: ${problem}`;
 }

@@ -2,7 +2,7 @@
 import { createMetrics } from '#adapters/metrics.ts';
 import { createAdmission } from '../../functions/admission/app.ts';
 import { AdmissionEnvironment } from '../config/environments.ts';
-import { readEnvironment } from '../config/read-environment.ts';
+import { readEnvironment } from '../config/variable.ts';
 import { openApi } from '../node/api-access.ts';
 import { nodeDependencies } from '../node/platform.ts';
 import { main, processLog, runServer } from '../node/process.ts';

@@ -3,7 +3,7 @@ import { createMetrics } from '#adapters/metrics.ts';
 import { createMountedCredentials, createMountedFile } from '#adapters/mounted.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import { GatewayEnvironment } from '../config/environments.ts';
-import { readEnvironment } from '../config/read-environment.ts';
+import { readEnvironment } from '../config/variable.ts';
 import { openGateway } from '../node/gateway.ts';
 import { nodeDependencies } from '../node/platform.ts';
 import { main, processLog, runServer } from '../node/process.ts';

@@ -1,7 +1,7 @@
 // The program of the CronJob: a Pod of a second that asks reconcile to look everywhere.
 import { setTimeout as pause } from 'node:timers/promises';
 import { TriggerEnvironment } from '../config/environments.ts';
-import { readEnvironment } from '../config/read-environment.ts';
+import { readEnvironment } from '../config/variable.ts';
 import { main, print } from '../node/process.ts';
 import { sweepUntilDone } from '../triggers/sweep.ts';
 

@@ -1,7 +1,7 @@
 // The program that removes the operator from a cluster: a Job (uninstall.yaml), or `KUBECONFIG=… node infra/kubernetes/uninstall.ts`.
 import { setTimeout as pause } from 'node:timers/promises';
 import { UninstallEnvironment } from '../config/environments.ts';
-import { readEnvironment } from '../config/read-environment.ts';
+import { readEnvironment } from '../config/variable.ts';
 import { openApi } from '../node/api-access.ts';
 import { main, print } from '../node/process.ts';
 import { removeOperator } from './remove-operator.ts';

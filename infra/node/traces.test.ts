@@ -8,7 +8,7 @@ import {
   ReconcileEnvironment,
   TracesEnvironment,
 } from '../config/environments.ts';
-import { readEnvironment } from '../config/read-environment.ts';
+import { readEnvironment } from '../config/variable.ts';
 import { serve } from './serve.ts';
 import { openTraces } from './traces.ts';
 
