@@ -1,12 +1,13 @@
-// What must be mounted before a gateway can start? Everything that is missing is said at once.
-import { accessSync, constants, readFileSync } from 'node:fs';
+// The mounts that a gateway needs before it can start; all that is missing is said together.
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
+import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '#core/connections.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { reasonOf } from '#core/reason.ts';
+import type { Result } from '#core/result.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import type { GatewayEnvironment } from '../config/environments.ts';
-import { listProblems } from '../config/read-environment.ts';
+import { listProblems } from '../config/variable.ts';
 
 export interface Mounts {
   readonly instanceUid: string;
@@ -49,40 +50,27 @@ export function toSnapshot(text: string): Snapshot | undefined {
   }
 }
 
-/** The Secret is mounted under fixed names, so that this reads no spec. */
+/** Secrets are mounted under fixed names, so that this reads no spec. */
 function readConnection(folder: string): DatabaseConnection {
-  const encode = (name: string) => readFileSync(join(folder, name)).toString('base64');
-  const names = ['host', 'username', 'password', 'dbname'] as const;
-  const data: Record<string, string> = Object.fromEntries(names.map((name) => [name, encode(name)]));
+  const data = readEntries(folder, ['host', 'username', 'password', 'dbname', 'port', 'sslmode', 'sslrootcert']);
   const keys = { hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' };
-  for (const name of ['port', 'sslmode', 'sslrootcert']) {
-    const text = optional(() => encode(name));
-    if (text !== undefined) data[name] = text;
-  }
-  const ref = { nameRef: 'mounted', keys: { ...keys, ...(data.port === undefined ? {} : { portSecret: 'port' }) } };
-  const connection = toDatabaseConnection(ref, data);
-  if (connection.ok) return connection.value;
-  throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);
+  const port = data.port === undefined ? {} : { portSecret: 'port' };
+  return orThrow(toDatabaseConnection({ nameRef: 'mounted', keys: { ...keys, ...port } }, data));
 }
 
-/** As the database's. A folder without `host` is a mistake, never a store in memory. */
+/** A folder without `host` is a mistake, never a store in memory. */
 function readStoreConnection(folder: string): StoreConnection {
-  const names = ['host', 'port', 'password'] as const;
-  const files = names.flatMap((name) => {
-    const content = optional(() => readFileSync(join(folder, name)).toString('base64'));
-    return content === undefined ? [] : [[name, content] as const];
-  });
   const keys = { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' };
-  const connection = toStoreConnection({ nameRef: 'mounted', keys }, Object.fromEntries(files));
-  if (connection.ok) return connection.value;
-  throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);
+  return orThrow(toStoreConnection({ nameRef: 'mounted', keys }, readEntries(folder, ['host', 'port', 'password'])));
 }
 
-function optional<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
-    throw error;
-  }
+/** As a Secret has them; entries that are not mounted are absent. */
+function readEntries(folder: string, names: ReadonlyArray<string>): Readonly<Record<string, string>> {
+  const found = names.filter((name) => existsSync(join(folder, name)));
+  return Object.fromEntries(found.map((name) => [name, readFileSync(join(folder, name)).toString('base64')]));
+}
+
+function orThrow<T>(connection: Result<T, ConnectionProblem>): T {
+  if (connection.ok) return connection.value;
+  throw new Error(`${connection.failure.entry} ${connection.failure.problem}`);
 }

@@ -2,8 +2,8 @@
 import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim, LiveValue, Registry } from '#core/ports/registry.ts';
-import { createSharing } from '#core/ports/sharing.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
+import { createSharing } from './sharing.ts';
 
 export function createClaims(session: Session): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'retire'> {
   return {

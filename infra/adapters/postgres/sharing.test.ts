@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createSharing } from './sharing.ts';
 
-const spec = (keyAlias: string) => ({
-  keyAlias,
+const spec = (name: string) => ({
+  name,
   models: ['small', 'free'],
   budgetDuration: '30d',
   blocked: false,
