@@ -24,9 +24,6 @@ export const OWNED = 'true';
 /** On the Secret of a key that outlived its VirtualKey (`deletionPolicy: Retain`), until one adopts it; its value is `true`. */
 export const RETAINED_LABEL = 'gateway-operator.dev/retained';
 
-/** On what runs a gateway: hash of what we applied, so that an unchanged one is not written again. */
-export const APPLIED_ANNOTATION = 'gateway-operator.dev/applied';
-
 /** On what runs a gateway: the version of the operator that wrote it. An earlier one leaves it alone. */
 export const VERSION_ANNOTATION = 'gateway-operator.dev/version';
 

@@ -32,8 +32,8 @@ function streamOf(text: string, piece = 64 * 1024) {
   return { body, taken };
 }
 
-const lengthOf = async (body: Body) => (body.ok ? body.bytes.length : `${body.status} ${body.problem}`);
-const read = (request: Request) => createBodyReader().read(request, never, lengthOf);
+const lengthOf = async (body: Body) => (body.ok ? body.value.length : `${body.failure.status} ${body.failure.problem}`);
+const read = (request: Request) => createBodyReader()(request, never, lengthOf);
 
 describe('a body', () => {
   test.each([
@@ -73,12 +73,12 @@ describe('a body', () => {
 
 /** Reads bodies that are used until somebody says that they are done; which of them are in. */
 function scene() {
-  const bodies = createBodyReader();
+  const readBody = createBodyReader();
   const inside: number[] = [];
   const done: Array<() => void> = [];
   const send = (id: number, length: number, signal: AbortSignal = never) => {
     const { body, taken } = streamOf(reviewOf(length));
-    const answer = bodies.read(requestOf(body, length), signal, async () => {
+    const answer = readBody(requestOf(body, length), signal, async () => {
       inside.push(id);
       await new Promise<void>((resolve) => {
         done[id] = resolve;
@@ -142,12 +142,12 @@ describe('of many bodies', () => {
 
   test('one that breaks off, or is never sent to its end, gives its place back', async () => {
     const { inside, done, send } = scene();
-    const bodies = createBodyReader();
+    const readBody = createBodyReader();
     const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('gone')) });
-    await expect(bodies.read(requestOf(broken, 2 * MIB), never, lengthOf)).rejects.toThrow('gone');
+    await expect(readBody(requestOf(broken, 2 * MIB), never, lengthOf)).rejects.toThrow('gone');
     const stuck = new ReadableStream({ pull: () => new Promise(() => {}) });
-    await expect(bodies.read(requestOf(stuck, 2 * MIB), AbortSignal.timeout(20), lengthOf)).rejects.toThrow();
-    expect(await bodies.read(requestOf(reviewOf(2 * MIB), 2 * MIB), never, lengthOf)).toBe(2 * MIB);
+    await expect(readBody(requestOf(stuck, 2 * MIB), AbortSignal.timeout(20), lengthOf)).rejects.toThrow();
+    expect(await readBody(requestOf(reviewOf(2 * MIB), 2 * MIB), never, lengthOf)).toBe(2 * MIB);
     const { answer } = send(0, 2 * MIB);
     await expect.poll(() => inside).toEqual([0]);
     done[0]?.();

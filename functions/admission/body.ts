@@ -1,5 +1,6 @@
 // Bodies of reviews: one large one at a time, a bound on the bytes of all others, and nothing parsed that is no review.
 import { hasTooManyValues, MAX_VALUES } from '#core/json-limits.ts';
+import { err, ok, type Result } from '#core/result.ts';
 
 /** The API server sends the object twice, and takes requests of up to 3 MiB itself. */
 export const MAX_BODY = 7 * 1024 * 1024;
@@ -13,37 +14,35 @@ const HEAD = 1024;
 const FIRST_PIECES = 64 * 1024;
 const UTF_8 = new TextDecoder();
 
-export type Body =
-  | { readonly ok: true; readonly bytes: Uint8Array }
-  | { readonly ok: false; readonly status: 400 | 413; readonly problem: string };
+export type Body = Result<Uint8Array, NotAReview>;
 
-export interface BodyReader {
-  /**
-   * Hands the body to `use`. Another body that would need too much memory beside it waits until `use` has ended, and its sender with it.
-   * Rejects when the signal aborts before the whole body is there.
-   */
-  read<T>(request: Request, signal: AbortSignal, use: (body: Body) => Promise<T>): Promise<T>;
+/** An HTTP status, and what is wrong with the envelope. */
+export interface NotAReview {
+  readonly status: 400 | 413;
+  readonly problem: string;
 }
 
-export function createBodyReader(): BodyReader {
+/**
+ * A reader that hands the body to `use`. Another body that would need too much memory beside it waits until `use` has ended, and its
+ * sender with it. Rejects when the signal aborts before the whole body is there.
+ */
+export function createBodyReader() {
   const [large, small] = [createGate(1), createGate(MAX_SMALL_BYTES)];
-  return {
-    read: async (request, signal, use) => {
-      // HTTP delivers exactly as much as it promised; without a promise it may be anything.
-      const size = Number(request.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
-      if (size > MAX_BODY && size < Number.POSITIVE_INFINITY) return use(TOO_LARGE);
-      const leave = await (size > LARGE_BODY ? large.enter(1, signal) : small.enter(size, signal));
-      try {
-        return await use(await bodyOf(request, size, signal));
-      } finally {
-        leave();
-      }
-    },
+  return async <T>(request: Request, signal: AbortSignal, use: (body: Body) => Promise<T>): Promise<T> => {
+    // HTTP delivers exactly as much as it promised; without a promise it may be anything.
+    const size = Number(request.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
+    if (size > MAX_BODY && size < Number.POSITIVE_INFINITY) return use(TOO_LARGE);
+    const leave = await (size > LARGE_BODY ? large(1, signal) : small(size, signal));
+    try {
+      return await use(await bodyOf(request, size, signal));
+    } finally {
+      leave();
+    }
   };
 }
 
-const TOO_LARGE: Body = { ok: false, status: 413, problem: `the body is larger than ${MAX_BODY} bytes` };
-const notAReview = (problem: string): Body => ({ ok: false, status: 400, problem });
+const TOO_LARGE = err<NotAReview>({ status: 413, problem: `the body is larger than ${MAX_BODY} bytes` });
+export const notAReview = (problem: string) => err<NotAReview>({ status: 400, problem });
 
 async function bodyOf(request: Request, size: number, signal: AbortSignal): Promise<Body> {
   // Read whole, which is several times as fast as piece by piece.
@@ -53,7 +52,7 @@ async function bodyOf(request: Request, size: number, signal: AbortSignal): Prom
   if (bytes.length === 0) return notAReview('the body is empty');
   if (!isLikeReview(bytes)) return notAReview('the body is not an AdmissionReview');
   if (hasTooManyValues(bytes)) return notAReview(`the review holds more than ${MAX_VALUES} values`);
-  return { ok: true, bytes };
+  return ok(bytes);
 }
 
 /** Whether the beginning is that of a map which says that it is a review. */
@@ -89,7 +88,7 @@ function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   return larger;
 }
 
-/** A semaphore of `room` units in the order of arrival; `enter` resolves with the function that gives the units back. */
+/** A semaphore of `room` units in the order of arrival; resolves with the function that gives the units back. */
 function createGate(room: number) {
   let free = room;
   const queue: Array<{ readonly size: number; readonly enter: () => void }> = [];
@@ -100,7 +99,7 @@ function createGate(room: number) {
       next.enter();
     }
   };
-  const enter = (size: number, signal: AbortSignal) =>
+  return (size: number, signal: AbortSignal) =>
     new Promise<() => void>((resolve, reject) => {
       const leave = () => {
         free += size;
@@ -118,5 +117,4 @@ function createGate(room: number) {
       queue.push(place);
       letIn();
     });
-  return { enter };
 }

@@ -13,13 +13,8 @@ export function toMillis(timeout: string | undefined): number {
 
 const TOO_LATE = 'the review could not be answered in time';
 
-export interface Deadline {
-  readonly signal: AbortSignal;
-  /** Lets go of the timer. */
-  readonly stop: () => void;
-}
-
-export function createDeadline(timer: Timer, timeout: string | undefined): Deadline {
+/** A signal that aborts then; `stop` ends the timer. */
+export function createDeadline(timer: Timer, timeout: string | undefined) {
   const controller = new AbortController();
   return { signal: controller.signal, stop: timer(toMillis(timeout), () => controller.abort(new Error(TOO_LATE))) };
 }

@@ -3,7 +3,7 @@ import { toSentences } from '#core/finding.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { reasonOf } from '#core/reason.ts';
-import { createBodyReader } from './body.ts';
+import { type Body, createBodyReader } from './body.ts';
 import { inTime } from './deadline.ts';
 import { type Decision, decide, messageOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
@@ -43,12 +43,12 @@ export interface Handled {
  */
 export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
   const ours = new Set(own);
-  const bodies = createBodyReader();
+  const readBody = createBodyReader();
 
-  async function review(verb: Verb, bytes: Uint8Array, signal: AbortSignal): Promise<Handled> {
-    const read = readReview(bytes);
-    if (!read.ok) return problem(400, 'malformed', read.problem);
-    const { request } = read;
+  async function review(verb: Verb, body: Body, signal: AbortSignal): Promise<Handled> {
+    const read = body.ok ? readReview(body.value) : body;
+    if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
+    const request = read.value;
     const found = readSubject(request, ours);
     if (found.outcome === 'allow') return { ...answered(request, LET_IN), hint: found.hint };
     if (found.outcome === 'deny') return answered(request, { allowed: false, warnings: [], message: found.message });
@@ -75,9 +75,7 @@ export function createHandle({ cluster, hash, own = [] }: HandleDeps) {
 
   return async (verb: Verb, request: Request, signal: AbortSignal): Promise<Handled> => {
     try {
-      return await bodies.read(request, signal, async (body) =>
-        body.ok ? review(verb, body.bytes, signal) : problem(body.status, 'malformed', body.problem),
-      );
+      return await readBody(request, signal, (body) => review(verb, body, signal));
     } catch (error) {
       // The time is over, or the client left while it was still sending.
       return problem(500, 'failed', reasonOf(error));

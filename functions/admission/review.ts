@@ -1,5 +1,7 @@
 // A review of admission.k8s.io/v1, as it comes and as it is answered.
 import * as z from 'zod';
+import { ok, type Result } from '#core/result.ts';
+import { type NotAReview, notAReview } from './body.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const MAX_WARNING = 256;
@@ -36,22 +38,18 @@ const Review = z.object({
 });
 export type ReviewRequest = z.output<typeof Review>['request'];
 
-export type ReadReview =
-  | { readonly ok: true; readonly request: ReviewRequest }
-  | { readonly ok: false; readonly problem: string };
-
 /** The request of a review, or what is wrong with the envelope. What is inside `object` is validated later. */
-export function readReview(body: Uint8Array): ReadReview {
+export function readReview(body: Uint8Array): Result<ReviewRequest, NotAReview> {
   let json: unknown;
   try {
     json = JSON.parse(UTF_8.decode(body));
   } catch (error) {
-    return { ok: false, problem: `the body is not ${error instanceof SyntaxError ? 'JSON' : 'UTF-8'}` };
+    return notAReview(`the body is not ${error instanceof SyntaxError ? 'JSON' : 'UTF-8'}`);
   }
   const { success, data, error } = Review.safeParse(json);
-  if (success) return { ok: true, request: data.request };
+  if (success) return ok(data.request);
   const problems = error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  return { ok: false, problem: `the body is not an AdmissionReview of ${API_VERSION}: ${problems.join('; ')}` };
+  return notAReview(`the body is not an AdmissionReview of ${API_VERSION}: ${problems.join('; ')}`);
 }
 
 /** One step of a JSON patch (RFC 6902). */

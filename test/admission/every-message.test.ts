@@ -22,8 +22,8 @@ type Said = Pick<Finding, 'rule' | 'path' | 'value' | 'message'>;
 async function saidOf(world: World, object: KubeObject, more: Record<string, unknown> = {}): Promise<readonly Said[]> {
   const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestOf(object, more) };
   const read = readReview(new TextEncoder().encode(JSON.stringify(review)));
-  if (!read.ok) throw new Error(read.problem);
-  const found = readSubject(read.request, new Set());
+  if (!read.ok) throw new Error(read.failure.problem);
+  const found = readSubject(read.value, new Set());
   if (found.outcome !== 'validate') throw new Error(JSON.stringify(found));
   const { kind, object: draft, old } = found.subject;
   return CHAIN[kind.kind](draft, old, { ...depsOf(world.cluster), user: ADA });
