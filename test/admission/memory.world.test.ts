@@ -10,7 +10,9 @@ import { temporaryFolder } from '../temporary-folder.ts';
 import { objectOf } from './fixtures.ts';
 
 /** The container of admission in the cluster: its options of Node, and its memory. */
-const [deployment] = documentsOf('infra/kubernetes/operator.yaml');
+const deployment = documentsOf('infra/kubernetes/operator.yaml').find(
+  ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'admission',
+);
 const container = (deployment?.spec as PodTemplate | undefined)?.template.spec.containers[0];
 const NODE_OPTIONS = container?.env.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '';
 const MAX_MIB = Number.parseInt(container?.resources.limits.memory ?? '', 10);
