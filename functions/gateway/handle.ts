@@ -1,6 +1,7 @@
 // A chat completion on its way through the gateway: each step demands what only the step before it can make.
 import type { Failure } from '#core/failure.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
 import { type AccessMemory, createAuthorize } from './access.ts';
 import type { Authenticate } from './authenticate.ts';
 import { type Body, createBodies } from './body.ts';
@@ -55,10 +56,11 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     if (!first.caller.ok) return refused(first.caller.failure);
     log.caller(first.caller.value);
 
+    const began = deps.clock.now();
     const body = await sent.read(client);
     if (!body.ok) return refused(body.failure);
     // A client may take minutes to send it: what its key may do is what it may do now.
-    const { caller, waited } = await identify(client);
+    const { caller, waited } = deps.clock.now() === began ? first : await identify(client, first.waited);
     if (!caller.ok) return refused(caller.failure);
     const chat = toChat(body.value);
     if (!chat.ok) return refused(chat.failure);
@@ -68,7 +70,7 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     const grant = authorize(caller.value, chat.value, snapshot);
     if (!grant.ok) return refused(grant.failure);
     log.model(chat.value.model, chat.value.stream);
-    return reserve(grant.value, log.names.requestId, first.waited + waited);
+    return reserve(grant.value, log.names.requestId, waited);
   }
 
   /** Who answers, what it says, and what that cost. */
@@ -92,10 +94,10 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
   }
 
   /** `waited`: for so long the database was asked. What the client takes for its body is the client's time. */
-  async function identify(client: HttpExchange) {
+  async function identify(client: HttpExchange, before: Millis = 0) {
     const asked = deps.clock.now();
     const caller = await authenticate(client);
-    return { caller, waited: deps.clock.now() - asked };
+    return { caller, waited: before + deps.clock.now() - asked };
   }
 }
 

@@ -72,42 +72,53 @@ export function elementsOf(bytes: Uint8Array, from: number): ReadonlyArray<numbe
 /** The text with these changes, everything else byte for byte. A name that is set stands once afterwards. */
 export function splice(bytes: Uint8Array, { open, close, members }: ObjectText, changes: Changes): Uint8Array {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
-  const values = new Map(set);
-  const lastOf = new Map(members.map(({ name }, at) => [name, at]));
-  const pieces = [bytes.subarray(0, open + 1)];
+  const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
+  const isLast = (name: string, at: number) => members.findLastIndex((other) => other.name === name) === at;
+  const pieces: Array<Uint8Array | string> = [];
+  /** From here on nothing is copied yet. */
+  let from = 0;
   let before: Member | undefined;
-  members.forEach((member, at) => {
+  for (const [at, member] of members.entries()) {
     const { name, start, valueStart, end } = member;
-    if (drop.has(name) || ((once.has(name) || values.has(name)) && lastOf.get(name) !== at)) return;
-    // What stands between two neighbours stays; where one has gone, a comma does.
-    const isNext = before === members[at - 1];
-    if (isNext) pieces.push(bytes.subarray(before?.end ?? open + 1, start));
-    else if (before !== undefined) pieces.push(encoder.encode(','));
-    const value = values.get(name);
-    pieces.push(bytes.subarray(start, value === undefined ? end : valueStart));
-    if (value !== undefined) pieces.push(encoder.encode(value));
+    const value = newValueOf(name);
+    if (drop.has(name) || ((once.has(name) || value !== undefined) && !isLast(name, at))) continue;
+    if (before !== members[at - 1]) {
+      // Neighbours have gone: a comma stands for them, but at the beginning.
+      pieces.push(bytes.subarray(from, before?.end ?? open + 1), before === undefined ? '' : ',');
+      from = start;
+    }
+    if (value !== undefined) {
+      pieces.push(bytes.subarray(from, valueStart), value);
+      from = end;
+    }
     before = member;
-  });
-  for (const [name, value] of set) {
-    if (!drop.has(name) && lastOf.has(name)) continue;
-    const isFirst = pieces.length === 1;
-    pieces.push(encoder.encode(`${isFirst ? '' : ','}${JSON.stringify(name)}:${value}`));
   }
-  const isLast = before === members.at(-1);
-  pieces.push(bytes.subarray(isLast ? (before?.end ?? open + 1) : close));
+  const last = before?.end ?? open + 1;
+  pieces.push(bytes.subarray(from, last));
+  const isNew = ([name]: NewValue) => drop.has(name) || !members.some((member) => member.name === name);
+  const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
+  if (added.length > 0) pieces.push(before === undefined ? '' : ',', added.join());
+  pieces.push(bytes.subarray(before === members.at(-1) ? last : close));
   return concat(pieces);
 }
 
-export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
+/** These bytes and texts as one. */
+export function concat(pieces: ReadonlyArray<Uint8Array | string>): Uint8Array {
   const [only] = pieces;
-  if (pieces.length === 1 && only !== undefined) return only;
-  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
+  if (pieces.length === 1 && typeof only === 'object') return only;
+  let length = 0;
+  // A UTF-16 unit is at most three bytes.
+  for (const piece of pieces) length += typeof piece === 'string' ? 3 * piece.length : piece.length;
+  const whole = new Uint8Array(length);
   let at = 0;
   for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
+    if (typeof piece === 'string') at += encoder.encodeInto(piece, whole.subarray(at)).written;
+    else {
+      whole.set(piece, at);
+      at += piece.length;
+    }
   }
-  return whole;
+  return at === length ? whole : whole.subarray(0, at);
 }
 
 /** Most names are plain ASCII: read as JSON, they take ten times as long. */
