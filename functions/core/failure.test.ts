@@ -16,15 +16,16 @@ test('a request that is too dear for what is left is not told that the budget is
   const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
   expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars have to be set aside: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be held: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:01.500Z; send less, or raise maxBudget.',
   );
 });
 
 test('a request that is dearer than the whole budget is told so, with what it needs, and of nothing to wait for', () => {
   const { status, error, headers } = toReply({ ...EXAMPLES.budget_exceeded, spent: 0n, needs: 20_000_000_000n });
   expect(status).toBe(429);
+  expect(error).not.toHaveProperty('resets_at');
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars have to be set aside: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars must be held: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
   );
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });
@@ -36,6 +37,19 @@ test('a budget of nothing is told as that: there is nothing to wait for', () => 
   );
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });
+
+test.each([
+  [60_000, '60'],
+  [60_001, undefined],
+])(
+  'a reset %d ms away is told in seconds to wait (%s) only where agents should wait: some wait for days',
+  (millis, header) => {
+    const resetAt = NOW + millis;
+    const { headers, error } = toReply({ ...EXAMPLES.budget_exceeded, resetAt });
+    expect([headers['retry-after'], headers['x-should-retry']]).toEqual([header, 'false']);
+    expect(error.resets_at).toBe(Math.ceil(resetAt / 1000));
+  },
+);
 
 test('a request of more tokens than the limit of a minute is told how many, and when a whole minute is free', () => {
   const { error, headers } = toReply({ ...EXAMPLES.rate_limit_exceeded, rate: 'tokens', limit: 100, needs: 4321 });

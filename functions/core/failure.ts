@@ -22,7 +22,7 @@ export type Failure =
       readonly duration: string;
       readonly resetAt: Millis;
       readonly now: Millis;
-      /** The least that has to be held for this request: what it costs at most, if it is answered with one token. */
+      /** The minimum that must be held for this request: its maximum cost with an answer of one token. */
       readonly needs: Nano;
     }
   | { readonly code: 'budget_held'; readonly kind: ScopeKind; readonly name: string; readonly of?: string }
@@ -73,6 +73,8 @@ export interface ErrorObject {
   readonly type: string;
   readonly param: string | null;
   readonly code: FailureCode;
+  /** When a spent budget is whole again, in Unix seconds. */
+  readonly resets_at?: number;
 }
 
 /** The table. An arm without a row does not compile. */
@@ -111,17 +113,11 @@ export function toReply(failure: Failure): FailureReply {
       return reply(
         failure,
         403,
-        `The model ${quote(failure.model)} has no price, so a key with a budget cannot use it. Ask whoever runs the gateway to set its prices.`,
+        `The model ${quote(failure.model)} has no price, so no key can use it. Ask the operator of the gateway to set its prices.`,
         { param: 'model', level: 'warn' },
       );
     case 'budget_exceeded':
-      return reply(failure, 429, budgetExceeded(failure), {
-        headers: {
-          // No window is large enough for it: there is nothing to wait for.
-          ...(isHopeless(failure) ? {} : { 'retry-after': String(seconds(failure.resetAt - failure.now)) }),
-          'x-should-retry': 'false',
-        },
-      });
+      return reply(failure, 429, budgetExceeded(failure), resetOf(failure));
     case 'budget_held':
       return reply(
         failure,
@@ -157,7 +153,7 @@ export function toReply(failure: Failure): FailureReply {
       return reply(
         failure,
         503,
-        `No provider of the model ${quote(failure.model)} can be reached now. Try again, or ask whoever runs the gateway.`,
+        `No provider of the model ${quote(failure.model)} can be reached now. Try again, or ask the operator of the gateway.`,
         { headers: { 'retry-after': '5' }, level: 'error' },
       );
     case 'ledger_unavailable':
@@ -185,6 +181,9 @@ const OWNER: Readonly<Record<ScopeKind, string>> = {
   model: "API key's model",
 };
 
+/** Seconds for which a client may be told to wait for a budget. */
+const MAX_WAIT = 60;
+
 /** OpenAI's words for kinds of errors, by status: what its clients and their users already know. */
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
@@ -196,13 +195,20 @@ interface More {
   readonly headers?: Readonly<Record<string, string>>;
   readonly param?: string | undefined;
   readonly level?: FailureReply['level'];
+  readonly resetsAt?: number;
 }
 
 function reply(failure: Failure, status: number, message: string, more: More = {}): FailureReply {
   const type = failure.code === 'budget_exceeded' ? 'insufficient_quota' : (TYPES[status] ?? byClass(status));
   return {
     status,
-    error: { message, type, param: more.param ?? null, code: failure.code },
+    error: {
+      message,
+      type,
+      param: more.param ?? null,
+      code: failure.code,
+      ...(more.resetsAt === undefined ? {} : { resets_at: more.resetsAt }),
+    },
     headers: more.headers ?? {},
     level: more.level ?? 'info',
   };
@@ -222,7 +228,7 @@ function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>):
   const field = failure.kind === 'model' ? 'its maxBudget in modelMaxBudget' : 'maxBudget';
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
-  const needs = `this request, for which at least ${formatMoney(failure.needs)} dollars have to be set aside`;
+  const needs = `this request, for which at least ${formatMoney(failure.needs)} dollars must be held`;
   // A request can be too dear for a budget that is hardly touched: no wait makes it cheaper.
   if (failure.limit === 0n) return `${budget} is ${limit}: nothing may be spent. Raise ${field}.`;
   if (isHopeless(failure))
@@ -230,6 +236,17 @@ function budgetExceeded(failure: Extract<Failure, { code: 'budget_exceeded' }>):
   return failure.spent < failure.limit
     ? `${budget} leaves too little for ${needs}: ${formatMoney(failure.spent)} of ${limit} are spent. ${reset}; send less, or raise ${field}.`
     : `${budget} is exceeded: ${limit}. ${reset}; raise ${field} to go on before that.`;
+}
+
+/** When the budget is whole again; absent where no window is large enough. Agents wait as long as `retry-after` says, for days: a far reset is not in it. */
+function resetOf(failure: Extract<Failure, { code: 'budget_exceeded' }>): More {
+  const headers = { 'x-should-retry': 'false' };
+  if (isHopeless(failure)) return { headers };
+  const wait = seconds(failure.resetAt - failure.now);
+  return {
+    headers: wait > MAX_WAIT ? headers : { 'retry-after': String(wait), ...headers },
+    resetsAt: Math.ceil(failure.resetAt / 1000),
+  };
 }
 
 /** Not even a whole window pays for it. */
@@ -255,9 +272,9 @@ function rateLimitExceeded(failure: Extract<Failure, { code: 'rate_limit_exceede
 function keyBlocked({ kind, unpaid = '' }: Extract<Failure, { code: 'key_blocked' }>): string {
   const [, who = '', why = ''] = /^(User|Team)(.*)$/.exec(unpaid) ?? [];
   const state = UNPAID[why];
-  if (state === undefined) return `This ${OWNER[kind]} is blocked. Ask whoever manages it to unblock it.`;
+  if (state === undefined) return `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`;
   const whose = who === 'Team' ? 'A team that this API key or its user names' : 'The user that this API key names';
-  return `${whose} ${state}, so nobody would pay for it. Ask whoever manages the key to mend that, or to name another.`;
+  return `${whose} ${state}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;
 }
 
 /** What is wrong with whom a key, or its user, names, by the end of the reason that its conditions give. */

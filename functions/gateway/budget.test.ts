@@ -12,10 +12,11 @@ describe('the budget', () => {
     const { chat, ledger, fake } = stage({ keys: { [KEY]: keyRecord({}, [team]) } });
     ledger.spendNow('team-scope', '2.5');
     const response = await chat(CHAT);
-    expect(response.headers.get('retry-after')).toBe(String(7 * 86_400));
+    expect(response.headers.get('retry-after')).toBeNull();
     expect(response.headers.get('x-should-retry')).toBe('false');
     const { error } = Envelope.parse(await response.json());
-    expect(error).toMatchObject({ type: 'insufficient_quota', code: 'budget_exceeded' });
+    const resets = { resets_at: Date.parse('2026-11-28T12:00:00Z') / 1000 };
+    expect(error).toMatchObject({ type: 'insufficient_quota', code: 'budget_exceeded', ...resets });
     expect(error.message).toContain('team "a team"');
     expect(error.message).toContain('2.5 dollars per 7d');
     expect(error.message).toContain('2026-11-28T12:00:00.000Z');
@@ -32,7 +33,7 @@ describe('the budget', () => {
       // Its whole budget is less: nothing to wait for.
       expect(response.headers.get('retry-after')).toBeNull();
       const { error } = Envelope.parse(await response.clone().json());
-      expect(error.message).toContain(`at least ${least(body) / 1e9} dollars have to be set aside`);
+      expect(error.message).toContain(`at least ${least(body) / 1e9} dollars must be held`);
       expect(await codeOf(response)).toEqual([429, 'budget_exceeded']);
       expect([poor.fake.requests.length, poor.ledger.held(), poor.ledger.settled.length]).toEqual([0, 0, 0]);
     }

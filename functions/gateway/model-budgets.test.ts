@@ -42,7 +42,6 @@ test('a key’s budget for a model refuses that model alone, and says whose it i
   expect((await chat(ask('gpt'))).status).toBe(200);
   const refused = await chat(ask('gpt'));
   expect(refused.status).toBe(429);
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   expect(await refused.json()).toMatchObject({
     error: {
       code: 'budget_exceeded',

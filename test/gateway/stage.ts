@@ -91,7 +91,14 @@ export function stage(world: World = {}) {
 
 /** Every refusal has this envelope, and nothing else in it. */
 export const Envelope = z.strictObject({
-  error: z.strictObject({ message: z.string(), type: z.string(), param: z.string().nullable(), code: z.string() }),
+  error: z.strictObject({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string(),
+    /** Of a spent budget. */
+    resets_at: z.number().optional(),
+  }),
 });
 
 /** How it is refused: the status, and the code in an envelope that has nothing else in it. */
