@@ -143,26 +143,14 @@ type Orders = {
  * after them in the live list (Kubernetes' `normalizeElementOrder` and `mergeSortedSlice`).
  */
 function inOrder(list: readonly unknown[], { patch, live, identity }: Orders): unknown[] {
-  const positions = (order: readonly unknown[]): Order => new Map(order.map((item, i) => [identity(item), i]));
-  const [wanted, before] = [positions(patch), positions(live)];
-  const place = (order: Order, item: unknown) => order.get(identity(item)) ?? -1;
-  const sorted = (items: readonly unknown[], order: Order) =>
-    [...items].sort((a, b) => place(order, a) - place(order, b));
-  const named = sorted(
-    list.filter((item) => wanted.has(identity(item))),
-    wanted,
-  );
-  const others = sorted(
-    list.filter((item) => !wanted.has(identity(item))),
-    before,
-  );
+  const [wanted, before] = [patch.map(identity), live.map(identity)];
+  const place = (order: readonly string[], item: unknown) => order.indexOf(identity(item));
+  const named = list.filter((item) => place(wanted, item) >= 0);
+  const others = list.filter((item) => place(wanted, item) < 0);
   const result: unknown[] = [];
-  while (others.length > 0 || named.length > 0) {
-    const [left, right] = [place(before, others[0]), place(before, named[0])];
-    const otherFirst = named.length === 0 || (others.length > 0 && left >= 0 && right >= 0 && left < right);
-    result.push(otherFirst ? others.shift() : named.shift());
+  for (const next of named.sort((a, b) => place(wanted, a) - place(wanted, b))) {
+    while (others.length > 0 && place(before, others[0]) < place(before, next)) result.push(others.shift());
+    result.push(next);
   }
-  return result;
+  return [...result, ...others];
 }
-
-type Order = ReadonlyMap<string, number>;

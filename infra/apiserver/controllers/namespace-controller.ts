@@ -101,38 +101,22 @@ export async function bootstrapNamespaces(deps: Deps): Promise<void> {
   }
 }
 
-/** The two conditions people look at when a namespace does not go away. */
+/** The conditions that say why a namespace does not go away. */
 function remaining(left: readonly Item[], before: unknown, now: string): JsonObject[] {
-  const kinds = count(left.map(({ resource }) => `${qualified(resource)}`));
-  const finalizers = count(left.flatMap(({ object }) => object.metadata.finalizers ?? []));
-  const content = kinds.map(([kind, n]) => `${kind} has ${n} resource instances`).join(', ');
-  const holding = finalizers.map(([finalizer, n]) => `${finalizer} in ${n} resource instances`).join(', ');
+  const content = tally(left.map(({ resource }) => qualified(resource)));
+  const finalizers = tally(left.flatMap(({ object }) => object.metadata.finalizers ?? []));
+  const kinds = content.map(([kind, count]) => `${kind} has ${count} resource instances`).join(', ');
+  const held = finalizers.map(([finalizer, count]) => `${finalizer} in ${count} resource instances`).join(', ');
   const made = [
-    {
-      type: 'NamespaceContentRemaining',
-      status: 'True',
-      reason: 'SomeResourcesRemain',
-      message: `Some resources are remaining: ${content}`,
-    },
-    {
-      type: 'NamespaceFinalizersRemaining',
-      status: holding === '' ? 'False' : 'True',
-      reason: holding === '' ? 'ContentHasNoFinalizers' : 'SomeFinalizersRemain',
-      message:
-        holding === ''
-          ? 'All content-preserving finalizers finished'
-          : `Some content in the namespace has finalizers remaining: ${holding}`,
-    },
+    ['NamespaceContentRemaining', 'SomeResourcesRemain', `Some resources are remaining: ${kinds}`],
+    ['NamespaceFinalizersRemaining', 'SomeFinalizersRemain', `Some content has finalizers remaining: ${held}`],
   ];
-  const known = Array.isArray(before) ? (before as JsonObject[]) : [];
-  return made.map((one) => {
-    const same = known.find(
-      ({ type, status, message }) => type === one.type && status === one.status && message === one.message,
-    );
-    return same ?? { ...one, lastTransitionTime: now };
+  return made.slice(0, held === '' ? 1 : 2).map(([type, reason, message]) => {
+    const known = (Array.isArray(before) ? (before as JsonObject[]) : []).find((one) => one.message === message);
+    return known ?? { type, status: 'True', reason, message, lastTransitionTime: now };
   });
 }
 
-function count(names: readonly string[]): Array<[name: string, count: number]> {
+function tally(names: readonly string[]): Array<[name: string, count: number]> {
   return [...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]);
 }

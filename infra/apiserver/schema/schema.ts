@@ -1,6 +1,4 @@
 // Structural schemas: their members.
-import type { JsonObject } from './json.ts';
-
 /** One rule of `x-kubernetes-validations`. */
 export type Rule = {
   readonly rule: string;
@@ -31,7 +29,6 @@ export type Schema = {
   readonly maxLength?: number;
   readonly minItems?: number;
   readonly maxItems?: number;
-  readonly uniqueItems?: boolean;
   readonly minProperties?: number;
   readonly maxProperties?: number;
   readonly minimum?: number;
@@ -52,7 +49,6 @@ export type Schema = {
   readonly 'x-kubernetes-patch-merge-key'?: string;
   readonly 'x-kubernetes-patch-strategy'?: string;
   readonly 'x-kubernetes-validations'?: readonly Rule[];
-  readonly 'x-kubernetes-unions'?: ReadonlyArray<JsonObject>;
 };
 
 /** The schema of an object's member, where one is declared. */

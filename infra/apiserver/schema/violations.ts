@@ -91,9 +91,6 @@ function ofList(value: readonly unknown[], schema: Schema, place: Place): Cause[
   }
   if (schema.maxItems !== undefined && value.length > schema.maxItems)
     causes.push(tooMany(path, value.length, schema.maxItems));
-  if (schema.uniqueItems === true && value.some((item, i) => value.slice(0, i).some((one) => sameJson(one, item)))) {
-    causes.push(invalid(path, '', `${path} in body shouldn't contain duplicates`));
-  }
   return causes;
 }
 

@@ -19,7 +19,10 @@ export function plainResponse({ registry, openApi }: Deps, path: string, accept:
   const segments = path.split('/').filter((segment) => segment !== '');
   const [first, second, third] = segments;
   const resources = registry.all();
-  if (first === undefined) return { body: root([...new Set(resources.map(apiVersionOf))]) };
+  if (first === undefined) {
+    const versions = new Set(resources.map((one) => (one.group === '' ? '/api/v1' : `/apis/${apiVersionOf(one)}`)));
+    return { body: { paths: ['/api', '/apis', ...versions, '/healthz', '/openapi/v3', '/readyz', '/version'] } };
+  }
   if (path === '/openapi/v2') return { body: openApiV2, contentType: openApiV2Type };
   if (first === 'openapi' && second === 'v3') return openApiResponse(openApi, segments.slice(2).join('/'));
   if (segments.length === 1 && (first === 'api' || first === 'apis')) {
@@ -73,14 +76,5 @@ function version(): JsonObject {
     compiler: 'node',
     platform: `${process.platform}/${process.arch}`,
     note: notForProduction,
-  };
-}
-
-/** `/`: what there is to ask, and what this is. */
-function root(groupVersions: readonly string[]): JsonObject {
-  const groups = groupVersions.filter((one) => one.includes('/')).map((one) => `/apis/${one}`);
-  return {
-    note: notForProduction,
-    paths: ['/api', '/api/v1', '/apis', ...groups, '/healthz', '/livez', '/openapi/v3', '/readyz', '/version'],
   };
 }
