@@ -8,6 +8,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 
 const CRDS = join(import.meta.dirname, '../../crds/manifests');
+const ACCESS = join(import.meta.dirname, '../kubernetes/access.yaml');
 
 /** Kinds that nothing but manifests names: all of `v1`, with a regular plural. */
 const OTHERS: ReadonlyArray<Resource> = [
@@ -33,6 +34,9 @@ export function customResourceDefinitions(): ReadonlyArray<KubeObject> {
     .flatMap((name) => readDocuments(readFileSync(join(CRDS, name), 'utf8')))
     .filter(({ kind }) => kind === 'CustomResourceDefinition');
 }
+
+/** The namespace, accounts and roles of the operator. */
+export const accessManifests = (): ReadonlyArray<KubeObject> => readDocuments(readFileSync(ACCESS, 'utf8'));
 
 /** The documents of a YAML text; comments alone are none. */
 export function readDocuments(text: string): ReadonlyArray<KubeObject> {

@@ -1,7 +1,13 @@
 // Which reviews does the API server send us? Of our kinds only, on create and update; deletions for the hint (DESIGN 5).
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { AUTH_GROUP, INSTANCE_GROUP, VERSION } from '#crds/group.ts';
-import { accountUser, NAMESPACE } from './rbac.ts';
+
+/** The operator's own. */
+export const NAMESPACE = 'gateway-operator';
+
+/** What the API server calls the service account of a function. */
+export const accountUser = (account: 'admission' | 'reconcile'): string =>
+  `system:serviceaccount:${NAMESPACE}:${account}`;
 
 /** Where the API server finds the function: a URL (public, or the local stack), or a Service of the cluster. `path` stands before /mutate and /validate. */
 export type WebhookTarget =

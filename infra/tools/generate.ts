@@ -1,20 +1,18 @@
-// Generated files: CRD manifests, the reference of the fields, webhook configurations, RBAC, the price table.
+// Generated files: CRD manifests, the reference of the fields, webhook configurations, the price table.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { kinds } from '#crds/kinds.ts';
 import { toManifest } from '#crds/manifest.ts';
 import { toReference } from '#crds/reference.ts';
-import { toAccess } from '../manifests/rbac.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../manifests/webhooks.ts';
 import { toPriceTable } from './price-table.ts';
 
 const MANIFESTS = 'crds/manifests';
 const WEBHOOKS = 'infra/kubernetes/webhooks.yaml';
-const ACCESS = 'infra/kubernetes/access.yaml';
 const PRICES = 'functions/core/price-table.json';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${WEBHOOKS}, ${ACCESS}, ${PRICES}.
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, ${WEBHOOKS}, ${PRICES}.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -30,7 +28,6 @@ export function generated(): ReadonlyMap<string, string> {
     ...manifests,
     ['docs/reference.md', toReference()],
     [WEBHOOKS, toYaml('infra/manifests/webhooks.ts', webhookConfigurations(IN_CLUSTER))],
-    [ACCESS, toAccess()],
     [PRICES, toPriceTable()],
   ]);
 }

@@ -6,7 +6,7 @@ import type { Cluster, KubeObject } from '#core/ports/cluster.ts';
 import type { KindName } from '#crds/kinds.ts';
 import { makeAccounts } from '../../infra/local/cluster/accounts.ts';
 import { applyKinds, put } from '../../infra/manifests/apply.ts';
-import { ADMISSION, type Grant, toRule } from '../../infra/manifests/rbac.ts';
+import { type AccessRule, accessRules, rightsOf, rulesWithout } from '../access-rules.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
 import { describeUnless } from '../skip-unless.ts';
@@ -18,17 +18,7 @@ const ROLE = {
   path: '/apis/rbac.authorization.k8s.io/v1/clusterroles/gateway-operator-admission',
   metadata: { name: 'gateway-operator-admission' },
 };
-/** Each verb of each resource. */
-const ASKED = ADMISSION.flatMap((grant) =>
-  grant.resources.flatMap((resource) => grant.verbs.map((verb) => ({ group: grant.group, resource, verb }))),
-);
-const without = (gone?: (typeof ASKED)[number]): ReadonlyArray<Grant> =>
-  ADMISSION.flatMap((grant) =>
-    grant.resources.map((resource) => {
-      const isMeant = gone?.group === grant.group && gone.resource === resource;
-      return { ...grant, resources: [resource], verbs: grant.verbs.filter((verb) => !isMeant || verb !== gone.verb) };
-    }),
-  ).filter(({ verbs }) => verbs.length > 0);
+const RULES = accessRules('admission');
 
 const skip = whyNoControlPlane();
 describeUnless(skip, 'the service account of admission', () => {
@@ -86,12 +76,12 @@ describeUnless(skip, 'the service account of admission', () => {
     ];
     return failed.flat();
   };
-  const grant = async (grants: ReadonlyArray<Grant>) => {
+  const grant = async (rules: ReadonlyArray<AccessRule>) => {
     const role = {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRole',
       ...ROLE,
-      rules: grants.map(toRule),
+      rules,
     };
     expect((await plane.call('PUT', ROLE.path, role)).code).toBe(200);
   };
@@ -100,12 +90,12 @@ describeUnless(skip, 'the service account of admission', () => {
     expect(await walk()).toEqual([]);
   });
 
-  test.each(ASKED)('needs $verb of $resource: without it a review is not judged', async (gone) => {
-    await grant(without(gone));
+  test.each(rightsOf(RULES))('needs $verb of $resource: without it a review is not judged', async (gone) => {
+    await grant(rulesWithout(RULES, gone));
     // The authorizer hears of a role a moment after it is written.
     const undecided = async () => (await walk()).filter((failure) => failure.endsWith(': 500'));
     expect(await eventually(undecided, (failed) => failed.length > 0)).not.toEqual([]);
-    await grant(without());
+    await grant(rulesWithout(RULES));
     expect(await eventually(walk, (failed) => failed.length === 0)).toEqual([]);
   });
 

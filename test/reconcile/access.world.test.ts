@@ -13,8 +13,8 @@ import {
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import { type Grant, RECONCILE, toRule } from '../../infra/manifests/rbac.ts';
 import { IN_CLUSTER, PATH_PLACEHOLDER, webhookConfigurations } from '../../infra/manifests/webhooks.ts';
+import { type AccessRule, accessRules, rightsOf, rulesWithout } from '../access-rules.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { type Bed, createBed } from './bed.ts';
@@ -25,23 +25,7 @@ const rbac = '/apis/rbac.authorization.k8s.io/v1';
 /** The role of reconcile. */
 const ROLE = { path: `${rbac}/clusterroles`, name: 'gateway-operator-reconcile' };
 
-/** Each verb of each resource. */
-const ASKED = RECONCILE.flatMap((grant) =>
-  grant.resources.flatMap((resource) => grant.verbs.map((verb) => ({ grant, resource, verb }))),
-);
-
-const without = (grants: readonly Grant[], gone: { grant: Grant; resource: string; verb: string }): Grant[] =>
-  grants
-    .flatMap((grant) =>
-      grant.resources.map((resource) => ({
-        ...grant,
-        resources: [resource],
-        verbs: grant.verbs.filter(
-          (verb) => !(grant === gone.grant && resource === gone.resource && verb === gone.verb),
-        ),
-      })),
-    )
-    .filter(({ verbs }) => verbs.length > 0);
+const RULES = accessRules('reconcile');
 
 describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
   let plane: TestControlPlane;
@@ -96,7 +80,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
 
   /** As an administrator, whatever the walk has left. */
   const clear = async () => {
-    await grant(RECONCILE);
+    await grant(RULES);
     for (const [path, name] of [
       ['/api/v1/namespaces/gateway-operator/secrets', 'admission-tls'],
       ['/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', 'gateway-operator'],
@@ -127,16 +111,15 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     await clear();
   });
 
-  const grant = async (grants: readonly Grant[]) => {
+  const grant = async (rules: ReadonlyArray<AccessRule>) => {
     const { path, name } = ROLE;
     const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } };
-    expect((await plane.call('PUT', `${path}/${name}`, { ...role, rules: grants.map(toRule) })).code).toBe(200);
+    expect((await plane.call('PUT', `${path}/${name}`, { ...role, rules })).code).toBe(200);
   };
 
-  test.each(ASKED)('needs $verb of $resource: without it something fails', async (gone) => {
-    await grant(without(RECONCILE, gone));
-    const { group } = gone.grant;
-    const isWorkload = Object.values(PARTS).some((part) => part.group === group && part.plural === gone.resource);
+  test.each(rightsOf(RULES))('needs $verb of $resource: without it something fails', async (gone) => {
+    await grant(rulesWithout(RULES, gone));
+    const isWorkload = Object.values(PARTS).some((part) => part.group === gone.group && part.plural === gone.resource);
     // The first failure tells.
     expect(await (isWorkload ? walks.workloads(1) : walks.keys(1))).not.toEqual([]);
     await clear();

@@ -2,11 +2,11 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { KubeConfig } from '@kubernetes/client-node';
-import type { Cluster, KubeObject } from '../../../functions/core/ports/cluster.ts';
+import type { Cluster } from '../../../functions/core/ports/cluster.ts';
 import { createCluster } from '../../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type Impersonated } from '../../adapters/kubernetes/node.ts';
-import { put } from '../../manifests/apply.ts';
-import { accessManifests, accountUser, NAMESPACE } from '../../manifests/rbac.ts';
+import { accessManifests, put } from '../../manifests/apply.ts';
+import { accountUser, NAMESPACE } from '../../manifests/webhooks.ts';
 import type { StartContext } from '../start.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 
@@ -73,7 +73,7 @@ export async function makeAccounts(
     return file;
   };
   try {
-    for (const { object } of accessManifests()) await put(cluster, object as KubeObject, true);
+    for (const object of accessManifests()) await put(cluster, object, true);
     return { admission: await make('admission'), reconcile: await make('reconcile') };
   } finally {
     await close();
