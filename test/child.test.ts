@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { run, startChild } from './child.ts';
 
-test('a program that ends before it has read all it was given still tells its exit code and its words', async () => {
+test('a program that ends before it has read its input still reports its exit code and output', async () => {
   const more = 'x'.repeat(8 * 1024 * 1024);
   expect(await run('sh', ['-c', 'exec <&-; echo no >&2; exit 3'], {}, more)).toEqual({
     code: 3,
@@ -11,12 +11,12 @@ test('a program that ends before it has read all it was given still tells its ex
   });
 });
 
-test('a program that ends before it has printed what is waited for fails with its words', async () => {
+test('a program that ends before it prints the expected text fails with its output', async () => {
   const child = startChild('sh', ['-c', 'echo one; echo two >&2']);
   await expect(child.prints(/three/)).rejects.toThrow(/sh -c .*: it ended:\n(one\ntwo|two\none)\n/);
 });
 
-test('a program that is waited for answers what it printed, and ends with its signal', async () => {
+test('waiting for a program’s output returns the match; a signal ends the program', async () => {
   const child = startChild('sh', ['-c', 'echo port 80; exec sleep 60']);
   expect(await child.prints(/port (\d+)/)).toBe('80');
   expect(child.isRunning()).toBe(true);
@@ -24,6 +24,6 @@ test('a program that is waited for answers what it printed, and ends with its si
   expect(child.isRunning()).toBe(false);
 });
 
-test('a program that is not there is named', async () => {
+test('a missing program is named in the error', async () => {
   await expect(run('no-such-program', [])).rejects.toThrow('no-such-program');
 });

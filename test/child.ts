@@ -1,14 +1,14 @@
-// Programs that tests start: what they print, how they end.
+// Programs that tests start: their output and their ends.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { eventually } from './eventually.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-/** A program that has not printed what it should by then hangs. */
+/** A program that has not printed the expected text by then hangs. */
 const TIMEOUT = 90_000;
 
 export interface Finished {
-  /** -1 where a signal ended it. */
+  /** The exit code; -1 where a signal ended it. */
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -18,22 +18,22 @@ export interface Child {
   readonly pid: number;
   stdout(): string;
   stderr(): string;
-  /** Both, as they came. */
+  /** Both outputs, in order of arrival. */
   printed(): string;
   isRunning(): boolean;
-  /** Settles when the program has ended and everything that it printed was read. */
+  /** Resolves when the program has ended and its output was read. */
   readonly ended: Promise<Finished & { readonly signal: NodeJS.Signals | null }>;
-  /** Waits until it is so; fails, with everything that was printed, when the program ends before. */
+  /** Waits until the condition is true; fails with the whole output when the program ends before. */
   until(is: () => boolean | Promise<boolean>): Promise<void>;
-  /** Waits for the pattern on its standard output; answers the first group. */
+  /** Waits for the pattern on standard output; returns the first group. */
   prints(pattern: RegExp): Promise<string>;
   signal(name: NodeJS.Signals): void;
-  /** Sends the signal, and waits for the end. */
+  /** Sends the signal and waits for the end. */
   end(name?: NodeJS.Signals): Promise<Finished & { readonly signal: NodeJS.Signals | null }>;
 }
 
 export interface ChildOptions {
-  /** The whole environment of the program; that of the test where absent. */
+  /** The whole environment of the program; absent: the test's own. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   readonly stdin?: string;
@@ -46,13 +46,13 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Starts a program at the root of the repository. It does not outlive the test process. */
+/** Starts a program in the root of the repository. It does not outlive the test process. */
 export function startChild(command: string, args: ReadonlyArray<string>, options: ChildOptions = {}): Child {
   const { stdin = '', env = process.env, cwd = ROOT, uid, gid } = options;
   const identity = { ...(uid !== undefined && { uid }), ...(gid !== undefined && { gid }) };
   const child = spawn(command, args, { ...identity, cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
   running.add(child);
-  // A program that ends before it has read everything has its own message and exit code; the broken pipe would say less.
+  // A program that ends before it has read its input reports more than the broken pipe would.
   child.stdin.on('error', () => undefined);
   child.stdin.end(stdin);
   const text = { stdout: '', stderr: '', both: '' };
@@ -69,7 +69,7 @@ export function startChild(command: string, args: ReadonlyArray<string>, options
       resolve({ code: code ?? -1, signal, stdout: text.stdout, stderr: text.stderr });
     });
   });
-  // Asked for where it matters.
+  // The caller that needs the failure awaits it.
   ended.catch(() => undefined);
   const isRunning = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null;
   const until = async (is: () => boolean | Promise<boolean>) => {
@@ -97,7 +97,7 @@ export function startChild(command: string, args: ReadonlyArray<string>, options
   };
 }
 
-/** Runs a program to its end; `env` is added to that of the test. */
+/** Runs a program to its end; `env` is added to the test's environment. */
 export async function run(
   command: string,
   args: ReadonlyArray<string>,

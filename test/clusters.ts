@@ -1,11 +1,11 @@
-// The clusters that a test of both runs on: the embedded one and a real API server, asked in the same way.
+// The clusters of tests that run on both: the embedded one and a real API server, behind one interface.
 import { startEmbedded } from './apiserver/servers.ts';
 import { caller, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
 import { whyNotAll } from './skip-unless.ts';
 
 export type ClusterName = 'embedded' | 'real';
 
-/** Both, with the reason where this machine or this run has none of a kind. */
+/** Both clusters, with the reason where one is missing on this machine or in this run. */
 export const CLUSTERS: ReadonlyArray<{ readonly name: ClusterName; readonly why: string | undefined }> = [
   { name: 'embedded', why: undefined },
   { name: 'real', why: whyNotAll ?? whyNoControlPlane() },

@@ -1,4 +1,4 @@
-// A stand-in for an OpenTelemetry collector: an HTTP server that takes OTLP in JSON, and keeps it.
+// A stand-in for an OpenTelemetry collector: an HTTP server that receives OTLP in JSON and keeps it.
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -25,7 +25,7 @@ export interface Collector {
   readonly url: string;
   readonly posts: Collected[];
   spans(): ReadonlyArray<CollectedSpan & { readonly service: unknown }>;
-  /** All that was posted, as it came. */
+  /** The posted bodies, in order. */
   text(): string;
   close(): Promise<void>;
 }

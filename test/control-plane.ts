@@ -1,4 +1,4 @@
-// A real kube-apiserver of a test's own.
+// A real kube-apiserver of one test.
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';
@@ -17,31 +17,31 @@ export interface Answer {
 }
 
 export interface TestControlPlane {
-  /** Address of its etcd, where it has one. */
+  /** The address of its etcd, where it has one. */
   readonly etcd?: string;
   readonly url: string;
   readonly token: string;
-  /** PEM: what clients trust. */
+  /** The CA that clients trust, in PEM. */
   readonly ca: string;
-  /** A file for `kubectl`. */
+  /** The path of a kubeconfig. */
   readonly kubeconfig: string;
-  /** One request as an administrator, as JSON where the headers say nothing else; the body of the answer is parsed JSON. */
+  /** A request as an administrator, JSON unless the headers say otherwise; the body of the answer is parsed JSON. */
   call(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>;
-  /** Ends it and removes its folder. */
+  /** Stops the server and removes its folder. */
   stop(): Promise<void>;
 }
 
-/** Why there can be no such API server here; undefined where there can. */
+/** Why no such API server can run here; undefined where it can. */
 export const whyNoControlPlane = launcher.missingAssets;
 
 export interface ControlPlaneParts {
-  /** Controllers of kube-controller-manager to run, by its names for them; absent: none. */
+  /** Names of the kube-controller-manager controllers to run; absent: none. */
   readonly controllers?: readonly string[] | 'all';
   /** Admission plug-ins that are off by default. */
   readonly plugins?: readonly string[];
 }
 
-/** etcd and kube-apiserver from KUBEBUILDER_ASSETS, without controllers unless named; about three seconds, so once per test file. */
+/** Starts etcd and kube-apiserver from KUBEBUILDER_ASSETS, and the named controllers. Takes about three seconds: call it once per test file. */
 export async function startControlPlane({
   controllers = [],
   plugins = [],
@@ -74,7 +74,7 @@ export async function startControlPlane({
   };
 }
 
-/** Asks as whoever has the token. */
+/** Sends requests with the token. */
 export function caller(url: string, token: string, ca: string): TestControlPlane['call'] {
   const agent = new Agent({ ca, keepAlive: true, maxSockets: 8 });
   return (method, path, body, more) =>
@@ -99,7 +99,7 @@ export function caller(url: string, token: string, ca: string): TestControlPlane
     });
 }
 
-/** `299 - "text", 299 - "text"` */
+/** The texts of a `Warning` header: `299 - "text", 299 - "text"`. */
 function warningsOf(header: string | undefined): string[] {
   return [...(header ?? '').matchAll(/299 - ("(?:[^"\\]|\\.)*")/g)].map(([, quoted = '""']) => JSON.parse(quoted));
 }

@@ -1,4 +1,4 @@
-// Objects that nobody thinks of: good ones with one place replaced by something hostile, or removed.
+// Mutants of valid objects: one field replaced by a hostile value, or removed.
 import fc from 'fast-check';
 import { cases } from '#crds/cases/all.ts';
 import { edited, type Manifest, objectsOf } from '#crds/cases/case.ts';
@@ -7,7 +7,7 @@ import type { KindName } from '#crds/kinds.ts';
 export interface Mutant {
   readonly kind: KindName;
   readonly object: Manifest;
-  /** What was replaced, and by what. */
+  /** The field that was replaced, and its new value. */
   readonly path: string;
   readonly value: unknown;
 }
@@ -99,7 +99,7 @@ export const mutant: fc.Arbitrary<Mutant> = fc
 
 function pathsOf(value: unknown, path: string): string[] {
   if (typeof value !== 'object' || value === null) return [path];
-  // A name with a dot in it is no path.
+  // A member name with a dot is not a path.
   const below = Object.entries(value).filter(([name]) => !name.includes('.'));
   return [path, ...below.flatMap(([name, child]) => pathsOf(child, `${path}.${name}`))];
 }

@@ -11,7 +11,7 @@ import { describeUnless } from './skip-unless.ts';
 
 const MERGE = { 'content-type': 'application/merge-patch+json' };
 
-/** Rules that the version before did not have, by their first words. */
+/** Rules that the earlier version did not have, by their first words. */
 const NEW_RULES = [
   'requiresAuth is true; ',
   'must be at most maxBudget; ',
@@ -20,10 +20,10 @@ const NEW_RULES = [
   'must have keys ',
   'must be shorter than every; ',
 ];
-/** The version before took any text of ten characters where the pattern of dollars is now. */
+/** The earlier version accepted any text of ten characters in place of the dollar pattern. */
 const MONEY_BEFORE = '^.{1,10}$';
 
-/** The kind's CRD, as the version before might have had it. */
+/** The CRD of the kind, as an earlier version might have had it. */
 function looser(kind: Kind): object {
   const isMoney = (value: unknown) => typeof value === 'string' && value.includes('1000000000');
   return JSON.parse(
@@ -42,9 +42,9 @@ interface OldObject {
   readonly what: string;
   readonly kind: KindName;
   readonly object: Manifest;
-  /** Another mistake of the same sort in the same place. */
+  /** Another violation of the same rule in the same field. */
   readonly worse: object;
-  /** Puts the mistake right. */
+  /** The correction of the violation. */
   readonly right: object;
 }
 
@@ -52,7 +52,7 @@ const old = (kind: KindName, name: string, edit: Readonly<Record<string, unknown
   ...edited(good[kind], edit),
   metadata: { name },
 });
-/** Of every old object there is a second one, of which only the rest is changed. */
+/** Every old object has a twin, of which only other fields are changed. */
 const restOf = ({ metadata }: Manifest) => ({ name: `${metadata.name}-rest` });
 
 const [withCredentials, withoutCredentials] = good.GatewayInstance.spec.models as ReadonlyArray<object>;
@@ -142,7 +142,7 @@ for (const { name, why } of CLUSTERS) {
         OLD.flatMap(({ kind, object }) => [full(kind, object), full(kind, { ...object, metadata: restOf(object) })]),
       );
       await apply(kinds.map(toManifest));
-      // In force a moment after it was stored: what was taken before is refused now.
+      // The new CRD is in force a moment after it is stored: an object that was accepted before is refused.
       for (const one of OLD) await until(async () => (await createdAgain(one)).code === 422);
     });
     afterAll(() => server?.stop());
@@ -156,12 +156,12 @@ for (const { name, why } of CLUSTERS) {
     const pathOf = ({ kind, object }: OldObject) => `${folderOf(kindOf[kind])}/${object.metadata.name}`;
     const patch = (one: OldObject, change: object, subresource = '') =>
       server.call('PATCH', `${pathOf(one)}${subresource}`, change, MERGE);
-    const said = ({ code, body }: Answer) => (code === 200 ? 200 : (body as { message?: string }).message);
+    const outcomeOf = ({ code, body }: Answer) => (code === 200 ? 200 : (body as { message?: string }).message);
 
     describe.each(OLD)('leaves $what', (one) => {
       test('labelable and annotatable, by patch and by apply', async () => {
         const metadata = { labels: { a: 'b' }, annotations: { a: 'b' } };
-        expect(said(await patch(one, { metadata }))).toBe(200);
+        expect(outcomeOf(await patch(one, { metadata }))).toBe(200);
         const { object } = one;
         const labelled = { ...full(one.kind, object), metadata: { ...object.metadata, labels: { a: 'c' } } };
         expect(await apply([labelled])).toMatch(/ configured\n$/);
@@ -177,30 +177,30 @@ for (const { name, why } of CLUSTERS) {
           lastTransitionTime: '2026-11-21T12:00:00Z',
         };
         const answer = await patch(one, { status: { observedGeneration: 1, conditions: [condition] } }, '/status');
-        expect(said(answer)).toBe(200);
+        expect(outcomeOf(answer)).toBe(200);
         expect(answer.body).toMatchObject({ status: { observedGeneration: 1, conditions: [condition] } });
       });
 
-      test('refused when the mistake is exchanged for another, taken when it is put right', async () => {
+      test('refused when the violation is replaced by another, accepted when it is corrected', async () => {
         const answer = await patch(one, { spec: one.worse });
-        expect(answer.code, said(answer)?.toString()).toBe(422);
+        expect(answer.code, outcomeOf(answer)?.toString()).toBe(422);
         const put = await server.call('PATCH', `${pathOf(one)}?dryRun=All`, { spec: one.right }, MERGE);
-        expect(said(put)).toBe(200);
+        expect(outcomeOf(put)).toBe(200);
       });
 
       test('deletable, finalizer and all', async () => {
-        expect(said(await patch(one, { metadata: { finalizers: ['example.com/kept'] } }))).toBe(200);
+        expect(outcomeOf(await patch(one, { metadata: { finalizers: ['example.com/kept'] } }))).toBe(200);
         expect((await server.call('DELETE', pathOf(one))).code).toBe(200);
         expect((await server.call('GET', pathOf(one))).body).toMatchObject({
           metadata: { deletionTimestamp: expect.any(String) },
         });
-        expect(said(await patch(one, { status: { observedGeneration: 2 } }, '/status'))).toBe(200);
-        expect(said(await patch(one, { metadata: { finalizers: null } }))).toBe(200);
+        expect(outcomeOf(await patch(one, { status: { observedGeneration: 2 } }, '/status'))).toBe(200);
+        expect(outcomeOf(await patch(one, { metadata: { finalizers: null } }))).toBe(200);
         expect((await server.call('GET', pathOf(one))).code).toBe(404);
       });
     });
 
-    describe('and the rest of an object that it finds wrong', () => {
+    describe('and the other fields of an invalid object', () => {
       const rest = (name: string, kind: KindName, spec: object) =>
         server.call('PATCH', `${folderOf(kindOf[kind])}/${name}-rest`, { spec }, MERGE);
 
@@ -215,21 +215,21 @@ for (const { name, why } of CLUSTERS) {
         ['pattern', 'Team', { blocked: true, teamAlias: 'Other' }],
         ['entry', 'GatewayInstance', { paused: true, models: [...WRONG_MODELS].reverse() }],
         ['entry', 'GatewayInstance', { models: [WRONG_MODELS[0], { ...WRONG_MODELS[1], modelName: 'other' }] }],
-      ])('can be changed while the mistake stays (%s, %s, %j)', async (name, kind, spec) => {
-        expect(said(await rest(name, kind, spec))).toBe(200);
+      ])('can be changed while the violation stays (%s, %s, %j)', async (name, kind, spec) => {
+        expect(outcomeOf(await rest(name, kind, spec))).toBe(200);
       });
 
       test.each<readonly [string, KindName, object, string]>([
         ['two-fields', 'VirtualKey', { softBudget: '14' }, 'spec.softBudget'],
         ['two-members', 'VirtualKey', { rotation: { every: '20d', overlap: '40d' } }, 'spec.rotation.overlap'],
         ['lacking', 'User', { budgetDuration: null }, 'spec.budgetDuration'],
-      ])('is refused another mistake (%s, %s, %j)', async (name, kind, spec, field) => {
-        expect(said(await rest(name, kind, spec))).toContain(`${field}: Invalid value: "object": `);
+      ])('are refused another violation (%s, %s, %j)', async (name, kind, spec, field) => {
+        expect(outcomeOf(await rest(name, kind, spec))).toContain(`${field}: Invalid value: "object": `);
       });
 
-      test('is held to the rule again once it was mended', async () => {
-        expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '9' }))).toBe(200);
-        expect(said(await rest('two-fields', 'VirtualKey', { softBudget: '12' }))).toContain(
+      test('are validated again once the object is corrected', async () => {
+        expect(outcomeOf(await rest('two-fields', 'VirtualKey', { softBudget: '9' }))).toBe(200);
+        expect(outcomeOf(await rest('two-fields', 'VirtualKey', { softBudget: '12' }))).toContain(
           'must be at most maxBudget',
         );
       });

@@ -1,4 +1,4 @@
-// Does a real API server take the manifests, and judge as `validate` does?
+// The CRDs on a real API server: it accepts the manifests, and validates as `validate` does.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -31,7 +31,7 @@ describeUnless(why, 'a real API server', () => {
       stdio: ['pipe', 'pipe', 'pipe'],
     });
 
-  /** Its kind is served, which needs every rule within the cost that the API server allows. */
+  /** The kind is served: every rule is within the cost that the API server allows. */
   async function established(kind: Kind): Promise<void> {
     await eventually(
       () => server.call('GET', folderOf(kind)),
@@ -43,7 +43,9 @@ describeUnless(why, 'a real API server', () => {
     const kind = kindOf[one.kind];
     const { object, old } = objectsOf(one);
     if (old === undefined)
-      return said(await server.call('POST', `${folderOf(kind)}?dryRun=All&fieldValidation=Strict`, full(kind, object)));
+      return outcomeOf(
+        await server.call('POST', `${folderOf(kind)}?dryRun=All&fieldValidation=Strict`, full(kind, object)),
+      );
     const path = `${folderOf(kind)}/${old.metadata.name}`;
     const stored = await server.call('POST', folderOf(kind), full(kind, old));
     expect(stored.code, JSON.stringify(stored.body)).toBe(201);
@@ -53,10 +55,10 @@ describeUnless(why, 'a real API server', () => {
       metadata,
     });
     await server.call('DELETE', path);
-    return said(answer);
+    return outcomeOf(answer);
   }
 
-  test.each(cases)('judges a $kind $what as we do', async (one) => {
+  test.each(cases)('validates a $kind $what as we do', async (one) => {
     const { accepted, message } = await verdict(one);
     expect({ accepted, message: accepted ? '' : message }).toEqual({
       accepted: one.findings.length === 0,
@@ -65,15 +67,15 @@ describeUnless(why, 'a real API server', () => {
     for (const finding of one.findings) expect(message).toContain(fieldIn(finding));
   });
 
-  test('never accepts what we refuse, nor refuses what we accept', async () => {
-    const judged = async ({ kind: name, object }: Mutant) => {
+  test('accepts exactly the objects that we accept', async () => {
+    const validated = async ({ kind: name, object }: Mutant) => {
       const kind = kindOf[name];
       const found = validate(kind, object).violations;
       const path = `${folderOf(kind)}?dryRun=All&fieldValidation=Ignore`;
-      const { accepted, message } = said(await server.call('POST', path, full(kind, object)));
+      const { accepted, message } = outcomeOf(await server.call('POST', path, full(kind, object)));
       expect(accepted, JSON.stringify({ message, found })).toBe(found.length === 0);
     };
-    await fc.assert(fc.asyncProperty(mutant, judged), { numRuns: 1000 });
+    await fc.assert(fc.asyncProperty(mutant, validated), { numRuns: 1000 });
   });
 
   test('says `unchanged` when the same manifests and objects are applied again', () => {
@@ -164,12 +166,12 @@ const folderOf = ({ apiVersion, plural }: Kind) => `/apis/${apiVersion}/namespac
 
 const full = ({ apiVersion, kind }: Kind, object: Manifest) => ({ apiVersion, kind, ...object });
 
-function said({ code, body }: { code: number; body: unknown }): { accepted: boolean; message: string } {
+function outcomeOf({ code, body }: { code: number; body: unknown }): { accepted: boolean; message: string } {
   const { message = '' } = body as { message?: string };
   return { accepted: code < 300, message };
 }
 
-/** The API server points at a repeated entry as a whole; every other field it names as we do. */
+/** The fields of the API server's message. It names a repeated entry as a whole, every other field as we do. */
 const fieldIn = ([rule, path]: Case['findings'][number]) =>
   rule === 'Duplicate' ? path.slice(0, path.lastIndexOf(']') + 1) : path;
 

@@ -1,21 +1,21 @@
-// Waiting in a test for what comes about by itself. An `expect` that comes true by itself is `expect.poll`.
+// Polling in tests until a condition is true. An assertion that becomes true is `expect.poll`.
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Something hangs after this time. Not a measure of speed. */
+/** The timeout: something hangs. Not a measure of speed. */
 const TIMEOUT = 30_000;
-const LONGEST_PAUSE = 100;
+const MAX_PAUSE = 100;
 
-/** Looks again until it is so, and answers what was seen; fails with what was last seen. A look that throws fails at once. */
+/** Polls until the condition is true, and returns the value; fails with the last value. A poll that throws fails immediately. */
 export async function eventually<T>(
   look: () => T | Promise<T>,
   is: (seen: T) => boolean,
   timeout = TIMEOUT,
 ): Promise<T> {
   const end = Date.now() + timeout;
-  for (let wait = 5; ; wait = Math.min(2 * wait, LONGEST_PAUSE)) {
+  for (let wait = 5; ; wait = Math.min(2 * wait, MAX_PAUSE)) {
     const seen = await look();
     if (is(seen)) return seen;
-    if (Date.now() > end) throw new Error(`still not so after ${timeout} ms: ${JSON.stringify(seen)}`);
+    if (Date.now() > end) throw new Error(`condition not met after ${timeout} ms: ${JSON.stringify(seen)}`);
     await pause(wait);
   }
 }

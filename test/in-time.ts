@@ -1,9 +1,9 @@
-// One generous bound for a promise of seconds, on real servers. How long it takes to the millisecond is held on manual time, beside the code.
+// One generous time limit for promises of seconds, on real servers. Unit tests hold the milliseconds, on manual time.
 
-/** What is not in time is waiting for a system's own time-out, which comes after minutes. */
+/** The limit. A missed one waits for a system's own timeout, which takes minutes. */
 const BOUND = 5_000;
 
-/** The work's own outcome; fails where there is none within the bound. */
+/** The outcome of the work; fails when there is none within the limit. */
 export async function inTime<T>(work: Promise<T>, bound = BOUND): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`no answer within ${bound} ms`)), bound);

@@ -1,10 +1,10 @@
-// All objects of a cluster that a person who may not read Secrets can read.
+// The objects of a cluster that a person without access to Secrets can read.
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { kinds } from '#crds/kinds.ts';
 import { PARTS } from '../functions/reconcile/workload/parts.ts';
 import { resourceOf } from '../infra/manifests/apply.ts';
 
-/** What ours write, and what others make because of it. */
+/** Kinds that our functions write, and kinds that controllers make from them. */
 const OPEN: ReadonlyArray<Resource> = [
   ...kinds,
   ...Object.values(RESOURCES).filter(({ kind }) => kind !== 'Secret'),
@@ -14,7 +14,7 @@ const OPEN: ReadonlyArray<Resource> = [
   ...['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration', 'ServiceAccount'].map(resourceOf),
 ];
 
-/** Of every kind that the cluster serves. */
+/** Objects of every kind that the cluster serves. */
 export async function openObjects(cluster: Cluster): Promise<ReadonlyArray<KubeObject>> {
   const lists = OPEN.map(async (resource) => ((await cluster.serves(resource)) ? cluster.list(resource) : []));
   return (await Promise.all(lists)).flat();

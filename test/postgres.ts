@@ -1,4 +1,4 @@
-// A PostgreSQL of a test's own, which it may kill, freeze and start again.
+// A PostgreSQL for one test, which may kill, freeze and restart it.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -17,28 +17,28 @@ export interface TestPostgres {
   readonly connection: DatabaseConnection;
   /** A new empty database on this server. */
   createDatabase(): Promise<DatabaseConnection>;
-  /** One statement of a test's own, as the superuser. */
+  /** Runs a statement as the superuser. */
   query<R extends pg.QueryResultRow>(on: DatabaseConnection, text: string, values?: unknown[]): Promise<R[]>;
-  /** SIGKILL to the postmaster and all its children; returns when they are gone. */
+  /** Sends SIGKILL to the postmaster and all its children; returns when they are gone. */
   kill(): Promise<void>;
-  /** Stops the whole server where it stands, connections stay open and silent; answers how to let it go on. */
+  /** Freezes the whole server, with connections open; returns a function that thaws it. */
   freeze(): () => void;
-  /** Starts on the same folder and port again. */
+  /** Restarts the server on the same folder and port. */
   start(): Promise<void>;
-  /** Ends the server and removes its folder. */
+  /** Stops the server and removes its folder. */
   stop(): Promise<void>;
 }
 
 export interface TestPostgresOptions {
   /** False (default): no fsync, which `kill -9` of processes does not need. */
   readonly durable?: boolean;
-  /** PEM texts: the server also speaks TLS with them. */
+  /** A certificate and key in PEM, with which the server also speaks TLS. */
   readonly tls?: { readonly cert: string; readonly key: string };
   /** More settings, `name=value` each. */
   readonly settings?: ReadonlyArray<string>;
 }
 
-/** initdb and start take about a second; call it once per test file. */
+/** Runs initdb and starts, which takes about a second: call it once per test file. */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
   const { durable = false, tls, settings = [] } = options;
   const folder = temporaryFolder();
@@ -104,7 +104,7 @@ function signal(pids: ReadonlyArray<number>, name: NodeJS.Signals): void {
     try {
       process.kill(pid, name);
     } catch {
-      // It ended by itself meanwhile.
+      // The process ended by itself meanwhile.
     }
   }
 }

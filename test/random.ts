@@ -1,4 +1,4 @@
-// Chance in tests: numbers that are the same for the same seed, so that a failure can be had again.
+// Random numbers for tests: the same for the same seed, so that a failure can be reproduced.
 
 /** Numbers from 0 to below 1 (mulberry32). */
 export function random(seed: number): () => number {

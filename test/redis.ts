@@ -1,4 +1,4 @@
-// A Redis of a test's own, which it may kill, freeze and start again.
+// A Redis for one test, which may kill, freeze and restart it.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createConnection } from 'node:net';
@@ -10,21 +10,21 @@ import { type Child, startChild } from './child.ts';
 
 export interface TestRedis {
   readonly connection: Extract<StoreConnection, { type: 'redis' }>;
-  /** SIGKILL; returns when it is gone. */
+  /** Sends SIGKILL; returns when the server is gone. */
   kill(): Promise<void>;
-  /** Stops it where it stands, connections stay open and silent; answers how to let it go on. */
+  /** Freezes the server, with connections open; returns a function that thaws it. */
   freeze(): () => void;
-  /** Starts on the same folder and port again. */
+  /** Restarts the server on the same folder and port. */
   start(): Promise<void>;
-  /** What it has on disk is gone. To be called while it does not run. */
+  /** Deletes its files on disk. Call it while the server is stopped. */
   lose(): void;
-  /** Ends the server and removes its folder. */
+  /** Stops the server and removes its folder. */
   stop(): Promise<void>;
 }
 
 const PROGRAMS = ['redis-server', 'valkey-server'];
 
-/** Why tests on a real Redis are skipped here, or undefined when they can be made. */
+/** Why tests on a real Redis are skipped here; undefined when they can run. */
 export function whyNoRedis(): string | undefined {
   if (programHere() !== undefined) return undefined;
   return 'there is no redis-server: `apt-get install redis-server`, `brew install redis`, or Valkey';
@@ -34,7 +34,7 @@ function programHere(): string | undefined {
   return PROGRAMS.find((program) => spawnSync(program, ['--version']).status === 0);
 }
 
-/** `more`: further settings as on the command line, e.g. `['--requirepass', 'secret']`. Keeps nothing on disk unless told. */
+/** `more`: further settings as on the command line, e.g. `['--requirepass', 'secret']`. Nothing is kept on disk by default. */
 export async function startRedis(more: ReadonlyArray<string> = [], password = ''): Promise<TestRedis> {
   const program = programHere();
   if (program === undefined) throw new Error(whyNoRedis());

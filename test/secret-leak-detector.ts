@@ -1,4 +1,4 @@
-// Search for keys and passwords of a cluster's Secrets, past ones too, in its objects and in what processes print.
+// The leak detector: searches objects and output for keys and passwords of a cluster's Secrets, past ones too.
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
@@ -7,16 +7,16 @@ import { findShown, toOpenText, valuesIn } from './reconcile/silence.ts';
 import { watch } from './watch.ts';
 
 export interface LeakDetector {
-  /** Every key and password that was in a Secret since it began. */
+  /** Every key and password that was in a Secret since the start. */
   readonly values: ReadonlySet<string>;
-  /** Those that stand in these texts, or in an object as the API server has it; the status of its own key may show one. */
-  search(said: ReadonlyArray<string>): Promise<ReadonlyArray<string>>;
-  /** The same of texts alone: for a cluster that is gone. */
-  searchTexts(said: ReadonlyArray<string>): ReadonlyArray<string>;
+  /** The values that appear in these texts or in a stored object. The status of a key may show its own value. */
+  search(output: ReadonlyArray<string>): Promise<ReadonlyArray<string>>;
+  /** The values that appear in these texts; for a cluster that is gone. */
+  searchTexts(output: ReadonlyArray<string>): ReadonlyArray<string>;
   stop(): Promise<void>;
 }
 
-/** As an administrator. From now on it sees every version of every Secret. */
+/** Starts as an administrator, and sees every version of every Secret from then on. */
 export async function openLeakDetector(kubeconfig: string): Promise<LeakDetector> {
   const { request, close } = await createKubeconfigTransport(kubeconfig);
   const cluster = createCluster({ request });
@@ -29,12 +29,12 @@ export async function openLeakDetector(kubeconfig: string): Promise<LeakDetector
     for (const secret of await cluster.list(RESOURCES.secrets)) note(secret);
   };
   await lookAgain();
-  const searchTexts = (said: ReadonlyArray<string>) => findShown(values, said.join('\n'));
+  const searchTexts = (output: ReadonlyArray<string>) => findShown(values, output.join('\n'));
   return {
     values,
-    search: async (said) => {
+    search: async (output) => {
       await lookAgain();
-      return searchTexts([...said, toOpenText(await openObjects(cluster))]);
+      return searchTexts([...output, toOpenText(await openObjects(cluster))]);
     },
     searchTexts,
     stop: async () => {

@@ -1,4 +1,4 @@
-// The leak detector on a real cluster: it finds a key or password that is shown.
+// The leak detector on a real cluster: it finds every key or password that is shown.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { run } from './child.ts';
 import { startCluster } from './clusters.ts';
@@ -15,7 +15,7 @@ let plane: Awaited<ReturnType<typeof startCluster>>;
 let detector: LeakDetector;
 beforeAll(async () => {
   plane = await startCluster(whyNoControlPlane() === undefined ? 'real' : 'embedded');
-  // The embedded one runs in this very process, which must not stand still meanwhile.
+  // The embedded cluster runs in this process, so it must not block meanwhile.
   const applied = await run('kubectl', ['apply', '-f', 'crds/manifests'], { KUBECONFIG: plane.kubeconfig });
   expect(applied).toMatchObject({ code: 0 });
   const paths = () => plane.call('GET', '/apis/auth.gateway-operator.dev/v1alpha1/virtualkeys');
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const create = async (path: string, object: object) => expect((await plane.call('POST', path, object)).code).toBe(201);
 
-test('a key that a rotation has replaced long ago is found in a ConfigMap, a password in what a process said', async () => {
+test('a key that a rotation replaced long ago is found in a ConfigMap, a password in a process’s output', async () => {
   const secrets = '/api/v1/namespaces/default/secrets';
   const metadata = { name: 'chat-key' };
   await create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata, data: { key: encode(MINTED) } });
@@ -68,7 +68,7 @@ test("only the status of a key may show a value: not its spec, and no other kind
   const status = { status: { keyValue: NEXT } };
   expect((await plane.call('PATCH', `${keys}/virtualkeys/chat/status`, status, merge)).code).toBe(200);
   expect(await detector.search([])).toEqual([MINTED]);
-  const said = { metadata: { annotations: { note: NEXT } } };
-  expect((await plane.call('PATCH', `${keys}/virtualkeys/chat`, said, merge)).code).toBe(200);
+  const body = { metadata: { annotations: { note: NEXT } } };
+  expect((await plane.call('PATCH', `${keys}/virtualkeys/chat`, body, merge)).code).toBe(200);
   expect([...(await detector.search([]))].sort()).toEqual([MINTED, NEXT].sort());
 });

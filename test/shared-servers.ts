@@ -1,5 +1,5 @@
-// One PostgreSQL, one kube-apiserver and one build of the bundles for a whole run, for test files that do nothing to them: each takes a database
-// or a namespace of its own. A file that kills, freezes or configures its server starts one of its own.
+// Servers shared by a whole run: one PostgreSQL, one kube-apiserver, one build of the bundles. A test file takes a database or a
+// namespace of its own there. A file that kills, freezes or configures a server starts its own.
 import { randomBytes } from 'node:crypto';
 import { symlinkSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -16,19 +16,19 @@ import { temporaryFolder } from './temporary-folder.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where test files ask for a server. */
+    /** The URL where test files ask for a server. */
     readonly sharedServers: string;
   }
 }
 
 export interface SharedPostgres extends Pick<TestPostgres, 'connection' | 'createDatabase' | 'query'> {
-  /** A new database with our schema in it, as `migrate` leaves it; copied, which takes a quarter of the time. */
+  /** A new database with our schema, as `migrate` leaves it; a copy takes a quarter of the time. */
   migratedDatabase(): Promise<DatabaseConnection>;
 }
 
 export type SharedControlPlane = Omit<TestControlPlane, 'stop'>;
 
-/** A database that is copied, never used. */
+/** The database that is copied and never used. */
 const TEMPLATE = 'migrated';
 
 export async function sharedPostgres(): Promise<SharedPostgres> {
@@ -46,27 +46,27 @@ export async function sharedPostgres(): Promise<SharedPostgres> {
   };
 }
 
-/** Without controllers. What it keeps is everybody's: each file defines kinds of its own there, and none sets a webhook or a role. */
+/** The shared API server, without controllers. Each test file defines its own kinds there, and none sets a webhook or a role. */
 export async function sharedControlPlane(): Promise<SharedControlPlane> {
   const plane = await ask<Omit<SharedControlPlane, 'call'>>('control-plane');
   return { ...plane, call: caller(plane.url, plane.token, plane.ca) };
 }
 
-/** Bundles of every deployable in this folder, as `npm run build` writes them. */
+/** The folder with the bundles of every deployable, as `npm run build` writes them. */
 export async function linkBundles(folder: string): Promise<void> {
   const built = await ask<string>('bundles');
   for (const part of ['node', 'cloudflare']) symlinkSync(join(built, part), join(folder, part));
 }
 
 async function ask<T>(server: string): Promise<T> {
-  // Benches, which run without Vitest, load this file for what it shares with them.
+  // Benches run without Vitest and load this file too.
   const { inject } = await import('vitest');
   const answer = await fetch(`${inject('sharedServers')}/${server}`);
   if (!answer.ok) throw new Error(`no shared ${server}: ${await answer.text()}`);
   return (await answer.json()) as T;
 }
 
-/** Vitest calls it once a run, in its own process. A server starts when the first file asks for it. */
+/** Called by Vitest once a run, in its own process. A server starts when the first file asks for it. */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const stops: Array<() => Promise<void>> = [];
   const starts: Readonly<Record<string, () => Promise<unknown>>> = {

@@ -1,14 +1,14 @@
-// The same tests at several places at once, for tests that mostly wait.
+// Tests that run at several places concurrently, because they mostly wait.
 import { describe } from 'vitest';
 import { named } from './skip-unless.ts';
 
-/** A place, and why there is none such here. */
+/** A place, and the reason where it is missing here. */
 export interface Place {
   readonly name: string;
   readonly why: string | undefined;
 }
 
-/** The same tests at all places at once; at each of them one after another. */
+/** Runs the tests at all places concurrently, and at each place one after another. */
 export function describeSideBySide<P extends Place>(
   places: ReadonlyArray<P>,
   name: string,

@@ -1,4 +1,4 @@
-// A log that nobody reads.
+// A log that drops every line.
 import type { Log } from '#core/ports/clock.ts';
 
 export const silentLog: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };

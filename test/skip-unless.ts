@@ -1,18 +1,18 @@
 // Tests that are skipped where the machine or the run lacks what they need, with the reason in their name.
 import { describe, test } from 'vitest';
 
-/** Why a test that only the whole suite makes is skipped in this run; undefined where this is the whole suite. */
+/** Why a test of the whole suite is skipped in this run; undefined in the whole suite. */
 export const whyNotAll: string | undefined = process.env.TEST_ALL ? undefined : 'part of TEST_ALL=1 npm test';
 
-/** The name, with the reason where there is one. The summary reporter reads it from there. */
+/** The name, with the reason if any. The summary reporter reads it from there. */
 export const named = (name: string, why: string | undefined): string =>
   why === undefined ? name : `${name} (skipped: ${why})`;
 
-/** `describe`, skipped where there is a reason to. */
+/** `describe`, skipped when a reason is given. */
 export const describeUnless = (why: string | undefined, name: string, tests: () => void): void =>
   void describe.skipIf(why !== undefined)(named(name, why), tests);
 
-/** `test`, skipped where there is a reason to. */
+/** `test`, skipped when a reason is given. */
 export const testUnless = (
   why: string | undefined,
   name: string,

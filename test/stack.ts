@@ -1,4 +1,4 @@
-// The whole local stack in a test, as a person has it: a process, a state folder, `kubectl`.
+// The whole local stack in a test: a process, a state folder, `kubectl`.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import OpenAI, { APIError } from 'openai';
@@ -10,36 +10,36 @@ import { temporaryFolder } from './temporary-folder.ts';
 export interface TestStack {
   readonly folder: string;
   readonly endpoints: Endpoints;
-  /** Everything the process has printed so far. */
+  /** The output of the process so far. */
   printed(): string;
-  /** The stock `kubectl` against this stack. */
+  /** Runs the stock `kubectl` against this stack. */
   kubectl(args: ReadonlyArray<string>, stdin?: string): Promise<Finished>;
-  /** The same, where it must go well: what it printed. */
+  /** Runs `kubectl`, which must succeed; returns its output. */
   ok(...args: ReadonlyArray<string>): Promise<string>;
-  /** One full sweep; answers its report. */
+  /** Runs a full sweep; returns its report. */
   sweep(): Promise<unknown>;
-  /** The OpenAI client of the sample's gateway, with this key or that of the sample. */
+  /** An OpenAI client of the sample's gateway, with this key or the sample's. */
   client(apiKey?: string): Promise<OpenAI>;
   /** Every key and password that was in a Secret so far. */
   readonly secretValues: ReadonlySet<string>;
-  /** The first characters of those that anything shows: objects, logs, plans, metrics. */
+  /** The first characters of every value that objects, logs, plans or metrics show. */
   shown(): Promise<ReadonlyArray<string>>;
-  /** Fails where a key or password was shown; then SIGTERM; answers the exit code. */
+  /** Fails where a key or password was shown; then sends SIGTERM, and returns the exit code. */
   stop(): Promise<number>;
-  /** SIGKILL to the process alone, as the kernel does it. */
+  /** Sends SIGKILL to the process alone, as the kernel does. */
   kill(): Promise<void>;
-  /** The same folder again. */
+  /** Starts again on the same folder. */
   again(args?: ReadonlyArray<string>): Promise<TestStack>;
 }
 
-/** Starts `npm start`'s own program with these options on free ports, and waits until it says that it is ready. */
+/** Starts the program of `npm start` with these options on free ports, and waits until it is ready. */
 export async function startTestStack(
   args: ReadonlyArray<string> = [],
   folder = join(temporaryFolder(), 'state'),
 ): Promise<TestStack> {
   const child = launch(['--state', folder, '--port', '0', ...args]);
   const file = join(folder, 'endpoints.json');
-  // A stack that was killed leaves its file behind: only one of this process counts.
+  // A killed stack leaves its file: only the file of this process counts.
   const isReady = () => existsSync(file) && (JSON.parse(readFileSync(file, 'utf8')) as Endpoints).pid === child.pid;
   await child.until(isReady);
   const endpoints = JSON.parse(readFileSync(file, 'utf8')) as Endpoints;
@@ -52,12 +52,12 @@ export async function startTestStack(
     return stdout;
   };
   const detector = await openLeakDetector(endpoints.kubeconfig);
-  // Made with its first line.
+  // The log file is created with its first line.
   const log = () => (existsSync(join(folder, 'stack.log')) ? readFileSync(join(folder, 'stack.log'), 'utf8') : '');
   const abbreviated = (found: ReadonlyArray<string>) => found.map((value) => `${value.slice(0, 6)}…`);
   const shown = async () => {
-    const said = [child.printed(), log(), ...(await askedOf(endpoints))];
-    return abbreviated(await detector.search(said).catch(() => detector.searchTexts(said)));
+    const output = [child.printed(), log(), ...(await askedOf(endpoints))];
+    return abbreviated(await detector.search(output).catch(() => detector.searchTexts(output)));
   };
   const mustBeSilent = (found: ReadonlyArray<string>) => {
     if (found.length > 0) throw new Error(`keys or passwords of Secrets are shown: ${found.join(', ')}`);
@@ -96,7 +96,7 @@ export async function startTestStack(
   };
 }
 
-/** What the functions say to whoever asks: plans, as people and as programs read them, and metrics. What is down says nothing. */
+/** Plans and metrics of the functions, in every format; nothing from a function that is down. */
 async function askedOf({ reconcile, gateway, admission }: Endpoints): Promise<ReadonlyArray<string>> {
   const ask = async (url: string, init: RequestInit = {}) =>
     (await fetch(url, { ...init, signal: AbortSignal.timeout(10_000) })).text();
@@ -111,7 +111,7 @@ async function askedOf({ reconcile, gateway, admission }: Endpoints): Promise<Re
   return answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
 }
 
-/** The program alone, run to its end: for what it says when it will not start. */
+/** Runs the program to its end: for messages of a start that fails. */
 export async function runStack(args: ReadonlyArray<string>): Promise<Finished> {
   return launch(args).ended;
 }
@@ -120,10 +120,10 @@ function launch(args: ReadonlyArray<string>): Child {
   return startChild(process.execPath, ['infra/local/main.ts', ...args]);
 }
 
-/** A request that the sample's key may make. */
+/** A request that the sample's key may send. */
 export const ASK = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
 
-/** How it is answered: 200 where it is paid, else the status and the code of the refusal. */
+/** The answer to that request: 200 where it is paid, else the status and the code of the refusal. */
 export const answerTo = (openai: OpenAI): Promise<string> =>
   openai.chat.completions.create(ASK).then(
     () => '200',

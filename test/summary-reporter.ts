@@ -2,11 +2,11 @@
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 
 const SLOWEST = 10;
-/** As `skip-unless.ts` writes the reason into the name of a skipped test or of a block of them. */
+/** The reason in the name of a skipped test or block, as `skip-unless.ts` writes it. */
 const REASON = /\(skipped: (.*?)\)(?= > |$)/;
 const NO_REASON = 'no reason given';
 
-/** CI reads the closing line. A module that failed to load counts as one failure. */
+/** The reporter. CI reads its closing line. A module that failed to load counts as one failure. */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: ReadonlyArray<TestModule>, unhandled: ReadonlyArray<unknown>): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
@@ -30,7 +30,7 @@ function slowestOf(modules: ReadonlyArray<TestModule>): ReadonlyArray<string> {
   return ['', `the slowest of ${modules.length} files:`, ...rows];
 }
 
-/** From the start of the file's worker to the end of its last test and hook. */
+/** The time from the start of the file's worker to the end of its last test and hook. */
 function secondsOf(module: TestModule): number {
   const { environmentSetupDuration, prepareDuration, setupDuration, collectDuration, duration } = module.diagnostic();
   return (environmentSetupDuration + prepareDuration + setupDuration + collectDuration + duration) / 1000;

@@ -8,11 +8,11 @@ process.once('exit', () => {
   for (const folder of made) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A folder that goes when the test process ends. */
+/** A folder that is removed when the test process ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-test-'));
   made.push(folder);
-  // PostgreSQL does not run as root: its user must be able to get here.
+  // PostgreSQL does not run as root: its user must have access.
   chmodSync(folder, 0o755);
   return folder;
 }

@@ -9,15 +9,15 @@ export const TOKEN = 'token';
 
 export interface TestUpstash {
   readonly url: string;
-  /** From now on what it is asked reaches nobody and is never answered; answers how to let it through again. */
+  /** Drops every request without an answer; returns a function that ends this. */
   lose(): () => void;
   stop(): void;
 }
 
-/** What Upstash's REST API does with one command: a JSON array in, `result` or `error` out (upstash.com/docs/redis/features/restapi). */
+/** Serves one command as Upstash's REST API does: a JSON array in, `result` or `error` out (upstash.com/docs/redis/features/restapi). */
 export async function startUpstash({ connection }: Pick<TestRedis, 'connection'>): Promise<TestUpstash> {
   const redis = new Redis({ host: connection.host, port: connection.port, protocol: 2 });
-  // It may be killed: the next command says so.
+  // The Redis may be killed: the next command reports it.
   redis.on('error', () => undefined);
   let isLosing = false;
   const server = createServer(async (request, response) => {

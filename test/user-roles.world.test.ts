@@ -1,4 +1,4 @@
-// User roles on a real API server: their users may do what the roles are for, and no more.
+// User roles on a real API server: they permit their purpose and no more.
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
@@ -9,7 +9,7 @@ const skip = whyNoControlPlane();
 const INSTANCES = '/apis/instance.gateway-operator.dev/v1alpha1/namespaces/default/gatewayinstances';
 const AUTH = '/apis/auth.gateway-operator.dev/v1alpha1/namespaces/default';
 
-/** In the namespace `default`. */
+/** Role bindings in the namespace `default`. */
 const PEOPLE = {
   admin: 'admin',
   editor: 'edit',
@@ -28,7 +28,7 @@ describeUnless(skip, 'who may do what', () => {
     kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
     for (const [user, role] of Object.entries(PEOPLE))
       kubectl('create', 'rolebinding', user, `--clusterrole=${role}`, `--user=${user}`, '-n', 'default');
-    // The built-in roles take ours in a moment after they are there.
+    // The built-in roles include ours a moment after they are created.
     await eventually(
       () => ask('viewer', 'GET', INSTANCES),
       (code) => code === 200,
@@ -45,7 +45,7 @@ describeUnless(skip, 'who may do what', () => {
   const ask = async (user: string, method: string, path: string, body?: object) =>
     (await plane.call(method, path, body, { 'impersonate-user': user })).code;
 
-  // 403: may not. 404 and 422: may, and the object is not there, or not right.
+  // 403: not permitted. 404 and 422: permitted, and the object is missing or invalid.
   test.each([
     ['admin', 'GET', INSTANCES, 200],
     ['admin', 'POST', INSTANCES, 422],

@@ -1,4 +1,4 @@
-// A watch on all objects of a resource, for tests: what there is, then every version of each, until it is told to stop.
+// A watch on all objects of a resource, for tests: the existing ones, then every version of each, until it is stopped.
 import { KubeConfig, Watch } from '@kubernetes/client-node';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 
@@ -7,7 +7,7 @@ export interface Watching {
   readonly onEvent: (object: KubeObject) => void;
 }
 
-/** Resolves when it stands; answers how to stop it. One that ends by itself is opened again. */
+/** Resolves when the watch is open, with a function that stops it. A watch that ends by itself is opened again. */
 export async function watch(kubeconfig: string, { resource, onEvent }: Watching): Promise<() => void> {
   const { group, version, plural } = resource;
   const path = group === '' ? `/api/${version}/${plural}` : `/apis/${group}/${version}/${plural}`;
@@ -21,7 +21,7 @@ export async function watch(kubeconfig: string, { resource, onEvent }: Watching)
       {},
       (_, object: KubeObject) => onEvent(object),
       () => {
-        // A cluster that is gone is not asked again and again.
+        // A cluster that is gone is not polled.
         if (!isOver) setTimeout(() => isOver || open().catch(() => undefined), 100);
       },
     );

@@ -1,14 +1,14 @@
-// A zombie: a process that has ended, and whose parent never asks how.
+// A zombie: a process that has ended and whose parent never reaps it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { startOf } from '#adapters/processes.ts';
 import { eventually } from './eventually.ts';
 
-/** Its id, and when it began. It goes with the test process. */
+/** The zombie's pid and start time. It ends with the test process. */
 export async function startZombie(
   identity: { uid?: number; gid?: number } = {},
 ): Promise<{ pid: number; start: string }> {
-  // The shell becomes a program that knows nothing of the child it had before.
+  // The shell execs a program that does not know of its child.
   const parent = spawn('/bin/sh', ['-c', 'sleep 600 & echo $!; exec sleep 600'], {
     ...identity,
     cwd: '/',

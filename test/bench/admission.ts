@@ -29,15 +29,15 @@ const REVIEW = JSON.stringify(
 );
 
 interface Start {
-  /** Milliseconds from `spawn` to "I listen". */
+  /** Milliseconds from `spawn` to the message that it listens. */
   readonly listening: number;
-  /** … to the last byte of the first answer. */
+  /** Milliseconds from `spawn` to the last byte of the first answer. */
   readonly answered: number;
-  /** Milliseconds of CPU until then, in steps of ten: what a busy machine cannot stretch. */
+  /** Milliseconds of CPU until then, in steps of ten: a busy machine does not change them. */
   readonly cpu: number;
 }
 
-/** The service account's way to the API server, HTTP as behind Knative's ingress, a review that needs no look-up. */
+/** The environment of the bundle: a service account, HTTP as behind Knative's ingress. */
 export async function benchAdmission(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-bench-'));
   try {
@@ -89,13 +89,13 @@ async function start(program: string, environment: Readonly<Record<string, strin
   const ended = new Promise((resolve) => child.once('close', resolve));
   const url = await printed(child, /"message":"listening".*"url":"([^"]+)"/);
   const listening = performance.now() - began;
-  const said = await post(`${url}/${ADMISSION_PATH}/mutate`);
+  const answer = await post(`${url}/${ADMISSION_PATH}/mutate`);
   const answered = performance.now() - began;
   const cpu = cpuOf(child) ?? Number.NaN;
-  // The compile cache is written at the end: so it ends as it does in a cluster.
+  // The process ends as in a cluster: the compile cache is written at the end.
   child.kill('SIGTERM');
   await ended;
-  if (!said.includes('"allowed":true')) throw new Error(`not an answer: ${said}`);
+  if (!answer.includes('"allowed":true')) throw new Error(`not an answer: ${answer}`);
   return { listening, answered, cpu };
 }
 

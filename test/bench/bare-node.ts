@@ -1,4 +1,4 @@
-// The least that answers a review: node:http, and a fixed answer. What a cold start of Node itself costs.
+// The smallest server of reviews: node:http and a fixed answer. Its cold start is Node's own.
 import { createServer } from 'node:http';
 
 const ANSWER = JSON.stringify({

@@ -1,4 +1,4 @@
-// The least that a gateway in Hono and undici could do: pass the body on, pass the reply back. No key, no money, no record.
+// The smallest gateway in Hono and undici: it forwards the body and returns the reply, without key, money or record.
 import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 import { Pool } from 'undici';

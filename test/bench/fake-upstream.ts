@@ -1,4 +1,4 @@
-// A provider that costs next to nothing: a fixed completion, whole or streamed, with usage. It counts what it has reported.
+// A provider with minimal cost: a fixed completion, plain or streamed, with usage. It counts the usage it has reported.
 import { createServer, type Socket } from 'node:net';
 import { createSplitter } from './messages.ts';
 import { PACE, PACKETS, STREAM_HEAD, WHOLE } from './replies.ts';
@@ -26,7 +26,7 @@ server.listen(0, '127.0.0.1', () => {
 process.on('message', () => process.send?.({ requests } satisfies Reported));
 process.on('disconnect', () => process.exit(0));
 
-/** Several writes, as fast as they go: the first word, the words, the end. */
+/** Sends several writes without pauses: the first word, the words, the end. */
 async function stream(socket: Socket): Promise<void> {
   const { streamed } = PACKETS;
   socket.write(STREAM_HEAD + streamed[0]);
@@ -36,7 +36,7 @@ async function stream(socket: Socket): Promise<void> {
   }
 }
 
-/** Each event in a packet of its own, as a model finds its words; streams begin at different times, and stay apart. */
+/** Sends each event in its own packet, at the pace of a model; streams start at different times and stay apart. */
 function pace(socket: Socket): void {
   const { paced } = PACKETS;
   let at = 1;

@@ -1,4 +1,4 @@
-// `npm run bench -- faults`: many seeds of what test/ledger/chaos.world.test.ts does with three, for longer.
+// `npm run bench -- faults`: the chaos of test/ledger/chaos.world.test.ts with more seeds and for longer.
 
 import { type Arrivals, measureArrivals } from '../ledger/chaos/arrival.ts';
 import { type Chaos, causeChaos } from '../ledger/chaos/chaos.ts';
@@ -9,7 +9,7 @@ import { verify } from '../ledger/chaos/verify.ts';
 import { startWorker } from '../ledger/chaos/worker.ts';
 import { table } from './table.ts';
 
-/** FAULT_SEEDS=1-20 (default 1-6), FAULT_SECONDS=60 (default 60) of faults each; odd seeds with one gateway, even ones with two. */
+/** The chaos runs. FAULT_SEEDS=1-20 (default 1-6), FAULT_SECONDS=60 (default 60) of faults each; odd seeds have one gateway, even ones two. */
 export async function benchFaults(): Promise<string> {
   const [first = 1, last = first] = (process.env.FAULT_SEEDS ?? '1-6').split('-').map(Number);
   const millis = Number(process.env.FAULT_SECONDS ?? 60) * 1000;
@@ -17,7 +17,7 @@ export async function benchFaults(): Promise<string> {
   const wrong: string[] = [];
   for (let seed = first; seed <= last; seed += 1) {
     const chaos: Chaos = { seed, millis, gateways: 2 - (seed % 2) };
-    const { faults, statuses, completed, slowest, late, wrong: told } = await causeChaos(chaos);
+    const { faults, statuses, completed, slowest, late, wrong: violations } = await causeChaos(chaos);
     const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
     rows.push([
       `${seed}`,
@@ -27,16 +27,16 @@ export async function benchFaults(): Promise<string> {
       `${slowest} ms`,
       `${late}`,
       answers.join(', '),
-      `${told.length}`,
+      `${violations.length}`,
     ]);
-    wrong.push(...told.map((each) => `seed ${seed}: ${each} (${faults.join(', ')})`));
+    wrong.push(...violations.map((each) => `seed ${seed}: ${each} (${faults.join(', ')})`));
   }
   if (wrong.length > 0) process.exitCode = 1;
   const head = ['seed', 'gateways', 'faults', 'completed', 'slowest 503', 'after 1 s', 'clients saw', 'wrong'];
   return [table(head, rows), ...wrong].join('\n');
 }
 
-/** Each fault alone: how long it took to say 503. */
+/** Each fault alone, and the time until 503. */
 export async function benchSingleFaults(): Promise<string> {
   const rows = [
     ...(await observeAll('memory', 1)),
@@ -91,7 +91,7 @@ const asGateway = ({ url, stop }: Awaited<ReturnType<typeof startWorker>>): Gate
   start: async () => undefined,
 });
 
-/** From a reply's last byte until the store has its settlement or release, alone and beside twelve other clients. */
+/** The time from a reply's last byte until the store has its settlement or release, alone and beside twelve other clients. */
 export async function benchArrivals(): Promise<string> {
   const limit = 10n ** 15n;
   const harness = await startHarness(2, [limit, limit, limit]);

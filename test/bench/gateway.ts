@@ -1,4 +1,4 @@
-// Cost of the gateway, with key, budgets of key, user and team, outbox and PostgreSQL, against passing bytes on.
+// Cost of the gateway, with key, budgets of key, user and team, outbox and PostgreSQL, against a bare pass-through.
 import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { type Round, report } from './rounds.ts';
 import { table } from './table.ts';
 
 const SECONDS = 1;
-/** Rounds that are not counted: a gateway that has just started is compiled while it serves, and takes twice as long. */
+/** Warm-up rounds: a gateway that has just started is compiled while it serves, and takes twice as long. */
 const WARM_UP = 8;
 const BUSY: ReadonlyArray<Workload> = [
   { name: 'plain, 32 connections', kind: 'plain', connections: 32 },
@@ -26,14 +26,14 @@ const BUSY: ReadonlyArray<Workload> = [
 const WORKLOADS: Readonly<Record<StoreName, ReadonlyArray<Workload>>> = {
   memory: [
     ...BUSY,
-    // Not the first: until a few thousand requests were served, it is the compiler that is measured.
+    // Not first: the first few thousand requests measure the compiler.
     { name: 'plain, 1 connection', kind: 'plain', connections: 1 },
     { name: `${EVENTS_OF.paced} events 20 ms apart, 128 connections`, kind: 'paced', connections: 128 },
   ],
-  // With more connections nobody waits for the others' answers: what a core can carry.
+  // More connections keep the core busy: its capacity.
   Redis: [...BUSY, ...BUSY.map(({ kind }) => ({ name: `${kind}, 128 connections`, kind, connections: 128 }))],
 };
-/** For whoever looks for what costs: workloads with these words in their names, fewer rounds, profiles of the gateway into this folder. */
+/** Options for profiling: workloads with these words in their names, fewer rounds, a folder for profiles of the gateway. */
 const { BENCH_ONLY = '', BENCH_ROUNDS = '15', BENCH_PROFILE } = process.env;
 const ROUNDS = Number(BENCH_ROUNDS);
 
@@ -52,7 +52,7 @@ interface Server {
 }
 
 export async function benchGateway(): Promise<string> {
-  // What it starts besides the two programs, PostgreSQL among it, stays off their core.
+  // Everything else that it starts, such as PostgreSQL, stays off their core.
   pinSelf(1);
   const world = await startWorld();
   const redis = whyNoRedis() === undefined ? await startRedis() : undefined;
@@ -124,14 +124,14 @@ export async function benchGateway(): Promise<string> {
   }
 }
 
-/** What it has settled is booked then. */
+/** Stops the gateway, which books everything settled. */
 async function stop({ process }: Server): Promise<void> {
   const ended = new Promise<number | null>((resolve) => process.once('exit', resolve));
   process.kill('SIGTERM');
   if ((await ended) !== 0) throw new Error('the gateway did not stop cleanly');
 }
 
-/** The sample through reconcile, and its gateway from mounted files; the key is alice's, who has a budget and a team with one. */
+/** The sample through reconcile, and its gateway from mounted files. The key is alice's, whose user and team have budgets. */
 async function makeGateway(world: TestWorld, upstream: string) {
   await writeBundles(
     world.folder,
@@ -191,13 +191,13 @@ interface Owed {
   cost: bigint;
 }
 
-/** In nano-dollars, at the sample's prices: $0.15 and $0.60 for a million tokens. */
+/** The cost in nano-dollars at the sample's prices: $0.15 and $0.60 per million tokens. */
 function costOf(kind: Kind): bigint {
   const { prompt_tokens, completion_tokens } = USAGE_OF[kind];
   return BigInt(prompt_tokens) * 150n + BigInt(completion_tokens) * 600n;
 }
 
-/** What clients got is what is booked, to the nano-dollar; a bench that loses money measures nothing. */
+/** Compares booked entries with the clients' answers, to the nano-dollar: a bench that loses money proves nothing. */
 async function checkBooks({ postgres, database }: TestWorld, { answers, cost }: Owed): Promise<string> {
   const [booked] = await postgres.query<{ entries: string; cost: string }>(
     database,
@@ -206,5 +206,5 @@ async function checkBooks({ postgres, database }: TestWorld, { answers, cost }: 
   if (Number(booked?.entries) !== answers || BigInt(booked?.cost ?? 0) !== cost) {
     throw new Error(`${answers} answers cost ${cost}, but ${booked?.entries} entries of ${booked?.cost} are booked`);
   }
-  return `Booked: ${answers} entries, ${cost} nano-dollars: as many as clients got answers, and what those cost`;
+  return `Booked: ${answers} entries, ${cost} nano-dollars: as many as the answers of clients, at their cost`;
 }

@@ -1,4 +1,4 @@
-// Milliseconds from an apply until a key works, for each trigger that is to take less than a second.
+// Milliseconds from an apply until a key works, for each trigger that promises less than a second.
 import { whyNoControlPlane } from '../control-plane.ts';
 import { hintsOnEmbedded, hintsOnReal, hintsOnWorkers } from './hints/admission.ts';
 import { quantile } from './hints/keys.ts';
@@ -24,6 +24,6 @@ export async function benchHints(): Promise<string> {
 }
 
 function toRow(name: string, waits: ReadonlyArray<number>): string[] {
-  const told = [quantile(waits, 0.5), quantile(waits, 0.99), Math.max(...waits)];
-  return [name, String(waits.length), ...told.map((millis) => millis.toFixed(0))];
+  const quantiles = [quantile(waits, 0.5), quantile(waits, 0.99), Math.max(...waits)];
+  return [name, String(waits.length), ...quantiles.map((millis) => millis.toFixed(0))];
 }

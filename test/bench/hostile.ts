@@ -5,7 +5,7 @@ import { join } from 'node:path';
 const BODIES = 10_000;
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The committed property tests with as many bodies. What fails is shrunk to the smallest body that does, and printed. */
+/** Runs the property tests with ten thousand bodies. A failure is shrunk to the smallest body, and printed. */
 export async function benchHostile(): Promise<string> {
   const began = performance.now();
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs');

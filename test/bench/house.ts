@@ -1,11 +1,11 @@
-// Size of the house: lines, files and floors of each room. Source is what is neither test nor promise, fixture nor case.
+// Size of the source: lines, files and floors of each room, without tests, promises, fixtures and cases.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { importsOf, ROOT } from '../rules/imports.ts';
 import { table } from './table.ts';
 
-/** Room → its folders; a file belongs to the first room that has it. */
+/** Folders of each room; a file belongs to the first room that contains it. */
 const ROOMS: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
   ['crds', ['crds/']],
   ['functions/admission', ['functions/admission/']],
@@ -42,7 +42,7 @@ export async function benchHouse(): Promise<string> {
   );
 }
 
-/** The longest path of imports within a room; a folder below it is one stop, however many of its files the path meets. */
+/** The longest path of imports within a room; a folder below it counts once, however many of its files are on the path. */
 function floorsOf(files: ReadonlyArray<string>, folders: ReadonlyArray<string>): number {
   const stopOf = (file: string): string => {
     const folder = folders.find((one) => file.startsWith(one)) ?? '';
@@ -57,7 +57,7 @@ function floorsOf(files: ReadonlyArray<string>, folders: ReadonlyArray<string>):
   const heightOf = (stop: string, way: ReadonlyArray<string>): number => {
     const known = heights.get(stop);
     if (known !== undefined) return known;
-    // Folders may import each other where their files do not: that way down ends here.
+    // Folders may import each other where their files do not: the path ends here.
     const below = [...(imports.get(stop) ?? [])].filter((target) => target !== stop && !way.includes(target));
     const height = 1 + Math.max(0, ...below.map((target) => heightOf(target, [...way, stop])));
     heights.set(stop, height);

@@ -1,4 +1,4 @@
-// A load of one request, again and again over so many kept-alive connections, each as soon as it has its answer.
+// A load of one repeated request over several kept-alive connections, each without pauses.
 import { connect } from 'node:net';
 import { createSplitter } from './messages.ts';
 import type { Kind } from './replies.ts';
@@ -13,10 +13,10 @@ export interface Order {
 
 export interface Load {
   readonly requests: number;
-  /** Answers that were not 200, by status. */
+  /** The number of answers other than 200, by status. */
   readonly refused: Readonly<Record<string, number>>;
   readonly seconds: number;
-  /** Milliseconds: half of the answers were there within this. */
+  /** The median time of an answer in milliseconds. */
   readonly p50: number;
   readonly p99: number;
 }

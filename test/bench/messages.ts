@@ -1,6 +1,6 @@
-// Ends of HTTP/1.1 messages, for a load generator and an upstream that cost next to nothing.
+// Framing of HTTP/1.1 messages, for a load generator and an upstream of minimal cost.
 
-/** Takes bytes as they come; calls back with each whole message, head and body. Answers what is left over. */
+/** Splits bytes as they arrive; calls back with each whole message, head and body. Returns the rest. */
 export function createSplitter(onMessage: (head: string, body: Buffer) => void): (chunk: Buffer) => void {
   let rest: Buffer = Buffer.alloc(0);
   return (chunk) => {
@@ -16,7 +16,7 @@ export function createSplitter(onMessage: (head: string, body: Buffer) => void):
     }
   };
 
-  /** Undefined: not all of it is here yet. */
+  /** The end of the message; undefined while it is incomplete. */
   function bodyEnd(head: string, start: number): number | undefined {
     const length = /\r\ncontent-length: *([0-9]+)\r\n/i.exec(head)?.[1];
     if (length !== undefined) {
@@ -24,7 +24,7 @@ export function createSplitter(onMessage: (head: string, body: Buffer) => void):
       return until <= rest.length ? until : undefined;
     }
     if (!/\r\ntransfer-encoding: *chunked\r\n/i.test(head)) return start;
-    // Bodies here never hold these bytes themselves.
+    // Bodies here never contain these bytes.
     const last = rest.indexOf('0\r\n\r\n', Math.max(start, rest.length - 7));
     return last === -1 ? undefined : last + 5;
   }

@@ -1,21 +1,21 @@
-// Programs of a bench on a core of their own, and the CPU that they took.
+// Programs of a bench, each on its own core, and their CPU time.
 import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 
-/** What is measured, and what measures it: apart where there are two cores and a `taskset`. */
+/** The cores of the measured program and of the load: different ones where there are two and a `taskset`. */
 export type Core = 0 | 1;
 
 export const pins = cpus().length > 1 && spawnSync('taskset', ['-V']).status === 0;
 
-/** This program, and what it starts from now on unless that is pinned elsewhere. */
+/** Pins this program, and programs that it starts later unless they are pinned elsewhere. */
 export function pinSelf(core: Core): void {
   if (pins) spawnSync('taskset', ['-a', '-cp', String(core), String(process.pid)]);
 }
 
-/** A program of this folder, with a channel to talk to. */
+/** Starts a program of this folder, with a message channel. */
 export function forkPinned(core: Core, program: string, args: ReadonlyArray<string>): ChildProcess {
   const path = join(import.meta.dirname, program);
   return pins
@@ -23,7 +23,7 @@ export function forkPinned(core: Core, program: string, args: ReadonlyArray<stri
     : fork(path, [...args]);
 }
 
-/** Node with these arguments and only this environment. */
+/** Starts Node with these arguments and only this environment. */
 export function spawnPinned(
   core: Core,
   args: ReadonlyArray<string>,
@@ -35,7 +35,7 @@ export function spawnPinned(
   return spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
-/** Sends it a message, and waits for the next one that it sends. */
+/** Sends a message, and waits for the next one from the program. */
 export async function ask<T>(child: ChildProcess, message: object): Promise<T> {
   child.send(message);
   return next(child);
@@ -56,13 +56,13 @@ export async function next<T>(child: ChildProcess): Promise<T> {
   }
 }
 
-const PATIENCE = 30_000;
+const TIMEOUT = 30_000;
 
-/** The first match in what it prints; the rest is read and dropped. */
+/** The first match in the output; the rest is read and dropped. */
 export function printed(child: ChildProcess, pattern: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
-    const timer = setTimeout(() => reject(new Error(`not printed within ${PATIENCE} ms: ${pattern}`)), PATIENCE);
+    const timer = setTimeout(() => reject(new Error(`not printed within ${TIMEOUT} ms: ${pattern}`)), TIMEOUT);
     const look = (chunk: Buffer) => {
       text += chunk;
       const found = pattern.exec(text)?.[1];
@@ -76,7 +76,7 @@ export function printed(child: ChildProcess, pattern: RegExp): Promise<string> {
   });
 }
 
-/** Milliseconds of CPU that the process has used so far; undefined where the system does not tell. */
+/** Milliseconds of CPU of the process so far; undefined where the system does not report them. */
 export function cpuOf({ pid }: Pick<ChildProcess, 'pid'>): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -88,7 +88,7 @@ export function cpuOf({ pid }: Pick<ChildProcess, 'pid'>): number | undefined {
   }
 }
 
-/** Milliseconds that a core had something to do, and all that passed on it; undefined where the system does not tell. */
+/** Busy and total milliseconds of a core; undefined where the system does not report them. */
 export function busyOf(core: Core): { readonly busy: number; readonly all: number } | undefined {
   try {
     const line = new RegExp(`^cpu${core} (.*)$`, 'm').exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? '';

@@ -1,9 +1,9 @@
-// Replies of the bench's provider: the same bytes every time, whole, as a stream of a few packets, or an event a packet.
+// Replies of the bench's provider: the same bytes every time, plain, as a stream of a few packets, or one event per packet.
 
 export type Kind = 'plain' | 'streamed' | 'paced';
 
 const WORDS: Readonly<Record<Kind, number>> = { plain: 20, streamed: 20, paced: 200 };
-/** Milliseconds between two events that are paced. */
+/** Milliseconds between two paced events. */
 export const PACE = 20;
 const FRAME = { id: 'chatcmpl-bench', created: 0, model: 'sample-small' };
 

@@ -3,18 +3,18 @@ import type { Load } from './load.ts';
 import { median, spread } from './table.ts';
 
 export interface Round extends Load {
-  /** Microseconds of CPU of the server for a request. */
+  /** Microseconds of the server's CPU per request. */
   readonly cpu: number | undefined;
-  /** Microseconds of CPU of the store's server for a request. */
+  /** Microseconds of the store server's CPU per request. */
   readonly storeCpu: number | undefined;
-  /** Per cent: how busy the core was on which load, upstream and stores run. At a hundred it is they who are measured. */
+  /** Busy per cent of the core of load, upstream and stores. At a hundred, they are measured instead of the server. */
   readonly others: number | undefined;
 }
 
-/** Busier than this in per cent, and it is load, upstream and stores that are measured. */
+/** Above this per cent, load, upstream and stores are measured instead of the server. */
 const FULL = 97;
 
-/** A round and its neighbour count where neither had to wait for the others' core; all do where hardly any would. */
+/** The pairs of rounds in which neither waited for the other core; all pairs where hardly any qualifies. */
 function counted([bare = [], gateway = []]: ReadonlyArray<ReadonlyArray<Round>>): ReadonlyArray<ReadonlyArray<Round>> {
   const isFull = (round: Round | undefined) => (round?.others ?? 0) > FULL;
   const indices = bare.flatMap((round, index) => (isFull(round) || isFull(gateway[index]) ? [] : [index]));
@@ -23,8 +23,8 @@ function counted([bare = [], gateway = []]: ReadonlyArray<ReadonlyArray<Round>>)
 }
 
 /**
- * A row of the table for each of the two. `events`: in each reply, 0 where none is streamed. Ratios are those of each round and the one
- * beside it: what slows a machine down for a minute slows both.
+ * A row of the table for each of the two. `events`: per reply, 0 for plain replies. Ratios compare neighbouring rounds, since other
+ * load slows both.
  */
 export function report(workload: string, events: number, measured: ReadonlyArray<ReadonlyArray<Round>>): string[][] {
   const [bare = [], gateway = []] = counted(measured);

@@ -1,4 +1,4 @@
-// Cost of a sweep over a hundred thousand keys when nothing changed, some have spent, a thousand are new; and over ten thousand on a real API server.
+// Cost of a sweep over a hundred thousand keys: nothing changed, some have spent, a thousand are new; and over ten thousand on a real API server.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ export async function benchSweep(): Promise<string> {
   return `Sweeps over ${KEYS} keys of one instance, Node with ${LIMITS.join(' ')}.\n\n${await onPlace(openStandIn, KEYS)}`;
 }
 
-/** Where there is no API server, it says why not. */
+/** The table, or the reason why there is no API server. */
 export async function benchRealSweep(): Promise<string> {
   const why = whyNoControlPlane();
   if (why !== undefined) return `Sweeps on a real API server: not measured, ${why}.`;
@@ -103,7 +103,7 @@ function report(rows: ReadonlyArray<Row>): string {
   return `${table(HEAD, rows.map(line))}\n\n${marginal(rows)}`;
 }
 
-/** What the most that have spent cost, beside a sweep in which nobody has. */
+/** The cost of the maximum number of spending keys, beside a sweep without any. */
 function marginal(rows: ReadonlyArray<Row>): string {
   const cpuOf = (name: string) => rows.find((row) => row.name === name)?.swept.cpuMillis ?? Number.NaN;
   const most = [10_000, 1000, 100].find((count) => rows.some(({ name }) => name === spent(count))) ?? 0;

@@ -1,4 +1,4 @@
-// Medians and ratios as a table that reads well in a terminal and in Markdown.
+// Medians and ratios as a table for terminals and Markdown.
 
 export function median(values: ReadonlyArray<number>): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -7,7 +7,7 @@ export function median(values: ReadonlyArray<number>): number {
   return (low + high) / 2;
 }
 
-/** The smallest and the largest, so that a reader sees how much to believe. */
+/** The minimum and maximum, which show how reliable the median is. */
 export function spread(values: ReadonlyArray<number>, digits = 0): string {
   return `${Math.min(...values).toFixed(digits)} to ${Math.max(...values).toFixed(digits)}`;
 }

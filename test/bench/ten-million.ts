@@ -16,8 +16,8 @@ export async function benchTenMillion(): Promise<string> {
       measured.push(await touchedBy(hotStatements(entries), connection, place === 0));
     }
     const names = hotStatements(SIZES[0] ?? 0).map(({ name }) => name);
-    const told = (touched: Touched | undefined) => `${touched?.blocks} · ${touched?.millis.toFixed(1)}`;
-    const rows = names.map((name) => [name, ...measured.map((each) => told(each.get(name)))]);
+    const cell = (touched: Touched | undefined) => `${touched?.blocks} · ${touched?.millis.toFixed(1)}`;
+    const rows = names.map((name) => [name, ...measured.map((each) => cell(each.get(name)))]);
     const head = ['blocks · ms', ...SIZES.map((entries) => `${entries.toLocaleString('en')} entries`)];
     return `Statements by the number of entries; a tenth as many keys.\n\n${table(head, rows)}`;
   } finally {

@@ -7,15 +7,15 @@ import { counterKey } from '#core/ports/store.ts';
 import { timeOf } from '../../infra/adapters/ids.ts';
 
 export interface MemoryBooks extends Books {
-  /** Everything booked, in order. */
+  /** All booked entries, in order. */
   entries(): ReadonlyArray<Entry>;
-  /** Makes this window's sum from the entries held inside it; entries of that time that come later count there too. */
+  /** Computes the window's sum from the entries held inside it; later entries of that time count there too. */
   recount(scopeId: ScopeId, window: Window): void;
-  /** The scope is this instance's from now on. */
+  /** Gives the scope to this instance. */
   moved(scopeId: ScopeId, instanceUid: string): void;
 }
 
-/** `timer` takes the lock from a holder that falls silent, as PostgreSQL does; without one the lock is kept. */
+/** `timer` releases the lock of a holder that stops answering, as PostgreSQL does; without a timer the lock is kept. */
 export function createMemoryBooks(timer?: Timer): MemoryBooks {
   const entries = new Map<string, Entry>();
   const sums = new Map<string, Nano>();
@@ -94,7 +94,7 @@ export function createMemoryBooks(timer?: Timer): MemoryBooks {
 
 const byKind = (one: { kind: string }, other: { kind: string }): number => (one.kind < other.kind ? -1 : 1);
 
-/** By the time of the hold, which is in the entry's id. */
+/** Whether the time of the hold, which its id contains, is in the window. */
 function isInside({ id }: Entry, { start, end }: Window): boolean {
   const time = timeOf(id);
   return time !== undefined && start <= time && time < end;
@@ -102,7 +102,7 @@ function isInside({ id }: Entry, { start, end }: Window): boolean {
 
 const MAX_COST = 2n ** 63n - 1n;
 
-/** What PostgreSQL would not take. */
+/** Whether PostgreSQL would refuse the entry. */
 function isRefused({ kind, cost, model, identifier }: Entry): boolean {
   if (cost < 0n && kind !== 'correction') return true;
   return cost > MAX_COST || cost < -MAX_COST || `${model}${identifier}`.includes('\u0000');

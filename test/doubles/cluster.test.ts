@@ -56,7 +56,7 @@ test('objects whose owners are all gone are collected, their own dependants too,
   expect(names()).toEqual(['held']);
 });
 
-test('a deleted namespace takes its objects along', async () => {
+test('a deleted namespace deletes its objects', async () => {
   const space = await cluster.create(RESOURCES.namespaces, {
     apiVersion: 'v1',
     kind: 'Namespace',
@@ -69,7 +69,7 @@ test('a deleted namespace takes its objects along', async () => {
   expect(names()).toEqual([]);
 });
 
-test('calls are counted, and a fault can be put before or after a write', async () => {
+test('calls are counted, and a fault can be set before or after a write', async () => {
   cluster.inject(({ verb, name }) =>
     verb === 'create' && name === 'b' ? 'lost' : name === 'c' ? 'forbidden' : undefined,
   );
@@ -84,7 +84,7 @@ test('calls are counted, and a fault can be put before or after a write', async 
   expect(cluster.calls.map(({ verb }) => verb)).toEqual(['create', 'create', 'create', 'get']);
 });
 
-test('what is stored cannot be changed from outside', async () => {
+test('a stored object cannot be changed from outside', async () => {
   const object = await create(map('a'));
   expect(() => Object.assign(object.metadata, { name: 'b' })).toThrow(TypeError);
 });

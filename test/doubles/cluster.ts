@@ -103,7 +103,7 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       read({ verb: 'get', resource, namespace, name }, () => store.find(resource, namespace, name)?.object),
 
     list,
-    visit: async (resource, selection, told) => told(await list(resource, selection)),
+    visit: async (resource, selection, onPage) => onPage(await list(resource, selection)),
 
     create: (resource, object) =>
       write({ verb: 'create', resource, ...place(object), body: object }, () => store.insert(resource, object)),

@@ -1,11 +1,11 @@
-// The double of epochs: what PostgreSQL remembers of an instance's epoch.
+// The double of epochs: the epoch of an instance, as PostgreSQL keeps it.
 import type { Clock } from '#core/ports/clock.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Millis } from '#core/ports/money.ts';
 
 const ALIVE: Millis = 5000;
 
-/** One instance's; shared by its processes. */
+/** The epochs of one instance, shared by its processes. */
 export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Epochs {
   const processes = new Map<string, { readonly joined: number; readonly seenAt: Millis }>();
   let current = { epoch: 0, isOpen: false, raisedAt: clock.now() };

@@ -1,10 +1,10 @@
-// Rules of the API server for one object: what it makes of it before it keeps it, and what it refuses.
+// Rules of the API server for one object: normalisation before it is stored, and validation.
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { isRecord, sameJson } from './merge-patch.ts';
 
 type Metadata = KubeObject['metadata'];
 
-/** What only the API server writes stays as it was; empty lists are gone, as on a real one. */
+/** The object as stored: fields that only the API server writes stay, and empty lists go, as on a real one. */
 export function keepOwn(wanted: Metadata, before: Metadata): Metadata {
   const { deletionTimestamp: _deletion, generation: _generation, ...rest } = wanted;
   const { name, namespace, uid, resourceVersion, creationTimestamp, deletionTimestamp, generation } = before;
@@ -20,7 +20,7 @@ export function withoutEmptyLists(metadata: Metadata): Metadata {
   return Object.fromEntries(Object.entries(metadata).filter(([, value]) => !isEmpty(value))) as unknown as Metadata;
 }
 
-/** The few validations that our code could stumble over. */
+/** The validations that our code could violate. */
 export function invalid(resource: Resource, object: KubeObject, before?: KubeObject): string | undefined {
   const { metadata } = object;
   if (!/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/.test(metadata.name)) {

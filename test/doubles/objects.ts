@@ -6,7 +6,7 @@ import { invalid, keepOwn, settle, withoutEmptyLists } from './object-rules.ts';
 
 export interface Stored {
   object: KubeObject;
-  /** What server-side apply last said. */
+  /** The last server-side apply. */
   applied?: KubeObject;
 }
 
@@ -22,7 +22,7 @@ const NAMESPACES: Resource = { group: '', version: 'v1', plural: 'namespaces', k
 
 export const refuse = (refusal: WriteRefusal, message: string) => ({ ok: false, refusal, message }) as const;
 
-/** Our four kinds and what controllers run: `status` only by its subresource, `generation` counts everything but metadata and status. */
+/** Our four kinds and workloads: `status` changes by its subresource only, `generation` counts everything but metadata and status. */
 const hasStatus = ({ group }: Resource): boolean =>
   group.endsWith('.gateway-operator.dev') || group === 'apps' || group === 'serving.knative.dev';
 
@@ -46,7 +46,7 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
   };
   const timestamp = () => new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
 
-  /** In the order of namespace and name, as etcd keeps them. */
+  /** Objects by namespace and name, as etcd keeps them. */
   function all(resource?: Resource): ReadonlyArray<Stored> {
     const chosen = resource === undefined ? [...collections.values()] : [{ byName: collection(resource) }];
     return chosen.flatMap(({ byName }) =>
@@ -109,7 +109,7 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
     return { ok: true, object: stored.object };
   }
 
-  /** Deletes, or marks what a finalizer (or a namespace's content) still holds. */
+  /** Deletes the object, or marks it while a finalizer (or a namespace's content) holds it. */
   function remove(resource: Resource, stored: Stored): void {
     const { metadata } = stored.object;
     if (metadata.deletionTimestamp !== undefined) return;
@@ -142,7 +142,7 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
     return deleted;
   }
 
-  /** No owner left, or its namespace is being deleted; a terminating namespace itself once it is empty. */
+  /** Whether an object is garbage: no owner left, or a namespace being deleted; a terminating namespace once it is empty. */
   function isGarbage(resource: Resource, { metadata }: KubeObject, uids: ReadonlySet<string | undefined>): boolean {
     if (resource.plural === 'namespaces') {
       const held = (metadata.finalizers ?? []).length > 0;

@@ -17,9 +17,9 @@ import {
 
 interface Deps {
   readonly clock: Clock;
-  /** Makes a window's sum from its entries, where there are books: `createMemoryBooks().recount`. */
+  /** Recounts a window, where there are books: `createMemoryBooks().recount`. */
   readonly recount?: (scopeId: ScopeId, window: Window) => void | Promise<void>;
-  /** Told of scopes that come from another instance, where there are books: `createMemoryBooks().moved`. */
+  /** Called for scopes that come from another instance, where there are books: `createMemoryBooks().moved`. */
   readonly moved?: (scopeId: ScopeId, instanceUid: string) => void;
 }
 
@@ -28,10 +28,10 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
   instanceUid: string;
   holder: Claim['holder'];
   readonly values: Map<string, LiveValue>;
-  /** When those that do not work any more were made. */
+  /** Creation times of values that no longer work. */
   readonly before: Map<string, LiveValue['createdAt']>;
   retired: boolean;
-  /** Of the holder's spec, when the policy was made of it. */
+  /** The generation of the holder's spec from which the policy was made. */
   generation: number;
   policy?: ScopePolicy | KeyPolicy;
 }
@@ -40,7 +40,7 @@ interface Instance extends InstanceRow {
   open: boolean;
   adopted?: { readonly from: string; readonly at: number };
   adoptedBy?: string;
-  /** What lived when it was closed. */
+  /** The claims that were live when the instance was closed. */
   closedWith: ReadonlyArray<{ readonly row: Row; readonly values: ReadonlyArray<LiveValue> }>;
 }
 
@@ -63,7 +63,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
       const { uid } = instance;
       const before = instances.get(uid);
       const hasOwn = before?.adopted !== undefined || live(uid).length > 0;
-      const adoption = ledger === undefined || hasOwn ? { ok: true as const } : judgeLedger(uid, ledger);
+      const adoption = ledger === undefined || hasOwn ? { ok: true as const } : ledgerAdoption(uid, ledger);
       if (!adoption.ok) return adoption;
       instances.set(uid, { ...before, ...instance, open: true, closedWith: [] });
       if (ledger !== undefined && !hasOwn) {
@@ -110,7 +110,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
   };
   return registry;
 
-  /** The live row of the alias: made, taken over or brought here where the writer may. */
+  /** The live claim of the alias: created, taken over or moved here where the writer may. */
   function claim({ instanceUid, kind, alias, holder, policy, proof }: ScopeWrite): Row | undefined {
     const isWanted = (row: Row) => row.kind === kind && row.alias === alias;
     const found = live(instanceUid).find(isWanted);
@@ -135,7 +135,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     return row;
   }
 
-  /** False where another scope has the value. */
+  /** Adds a value; false where another scope has it. */
   function addValue(row: Row, { hash, asked = [...row.values.values()].at(-1)?.asked }: ValueWrite): boolean {
     const owner = [...rows.values()].find(({ values }) => values.has(hash));
     if (owner === undefined) row.values.set(hash, makeValue(row, hash, asked));
@@ -163,7 +163,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     });
   }
 
-  function judgeLedger(uid: string, ledger: Ledger): Adoption {
+  function ledgerAdoption(uid: string, ledger: Ledger): Adoption {
     const old = instances.get(ledger.uid);
     if (uid === ledger.uid) return { ok: false, why: 'same' };
     if (old === undefined) return { ok: false, why: 'absent' };

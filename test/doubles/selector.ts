@@ -4,7 +4,7 @@ import { ClusterError, type KubeObject, type Resource } from '#core/ports/cluste
 import { kinds } from '../../crds/kinds.ts';
 import { isRecord } from './merge-patch.ts';
 
-/** What the API server knows for core kinds; our own kinds declare theirs in crds/. An undeclared field is a 400. */
+/** Selectable fields of core kinds; our kinds declare theirs in crds/. An undeclared field is a 400. */
 const SELECTABLE: Readonly<Record<string, ReadonlyArray<string>>> = {
   events: ['involvedObject.kind', 'involvedObject.name', 'involvedObject.namespace', 'involvedObject.uid', 'reason'],
   secrets: ['type'],
@@ -47,7 +47,7 @@ function toRequirement(term: string): (labels: Labels) => boolean {
   return term.startsWith('!') ? (labels) => !(term.slice(1) in labels) : (labels) => term in labels;
 }
 
-/** Parts between separators that no backslash escapes; the backslashes stay. */
+/** The parts between unescaped separators; backslashes stay. */
 function split(text: string, separator: string): string[] {
   const parts = [''];
   for (const piece of text.match(/\\.|./gs) ?? []) {
@@ -57,7 +57,7 @@ function split(text: string, separator: string): string[] {
   return parts.filter((part) => part !== '');
 }
 
-/** Absent selects as the empty text, as on a real API server. */
+/** The value of a field; an absent one is the empty text, as on a real API server. */
 function at(value: unknown, path: ReadonlyArray<string>): unknown {
   const found = path.reduce<unknown>((part, member) => (isRecord(part) ? part[member] : undefined), value);
   return found ?? '';

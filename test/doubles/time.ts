@@ -1,4 +1,4 @@
-// Time that a test moves: a clock that stands still until it is told, and a timer that goes by it.
+// Manual time: a clock that only the test moves, and a timer on that clock.
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
@@ -6,11 +6,11 @@ import type { Timer } from '#core/ports/platform.ts';
 export interface ManualTime {
   readonly clock: Clock;
   readonly timer: Timer;
-  /** Lets everything that is due within `millis` happen, in order, with all that follows from it. */
+  /** Runs every timer that is due within `millis`, in order, with all its consequences. */
   advance(millis: Millis): Promise<void>;
-  /** The machine slept: the clock has gone on, and what was due meanwhile happens now, once and late. */
+  /** A machine's sleep: the clock jumps, and timers that became due meanwhile fire once, late. */
   jump(millis: Millis): Promise<void>;
-  /** Lets everything happen that needs no time. */
+  /** Runs everything that needs no time. */
   settle(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export function createManualTime(start: Millis = Date.UTC(2026, 0, 1)): ManualTi
     return first;
   };
 
-  /** A turn of the event loop: every promise that can go on has gone on. */
+  /** A turn of the event loop: every promise that can proceed has done so. */
   const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
   const advance = async (millis: Millis): Promise<void> => {

@@ -6,7 +6,7 @@ import { startTestStack, type TestStack } from '../stack.ts';
 
 const OPTIONS = { embedded: [], real: ['--cluster', 'envtest'] } as const;
 
-/** One stack each, started with these options too; it must stop cleanly. */
+/** Runs the tests on one stack per cluster, started with these options; each stack must stop cleanly. */
 export function describeOnBothClusters(
   name: string,
   options: ReadonlyArray<string>,

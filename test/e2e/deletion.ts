@@ -1,4 +1,4 @@
-// Deletion with the stock `kubectl`: it never sticks and never leaks silently, whatever is deleted first.
+// Deletion with the stock `kubectl`: it never sticks and never leaks silently, in any order.
 import { expect, test } from 'vitest';
 import { eventually } from '../eventually.ts';
 import { answerTo, type TestStack } from '../stack.ts';
@@ -25,11 +25,11 @@ export function describeDeletion(stack: () => TestStack): void {
     },
   });
   const workingValue = async (alias: string, namespace = 'default') => {
-    const said = await eventually(
+    const condition = await eventually(
       () => ok('get', 'vk', alias, '-n', namespace, '-o', KEY_VALUE),
       (text) => text.startsWith('true sk-'),
     );
-    return said.slice('true '.length);
+    return condition.slice('true '.length);
   };
   const call = async (apiKey: string) => answerTo(await stack().client(apiKey));
   const refused = (value: string) =>
@@ -45,7 +45,7 @@ export function describeDeletion(stack: () => TestStack): void {
       60_000,
     );
 
-  test('a key whose finalizer was taken away by hand stops working all the same, after a sweep', async () => {
+  test('a key whose finalizer was removed by hand stops working after a sweep all the same', async () => {
     await apply(key('byhand'));
     const value = await workingValue('byhand');
     await ok('patch', 'vk', 'byhand', '--type=merge', '-p', '{"metadata":{"finalizers":[]}}');
@@ -54,7 +54,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await refused(value);
   });
 
-  test('a namespace goes with the keys in it, and nothing is created in it again', async () => {
+  test('a namespace is deleted with its keys, and nothing is created in it again', async () => {
     await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'going' } }, key('inside', 'going'));
     const value = await workingValue('inside', 'going');
     await ok('delete', 'namespace', 'going', '--wait=false');
@@ -62,7 +62,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await refused(value);
   });
 
-  test('a key whose Secret is gone goes at once', async () => {
+  test('a key whose Secret is gone is deleted immediately', async () => {
     await apply(key('orphan'));
     await workingValue('orphan');
     await ok('delete', 'secret', 'orphan-key');
@@ -70,7 +70,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await gone('vk', 'orphan');
   });
 
-  test('a foreground deletion of a key takes its Secret first and then goes; the key stops working', async () => {
+  test('a foreground deletion of a key deletes its Secret first, then the key; the key stops working', async () => {
     await apply(key('foreground'));
     const value = await workingValue('foreground');
     expect(await call(value)).toBe('200');
@@ -80,7 +80,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await refused(value);
   });
 
-  test('a foreground deletion of a retained key leaves its Secret, and the key goes on working', async () => {
+  test('a foreground deletion of a retained key leaves its Secret, and the key still works', async () => {
     await apply(key('kept', 'default', { deletionPolicy: 'Retain' }));
     const value = await workingValue('kept');
     await ok('delete', 'vk', 'kept', '--cascade=foreground', '--wait=false');
@@ -91,7 +91,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await refused(value);
   });
 
-  test('an instance goes in the foreground with keys left; they stop working within seconds and say why', async () => {
+  test('an instance is deleted in the foreground with keys left; they stop working within seconds and say why', async () => {
     await apply(key('left'));
     const value = await workingValue('left');
     expect(await call(value)).toBe('200');
@@ -102,12 +102,12 @@ export function describeDeletion(stack: () => TestStack): void {
       (answer) => /^40[14]/.test(answer),
       8_000,
     );
-    const said = await eventually(
+    const condition = await eventually(
       () =>
         ok('get', 'vk', 'left', '-o', 'jsonpath={.status.isActive} {.status.conditions[?(@.type=="Ready")].reason}'),
       (text) => text === 'false InstanceNotFound',
     );
-    expect(said).toBe('false InstanceNotFound');
+    expect(condition).toBe('false InstanceNotFound');
     await ok('delete', 'vk', 'left', '--wait=false');
     await gone('vk', 'left');
   });

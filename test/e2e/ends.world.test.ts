@@ -14,7 +14,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 const isThere = (command: string) => spawnSync(command, ['--version']).status === 0;
 const NO_PYTHON = isThere('python3') ? undefined : 'there is no python3, which opens the terminal';
 
-/** Runs a program in a terminal of its own, and presses Ctrl-C when the pattern was printed. Ends as the program does. */
+/** A script that runs a program in its own terminal, presses Ctrl-C at the pattern, and exits with the program's code. */
 const TERMINAL = `
 import os, pty, re, sys
 pid, terminal = pty.fork()
@@ -43,7 +43,7 @@ afterEach(async () => {
   for (const child of children.splice(0)) await child.end('SIGKILL');
 });
 
-/** Ctrl-C at the first output that the pattern fits. Answers the exit code of the command, and what was printed. */
+/** Presses Ctrl-C at the first output that matches. Returns the exit code and the output. */
 async function interrupt(pattern: string, command: ReadonlyArray<string>): Promise<{ code: number; printed: string }> {
   const child = startChild('python3', ['-c', TERMINAL, pattern, ...command]);
   children.push(child);
@@ -58,7 +58,7 @@ describeUnless(NO_PYTHON, 'Ctrl-C in a terminal', () => {
   const NODE = [process.execPath, 'infra/local/main.ts'];
 
   const log = (folder: string) => join(folder, 'stack.log');
-  /** What a stack leaves that was not stopped cleanly. */
+  /** Files that only an unclean stop leaves. */
   const leftIn = (folder: string) => [
     ...['endpoints.json', 'lock'].filter((name) => existsSync(join(folder, name))),
     ...readdirSync(join(folder, 'children')),
@@ -76,7 +76,7 @@ describeUnless(NO_PYTHON, 'Ctrl-C in a terminal', () => {
     );
   });
 
-  test('ends the start: at once, cleanly, and says so', async () => {
+  test('ends the start: immediately, cleanly, and says so', async () => {
     const folder = newFolder();
     const { code, printed } = await interrupt('database ', [...NODE, '--state', folder, ...OPTIONS]);
     expect(printed).toMatch(/stopping …\s*stopped/);
@@ -89,7 +89,7 @@ describeUnless(NO_PYTHON, 'Ctrl-C in a terminal', () => {
 const NO_ORPHANS =
   process.platform === 'linux' ? NO_PYTHON : 'only Linux hands orphans to a process that is not the first';
 
-/** What a container's first process may be: orphans become its children, and it never asks how they ended. */
+/** A container's first process that never reaps the orphans it adopts. */
 const NEVER_REAPS = `
 import ctypes, os, sys, time
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -101,35 +101,35 @@ print(child, flush=True)
 time.sleep(600)
 `;
 
-testUnless(NO_ORPHANS, 'a start right after a kill of the whole group is ready, although nobody reaps', async () => {
-  const folder = newFolder();
-  const program = [process.execPath, 'infra/local/main.ts', '--state', folder, ...OPTIONS];
-  const parent = startChild('python3', ['-c', NEVER_REAPS, ...program]);
-  children.push(parent);
-  await parent.until(() => existsSync(join(folder, 'endpoints.json')));
-  const group = Number(parent.stdout().split('\n')[0]);
-  process.kill(-group, 'SIGKILL');
-  // It is a zombie now.
-  await eventually(
-    async () => readFileSync(`/proc/${group}/stat`, 'utf8'),
-    (stat) => stat.includes(') Z '),
-  );
-  const stack = await startTestStack(['--empty'], folder);
-  stacks.push(stack);
-  expect(await stack.ok('get', 'namespaces')).toContain('default');
-});
-
 testUnless(
-  whyNoControlPlane(),
-  '--reset after a kill leaves nothing of the cluster that was there running',
+  NO_ORPHANS,
+  'a start right after a kill of the whole group is ready, although the zombies stay',
   async () => {
-    const first = await startTestStack(['--empty', '--cluster', 'envtest']);
-    const pids = readdirSync(join(first.folder, 'children')).map(Number);
-    // PostgreSQL, etcd and kube-apiserver.
-    expect(pids.length).toBeGreaterThanOrEqual(3);
-    await first.kill();
-    const second = await first.again(['--empty', '--reset']);
-    stacks.push(second);
-    expect(pids.filter((pid) => startOf(pid) !== undefined)).toEqual([]);
+    const folder = newFolder();
+    const program = [process.execPath, 'infra/local/main.ts', '--state', folder, ...OPTIONS];
+    const parent = startChild('python3', ['-c', NEVER_REAPS, ...program]);
+    children.push(parent);
+    await parent.until(() => existsSync(join(folder, 'endpoints.json')));
+    const group = Number(parent.stdout().split('\n')[0]);
+    process.kill(-group, 'SIGKILL');
+    // The killed process is a zombie now.
+    await eventually(
+      async () => readFileSync(`/proc/${group}/stat`, 'utf8'),
+      (stat) => stat.includes(') Z '),
+    );
+    const stack = await startTestStack(['--empty'], folder);
+    stacks.push(stack);
+    expect(await stack.ok('get', 'namespaces')).toContain('default');
   },
 );
+
+testUnless(whyNoControlPlane(), '--reset after a kill leaves no process of the earlier cluster running', async () => {
+  const first = await startTestStack(['--empty', '--cluster', 'envtest']);
+  const pids = readdirSync(join(first.folder, 'children')).map(Number);
+  // The processes are PostgreSQL, etcd and kube-apiserver.
+  expect(pids.length).toBeGreaterThanOrEqual(3);
+  await first.kill();
+  const second = await first.again(['--empty', '--reset']);
+  stacks.push(second);
+  expect(pids.filter((pid) => startOf(pid) !== undefined)).toEqual([]);
+});

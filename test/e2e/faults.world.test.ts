@@ -23,7 +23,7 @@ afterEach(async () => {
 const read = async (stack: TestStack, path: string) =>
   (await stack.kubectl(['get', 'virtualkey', 'example-service', '-o', `jsonpath={${path}}`])).stdout;
 type Stats = ReturnType<SampleUpstream['stats']['read']>;
-/** Nano-dollars that the sample upstream's reported usage costs at the sample's prices. */
+/** The cost in nano-dollars of the sample upstream's reported usage, at the sample's prices. */
 const owed = async (stack: TestStack) => {
   const stats = (await (await fetch(`${stack.endpoints.upstream}/stats`)).json()) as Stats;
   const { promptTokens, completionTokens } = stats.models['sample-small'] ?? { promptTokens: 0, completionTokens: 0 };
@@ -44,7 +44,7 @@ test('kill -9 in the middle of calls: the key keeps its value, and no spend is l
     openai.chat.completions.create({ ...ASK, stream: true }).catch(() => undefined),
   );
   await Promise.race(streams);
-  // The sample upstream dies with the stack: what it reported for completed replies is read before.
+  // The sample upstream dies with the stack, so its usage of completed replies is read before.
   const floor = await owed(first);
   await first.kill();
   await Promise.allSettled(streams);
@@ -55,14 +55,14 @@ test('kill -9 in the middle of calls: the key keeps its value, and no spend is l
   await second.sweep();
   const spent = nano(await read(second, '.status.currentSpend'));
   expect(spent).toBeGreaterThanOrEqual(floor);
-  // Holds in flight at the kill are charged at most at their size: 4,096 output tokens each, and a short prompt.
+  // Holds in flight at the kill are charged at most their size: 4,096 output tokens each, and a short prompt.
   expect(spent).toBeLessThanOrEqual(floor + 6n * (4096n * 600n + 1000n * 150n));
   await second.sweep();
   expect(nano(await read(second, '.status.currentSpend'))).toBe(spent);
   expect((await (await second.client()).chat.completions.create(ASK)).choices).toHaveLength(1);
 });
 
-test('kill -9 while it starts: the next start converges', async () => {
+test('kill -9 during a start: the next start converges', async () => {
   const folder = join(temporaryFolder(), 'state');
   for (const millis of [300, 900, 1800]) {
     const child = startChild(process.execPath, ['infra/local/main.ts', '--state', folder, '--port', '0']);
@@ -107,7 +107,7 @@ test('PostgreSQL killed with -9 under the stack: 503 at worst, never 401, and ca
   expect((await stack.kubectl(['get', 'vk'])).code).toBe(0);
 });
 
-test('a second stack on the same state is refused in one sentence, and the first goes on', async () => {
+test('a second stack on the same state is refused in one sentence, and the first keeps running', async () => {
   const first = await start();
   const { code, stderr } = await runStack(['--state', first.folder, '--port', '0']);
   expect(code).toBe(2);
@@ -141,7 +141,7 @@ test('a state folder that is damaged, or not ours, is refused by name and left a
   expect(second.stderr).toContain('holds other files');
 });
 
-test('a database that is not there is one clear sentence', async () => {
+test('an unreachable database is one clear sentence', async () => {
   const { code, stderr } = await runStack([
     '--state',
     join(temporaryFolder(), 's'),

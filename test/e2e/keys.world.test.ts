@@ -6,6 +6,6 @@ import { describeRotation } from './rotation.ts';
 
 describeOnBothClusters('keys', ['--schedule', '1'], (stack) => {
   describeRotation(stack);
-  // Last, for they take the instance away; a real garbage collector does not know our kinds in its first half a minute.
+  // Deletions run last, because they delete the instance. A real garbage collector needs half a minute to learn our kinds.
   describeDeletion(stack);
 });

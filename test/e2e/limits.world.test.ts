@@ -1,4 +1,4 @@
-// Limits set with kubectl, met by the OpenAI client, told in words.
+// Limits set with kubectl and met by the OpenAI client, with clear messages.
 import { type OpenAI, RateLimitError } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SampleUpstream } from '../../infra/local/upstream/server.ts';
@@ -39,7 +39,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
-test('an edited rpmLimit is in force soon, for what was used before it too, and so is its end', async () => {
+test('an edited rpmLimit is in force soon, for earlier requests too, and so is its removal', async () => {
   const free = await ask();
   expect(free.headers.get('x-ratelimit-limit-requests')).toBeNull();
   await patch({ rpmLimit: 1000 });
@@ -60,17 +60,17 @@ test('an edited rpmLimit is in force soon, for what was used before it too, and 
   expect(again.headers.get('x-ratelimit-limit-requests')).toBeNull();
 });
 
-test('of a crowd of slow requests exactly as many run as maxParallelRequests lets', async () => {
+test('of many slow requests exactly as many run as maxParallelRequests allows', async () => {
   await patchEntries([1, 2], { model: 'openai/slow' });
   await patch({ maxParallelRequests: 3, tpmLimit: 1_000_000 });
   await until(({ headers }) => headers.get('x-ratelimit-limit-tokens') === '1000000');
-  // Until the edit of the instance is in force too.
+  // Wait until the edit of the instance is in force too.
   const askedOfSlow = async () => {
     await ask('sample-failover');
     return (await statsOf('slow'))?.requests ?? 0;
   };
   await eventually(askedOfSlow, (count) => count > 0);
-  // Slow entries begin to answer after a second: all others must have asked by then, or there was no crowd.
+  // Slow entries answer after a second: all requests must have been sent by then, or they did not overlap.
   const crowd = async () => {
     const ends: Array<readonly [status: number, at: number]> = [];
     const one = async () => {
@@ -93,7 +93,7 @@ test('of a crowd of slow requests exactly as many run as maxParallelRequests let
   await until(({ headers }) => headers.get('x-ratelimit-limit-tokens') === null);
 });
 
-test('a model whose own budget is used up is refused by name, told in the status, and others go on', async () => {
+test('a model whose own budget is used up is refused by name, reported in the status, and others still work', async () => {
   await patch({ modelMaxBudget: { 'sample-small': { maxBudget: '0', budgetDuration: '1d' } } });
   const refused = await until(({ status }) => status === 429);
   expect(refused.code).toBe('budget_exceeded');
@@ -108,7 +108,7 @@ test('a model whose own budget is used up is refused by name, told in the status
   await until(({ status }) => status === 200);
 });
 
-test('an entry that is full is passed over for another of its name; when all are, the client is told when to come back', async () => {
+test('a full entry is skipped for another of its name; when all are full, the client gets the time to retry', async () => {
   await patchEntries([1, 2], { model: 'openai/sample-small', rpm: 1 });
   const refused = await until(({ status }) => status === 429, 'sample-failover');
   expect(refused.code).toBe('rate_limit_exceeded');

@@ -1,4 +1,4 @@
-// The whole stack with its counters in a Redis, also while that is away.
+// The whole stack with its counters in Redis, also while Redis is away.
 import { APIError, type OpenAI } from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../eventually.ts';
@@ -40,13 +40,13 @@ describeUnless(whyNoRedis(), 'with a Redis as store', () => {
     await redis?.stop();
   });
 
-  test('an instance moves to it, a completion is paid, and the spend goes on from where it was', async () => {
+  test('an instance moves to it, a completion is paid, and the spend continues', async () => {
     await eventually(storeReady, (seen) => seen.startsWith('True') && seen.includes(`Redis at 127.0.0.1:`));
     const before = await spend();
     expect(Number(before)).toBeGreaterThan(0);
     expect((await openai.chat.completions.create(ASK)).choices).toHaveLength(1);
     expect(Number(await spend())).toBeGreaterThan(Number(before));
-    // The gateway really counts there: without it nothing is let through.
+    // The gateway really counts there: without Redis no request is admitted.
     await redis.kill();
     expect(await refusal()).toMatchObject({ status: 503, code: 'ledger_unavailable' });
   });

@@ -1,4 +1,4 @@
-// Rotation as an application sees it that reads its Secret before each call.
+// Rotation as seen by an application that reads its Secret before each call.
 import { expect, test } from 'vitest';
 import { parseMoney } from '#core/money.ts';
 import { eventually } from '../eventually.ts';
@@ -21,7 +21,7 @@ export function describeRotation(stack: () => TestStack): void {
   };
   const call = async (apiKey: string) => answerTo(await stack().client(apiKey));
 
-  test('a client that reads its Secret before each call is answered all through several rotations, and pays from one budget', async () => {
+  test('a client that reads its Secret before each call is answered throughout several rotations, and pays from one budget', async () => {
     const first = await published();
     const before = (await spend()) ?? 0n;
     expect(await call(first)).toBe('200');
@@ -45,7 +45,7 @@ export function describeRotation(stack: () => TestStack): void {
     await patch({ spec: { rotation: null } });
     expect(await spend()).toBe(before + cost * BigInt(1 + answers.length));
     const keyValue = await published();
-    // Every value but the published one is over within its overlap and five seconds.
+    // Every value but the published one stops working within its overlap and five seconds.
     for (const value of [...seen].filter((one) => one !== keyValue)) {
       await eventually(
         () => call(value),
@@ -56,16 +56,16 @@ export function describeRotation(stack: () => TestStack): void {
     expect(await call(keyValue)).toBe('200');
   });
 
-  test('an annotation gives a new value at once; the one before works on, and describe tells until when', async () => {
+  test('an annotation makes a new value immediately; the earlier one still works, and describe says until when', async () => {
     const before = await published();
     await stack().ok('annotate', 'virtualkey', 'example-service', 'auth.gateway-operator.dev/rotate=now');
     const after = await eventually(published, (value) => value !== before);
     expect([await call(before), await call(after)]).toEqual(['200', '200']);
     const text = await eventually(
       () => stack().ok('describe', 'virtualkey', 'example-service'),
-      (said) => said.includes('the one before works until'),
+      (text) => text.includes('the one before works until'),
     );
-    // The condition says where it stands, the event that it happened and until when the value before works on.
+    // The condition shows the state; the event shows the rotation and how long the earlier value works.
     expect(text).toMatch(/Type:\s+Rotation/);
     expect(text).toMatch(/Message:\s+the key is from \S+; the one before works until \S+; no other is planned/);
     expect(text).toMatch(

@@ -26,22 +26,22 @@ describeOnBothClusters('the walk', [], (stack) => {
   });
 
   test('applying the sample again says unchanged, object by object', async () => {
-    const said = await ok('apply', '-f', join(stack().folder, 'sample.yaml'));
+    const output = await ok('apply', '-f', join(stack().folder, 'sample.yaml'));
     expect(
-      said
+      output
         .trim()
         .split('\n')
         .filter((line) => !line.endsWith(' unchanged')),
     ).toEqual([]);
   });
 
-  test('what `kubectl get` prints, a List, can be applied again', async () => {
+  test('the List that `kubectl get` prints can be applied again', async () => {
     const printed = await ok('get', 'gwteam', '-o', 'yaml');
     const { code, stdout } = await stack().kubectl(['apply', '-f', '-'], printed);
     expect(`${code} ${stdout}`).toMatch(/^0 team\.auth\.gateway-operator\.dev\/research (configured|unchanged)\n$/);
   });
 
-  test('instances and keys are listed, with what they are and whether they are ready', async () => {
+  test('instances and keys are listed with their columns and readiness', async () => {
     const instances = await ok('get', 'gwi');
     expect(instances).toMatch(/^NAME\s+URL\s+READY/);
     expect(instances).toMatch(/sample\s+http:\S+\/default\/sample\s+True/);
@@ -97,7 +97,7 @@ describeOnBothClusters('the walk', [], (stack) => {
     expect(usages).toBe(1);
   });
 
-  test('an entry that fails is passed over for the next one of its name', async () => {
+  test('a failing entry is skipped for the next one of its name', async () => {
     const openai = await client();
     for (let turn = 0; turn < 4; turn += 1) {
       const reply = await openai.chat.completions.create({ ...ASK, model: 'sample-failover' });
@@ -138,13 +138,13 @@ describeOnBothClusters('the walk', [], (stack) => {
     );
   });
 
-  test("reconcile's own writes are not judged, as on every platform", async () => {
+  test("reconcile's own writes bypass admission, as on every platform", async () => {
     const lines = readFileSync(join(stack().folder, 'stack.log'), 'utf8')
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
     const reviewed = lines.filter(({ message }) => message === 'admission').map(({ kind, name }) => `${kind}/${name}`);
-    // The User is somebody's, the key of the same name is made and edited by reconcile.
+    // A person writes the User; reconcile makes and edits the key of the same name.
     expect(reviewed).toContain('User/alice');
     expect(reviewed).not.toContain('VirtualKey/alice');
     const user = JSON.parse(await ok('get', 'gwuser', 'alice', '-o', 'json'));
@@ -155,7 +155,7 @@ describeOnBothClusters('the walk', [], (stack) => {
     );
   });
 
-  test('what is wrong is refused with the field, the value, the rule and what to do', async () => {
+  test('an invalid object is refused with the field, the value, the rule and what to do', async () => {
     const bad = readFileSync(join(stack().folder, 'sample.yaml'), 'utf8')
       .split('\n---\n')
       .at(-1)
@@ -195,7 +195,7 @@ describeOnBothClusters('the walk', [], (stack) => {
     expect((await stack().kubectl(['get', 'secret', 'example-service-key'])).stderr).toContain('NotFound');
   });
 
-  test('all resources of the file are removed, in whatever order they go', async () => {
+  test('all resources of the file are removed, in any order', async () => {
     await ok('delete', '--ignore-not-found', '-f', join(stack().folder, 'sample.yaml'));
     expect(await ok('get', 'gateway', '-A')).toBe('');
   });

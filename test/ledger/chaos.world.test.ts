@@ -1,4 +1,4 @@
-// Money under chaos: `kill -9` of everything in random order, under load. `npm run bench -- faults` goes on for longer.
+// Money under chaos: `kill -9` of everything in random order, under load. `npm run bench -- faults` runs longer.
 import { expect, test } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
 import { describeUnless } from '../skip-unless.ts';
@@ -7,13 +7,13 @@ import { causeChaos } from './chaos/chaos.ts';
 const missing = whyNoRedis();
 
 describeUnless(missing, 'kill -9 in random order, under load with open streams', () => {
-  // `npm run bench -- faults` goes on for a minute and over many seeds.
+  // `npm run bench -- faults` runs for a minute and over many seeds.
   test.each([
     { seed: 1, gateways: 1 },
     { seed: 2, gateways: 2 },
     { seed: 3, gateways: 2 },
   ])(
-    '$gateways gateways, seed $seed: completed replies are charged, once, no more than what was in flight besides, counters equal sums, and it works again by itself',
+    '$gateways gateways, seed $seed: completed replies are charged once, other requests at most their holds, counters equal sums, and requests work again without help',
     async ({ seed, gateways }) => {
       const { wrong, completed, faults, statuses } = await causeChaos({ seed, gateways, millis: 9000 });
       expect({ wrong, faults, statuses }).toEqual({ wrong: [], faults, statuses });

@@ -42,6 +42,6 @@ test('a hundred thousand random requests on top of every size that breaks double
   }
   const spends = await database.sums(scopes);
   expect(spends.map(({ spent }) => spent)).toEqual(MAGNITUDES.map((cost) => cost + expected));
-  // What `status.currentSpend` shows.
+  // The value that `status.currentSpend` shows.
   expect(spends.map(({ spent }) => parseMoney(formatMoney(spent)))).toEqual(MAGNITUDES.map((cost) => cost + expected));
 });

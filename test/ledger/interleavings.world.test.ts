@@ -1,4 +1,4 @@
-// Every order of two processes, one store and PostgreSQL in a small model; and a real Redis led along the same ways.
+// Interleavings of two processes, one store and PostgreSQL: all orders in a small model, and a sample of them on a real Redis.
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -19,13 +19,13 @@ interface Place {
   readonly edge: Edge | undefined;
 }
 
-/** Every state that can be reached; throws with the whole story where one is wrong, or leads nowhere. */
+/** All reachable states; throws with the whole history where one is wrong or has no next step. */
 function explore(left: Adversity): Map<string, Place> {
   const start = initial(left);
   const places = new Map<string, Place>([[keyOf(start), { state: start, from: undefined, edge: undefined }]]);
   for (const [key, { state }] of places) {
     const edges = next(state);
-    if (edges.length === 0 && !isQuiet(state)) throw new Error(`nothing goes on after\n${storyOf(places, key)}`);
+    if (edges.length === 0 && !isQuiet(state)) throw new Error(`no step follows on\n${storyOf(places, key)}`);
     for (const edge of edges) {
       const to = keyOf(edge.to);
       const known = places.has(to);
@@ -62,7 +62,7 @@ const USUAL: ReadonlyArray<Partial<Adversity>> = [
   { died: 1, wiped: 1 },
   { died: 1, expired: 1 },
 ];
-/** FAULT_STATES=all tries these too: some minutes, and gigabytes. */
+/** Sizes that only FAULT_STATES=all tries: some minutes, and gigabytes. */
 const LARGE: ReadonlyArray<Partial<Adversity>> = [
   { died: 1, wiped: 1, expired: 1 },
   { died: 1, restored: 1 },
@@ -100,7 +100,7 @@ describe(`the model, and the real store in memory and in Redis${missing === unde
     await server?.stop();
   });
 
-  /** The same script with a clock that is set; a snapshot of its keys as Redis would write them. */
+  /** The script with a clock that the test sets, and a snapshot of its keys as Redis would write them. */
   const redis = async (): Promise<StoreOfWalk> => {
     const instanceUid = randomUUID();
     let now = Date.UTC(2026, 0, 1);
@@ -111,7 +111,7 @@ describe(`the model, and the real store in memory and in Redis${missing === unde
     };
     const evaluate: Evaluate = (script, key, words) => {
       const set = script.replace("redis.call('TIME')", '{ ARGV[#ARGV - 1], ARGV[#ARGV] }');
-      if (set === script) throw new Error('the script asks for the time in other words');
+      if (set === script) throw new Error('the script does not call TIME as expected');
       return client.evaluate(set, key, [...words, `${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`]);
     };
     return {
@@ -130,7 +130,7 @@ describe(`the model, and the real store in memory and in Redis${missing === unde
   };
 
   test.each(TRIED)(
-    'whatever comes in whatever order (%o), no limit is exceeded, nothing is charged twice or lost, nobody is refused for nothing, and all headroom returns',
+    'in any order (%o) no limit is exceeded, nothing is charged twice or lost, no request is refused without cause, and all headroom returns',
     async (left) => {
       const places = explore({ ...NOTHING, ...left });
       const quiet = [...places.values()].filter(({ state }) => isQuiet(state));
@@ -142,7 +142,7 @@ describe(`the model, and the real store in memory and in Redis${missing === unde
   );
 });
 
-/** The real store is led to a sample of all places, and shows there what the model does. */
+/** Leads the real store to a sample of all states, and compares it with the model there. */
 async function goTheSameWay(
   places: ReadonlyMap<string, Place>,
   make: () => Promise<StoreOfWalk>,

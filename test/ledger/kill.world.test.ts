@@ -21,7 +21,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Spends until `kill -9`, which comes when so many were settled and this was heard of; answers what it told. */
+/** Runs a spender until `kill -9`, after `settled` settlements; returns its output lines. */
 async function spendUntilKilled(order: Order, settled: number): Promise<string[]> {
   const child = startChild(process.execPath, [join(import.meta.dirname, 'spender.ts'), JSON.stringify(order)]);
   await child.until(() => child.stdout().split('settled').length > settled);
@@ -29,7 +29,7 @@ async function spendUntilKilled(order: Order, settled: number): Promise<string[]
   return stdout.slice(0, stdout.lastIndexOf('\n')).split('\n');
 }
 
-/** What each id was charged in all. */
+/** The total charge of each id. */
 async function chargedIn(connection: DatabaseConnection): Promise<Map<string, bigint>> {
   const text = 'select id, sum(cost)::text as cost from gateway_operator.entry group by id';
   const rows = await server.query<{ id: string; cost: string }>(connection, text);
@@ -42,7 +42,7 @@ const scope = (last: string, kind: ScopePolicy['kind'], limit: string): ScopePol
   budget: { limit, duration: '30d', alignment: 'Rolling' },
 });
 
-test('kill -9 of the gateway again and again: every completed reply is charged once, nothing more than its hold, no budget is exceeded', async () => {
+test('repeated kill -9 of the gateway: every completed reply is charged once, no request more than its hold, no budget is exceeded', async () => {
   const connection = await server.createDatabase();
   const scopes = [scope('1', 'key', '100000000000'), scope('2', 'team', '1500000')];
   const order: Order = { connection, folder, instanceUid: 'instance-1', scopes };
@@ -50,8 +50,8 @@ test('kill -9 of the gateway again and again: every completed reply is charged o
   await first.database.migrate();
   await first.close();
 
-  const told: string[] = [];
-  for (const settled of [500, 800, 200, 1100, 10, 900]) told.push(...(await spendUntilKilled(order, settled)));
+  const lines: string[] = [];
+  for (const settled of [500, 800, 200, 1100, 10, 900]) lines.push(...(await spendUntilKilled(order, settled)));
   const last = openLedger(order);
   await last.ledger.start();
   const spends = await last.ledger.spend(scopes);
@@ -59,7 +59,7 @@ test('kill -9 of the gateway again and again: every completed reply is charged o
 
   const charged = await chargedIn(connection);
   const seen = { held: new Map<string, bigint>(), settled: new Map<string, bigint>(), released: new Set<string>() };
-  for (const [what, id = '', amount = '0'] of told.map((line) => line.split(' '))) {
+  for (const [what, id = '', amount = '0'] of lines.map((line) => line.split(' '))) {
     if (what === 'held') seen.held.set(id, BigInt(amount));
     if (what === 'settled') seen.settled.set(id, BigInt(amount));
     if (what === 'released') seen.released.add(id);
@@ -75,7 +75,7 @@ test('kill -9 of the gateway again and again: every completed reply is charged o
   expect(total <= 1_500_000n).toBe(true);
 });
 
-test('kill -9 and a freeze of PostgreSQL while requests go on: each settlement is booked once, unknown budgets are refused in time', async () => {
+test('kill -9 and a freeze of PostgreSQL under load: each settlement is booked once, unloaded budgets are refused in time', async () => {
   const connection = await server.createDatabase();
   const [key, unknown] = [scope('1', 'key', '100000000000'), scope('3', 'user', '1000')];
   const order: Order = { connection, folder: join(folder, 'outage'), instanceUid: 'instance-1', scopes: [key] };

@@ -1,4 +1,4 @@
-// A gateway process that wants the last cent: it holds as told, all at once, and prints what came of it.
+// A gateway process that competes for the last cent: it takes all its holds concurrently and prints the outcomes.
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { createIds } from '#adapters/ids.ts';
@@ -21,7 +21,7 @@ export interface Rush {
 
 const log = { info: () => undefined, warn: console.error, error: console.error };
 
-/** Says `ready`, waits for a line, rushes, and says how many were held, and why the others were not. */
+/** Prints `ready`, waits for a line, sends all requests, and prints how many were held and why the others were not. */
 async function rush({ connection, instanceUid, scopes, requests, amount }: Rush): Promise<void> {
   const clock = { now: () => Date.now() };
   const ledger = createLedger({
@@ -56,7 +56,7 @@ async function rush({ connection, instanceUid, scopes, requests, amount }: Rush)
   process.exit(0);
 }
 
-/** Code that has never run takes longer for a thousand at once than a client waits, on a machine that has other work. */
+/** A warm-up: on a busy machine, cold code takes longer for a thousand concurrent requests than a client waits. */
 async function warmUp(ledger: Ledger): Promise<void> {
   const other: ScopePolicy = {
     scopeId: 'warm',

@@ -24,7 +24,7 @@ const pause = (millis: number) => new Promise<void>((resolve) => void timer(mill
 const NOTHING = { settles: [], releases: [], renewals: [], loads: [], holds: [] };
 const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: false } as const;
 
-/** A store in another datacenter: each answer takes as long as a network does. */
+/** A store in another datacenter: each answer has the delay of a network. */
 function distant(store: Store): Store {
   const later =
     <A extends unknown[], R>(ask: (...asked: A) => Promise<R>) =>
@@ -38,7 +38,7 @@ function distant(store: Store): Store {
   };
 }
 
-/** Shows 12: 5 that a process counted which is gone, and 7 that nothing explains. */
+/** A counter of 12: 5 counted by a dead process, and 7 without an explanation. */
 async function storeWithDifference(counter: ScopeWindow): Promise<Store> {
   const store = createMemoryStore({ clock });
   await store.begin(1);

@@ -1,4 +1,4 @@
-// An outbox that lay on its disk for longer than entries are kept (decision: entries, charges and hours).
+// An outbox that is older than the entries that PostgreSQL keeps (decision: entries, charges and hours).
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
@@ -29,7 +29,7 @@ afterAll(async () => {
   await database?.close();
 });
 
-test('it charges nothing twice and loses nothing: a person decides, and budgets go on as they were', async () => {
+test('an old outbox charges nothing twice and loses nothing: a person decides, and budgets stay as they were', async () => {
   const now = Date.now();
   const key: ScopePolicy = {
     ...{ scopeId: scopeNumber(1), kind: 'key', name: 'key', blocked: false, models: [], anchor: now - 400 * DAY },
@@ -41,7 +41,7 @@ test('it charges nothing twice and loses nothing: a person decides, and budgets 
   await database.book(INSTANCE, [booked]);
   expect(await database.dropMonths(2)).not.toEqual([]);
 
-  // The process died before it heard that the first one was booked, and before it booked the other.
+  // The process died before it learned that the first one was booked, and before it booked the other.
   const folder: MemoryFolder = {
     records: [booked, unbooked].flatMap((entry) => {
       const { id, cost: amount, model, identifier } = entry;
@@ -75,6 +75,6 @@ test('it charges nothing twice and loses nothing: a person decides, and budgets 
   expect(log.lines.filter(({ level }) => level === 'error')).not.toEqual([]);
   await ledger.close();
 
-  // It is not asked about twice.
+  // The question is not repeated.
   expect(folder.records.filter((record) => record.type === 'settle')).toEqual([]);
 });

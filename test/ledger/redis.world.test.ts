@@ -1,4 +1,4 @@
-// Processes that share a Redis and want the last cent.
+// Processes that share a Redis and compete for the last cent.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ interface Rusher {
   next(): Promise<string>;
 }
 
-/** A process of its own that is ready to rush. */
+/** A process that is ready to start. */
 async function startRusher(order: Rush): Promise<Rusher> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'last-cent.ts'), JSON.stringify(order)], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -38,15 +38,15 @@ async function startRusher(order: Rush): Promise<Rusher> {
   return { child, next };
 }
 
-/** Processes at once: how many of their requests were held, and why the others were not. */
+/** Runs processes concurrently; returns how many requests were held, and why the others were not. */
 async function rush(order: Rush, processes: number): Promise<Record<string, number>> {
   const rushers = await Promise.all(Array.from({ length: processes }, () => startRusher(order)));
   for (const { child } of rushers) child.stdin?.write('now\n');
   const sum: Record<string, number> = {};
   for (const { child, next } of rushers) {
-    const told = JSON.parse(await next()) as Record<string, number>;
+    const outcomes = JSON.parse(await next()) as Record<string, number>;
     if (child.exitCode === null) await once(child, 'exit');
-    for (const [outcome, count] of Object.entries(told)) sum[outcome] = (sum[outcome] ?? 0) + count;
+    for (const [outcome, count] of Object.entries(outcomes)) sum[outcome] = (sum[outcome] ?? 0) + count;
   }
   return sum;
 }
@@ -59,7 +59,7 @@ describeUnless(missing, 'processes on one Redis', () => {
   afterAll(() => server?.stop());
 
   test.each([50, 500])(
-    '%i requests each against ten a minute, for the key and its team at once: exactly ten are held',
+    '%i requests each against ten a minute, for the key and its team together: exactly ten are held',
     async (requests) => {
       const limits = { rpmLimit: 10 };
       const scopes = [
@@ -79,7 +79,7 @@ describeUnless(missing, 'processes on one Redis', () => {
     [1, 1000, CENT / 500n, 500],
     [2, 100, CENT / 100n, 100],
     [1, 100, CENT / 30n, 30],
-    // Nothing divides evenly: 142 fit, and what is left is less than a hold.
+    // The amounts do not divide evenly: 142 fit, and the rest is less than a hold.
     [2, 500, CENT / 142n, 142],
   ])(
     '%i processes with %i requests each on the last cent, %s nano-dollars apiece: never above it, and as many as fit are held',
@@ -87,10 +87,10 @@ describeUnless(missing, 'processes on one Redis', () => {
       const instanceUid = randomUUID();
       const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
       const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
-      // Nothing is spent yet: who does not fit is told that the budget is held, never that it is spent.
+      // Nothing is spent yet: every refusal says that the budget is held, never that it is spent.
       expect(await rush(order, processes)).toEqual({ held: fit, busy: processes * requests - fit });
 
-      // The store agrees: what is held and a nano-dollar more than the rest does not fit, the rest does.
+      // The store agrees: the rest fits, and a nano-dollar more does not.
       const redis = openRedis(server.connection, { log: createMemoryLog() });
       const store = createRedisStore({ evaluate: redis.evaluate, instanceUid });
       const counters = scopes.map((scope) => ({

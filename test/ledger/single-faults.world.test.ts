@@ -1,4 +1,4 @@
-// Single faults: requests are answered or told 503, never 401, and it works again by itself.
+// Single faults: requests are served or get 503, never 401, and work again without help.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { whyNoRedis } from '../redis.ts';
 import { named } from '../skip-unless.ts';
@@ -7,9 +7,9 @@ import { recovered, type Seen } from './chaos/load.ts';
 import { observeFault, SINGLE_FAULTS } from './chaos/single-faults.ts';
 import { verify } from './chaos/verify.ts';
 
-/** Nothing else is ever said: above all not that a key is unknown (401) when nobody can know. */
-const TRUE_ANSWERS = /^(200|503 ledger_unavailable|nobody answers)$/;
-/** A second, two while a store is rebuilt, and patience for the machine; `npm run bench -- faults` tells what it took. */
+/** The only allowed answers. Above all, an unreachable database never makes a key unknown (401). */
+const TRUE_ANSWERS = /^(200|503 ledger_unavailable|no answer)$/;
+/** A second, two while a store is rebuilt, and a margin for the machine; `npm run bench -- faults` measures it. */
 const BOUND = 5000;
 
 const missing = whyNoRedis();
@@ -30,22 +30,22 @@ describe.skipIf(missing !== undefined).each([
     afterAll(() => harness?.stop());
 
     test.each(faults.map((fault, at) => ({ ...fault, at })))(
-      '$name: requests are answered or told 503 in time, never 401, and it works again by itself',
+      '$name: requests are served or get 503 in time, never 401, and work again without help',
       async ({ at, ...fault }) => {
         const [fresh] = harness.keys.slice(at + 1);
         if (fresh === undefined) throw new Error('there is no key for it');
         const observed = await observeFault(harness, fault, fresh);
         seen.push(...observed.seen);
-        const told = observed.meanwhile.map(({ status, code }) => `${status ?? 'nobody answers'} ${code ?? ''}`.trim());
-        expect([...new Set(told)].filter((one) => !TRUE_ANSWERS.test(one))).toEqual([]);
+        const answers = observed.meanwhile.map(({ status, code }) => `${status ?? 'no answer'} ${code ?? ''}`.trim());
+        expect([...new Set(answers)].filter((one) => !TRUE_ANSWERS.test(one))).toEqual([]);
         const refused = observed.meanwhile.filter(({ status }) => status === 503);
         if (fault.refuses) expect(refused.length).toBeGreaterThan(0);
         expect(refused.filter(({ took }) => took > BOUND)).toEqual([]);
       },
     );
 
-    test('after all of them: what completed was charged, once, no more than what was in flight besides, and counters equal sums', async () => {
-      // So that every counter is there again.
+    test('after all of them: completed replies were charged once, other requests at most their holds, and counters equal sums', async () => {
+      // A request of each key loads every counter again.
       seen.push(...(await recovered(harness, harness.keys)));
       const { wrong, completed } = await verify(harness, seen);
       expect(wrong).toEqual([]);

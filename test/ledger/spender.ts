@@ -1,4 +1,4 @@
-// A gateway process that spends until it is killed: it holds, streams and settles as fast as it can, and prints what its clients saw.
+// A gateway process that holds, streams and settles as fast as it can until it is killed, and prints what its clients saw.
 import { writeSync } from 'node:fs';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createOutbox } from '#adapters/outbox/outbox.ts';
@@ -17,7 +17,7 @@ export interface Order {
 
 const log = { info: () => undefined, warn: console.error, error: console.error };
 
-/** A ledger over the real database and the real outbox, as the local stack makes it. */
+/** A ledger over the real database and outbox, as in the local stack. */
 export function openLedger({ connection, folder, instanceUid }: Order) {
   const { clock, ids, timer } = nodeDependencies();
   const database = createDatabase(connection, { log });
@@ -34,13 +34,13 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
   return { ledger, database, close };
 }
 
-const tell = (...words: ReadonlyArray<string | bigint>): unknown => writeSync(1, `${words.join(' ')}\n`);
+const print = (...words: ReadonlyArray<string | bigint>): unknown => writeSync(1, `${words.join(' ')}\n`);
 
-/** `held id amount`, `settled id cost` (the client has its last byte), `released id`, `refused reason`, one a line. */
+/** The output lines: `held id amount`, `settled id cost` (the client has its last byte), `released id`, `refused reason`. */
 async function spend(order: Order): Promise<never> {
   const { ledger } = openLedger(order);
   await ledger.start();
-  tell('started');
+  print('started');
   const client = async (): Promise<never> => {
     for (;;) {
       const amount = BigInt(1 + Math.floor(Math.random() * 1000));
@@ -52,23 +52,23 @@ async function spend(order: Order): Promise<never> {
         identifier: 'small-1',
       });
       if (!result.ok) {
-        tell('refused', result.failure.reason);
+        print('refused', result.failure.reason);
         await new Promise((resolve) => setTimeout(resolve, 5));
         continue;
       }
       const { id } = result.value;
-      tell('held', id, result.value.amount);
+      print('held', id, result.value.amount);
       const cost = (result.value.amount * BigInt(Math.floor(Math.random() * 1001))) / 1000n;
       ledger.progress(result.value, () => cost / 2n);
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 10));
       if (Math.random() < 0.2) {
         await ledger.release(result.value);
-        tell('released', id);
+        print('released', id);
         continue;
       }
       const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
       await ledger.settle(result.value, { cost, tokens, model: 'small', identifier: 'small-1', estimated: false });
-      tell('settled', id, cost);
+      print('settled', id, cost);
     }
   };
   return Promise.race(Array.from({ length: 16 }, client));

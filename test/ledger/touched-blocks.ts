@@ -1,4 +1,4 @@
-// Blocks that each statement touches which requests, bookings and sweeps wait for.
+// Blocks touched by each statement of requests, bookings and sweeps.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { BOOKED, SUMS } from '#adapters/postgres/books.ts';
@@ -12,9 +12,9 @@ import { aliasOf, BUSY, END, INSTANCE, idOf, keyNumber, keysOf, newEntry, WINDOW
 export interface Touched {
   readonly blocks: number;
   readonly millis: number;
-  /** Tables that were read whole. */
+  /** Tables read by a sequential scan. */
   readonly wholly: ReadonlyArray<string>;
-  /** Partitions that were looked into. */
+  /** Partitions that were read. */
   readonly months: ReadonlyArray<string>;
 }
 
@@ -22,23 +22,23 @@ interface Asked {
   readonly name: string;
   readonly text: string;
   readonly values: ReadonlyArray<unknown>;
-  /** How often it looks into an index, by the size of the question alone: as many blocks may be added by an index of one more level. */
+  /** Index look-ups by the size of the query: an index with one more level may add as many blocks. */
   readonly lookups: number;
-  /** Prepared, and after some executions planned for any values. */
+  /** Whether it is prepared, so planned for any values after some executions. */
   readonly isPrepared: boolean;
 }
 
-/** In a little index some of the ids share a block. */
+/** In a small index some ids share a block. */
 const NEIGHBOURS = 20;
-/** Is it there, the entry itself, and its scope's charge, recount, sum and hour, each found and then written. */
+/** Look-ups of a new entry: its existence, the entry, and its scope's charge, recount, sum and hour, each found and written. */
 const PER_ENTRY = 10;
 const DAY = 86_400_000;
 const DAYS_30 = { start: END - 45 * DAY - 1000, end: END - 15 * DAY - 1000 };
 
-/** The statements as they are sent, for a database with so many entries (many-entries.ts). */
+/** The statements as sent, for a database with `count` entries (many-entries.ts). */
 export function hotStatements(entries: number): ReadonlyArray<Asked> {
   const keys = keysOf(entries);
-  // Spread over all of them, the same from run to run.
+  // Spread over all entries, the same in every run.
   const some = (count: number, of: number) =>
     Array.from({ length: count }, (_, place) => 1 + Math.floor(((place + 0.5) * (of - 2)) / count));
   const scopes = (count: number) => some(count, keys).map(keyNumber);
@@ -85,7 +85,7 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
   ];
 }
 
-/** What a drain finds in the store and another has booked already. */
+/** A record that a drain finds in the store after another process booked it. */
 const booked = (entries: number) =>
   Array.from({ length: 500 }, (_, place) => ({
     ...newEntry([{ scopeId: BUSY, window: WINDOW }]),
@@ -102,8 +102,8 @@ interface PlanNode {
 }
 
 /**
- * Runs them all, and undoes it. Tables are read through their indexes also where these are so small that the planner would
- * rather read them whole (`byIndex`). A prepared statement is told as planned for any values or for these, whichever touches more.
+ * Runs all statements and rolls back. `byIndex` reads tables through indexes even where the planner would scan small ones.
+ * A prepared statement counts with its generic or its custom plan, whichever touches more.
  */
 export async function touchedBy(
   asked: ReadonlyArray<Asked>,
@@ -134,17 +134,17 @@ export async function touchedBy(
 async function explain(client: pg.Client, { text, values }: Asked, plan: string): Promise<Touched> {
   await client.query(`begin; set local plan_cache_mode = ${plan}; prepare asked as ${text}`);
   const explained = `explain (analyze, buffers, format json) execute asked(${values.map(toLiteral).join(', ')})`;
-  // The first time a table's catalog is read too.
+  // The first run also reads a table's catalog.
   await client.query(`savepoint first; ${explained}; rollback to first`);
   const result = await client.query<{ 'QUERY PLAN': [{ Plan: PlanNode; 'Execution Time': number }] }>(explained);
   await client.query('rollback; deallocate asked');
-  const [told] = result.rows[0]?.['QUERY PLAN'] ?? [];
-  if (told === undefined) throw new Error('no plan');
-  const nodes = nodesOf(told.Plan).filter((node) => node['Actual Loops'] > 0);
+  const [explanation] = result.rows[0]?.['QUERY PLAN'] ?? [];
+  if (explanation === undefined) throw new Error('no plan');
+  const nodes = nodesOf(explanation.Plan).filter((node) => node['Actual Loops'] > 0);
   const relations = nodes.flatMap((node) => node['Relation Name'] ?? []);
   return {
-    blocks: told.Plan['Shared Hit Blocks'] + told.Plan['Shared Read Blocks'],
-    millis: told['Execution Time'],
+    blocks: explanation.Plan['Shared Hit Blocks'] + explanation.Plan['Shared Read Blocks'],
+    millis: explanation['Execution Time'],
     wholly: nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'] ?? ''),
     months: [...new Set(relations.filter((name) => /_\d{4}_\d\d$/.test(name)))],
   };

@@ -15,7 +15,7 @@ import { startWorker } from './chaos/worker.ts';
 
 const missing = whyNoRedis();
 const MINUTE = 60_000;
-/** What a request of ours sets aside for its reply: forty tokens. */
+/** The hold for a reply: forty tokens. */
 const REPLY = 40n * PRICE.output;
 
 describeUnless(missing, 'a Worker and a process that share a store', () => {
@@ -38,7 +38,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     return parseMoney(((await answer.json()) as { currentSpend: string }).currentSpend);
   };
 
-  test('a Worker that is killed between its reply and the settlement has charged the size of its hold a minute later, once', async () => {
+  test('a Worker that is killed between reply and settlement is charged the size of its hold a minute later, once', async () => {
     const key = keyAt(0);
     const worker = await startWorker(harness);
     let again = (): void => undefined;
@@ -55,21 +55,21 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     const [entry, ...more] = await entriesOf(key);
     expect(more).toEqual([]);
     expect(entry?.kind).toBe('expired');
-    // Its prompt, and all that its reply might have been.
+    // The prompt, and the longest possible reply.
     const cost = entry?.cost ?? 0n;
     expect(cost).toBeGreaterThan(REPLY);
     expect(cost).toBeLessThan(REPLY + 200n * PRICE.input);
     expect(await spendBy(harness.gateways[0]?.url ?? '', key)).toBe(cost);
   });
 
-  test('a Worker that has just begun tells that database or store are silent, and works by itself when they are not', async () => {
+  test('a new Worker answers 503 while database or store hang, and works without help afterwards', async () => {
     const key = keyAt(0);
     const worker = await startWorker(harness);
     onTestFinished(() => worker.stop());
     for (const part of [harness.postgres, harness.redis]) {
       const thaw = part.freeze();
-      const told = await ask(worker.url, key, false).finally(thaw);
-      expect([told.status, told.code]).toEqual([503, 'ledger_unavailable']);
+      const answer = await ask(worker.url, key, false).finally(thaw);
+      expect([answer.status, answer.code]).toEqual([503, 'ledger_unavailable']);
     }
     await eventually(
       () => ask(worker.url, key, false),
@@ -77,11 +77,11 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     );
   });
 
-  test('on the last cent they admit no more than the budget has, and refuse nobody for nothing', async () => {
+  test('on the last cent they admit no more than the budget, and refuse no request without cause', async () => {
     const key = keyAt(1);
     const worker = await startWorker(harness);
     onTestFinished(() => worker.stop());
-    // A crowd that meets a Worker on its first request may be told 503 on a busy machine.
+    // On a busy machine, concurrent first requests of a Worker may get 503.
     await eventually(
       () => ask(worker.url, keyAt(0), false),
       ({ completed }) => completed !== undefined,
@@ -90,15 +90,15 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     const rush = (requests: number): Promise<Seen[]> =>
       Promise.all(Array.from({ length: requests }, (_, at) => ask(urls[at % 2] ?? '', key, at % 4 < 2)));
     const seen: Seen[] = [];
-    // Until nothing is left: each round finds what the holds of the one before did not need.
+    // Rounds until nothing is left: each one uses what earlier holds gave back.
     for (let round = 0; round < 20; round += 1) {
-      const told = await rush(40);
-      seen.push(...told);
-      if (told.every(({ code }) => code === 'budget_exceeded')) break;
+      const answers = await rush(40);
+      seen.push(...answers);
+      if (answers.every(({ code }) => code === 'budget_exceeded')) break;
     }
-    const told = seen.map(({ status, code }) => `${status} ${code ?? ''}`.trim());
-    expect([...new Set(told)].filter((one) => !/^(200|429 budget_(held|exceeded))$/.test(one))).toEqual([]);
-    expect(told.slice(-40)).toEqual(Array.from({ length: 40 }, () => '429 budget_exceeded'));
+    const outcomes = seen.map(({ status, code }) => `${status} ${code ?? ''}`.trim());
+    expect([...new Set(outcomes)].filter((one) => !/^(200|429 budget_(held|exceeded))$/.test(one))).toEqual([]);
+    expect(outcomes.slice(-40)).toEqual(Array.from({ length: 40 }, () => '429 budget_exceeded'));
 
     const paid = seen.filter(({ completed }) => completed !== undefined);
     const owed = paid.reduce((all, { completed }) => all + costOf(harness, completed), 0n);
@@ -109,7 +109,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     const spent = entries.reduce((all, { cost }) => all + cost, 0n);
     expect(spent).toBe(owed);
     expect(spent).toBeLessThanOrEqual(key.limit);
-    // What is left pays no prompt and a token.
+    // The rest is less than a prompt and a token.
     expect(key.limit - spent).toBeLessThan(200n * PRICE.input + PRICE.output);
     expect(await Promise.all(urls.map((url) => spendBy(url, key)))).toEqual([spent, spent]);
   });
@@ -120,7 +120,7 @@ function costOf({ upstream }: Harness, id = ''): bigint {
   return BigInt(input) * PRICE.input + BigInt(output) * PRICE.output;
 }
 
-/** The whole stream; `onFirst` is called with its first bytes. */
+/** Reads the whole stream; `onFirst` is called at its first bytes. */
 function streamFrom(url: string, { value }: Key, onFirst: () => void): Promise<string> {
   const messages = [{ role: 'user', content: 'Say words.' }];
   const body = JSON.stringify({ model: 'fault', messages, max_tokens: 40, stream: true });
@@ -141,14 +141,14 @@ function streamFrom(url: string, { value }: Key, onFirst: () => void): Promise<s
   });
 }
 
-/** What the next sweep does, so much later on the store's clock. */
+/** Runs a sweep's maintenance, `later` on the store's clock. */
 async function sweepIn({ redis, instanceUid, database }: Harness, millis: number): Promise<void> {
   const log = createMemoryLog();
   const client = openRedis(redis.connection, { log });
   const later = `(function() local t = redis.call('TIME') return { t[1] + ${millis / 1000}, t[2] } end)()`;
   const evaluate: Evaluate = (script, key, words) => {
     const moved = script.replace("redis.call('TIME')", later);
-    if (moved === script) throw new Error('the script asks for the time in other words');
+    if (moved === script) throw new Error('the script does not call TIME as expected');
     return client.evaluate(moved, key, words);
   };
   const timer = (wait: number, callback: () => void) => {

@@ -99,8 +99,8 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
         await load(60n, key);
         await call({ settles: [{ id: settled.id, cost: 5n, note: noteOf(settled) }] });
         expect(await call({ holds: [operation(35n, [key])] })).toMatchObject({ holds: [{ outcome: 'busy' }] });
-        const told = [ended, settled].map((of) => registration(of, { charged: 60n }));
-        await call({ registers: [...told, ...told] });
+        const registers = [ended, settled].map((of) => registration(of, { charged: 60n }));
+        await call({ registers: [...registers, ...registers] });
         await call({ registers: [registration(ended)] });
         expect(await spent(key)).toBe(65n);
         expect(await call({ holds: [operation(36n, [key])] })).toMatchObject({ holds: [{ outcome: 'exceeded' }] });

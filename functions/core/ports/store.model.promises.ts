@@ -34,7 +34,7 @@ interface ModelHold {
   until: Millis;
   forgotten: boolean;
   known: Nano | undefined;
-  /** Its part of the counters. */
+  /** The hold's part of the counters. */
   cost: Nano;
   charged: Nano;
   late: 'settled' | 'released' | undefined;

@@ -39,7 +39,7 @@ describe('a folder', () => {
     ['a process that is gone', JSON.stringify(owner)],
     ['a restarted container’s same pid', JSON.stringify({ ...owner, pid: process.pid })],
     ['a crash in the middle of writing it', '{"pid":'],
-    ['nobody (an empty file)', ''],
+    ['no process (an empty file)', ''],
   ])('whose lock was left by %s is taken over', async (_, lock) => {
     const left = await mkdtemp(join(root, 'lock-'));
     writeFileSync(join(left, 'lock'), lock);
@@ -60,8 +60,8 @@ describe('a folder', () => {
     const lock = join(left, 'lock');
     writeFileSync(lock, JSON.stringify({ ...owner, host: 'another' }));
     expect(() => createOutbox({ folder: left })).toThrow('on another');
-    const silent = new Date(Date.now() - 16_000);
-    utimesSync(lock, silent, silent);
+    const touchedAt = new Date(Date.now() - 16_000);
+    utimesSync(lock, touchedAt, touchedAt);
     await createOutbox({ folder: left }).close();
   });
 

@@ -112,10 +112,10 @@ describeUnless(missing, 'a Redis', () => {
     test.each([
       ['with a wrong password', { password: 'wrong' }, /WRONGPASS.*check the password entry/],
       ['without a password', { password: '' }, /NOAUTH.*check the password entry/],
-      ['on a port where nobody listens', { port: 1 }, /ECONNREFUSED.*check the host and port entries/],
+      ['on a port without a listener', { port: 1 }, /ECONNREFUSED.*check the host and port entries/],
       ['under a name that is not there', { host: 'nowhere.invalid' }, /ENOTFOUND|EAI_AGAIN/],
       ['over TLS that it does not speak', { tls: true }, /whether it speaks TLS/],
-    ])('%s is unreachable, and is told what to check', async (_, change, message) => {
+    ])('%s is unreachable, with advice on what to check', async (_, change, message) => {
       const health = await probe(change);
       expect(health).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
       expect(health).toMatchObject({ message: expect.stringMatching(message) });

@@ -20,7 +20,7 @@ local function forget(id, kind)
   save(id, record)
   if record.late ~= nil and record.isBooked == nil then return end
   if record.ends == nil then return unwatch(id) end
-  -- It stays with its scopes: a late settlement counts in counters that are loaded until then.
+  -- The record stays with its scopes: a late settlement counts in counters that are loaded until then.
   watch(id, record.ends)
 end
 

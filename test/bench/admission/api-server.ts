@@ -1,4 +1,4 @@
-// A stand-in for an API server, warm and on the loopback: what admission looks up, and so many keys besides.
+// A stand-in for an API server, warm and on the loopback: the objects that admission looks up, and many keys besides.
 import { createServer, type IncomingMessage } from 'node:http';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds.ts';
@@ -7,12 +7,12 @@ import { instanceSpec, MODELS } from './reviews.ts';
 
 export interface StandIn {
   readonly url: string;
-  /** What was asked since the last time, and how many bytes the answers had. */
-  readonly told: () => { readonly asked: readonly string[]; readonly bytes: number };
+  /** The requests since the last call, and the bytes of their answers. */
+  readonly recorded: () => { readonly asked: readonly string[]; readonly bytes: number };
   readonly stop: () => Promise<void>;
 }
 
-/** Finds by name and by selectable fields through an index, so that only what is asked and answered shows in a time. */
+/** Starts the stand-in. Names and selectable fields are indexed, so times show only requests and answers. */
 export async function startStandIn(keys: number): Promise<StandIn> {
   const byPath = new Map<string, string>();
   const byFields = new Map<string, string[]>();
@@ -61,7 +61,7 @@ export async function startStandIn(keys: number): Promise<StandIn> {
   };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as { port: number };
-  const told = () => {
+  const recorded = () => {
     const all = { asked, bytes };
     asked = [];
     bytes = 0;
@@ -72,7 +72,7 @@ export async function startStandIn(keys: number): Promise<StandIn> {
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  return { url: `http://127.0.0.1:${port}`, told, stop };
+  return { url: `http://127.0.0.1:${port}`, recorded, stop };
 }
 
 const folderOf = ({ group, version }: { group: string; version: string }) =>

@@ -16,7 +16,7 @@ const WEBHOOKS = ['mutating', 'validating'].map((kind) => ({
   kind: `${kind === 'mutating' ? 'Mutating' : 'Validating'}WebhookConfiguration`,
 }));
 
-/** Where there is no API server, it says why not. */
+/** The table, or the reason why there is no API server. */
 export async function benchApply({ edits = 200, applies = 15, keys = 100_000 } = {}): Promise<string> {
   const why = whyNoControlPlane();
   if (why !== undefined) return `Added to an apply on a real API server: not measured, ${why}.`;
@@ -38,7 +38,7 @@ export async function benchApply({ edits = 200, applies = 15, keys = 100_000 } =
 
 const insert = ([name = '', ...rest]: readonly string[], keys: number): string[] => [name, String(keys), ...rest];
 
-/** A namespace that our webhooks do not look at, and a key in either. */
+/** Creates a namespace that our webhooks skip, and a key in each. */
 async function prepare(bed: Bed): Promise<void> {
   const { cluster } = bed;
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: UNJUDGED } };
@@ -64,16 +64,16 @@ async function prepare(bed: Bed): Promise<void> {
       await mustWrite(cluster.patch(resource, undefined, metadata.name, { webhooks }));
     }
   }
-  // The API server learns of a change of its webhooks by a watch of its own.
+  // The API server learns of changed webhooks by a watch.
   await pause(3000);
   await createKey(bed, 'team-a', 'judged');
   await createKey(bed, UNJUDGED, 'free');
 }
 
-/** The API server learns of what was put into its etcd by a watch of its own. */
+/** Waits until the API server sees objects that were written to its etcd, by its own watch. */
 async function untilThere({ cluster }: Bed, alias: string): Promise<void> {
   const selection = { fieldSelector: `spec.keyAlias=${alias}` };
-  // While it is catching up it may not answer at all.
+  // While it catches up it may not answer at all.
   for (const until = Date.now() + 120_000; Date.now() < until; await pause(1000))
     if ((await cluster.list(virtualKeys, selection).catch(() => [])).length > 0) return;
   throw new Error(`the API server does not see ${alias}`);
@@ -129,8 +129,8 @@ function compare([without = [], judged = []]: ReadonlyArray<readonly number[]>):
   );
 }
 
-async function must(said: Promise<{ readonly code: number; readonly stderr: string }>): Promise<void> {
-  const { code, stderr } = await said;
+async function must(done: Promise<{ readonly code: number; readonly stderr: string }>): Promise<void> {
+  const { code, stderr } = await done;
   if (code !== 0) throw new Error(stderr);
 }
 

@@ -1,10 +1,10 @@
-// A hundred thousand keys in a bench's API server within a minute: copies of one that it stored itself, put straight into its etcd.
+// A hundred thousand keys in a bench's API server within a minute: copies of a stored one, written directly to its etcd.
 import type { KubeObject } from '#core/ports/cluster.ts';
 
 const PER_TRANSACTION = 100;
 const AT_A_TIME = 4;
 
-/** Copies the stored object `namespace/name` of `folder` (`group/plural`) as `count` others, each with a name, uid and alias of its own. */
+/** Copies the stored object `namespace/name` of `folder` (`group/plural`) `count` times, each with its own name, uid and alias. */
 export async function copyInEtcd(etcd: string, original: Original, count: number): Promise<void> {
   const { folder, namespace, name } = original;
   const key = base64(`/registry/${folder}/${namespace}/${name}`);
@@ -20,7 +20,7 @@ export async function copyInEtcd(etcd: string, original: Original, count: number
   await putInEtcd(etcd, folder, Array.from({ length: count }, copyOf));
 }
 
-/** Custom resources, which the API server keeps as JSON, as they are. */
+/** Writes custom resources, which the API server keeps as JSON, unchanged. */
 export async function putInEtcd(etcd: string, folder: string, objects: ReadonlyArray<KubeObject>): Promise<void> {
   const put = (from: number) =>
     ask(etcd, 'txn', {

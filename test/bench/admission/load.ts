@@ -1,4 +1,4 @@
-// Requests a second that a server answers, and how long each takes. Bare sockets, so that the server is what is measured.
+// Requests per second of a server, and the time of each. Bare sockets, so that the server is measured and not the client.
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -16,15 +16,15 @@ export interface Measured {
   readonly millis: readonly number[];
 }
 
-/** So many connections, each with one request at a time, for so long or so many. Throws on an answer that is not 200. */
+/** Sends requests over `connections`, one at a time on each, until the time or the count is reached. Throws on an answer that is not 200. */
 export async function load(
   target: Target,
   { connections = 8, millis = Number.POSITIVE_INFINITY, requests = Number.POSITIVE_INFINITY },
 ): Promise<Measured> {
   const took: number[] = [];
   const from = performance.now();
-  const goOn = (now: number) => now < from + millis && took.length < requests;
-  await Promise.all(Array.from({ length: connections }, () => talk(target, goOn, took)));
+  const continues = (now: number) => now < from + millis && took.length < requests;
+  await Promise.all(Array.from({ length: connections }, () => talk(target, continues, took)));
   return {
     perSecond: (took.length * 1000) / (performance.now() - from),
     millis: took.sort((one, other) => one - other),
@@ -34,7 +34,7 @@ export async function load(
 export const percentile = (ascending: readonly number[], share: number): number =>
   ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN;
 
-function talk({ url, path, body }: Target, goOn: (now: number) => boolean, took: number[]): Promise<void> {
+function talk({ url, path, body }: Target, continues: (now: number) => boolean, took: number[]): Promise<void> {
   const { hostname, port } = new URL(url);
   const length = Buffer.byteLength(body);
   const request = Buffer.from(
@@ -58,7 +58,7 @@ function talk({ url, path, body }: Target, goOn: (now: number) => boolean, took:
       if (missing > 0) return;
       const now = performance.now();
       took.push(now - asked);
-      if (goOn(now)) return ask();
+      if (continues(now)) return ask();
       socket.destroy();
       resolve();
     });
@@ -68,7 +68,7 @@ function talk({ url, path, body }: Target, goOn: (now: number) => boolean, took:
       const [, size] = /content-length: ([0-9]+)/i.exec(text) ?? [];
       if (text.startsWith('HTTP/1.1 200') && size !== undefined) return head + 4 + Number(size);
       socket.destroy();
-      reject(new Error(`${path} was answered: ${chunk.toString()}`));
+      reject(new Error(`unexpected answer of ${path}: ${chunk.toString()}`));
       return Number.POSITIVE_INFINITY;
     };
   });
@@ -80,7 +80,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** `server.ts` in a process of its own. */
+/** `server.ts` in its own process. */
 export async function start(what: 'echo' | 'admission', address?: string): Promise<Server> {
   const child = fork(join(import.meta.dirname, 'server.ts'), [what, ...(address === undefined ? [] : [address])]);
   const ended = once(child, 'exit');

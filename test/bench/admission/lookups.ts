@@ -10,7 +10,7 @@ const CASES = [
   { name: 'new instance with 6 entries', body: instanceReview() },
 ];
 
-/** One review at a time against a stand-in with so many keys. Throws where a review asks for something else with more of them. */
+/** Sends one review at a time against a stand-in with `keys` keys. Throws when more keys make a review look up something else. */
 export async function benchLookups({ reviews = 1500, populations = [10, 100_000] } = {}): Promise<string> {
   const rows: string[][] = [];
   const questions = new Map<string, string>();
@@ -19,11 +19,11 @@ export async function benchLookups({ reviews = 1500, populations = [10, 100_000]
     const admission = await start('admission', standIn.url);
     for (const { name, body } of CASES) {
       const target = { url: admission.url, path: `/${SEGMENT}/validate${TIMEOUT}`, body };
-      standIn.told();
+      standIn.recorded();
       await load(target, { connections: 1, requests: 1 });
-      const { asked, bytes } = standIn.told();
+      const { asked, bytes } = standIn.recorded();
       const before = questions.get(name) ?? [...asked].sort().join('\n');
-      if (before !== [...asked].sort().join('\n')) throw new Error(`with ${keys} keys something else is asked`);
+      if (before !== [...asked].sort().join('\n')) throw new Error(`with ${keys} keys the look-ups differ`);
       questions.set(name, before);
       await load(target, { connections: 1, requests: 1000 });
       const { millis } = await load(target, { connections: 1, requests: reviews });

@@ -4,15 +4,15 @@ import { GOOD, modelEntry, objectOf, requestOf } from '../../admission/fixtures.
 
 type Json = Record<string, unknown>;
 
-/** Entries of the instance that the reviews are about. */
+/** The number of entries of the reviewed instance. */
 export const MODELS = ['gpt-4o', 'claude', 'small', 'medium', 'large', 'vision'];
 
-/** What `?timeout=` the API server adds. */
+/** The `?timeout=` that the API server adds. */
 export const TIMEOUT = '?timeout=5s';
 
 const SIZE = 8192;
 
-/** An edit of a key with tags, metadata and a template: the new object and the stored one, each with its status and managed fields. */
+/** An update of a key with tags, metadata and a template: the new and the stored object, with status and managed fields. */
 export function keyReview(): string {
   const spec = {
     ...GOOD.VirtualKey,
@@ -31,7 +31,7 @@ export function keyReview(): string {
 export const instanceReview = (): string =>
   padded((padding) => reviewOf(stored(objectOf('GatewayInstance', instanceSpec()), padding), {}));
 
-/** Eight kilobytes: a description fills what is left. */
+/** Fills the review with a description up to eight kilobytes. */
 function padded(write: (padding: string) => string): string {
   const left = SIZE - write('').length;
   const per = write('x').length - write('').length;
@@ -72,7 +72,7 @@ function reviewOf(object: KubeObject, more: Json): string {
   });
 }
 
-/** With what `kubectl apply` and the API server add: the file as an annotation, and who manages which field. */
+/** The object with the additions of `kubectl apply` and the API server: the file as an annotation, and managed fields. */
 function stored(object: KubeObject, description: string, status?: Json): KubeObject {
   const annotations = {
     'kubectl.kubernetes.io/last-applied-configuration': `${JSON.stringify(object)}\n`,

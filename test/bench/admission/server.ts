@@ -15,7 +15,7 @@ import { createReviewRecord } from '../../../infra/triggers/review-record.ts';
 import { createWorld, objectOf, SEGMENT, secretOf } from '../../admission/fixtures.ts';
 import { instanceSpec, MODELS } from './reviews.ts';
 
-/** The address of a stand-in for the API server; without one, references are found in the memory of the process. */
+/** The address of a stand-in for the API server; without one, references are looked up in memory. */
 const [what, address] = process.argv.slice(2);
 
 const served = await serve({ fetch: what === 'echo' ? echo() : await admission(), host: '127.0.0.1', port: 0 });
@@ -29,7 +29,7 @@ function echo() {
 }
 
 async function admission() {
-  // Written as in a cluster, to where it costs a system call and is not kept.
+  // Log lines cost a system call, as in a cluster, and are dropped.
   const sink = openSync('/dev/null', 'w');
   const log = createLog({ write: createLines((text) => writeSync(sink, text)).add, fields: { function: 'admission' } });
   const record = createReviewRecord({ log, metrics: createMetrics() });
@@ -47,7 +47,7 @@ async function clusterOf(): Promise<Cluster> {
   return indexed(cluster);
 }
 
-/** What was found once is found by name or selector from then on, as the stand-in over HTTP finds it: how a test's world searches is not measured. */
+/** A cache by name or selector, as in the HTTP stand-in, so that the search of the in-memory cluster is not measured. */
 function indexed(cluster: Cluster): Cluster {
   const known = new Map<string, Promise<unknown>>();
   const once = <T>(question: string, ask: () => Promise<T>): Promise<T> => {

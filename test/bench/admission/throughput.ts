@@ -1,4 +1,4 @@
-// Reviews a second, against a handler that only parses and echoes the same JSON.
+// Reviews per second, against a handler that only parses and echoes the same JSON.
 
 import { SEGMENT } from '../../admission/fixtures.ts';
 import { cpuOf } from '../pinned.ts';
@@ -6,16 +6,16 @@ import { median, table } from '../table.ts';
 import { load, type Server, start, type Target } from './load.ts';
 import { instanceReview, keyReview, TIMEOUT } from './reviews.ts';
 
-/** Until everything is compiled. */
+/** Requests until everything is compiled. */
 const WARM_UP = 15_000;
 
 interface Round {
   readonly perSecond: number;
-  /** Microseconds of CPU a request; NaN where the system does not tell. */
+  /** Microseconds of CPU per request; NaN where the system does not report them. */
   readonly cpu: number;
 }
 
-/** In alternating rounds, so that whatever else the machine does befalls both; a ratio of medians of the two. */
+/** Alternating rounds, so that other load on the machine affects both alike; ratios of medians. */
 export async function benchThroughput({ rounds = 15, requests = 3000 } = {}): Promise<string> {
   const servers = await Promise.all([start('echo'), start('admission')]);
   try {
@@ -27,10 +27,10 @@ export async function benchThroughput({ rounds = 15, requests = 3000 } = {}): Pr
     for (const { name, path, body } of cases) {
       const target = { path: `/${SEGMENT}${path}${TIMEOUT}`, body };
       for (const { url } of servers) await load({ ...target, url }, { requests: WARM_UP });
-      const told: Round[][] = servers.map(() => []);
+      const measured: Round[][] = servers.map(() => []);
       for (let round = 0; round < rounds; round += 1)
-        for (const [index, server] of servers.entries()) told[index]?.push(await measure(server, target, requests));
-      rows.push([name, ...compare(told[0] ?? [], told[1] ?? [])]);
+        for (const [index, server] of servers.entries()) measured[index]?.push(await measure(server, target, requests));
+      rows.push([name, ...compare(measured[0] ?? [], measured[1] ?? [])]);
     }
     const head = ['review of 8 KB', 'echo, /s', 'admission, /s', 'ratio', 'echo, µs CPU', 'admission, µs CPU', 'ratio'];
     return `Reviews a second over HTTP against a Hono handler that parses and echoes the JSON; medians of ${rounds} rounds in turn.\n\n${table(head, rows)}`;

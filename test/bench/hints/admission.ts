@@ -1,4 +1,4 @@
-// The hint from admission alone: nothing sweeps and nothing watches.
+// Admission's hint alone, without sweeps and other triggers.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
@@ -24,7 +24,7 @@ interface Place {
 }
 
 interface Functions {
-  /** Before /mutate and /validate. */
+  /** The URL before /mutate and /validate. */
   readonly admission: string;
   sweep(): Promise<unknown>;
   stop(): Promise<unknown>;
@@ -52,7 +52,7 @@ export async function hintsOnReal(count: number): Promise<number[]> {
   }
 }
 
-/** In workerd, on the embedded API server. */
+/** The functions in workerd, on the embedded API server. */
 export async function hintsOnWorkers(count: number): Promise<number[]> {
   const world = await startWorld();
   const segment = 'an-unguessable-segment';

@@ -10,9 +10,9 @@ export interface Ground {
   readonly cluster: Cluster;
 }
 
-/** Milliseconds. Knative's adapter posts one event after the other, and our own writes are events too: much faster, and its queue is what is measured. */
+/** Milliseconds between keys. Knative's adapter posts events one by one, our own writes too: with a shorter pause its queue is measured. */
 const EVERY = 1_000;
-const PATIENCE = 30_000;
+const TIMEOUT = 30_000;
 
 const connectionRef = { instanceRef: { name: 'sample', namespace: 'default' } };
 const budget = { maxBudget: '1', budgetDuration: '30d' };
@@ -24,7 +24,7 @@ export const makeKey = (name: string): KubeObject => ({
   spec: { keyAlias: name, ...budget, connectionRef },
 });
 
-/** Its key has the same name. */
+/** A User; its key has the same name. */
 export const makeUser = (name: string): KubeObject => ({
   apiVersion: users.apiVersion,
   kind: 'User',
@@ -32,7 +32,7 @@ export const makeUser = (name: string): KubeObject => ({
   spec: { userEmail: `${name}@example.com`, autoCreateKey: true, keyAlias: name, ...budget, connectionRef },
 });
 
-/** The waits, in milliseconds; fails where a key is not usable in time. The first few are not told: processes warm up. */
+/** The waits in milliseconds; fails when a key is not usable in time. The first few are left out: processes warm up. */
 export async function measure(
   { kubeconfig, cluster }: Ground,
   count: number,
@@ -56,14 +56,14 @@ export async function measure(
     await put(cluster, make(name), true);
     await pause(EVERY);
   }
-  for (const until = Date.now() + PATIENCE; waits.size < applied.size; await pause(50)) {
+  for (const until = Date.now() + TIMEOUT; waits.size < applied.size; await pause(50)) {
     if (Date.now() > until) throw new Error(`of ${applied.size} keys only ${waits.size} were usable in time`);
   }
   stop();
   return [...applied.keys()].slice(warmUp).map((name) => waits.get(name) ?? Number.NaN);
 }
 
-/** The smallest that so large a share is not above. */
+/** The quantile: the smallest value that is at least as large as this share of them. */
 export function quantile(values: ReadonlyArray<number>, share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;

@@ -1,4 +1,4 @@
-// Knative's own ApiServerSource adapter on a real API server; the key is one that a User gets, because it cannot watch VirtualKeys.
+// Knative's ApiServerSource adapter on a real API server. It cannot watch VirtualKeys, so the key is one that a User gets.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ import { temporaryFolder } from '../../temporary-folder.ts';
 import { makeUser, measure } from './keys.ts';
 
 const KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
-const PATIENCE = 90_000;
+const TIMEOUT = 90_000;
 
 /** Why it cannot be measured here; undefined where it can. */
 export const whyNoKnative = (): string | undefined =>
@@ -64,10 +64,10 @@ export async function hintsOfKnative(count: number): Promise<number[]> {
       const args = ['-n', 'gateway-operator', 'get', 'apiserversource', 'changes', '-o', 'json'];
       return /"type": "Ready"/.test((await run('kubectl', args, { KUBECONFIG: kubeconfig })).stdout);
     };
-    await eventually(isReady, Boolean, PATIENCE);
+    await eventually(isReady, Boolean, TIMEOUT);
     const adapter = Number(await script('knative.sh', state, 'apiserver', 'gateway-operator/changes'));
     closing.unshift(async () => process.kill(adapter));
-    // It posts what changes after its watch began, and nothing says when that was.
+    // The adapter posts changes after its watch starts, and does not report when that is.
     let touches = 0;
     const isHeard = async () => {
       touches += 1;
@@ -77,7 +77,7 @@ export async function hintsOfKnative(count: number): Promise<number[]> {
       );
       return found.some((key) => (key?.status as { isActive?: boolean } | undefined)?.isActive === true);
     };
-    await eventually(isHeard, Boolean, PATIENCE);
+    await eventually(isHeard, Boolean, TIMEOUT);
     return await measure({ kubeconfig, cluster }, count, makeUser);
   } finally {
     for (const close of closing) await close();

@@ -1,4 +1,4 @@
-// Cost of the script for a Redis by the size of the batch, for one key and for as many keys as requests.
+// Cost of the script for Redis by the size of the batch, for one key and for as many keys as requests.
 import { randomUUID } from 'node:crypto';
 import { createRedisStore } from '#adapters/redis/store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
@@ -18,7 +18,7 @@ const BOOKED_TOGETHER = 1000;
 const LIMIT = 1_000_000_000_000_000n;
 const EPOCH = 1;
 
-/** Each call settles what the one before it held, as the ledger does under load; what is settled is forgotten by the thousand. */
+/** Each call settles the holds of the one before, as the ledger does under load; settled ids are forgotten in thousands. */
 export async function benchBatches(): Promise<string> {
   const missing = whyNoRedis();
   if (missing !== undefined) return `Batches were skipped: ${missing}.`;

@@ -1,4 +1,4 @@
-// Entries a second that PostgreSQL takes from the ledger, and what holds it back.
+// Entries per second that PostgreSQL takes from the ledger, and the CPU of both.
 import { randomUUID } from 'node:crypto';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import type { Entry } from '#core/ports/books.ts';
@@ -8,7 +8,7 @@ import { cpuOf } from '../pinned.ts';
 import { median, spread, table } from '../table.ts';
 import { makeScope, SETTLEMENT, SURROUNDINGS } from './measured.ts';
 
-/** As the ledger books (booking.ts). */
+/** The size of the ledger's batches (booking.ts). */
 const BATCH = 2000;
 const [KEYS, USERS, TEAMS] = [1000, 100, 10];
 const BATCHES = 20;
@@ -17,7 +17,7 @@ const GATEWAYS = [1, 2];
 
 interface Round {
   readonly seconds: number;
-  /** Microseconds of CPU: of ours, and of PostgreSQL's backends. */
+  /** Microseconds of CPU: of this process, and of PostgreSQL's backends. */
   readonly ours: number;
   readonly postgres: number;
 }
@@ -81,7 +81,7 @@ function row(gateways: number, rounds: ReadonlyArray<Round>): string[] {
   ];
 }
 
-/** Milliseconds of CPU of every backend that is there now. */
+/** Milliseconds of CPU of every current backend. */
 async function cpuOfBackends({ connection, query }: TestPostgres): Promise<number> {
   const rows = await query<{ pid: number }>(
     connection,

@@ -1,4 +1,4 @@
-// The measured ledger: scopes that pay, over a given store, with a book and an outbox that cost nothing.
+// The measured ledger: scopes that pay, over a given store, with books and an outbox that cost nothing.
 import { randomUUID } from 'node:crypto';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HoldRequest, Settlement } from '#core/ports/ledger.ts';
@@ -11,13 +11,13 @@ const HOUR = 3_600_000;
 const log: Log = { info: () => undefined, warn: () => undefined, error: console.error };
 const metrics: Metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
 
-/** What every ledger of the bench stands on. */
+/** Dependencies of every ledger of the bench. */
 export const SURROUNDINGS = {
   ...nodeDependencies(),
   ...{ log, metrics },
 };
 
-/** Takes everything and keeps nothing: booking and the outbox's disk are measured elsewhere. */
+/** Books and an outbox that keep nothing: booking and the disk are measured elsewhere. */
 export const SINK = { ...createMemoryBooks(), book: async () => ({ rejected: [] }) };
 export const NO_OUTBOX: Outbox = {
   append: async () => undefined,
@@ -28,7 +28,7 @@ export const NO_OUTBOX: Outbox = {
 
 const ANCHOR = Math.floor(Date.now() / HOUR) * HOUR - 24 * HOUR;
 
-/** A million dollars a month. */
+/** A budget of a million dollars a month. */
 export const makeScope = (kind: ScopePolicy['kind'], scopeId: string = randomUUID()): ScopePolicy => ({
   ...{ scopeId, kind, name: scopeId, blocked: false, models: [], anchor: ANCHOR },
   budget: { limit: '1000000000000000', duration: '30d', alignment: 'Rolling' },

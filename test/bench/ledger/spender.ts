@@ -1,4 +1,4 @@
-// A process of its own that holds and settles as fast as it can over one store, or only goes to the store and back as often.
+// A process that holds and settles as fast as it can over one store, or makes bare round trips to the store as often.
 import { randomUUID } from 'node:crypto';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createRedisStore, type Evaluate } from '#adapters/redis/store.ts';
@@ -12,17 +12,17 @@ import { makeScope, NO_OUTBOX, requestOf, SETTLEMENT, SINK, SURROUNDINGS } from 
 
 export type SpendOrder =
   | { readonly type: 'spend'; readonly millis: number }
-  /** So many round trips, so many at a time. */
+  /** The number of bare round trips, and how many run concurrently. */
   | { readonly type: 'travel'; readonly trips: number; readonly abreast: number };
 
 export interface Spent {
-  /** Holds that were settled. */
+  /** The number of settled holds. */
   readonly pairs: number;
   readonly trips: number;
-  /** Trips under way at the same time, on average. */
+  /** Concurrent round trips, on average. */
   readonly abreast: number;
   readonly seconds: number;
-  /** Microseconds of CPU, all of it. */
+  /** Microseconds of CPU in all. */
   readonly cpu: number;
 }
 
@@ -39,7 +39,7 @@ async function serve(connection: StoreConnection): Promise<void> {
   const epochs = isMemory ? {} : { epochs: createMemoryEpochs({ clock }) };
   const ledger = createLedger({ ...SURROUNDINGS, ...epochs, instanceUid, store, books: SINK, outbox: NO_OUTBOX });
   await ledger.start();
-  // As in a team: everybody has a key, and all pay from one team.
+  // As in a team: each user has a key, and all pay from one team.
   const [user, team] = [makeScope('user'), makeScope('team')];
   const requests = Array.from({ length: CLIENTS }, () => requestOf([makeScope('key'), user, team]));
 
@@ -77,22 +77,22 @@ async function serve(connection: StoreConnection): Promise<void> {
     const { user: ours, system } = process.cpuUsage(cpu);
     const after = counted();
     const trips = after.trips - before.trips;
-    const told: Spent = {
+    const spent: Spent = {
       ...{ pairs: pairs ?? 0, trips, abreast: (after.abreast - before.abreast) / trips },
       ...{ seconds: (performance.now() - began) / 1000, cpu: ours + system },
     };
-    process.send?.(told);
+    process.send?.(spent);
   });
   process.send?.('ready');
 }
 
-/** Memory has no way to go: a promise that is there already. */
+/** Memory has no round trip: a resolved promise. */
 function evaluateOf(connection: StoreConnection): Evaluate {
   if (connection.type === 'memory') return async () => undefined;
   return (connection.type === 'redis' ? openRedis(connection, SURROUNDINGS) : openUpstash(connection)).evaluate;
 }
 
-/** The same store, and how often it was asked. */
+/** The store, and a count of its calls. */
 function counting(store: Store) {
   let [trips, abreast, underWay] = [0, 0, 0];
   const count = async <T>(asking: Promise<T>): Promise<T> => {

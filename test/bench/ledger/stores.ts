@@ -1,4 +1,4 @@
-// Cost of hold and settle on each store, beside going there and back as often and doing nothing.
+// Cost of hold and settle on each store, beside as many bare round trips.
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { startRedis, whyNoRedis } from '../../redis.ts';
 import { TOKEN } from '../../upstash.ts';
@@ -9,13 +9,13 @@ import type { SpendOrder, Spent } from './spender.ts';
 
 const ROUNDS = 5;
 const MILLIS = 800;
-/** Code that has run less often is slower, and a busy machine takes longer to get there. */
+/** Warm-up requests: cold code is slower, and a busy machine takes longer to warm up. */
 const WARM_UP_PAIRS = 12_000;
 
 interface Round {
   readonly ledger: Spent;
   readonly floor: Spent;
-  /** Microseconds of the server's CPU, for the ledger and for the floor; none where there is no server. */
+  /** Microseconds of the server's CPU, for the ledger and for bare round trips; absent without a server. */
   readonly server: readonly [number, number] | undefined;
 }
 
@@ -78,8 +78,8 @@ async function measure(connection: StoreConnection, cpuOfServer?: () => Promise<
 }
 
 function row(store: string, rounds: ReadonlyArray<Round>): string[][] {
-  const told = (what: string, of: 'ledger' | 'floor', place: 0 | 1): string[] => {
-    // The floor made the way of as many holds.
+  const row = (what: string, of: 'ledger' | 'floor', place: 0 | 1): string[] => {
+    // The round trips are as many as the ledger's calls.
     const rates = rounds.map((round) => round.ledger.pairs / round[of].seconds);
     const ratio = median(rounds.map(({ ledger, floor }, at) => ((rates[at] ?? 0) * floor.seconds) / ledger.pairs));
     const server = rounds.map((round) => (round.server?.[place] ?? Number.NaN) / round.ledger.pairs);
@@ -90,7 +90,7 @@ function row(store: string, rounds: ReadonlyArray<Round>): string[][] {
       median(rounds.map(({ ledger }) => ledger.pairs / ledger.trips)).toFixed(1),
     ];
   };
-  const ledger = told('ledger', 'ledger', 0);
-  // There is no way to memory.
-  return store === 'memory' ? [ledger.with(4, '')] : [told('bare round trips', 'floor', 1), ledger];
+  const ledger = row('ledger', 'ledger', 0);
+  // Memory has no round trip.
+  return store === 'memory' ? [ledger.with(4, '')] : [row('bare round trips', 'floor', 1), ledger];
 }

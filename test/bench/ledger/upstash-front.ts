@@ -1,4 +1,4 @@
-// A process of its own for the stand-in of Upstash, so that its CPU is nobody else's.
+// A process for the stand-in of Upstash, so that its CPU is measured apart.
 import { startUpstash } from '../../upstash.ts';
 
 const [address = ''] = process.argv.slice(2);

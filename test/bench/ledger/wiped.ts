@@ -1,4 +1,4 @@
-// Time that a ledger refuses when its store has forgotten everything, and a thousand keys want to go on.
+// The time that a ledger refuses after its store was wiped under a thousand keys.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';

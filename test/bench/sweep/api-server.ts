@@ -6,7 +6,7 @@ export interface StandIn {
   readonly url: string;
   put(resource: Resource, object: KubeObject): void;
   get(resource: Resource, namespace: string, name: string): KubeObject;
-  /** Told of each write to a named object. */
+  /** Called for each write to a named object. */
   onWrite: (plural: string, name: string) => void;
   stop(): Promise<void>;
 }
@@ -16,7 +16,7 @@ interface Kept {
   text: string;
 }
 
-/** What a real one adds to each object, for each who wrote to it: more than half of what a list sends. */
+/** Managed fields as on a real API server, one set per writer: more than half of a list's bytes. */
 const managed = (manager: string, fields: object) => ({
   manager,
   operation: 'Update',
@@ -30,7 +30,7 @@ const fieldsOf = (value: unknown): object =>
     ? Object.fromEntries(Object.entries(value).map(([name, member]) => [`f:${name}`, fieldsOf(member)]))
     : {};
 
-/** Merge patch, status and main resource apart; finalizers, owners, generations and versions as far as reconcile sees them. */
+/** Merge patches, with a status subresource; finalizers, owners, generations and versions as far as reconcile sees them. */
 export async function startStandIn(): Promise<StandIn> {
   const folders = new Map<string, Map<string, Kept>>();
   let version = 1000;
@@ -95,7 +95,7 @@ export async function startStandIn(): Promise<StandIn> {
   }
 
   const server = createServer((request, response) => void serve(request, response));
-  // As long as that of a real one: a sweep is silent while it counts.
+  // The timeout of a real one: a sweep sends nothing while it counts.
   server.keepAliveTimeout = 120_000;
   async function serve(request: IncomingMessage, response: ServerResponse) {
     let body = '';
@@ -123,7 +123,7 @@ export async function startStandIn(): Promise<StandIn> {
   return standIn;
 }
 
-/** A token is the place in the order of insertion: nothing is inserted while a list is paged here. Of all objects only a page is looked at. */
+/** A page of a list. The token is an insertion index: nothing is inserted while a list is paged here. */
 function listed(all: ReadonlyMap<string, Kept>, url: URL, namespace: string | undefined): string {
   const limit = Number(url.searchParams.get('limit') ?? Number.MAX_SAFE_INTEGER);
   const from = Number(url.searchParams.get('continue') ?? 0);

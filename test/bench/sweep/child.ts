@@ -1,4 +1,4 @@
-// The reconcile function in a process of its own, as a run of the CronJob has it: asked to sweep, it says what that took.
+// The reconcile function in its own process, as in the cluster: it sweeps on request and reports the cost.
 
 import pg from 'pg';
 import { createBackends } from '#adapters/backends.ts';
@@ -14,15 +14,15 @@ import { nodeDependencies } from '../../../infra/node/platform.ts';
 export interface Swept {
   readonly report: Report;
   readonly millis: number;
-  /** Of the process, user and system. */
+  /** Milliseconds of CPU of the process, user and system. */
   readonly cpuMillis: number;
-  /** MiB, the largest so far. */
+  /** The largest resident memory so far, in MiB. */
   readonly peak: number;
   readonly statements: number;
   readonly requests: Requests;
 }
 
-/** What the API server was asked. */
+/** Requests to the API server. */
 export interface Requests {
   pages: number;
   secrets: number;

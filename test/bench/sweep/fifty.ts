@@ -1,4 +1,4 @@
-// Time that forty-eight instances wait because the database of one hangs and that of another refuses.
+// The delay of forty-eight instances when the database of one hangs and that of another refuses.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -26,11 +26,11 @@ const isBroken = (instance: number) => instance === HANGING || instance === REFU
 interface Round {
   readonly name: string;
   readonly swept: Swept;
-  /** Milliseconds from the start until the last write about a key of the 48. */
+  /** Milliseconds from the start until the last write to a key of the 48. */
   readonly others: number;
 }
 
-/** Twenty new keys on each of fifty instances, each with a database of its own: all well, then two of them not, then again for those that stay away. */
+/** Twenty new keys on each of fifty instances with a database each: first all healthy, then two failing, then a repeat for the failing ones. */
 export async function benchFifty(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-bench-'));
   const [postgres, api, silent] = [await startPostgres(), await startStandIn(), await startSilent()];
@@ -88,7 +88,7 @@ function putKeys(api: Api, instance: number, round: number): void {
     api.put(virtualKeys, makeKey({ connectionRef }, `${nameOf(instance)}-${round}-${index}`));
 }
 
-/** Takes connections, and never says a word. */
+/** A server that accepts connections and never answers. */
 async function startSilent(): Promise<Server> {
   const open = new Set<Socket>();
   const server = createServer((socket) => {

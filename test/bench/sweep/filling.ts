@@ -1,4 +1,4 @@
-// An instance with very many keys, in a cluster and a real PostgreSQL, for a sweep of the bench.
+// An instance with a hundred thousand keys, in a cluster and a real PostgreSQL, for the sweep bench.
 import pg from 'pg';
 import { createIds } from '#adapters/ids.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
@@ -14,7 +14,7 @@ const BATCH = 10_000;
 
 const namespaceOf = (index: number): string => NAMESPACES[index % NAMESPACES.length] ?? '';
 
-/** An instance and `count` keys that nobody has looked at. */
+/** An instance and `count` keys that were never reconciled. */
 export async function fill(place: Place, connection: DatabaseConnection, count: number): Promise<void> {
   await place.put(RESOURCES.secrets, [...makeSecrets().slice(1), databaseSecret('db', connection)]);
   await place.put(gatewayInstances, [makeInstance()]);
@@ -26,19 +26,19 @@ export function databaseSecret(name: string, connection: DatabaseConnection): Ku
   return makeSecret(name, { host: `${host}:${port}`, username, password, dbname });
 }
 
-/** As applied a moment ago. */
+/** A key as just applied. */
 export function putKeys(place: Place, from: number, count: number): Promise<void> {
   const keys = Array.from({ length: count }, (_, offset) => {
     const index = from + offset;
     const key = makeKey({ models: ['small', 'free'] }, `service-${index}`, namespaceOf(index));
-    // What kubectl apply leaves behind.
+    // The annotation of kubectl apply.
     const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': `${JSON.stringify(key)}\n` };
     return { ...key, metadata: { ...key.metadata, annotations } };
   });
   return place.put(virtualKeys, keys);
 }
 
-/** Making a hundred thousand keys one by one would take the night: they are copies of the first, as if each had been made. */
+/** Copies of the first reconciled key: a hundred thousand one by one would take the night. */
 export async function multiply(
   place: Place,
   { host, port, username, password, dbname }: DatabaseConnection,
@@ -92,7 +92,7 @@ claims as (
   from copy c cross join template t returning scope_id)
 insert into gateway_operator.key_value (scope_id, hash) select c.scope_id, c.hash from copy c join claims using (scope_id)`;
 
-/** `count` keys, whichever, spend once more. */
+/** Makes `count` keys spend once more. */
 export async function spend(connection: DatabaseConnection, count: number): Promise<void> {
   const { host, port, username, password, dbname } = connection;
   const pool = new pg.Pool({ host, port, user: username, password, database: dbname });

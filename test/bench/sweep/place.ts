@@ -1,4 +1,4 @@
-// The cluster of a sweep bench: a stand-in for an API server, or a real one.
+// The cluster of the sweep bench: a stand-in for an API server, or a real one.
 import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
@@ -9,16 +9,16 @@ import { startControlPlane } from '../../control-plane.ts';
 import { putInEtcd } from '../admission/etcd-keys.ts';
 import { startStandIn } from './api-server.ts';
 
-/** Where the keys of the bench are. */
+/** The namespace of the bench's keys. */
 export const NAMESPACES = Array.from({ length: 50 }, (_, index) => `team-${index}`);
 
 export interface Place {
   readonly url: string;
   readonly token: string;
-  /** PEM; empty: no TLS. */
+  /** The CA in PEM; empty: no TLS. */
   readonly ca: string;
   put(resource: Resource, objects: ReadonlyArray<KubeObject>): Promise<void>;
-  /** As they are, uid and status included. */
+  /** Stores objects as they are, with uid and status. */
   copy(resource: Resource, objects: ReadonlyArray<KubeObject>): Promise<void>;
   get(resource: Resource, namespace: string, name: string): Promise<KubeObject>;
   stop(): Promise<void>;
@@ -61,12 +61,12 @@ export async function openReal(): Promise<Place> {
     token: plane.token,
     ca: plane.ca,
     put,
-    // A status and a uid of one's own go into etcd only. Core objects are kept there in a binary form: those are made anew.
+    // Status and uid can only be written to etcd. Core objects are binary there, so those are created through the API.
     copy: async (resource, objects) => {
       if (resource.group === '') return put(resource, objects);
       await putInEtcd(plane.etcd ?? '', `${resource.group}/${resource.plural}`, objects);
       const last = objects.at(-1)?.metadata;
-      // The API server learns of what was put into its etcd by a watch of its own.
+      // The API server sees writes to its etcd by its own watch.
       while ((await cluster.get(resource, last?.namespace, last?.name ?? '')) === undefined)
         await new Promise((go) => setTimeout(go, 200));
     },

@@ -1,17 +1,17 @@
-// The reconcile function as a container runs it: in a process of its own, within its limits.
+// The reconcile function as in a container: its own process, within its limits.
 import { fork } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { next } from '../pinned.ts';
 import type { Swept } from './child.ts';
 
-/** As in operator.yaml, for a container with a limit of 512 MiB. */
+/** The flags of operator.yaml, for a container with a limit of 512 MiB. */
 export const LIMITS = (process.env.BENCH_NODE_OPTIONS ?? '--max-old-space-size=640 --max-semi-space-size=16').split(
   ' ',
 );
 
 export interface Process {
-  /** One that knows nothing of the ones before. */
+  /** Starts a fresh process. */
   restart(): Promise<void>;
   sweep(): Promise<Swept>;
   end(): void;
@@ -20,11 +20,11 @@ export interface Process {
 interface ApiServer {
   readonly url: string;
   readonly token: string;
-  /** PEM; empty: no TLS. */
+  /** The CA in PEM; empty: no TLS. */
   readonly ca: string;
 }
 
-/** `folder` takes what stands in a service account's. */
+/** Writes the files of a service account into `folder`. */
 export function createProcess({ url, token, ca }: ApiServer, folder: string): Process {
   writeFileSync(join(folder, 'token'), token);
   writeFileSync(join(folder, 'ca.crt'), ca);

@@ -1,4 +1,4 @@
-// Milliseconds from a reply's last byte until the store knows what it cost, or that it cost nothing.
+// The time from a reply's last byte until the store knows its cost.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ScopeWindow } from '#core/ports/policy.ts';
@@ -7,7 +7,7 @@ import { ask, recovered } from './load.ts';
 import { FAILING } from './upstream.ts';
 
 export interface Arrivals {
-  /** Milliseconds each, as seen from outside: what it takes to ask is in them. */
+  /** Milliseconds per reply, measured from outside, so with the time of the query. */
   readonly settled: ReadonlyArray<number>;
   readonly released: ReadonlyArray<number>;
 }
@@ -15,17 +15,17 @@ export interface Arrivals {
 const LOOK_AGAIN = 2;
 const TIMEOUT = 10_000;
 
-/** One request at a time, through each gateway in turn. The key must be nobody else's. */
+/** Sends one request at a time, through each gateway in turn. The key must have no other user. */
 export async function measureArrivals(harness: Harness, key: Key, requests: number): Promise<Arrivals> {
   const [settled, released]: [number[], number[]] = [[], []];
-  // So that its counter is there.
+  // The first request loads the counter.
   await recovered(harness, [key]);
   for (let at = 0; at < requests; at += 1) {
     const url = harness.gateways[at % harness.gateways.length]?.url ?? '';
     const counter = await counterOf(harness, key);
     const before = await spentOf(harness, counter);
     const { completed } = await ask(url, key, at % 2 === 0);
-    if (completed === undefined) throw new Error('a reply did not come to its end');
+    if (completed === undefined) throw new Error('a reply did not end');
     settled.push(await until(async () => (await spentOf(harness, counter)) !== before));
     const { status } = await ask(url, key, false, FAILING);
     if (status === 200) throw new Error('the upstream did not fail');
@@ -37,7 +37,7 @@ export async function measureArrivals(harness: Harness, key: Key, requests: numb
 async function until(isThere: () => Promise<boolean>): Promise<number> {
   const began = performance.now();
   while (!(await isThere())) {
-    if (performance.now() - began > TIMEOUT) throw new Error(`the store did not hear of it in ${TIMEOUT} ms`);
+    if (performance.now() - began > TIMEOUT) throw new Error(`the cost did not reach the store in ${TIMEOUT} ms`);
     await pause(LOOK_AGAIN);
   }
   return performance.now() - began;
@@ -55,7 +55,7 @@ async function spentOf({ store }: Harness, counter: ScopeWindow): Promise<bigint
   return spent;
 }
 
-/** Whether nothing is held: then all that is not spent can be. */
+/** Whether nothing is held: then a hold of everything unspent succeeds. */
 async function isFree({ store }: Harness, counter: ScopeWindow, limit: bigint): Promise<boolean> {
   const [spent = 0n] = await store.read([counter]);
   const nothing = { epoch: 1, settles: [], releases: [], renewals: [], loads: [] };

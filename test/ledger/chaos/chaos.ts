@@ -99,7 +99,7 @@ const FAULTS: ReadonlyArray<Fault> = [
   ],
 ];
 
-/** One after the other; a quarter of them while the one before has only just ended. */
+/** Faults one after the other; a quarter of them right after the end of the one before. */
 async function strike(harness: Harness, next: () => number, millis: number): Promise<string[]> {
   const struck: string[] = [];
   for (const until = Date.now() + millis; Date.now() < until; ) {
@@ -112,7 +112,7 @@ async function strike(harness: Harness, next: () => number, millis: number): Pro
   return struck;
 }
 
-/** Said to the Redis itself. */
+/** Sends a command to Redis itself. */
 export async function command({ redis }: Harness, ...words: [string, ...string[]]): Promise<unknown> {
   const { host, port } = redis.connection;
   const client = new Redis({ host, port, protocol: 2 });

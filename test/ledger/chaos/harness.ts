@@ -1,4 +1,4 @@
-// The place where gateways are killed: real Node processes, a real Redis, a real PostgreSQL, and a provider that tells what it delivered.
+// The chaos harness: real Node processes, a real Redis, a real PostgreSQL, and a provider that records its deliveries.
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,13 +17,13 @@ import { startRedis, type TestRedis } from '../../redis.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../upstash.ts';
 import { type BillingUpstream, startUpstream } from './upstream.ts';
 
-/** Nano-dollars a token: a dollar and two dollars a million. */
+/** Nano-dollars per token: one and two dollars per million. */
 export const PRICE = { input: 1000n, output: 2000n };
 
 export interface Gateway {
   readonly url: string;
   start(): Promise<void>;
-  /** SIGKILL; returns when it is gone. */
+  /** Sends SIGKILL; returns when the process is gone. */
   kill(): Promise<void>;
   isUp(): boolean;
 }
@@ -42,21 +42,21 @@ export interface Harness {
   readonly upstash: TestUpstash;
   readonly upstream: BillingUpstream;
   readonly folder: string;
-  /** The compiled instance, as its gateways have it. */
+  /** The snapshot of the gateways. */
   readonly snapshot: string;
   readonly gateways: ReadonlyArray<Gateway>;
   readonly keys: ReadonlyArray<Key>;
   readonly instanceUid: string;
   readonly kind: StoreKind;
-  /** The store as somebody sees it who is no gateway. */
+  /** The store, seen from outside the gateways. */
   readonly store: Store;
   stop(): Promise<void>;
 }
 
-/** `memory`: of one gateway, and the Redis that is there as well is nobody's. `upstash`: a REST interface before the Redis. */
+/** `memory`: the store of one gateway; its Redis is unused. `upstash`: a REST interface in front of Redis. */
 export type StoreKind = 'redis' | 'memory' | 'upstash';
 
-/** One instance, keys with these limits, so many gateways that share the store. */
+/** An instance, keys with these limits, and `gateways` processes that share the store. */
 export async function startHarness(
   gateways: number,
   limits: ReadonlyArray<bigint>,
@@ -180,7 +180,7 @@ function createGateway(mounts: Environment, outbox: string): Gateway {
       };
       child = startChild(process.execPath, [PROGRAM], { env });
       url = await child.prints(/"message":"listening".*"url":"([^"]+)"/);
-      // The same address again, as behind a Service.
+      // The new process gets the same address, as behind a Service.
       port = new URL(url).port;
     },
     async kill() {

@@ -1,4 +1,4 @@
-// Clients under chaos: the end of each request, and whether its last byte came.
+// Clients under chaos: the end of each request, and whether its last byte arrived.
 import { request as send } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../eventually.ts';
@@ -6,18 +6,18 @@ import type { Harness, Key } from './harness.ts';
 
 export interface Seen {
   readonly key: Key;
-  /** Undefined: nobody answered. */
+  /** The status; undefined without an answer. */
   readonly status: number | undefined;
   readonly code: string | undefined;
-  /** The reply's name, where its end was seen. */
+  /** The reply's name, where its end arrived. */
   readonly completed: string | undefined;
-  /** Whether something may have been held for it. */
+  /** Whether money may have been held for it. */
   readonly isSuspect: boolean;
-  /** Milliseconds to the status. */
+  /** Milliseconds until the status. */
   readonly took: number;
 }
 
-/** So many clients ask again and again until they are told to end; answers everything they saw. */
+/** Runs `count` clients that send requests until they are stopped; returns all outcomes. */
 export function startLoad({ gateways, keys }: Harness, clients: number): { end(): Promise<ReadonlyArray<Seen>> } {
   const seen: Seen[] = [];
   let isOver = false;
@@ -41,7 +41,7 @@ export function startLoad({ gateways, keys }: Harness, clients: number): { end()
   };
 }
 
-/** Nobody helps: every gateway lets a request of each key through again. Answers all that was asked until then. */
+/** Waits until every gateway serves a request of each key again, without help. Returns all requests until then. */
 export async function recovered({ gateways }: Harness, keys: ReadonlyArray<Key>): Promise<Seen[]> {
   const seen: Seen[] = [];
   for (const { url } of gateways) {
@@ -67,7 +67,7 @@ export function ask(url: string, key: Key, isStream: boolean, content = 'Say wor
   return new Promise((resolve) => {
     const headers = { authorization: `Bearer ${key.value}`, 'content-type': 'application/json' };
     const request = send(`${url}/chat/completions`, { method: 'POST', headers, agent: false, timeout: 30_000 });
-    // It may have been killed between the hold and its first byte, unless nobody was there to ask.
+    // The gateway may have been killed between the hold and the first byte, unless the connection was refused.
     const fail = (error: NodeJS.ErrnoException): void => {
       const isSuspect = error.code !== 'ECONNREFUSED';
       resolve({ ...nothing, status: undefined, isSuspect, took: performance.now() - began });

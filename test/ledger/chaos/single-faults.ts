@@ -6,19 +6,19 @@ import { ask, recovered, type Seen } from './load.ts';
 
 export interface SingleFault {
   readonly name: string;
-  /** With which store it can happen. */
+  /** The store with which the fault can happen. */
   readonly stores: ReadonlyArray<StoreKind>;
-  /** Milliseconds. */
+  /** The duration in milliseconds. */
   readonly lasts: number;
-  /** Where nobody can know what is left of a budget, a request that needs to must be told so. */
+  /** Whether a request of an unloaded budget must get 503 meanwhile, because its remainder is unknown. */
   readonly refuses: boolean;
-  /** Answers how it ends, and what was asked for on the way. */
+  /** Starts the fault; returns a function that ends it, and the requests sent on the way. */
   begin(harness: Harness): Promise<{ end(): unknown; readonly seen?: ReadonlyArray<Seen> }>;
 }
 
 const BOTH = ['memory', 'redis'] as const;
 const ALL = ['memory', 'redis', 'upstash'] as const;
-/** A policy is trusted for five seconds: with PostgreSQL away for longer nobody knows any key. */
+/** A policy is cached for five seconds: with PostgreSQL away for longer, no key is known. */
 const LONGER_THAN_POLICIES = 6500;
 
 export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
@@ -66,7 +66,7 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
       await command(harness, 'SAVE');
       const [gateway] = harness.gateways;
       const [key] = harness.keys;
-      // What the snapshot does not have.
+      // Entries that the snapshot does not have.
       const forgotten = gateway === undefined || key === undefined ? [] : [await ask(gateway.url, key, true)];
       await harness.redis.kill();
       return { end: harness.redis.start, seen: forgotten };
@@ -86,13 +86,13 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
 const BETWEEN = 150;
 
 export interface Observed {
-  /** All of it, for the verify. */
+  /** All requests, for the verification. */
   readonly seen: ReadonlyArray<Seen>;
-  /** What was answered while it lasted. */
+  /** The answers during the fault. */
   readonly meanwhile: ReadonlyArray<Seen>;
 }
 
-/** `fresh` was never asked for before: no process knows anything of it. */
+/** `fresh` is a key without earlier requests: no process has it cached. */
 export async function observeFault(harness: Harness, fault: SingleFault, fresh: Key): Promise<Observed> {
   const [known = fresh] = harness.keys;
   const before = await recovered(harness, [known]);

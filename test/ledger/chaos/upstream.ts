@@ -1,10 +1,10 @@
-// A provider that keeps a record of what it would bill for each completion, of its own size each time, word by word.
+// A provider that streams completions of different sizes, and records what it would bill for each.
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** A prompt that makes it fail. */
+/** The prompt that makes the provider fail. */
 export const FAILING = 'Fail.';
 
 export interface Delivered {
@@ -14,7 +14,7 @@ export interface Delivered {
 
 export interface BillingUpstream {
   readonly url: string;
-  /** By the name that stands in the reply. */
+  /** Completions by the name in the reply. */
   readonly reported: ReadonlyMap<string, Delivered>;
   close(): void;
 }

@@ -1,4 +1,4 @@
-// The money after faults: what clients saw complete, against entries, sums and counters, to the nano-dollar.
+// Verification of the money after faults: completed replies against entries, sums and counters, to the nano-dollar.
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseMoney } from '#core/money.ts';
 import { eventually } from '../../eventually.ts';
@@ -8,17 +8,17 @@ import type { Seen } from './load.ts';
 export interface Verified {
   readonly statuses: Readonly<Record<string, number>>;
   readonly completed: number;
-  /** Milliseconds until the slowest refusal. */
+  /** Milliseconds of the slowest refusal. */
   readonly slowest: number;
-  /** How many refusals came later than a second: only while a store is rebuilt. */
+  /** Refusals that took longer than a second: allowed only while a store is rebuilt. */
   readonly late: number;
-  /** Sentences; empty: all is right. */
+  /** Violations as sentences; empty: all is right. */
   readonly wrong: ReadonlyArray<string>;
 }
 
-/** More than any request of ours can hold: a token a byte of its text, and 40 tokens of output. */
+/** More than any request here can hold: a token per byte of its text, and 40 tokens of output. */
 const MOST_HELD = 200n * PRICE.input + 40n * PRICE.output;
-/** Sentences on all that is wrong with the money when nothing is on its way any more; empty: all is right. */
+/** Violations as sentences, when nothing is in flight; empty: all is right. */
 export async function verify(harness: Harness, seen: ReadonlyArray<Seen>): Promise<Verified> {
   const wrong: string[] = [];
   const { charged, charges } = await settled(harness);
@@ -45,7 +45,7 @@ export async function verify(harness: Harness, seen: ReadonlyArray<Seen>): Promi
     statuses[name] = (statuses[name] ?? 0) + 1;
   }
   const allowed = /^(200|no answer|429 budget_(held|exceeded)|503 ledger_unavailable)$/;
-  wrong.push(...Object.keys(statuses).flatMap((name) => (allowed.test(name) ? [] : [`clients were told ${name}`])));
+  wrong.push(...Object.keys(statuses).flatMap((name) => (allowed.test(name) ? [] : [`clients got ${name}`])));
   const refused = seen.filter(({ status }) => status === 503).map(({ took }) => took);
   const completed = seen.filter((one) => one.completed !== undefined).length;
   const late = refused.filter((took) => took > 1000).length;
@@ -63,7 +63,7 @@ const BY_ENTRY = `select scope_id, sum(cost)::text as cost from gateway_operator
   group by scope_id order by scope_id`;
 const BY_CHARGE = `select scope_id, sum(cost)::text as cost from gateway_operator.charge group by scope_id order by scope_id`;
 
-/** What each scope was charged, by its entries and by its charges, when nothing is on its way any more. */
+/** The spend of each scope by its entries and by its charges, when nothing is in flight. */
 async function settled({ postgres, connection }: Harness) {
   const read = async (text: string): Promise<ReadonlyMap<string, bigint>> => {
     const rows = await postgres.query<{ scope_id: string; cost: string }>(connection, text);
@@ -85,7 +85,7 @@ async function settled({ postgres, connection }: Harness) {
   );
 }
 
-/** Nobody sees the counters of a store in memory but by asking for what a key has spent. */
+/** Counters of a memory store, read through the spend of a key: there is no other access. */
 async function askForCounters({ gateways, keys }: Harness) {
   const spends = keys.map(async ({ value, scopeId }) => {
     const answer = await fetch(`${gateways[0]?.url}/key`, { headers: { authorization: `Bearer ${value}` } });
@@ -95,7 +95,7 @@ async function askForCounters({ gateways, keys }: Harness) {
   return { spent: new Map(await Promise.all(spends)), problems: [] };
 }
 
-/** Entries by PostgreSQL's sums; counters of the store that show something else are told. */
+/** Compares PostgreSQL's sums with the store's counters, and reports differences. */
 async function compareCounters({ store, database, keys }: Harness) {
   const { counters } = await store.loaded(0, 100);
   const sums = await database.sums(counters);
@@ -112,7 +112,7 @@ async function compareCounters({ store, database, keys }: Harness) {
   return { spent: new Map(sums.map(({ scopeId, spent }) => [scopeId, spent])), problems };
 }
 
-/** A request has one settlement, or the end of a lease and what corrects it. */
+/** The allowed entries of a request: one settlement, or an expiry and its correction. */
 async function twice({ postgres, connection }: Harness): Promise<string[]> {
   const rows = await postgres.query<{ id: string; kinds: string }>(
     connection,

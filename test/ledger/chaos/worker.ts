@@ -1,4 +1,4 @@
-// A gateway of the harness that runs as a Worker, on its Upstash, its database and its snapshot.
+// A gateway of the chaos harness that runs as a Worker, on its Upstash, its database and its snapshot.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openCertificates } from '../../../infra/local/cluster/certificates.ts';
@@ -9,7 +9,7 @@ import type { Harness } from './harness.ts';
 
 const OUTPUT = 'cloudflare/gateway.mjs';
 
-/** Stopped as a machine is that goes away: nobody waits for what it still does. */
+/** Stops like a machine that disappears: unfinished work is not awaited. */
 export async function startWorker({ folder, upstash, connection, snapshot }: Harness): Promise<RunningWorkers> {
   await writeBundles(
     folder,

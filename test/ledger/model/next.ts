@@ -1,11 +1,11 @@
-// Steps of the model: all that may follow on a state.
+// Steps of the model: everything that may follow on a state.
 
 import { ofProcess } from './process.ts';
 import { ofRequest } from './request.ts';
 import { copyOf, type Edge, type State, type StoreStep } from './state.ts';
 import { ofWorld } from './world.ts';
 
-/** Everything that may happen next. */
+/** All next steps of a state. */
 export function next(state: State): Edge[] {
   const edges: Edge[] = [];
   const go = (

@@ -22,7 +22,7 @@ export function ofProcess(state: State, who: number, go: Go): void {
         Object.assign(to.books, { lock: who, read: { sums: sumsOf(state), booked } });
         return [];
       });
-    // Only ends of leases are told to everybody.
+    // Only expiries are reported to every process.
     store.records.forEach((record, of) => {
       if (record?.state !== 'expired' || record.known) return;
       if (process.unbooked.some((entry) => entry.of === of && entry.kind === 'expired')) return;
@@ -33,7 +33,7 @@ export function ofProcess(state: State, who: number, go: Go): void {
       });
     });
   }
-  // An audit says no count of calls.
+  // An audit carries no count of calls.
   if (!process.out && store.epoch === process.epoch) {
     if (process.suspectCounters && store.loaded && books.lock < 0)
       go(`${who} audits`, (to) => {
@@ -94,13 +94,13 @@ export function ofProcess(state: State, who: number, go: Go): void {
           one.suspectCounters = true;
           continue;
         }
-        // A hold that went through a rebuild may have ended with its lease, and somebody booked that meanwhile.
+        // A re-registered hold may have expired, and another process may have booked that meanwhile.
         const wasEnded = entry.kind === 'settled' && isReRegistered && ended > 0;
         const kind = wasEnded ? 'correction' : entry.kind;
         if (kind !== 'expired' || kinds.settled === undefined)
           kinds[kind] ??= wasEnded ? entry.cost - (kinds.expired ?? 0) : entry.cost;
         one.unforgotten.push(name(entry.of, entry.kind));
-        // PostgreSQL says in the same transaction whether the epoch it was counted under is over.
+        // PostgreSQL reports in the same transaction whether the epoch of the count is over.
         if (entry.epoch !== to.books.epoch || wasEnded) one.suspectCounters = true;
       }
       one.unbooked = [];
@@ -125,7 +125,7 @@ export function ofProcess(state: State, who: number, go: Go): void {
   if (process.out) rejoin(state, who, go);
 }
 
-/** What a dead process left in the store; and, as a sweep does, what is in PostgreSQL already and came back with a snapshot. */
+/** Drains records of a dead process; like a sweep, also records that a snapshot brought back and PostgreSQL already has. */
 export function drains(state: State, who: number, go: Go): void {
   const { store, books, processes } = state;
   const process = at(processes, who);
@@ -146,7 +146,7 @@ export function drains(state: State, who: number, go: Go): void {
       const one = at(to.processes, who);
       for (const { of, kind, cost, epoch } of one.drained) {
         const kinds = at(to.books.entries, of);
-        // What ended twice, under two epochs, is charged once.
+        // A hold that ended in two epochs is charged once.
         if (kind === 'settled' && kinds.expired !== undefined) kinds.correction ??= cost - kinds.expired;
         else if (kind !== 'expired' || kinds.settled === undefined) kinds[kind] ??= cost;
         if (epoch !== to.books.epoch) one.suspectCounters = true;

@@ -23,7 +23,7 @@ export function rejoin(state: State, who: number, go: Go): void {
   if (isThere && process.joined !== books.epoch && process.unbooked.length === 0 && books.lock !== who)
     go(`${who} enters`, (to) => {
       const of = state.requests.flatMap(({ stage, heard }, index) => {
-        // What is released holds nothing any more, unless its lease ended before.
+        // A released hold holds nothing, unless its lease ended before.
         const isLive =
           heard &&
           (/^(held|settling)$/.test(stage) ||

@@ -107,7 +107,7 @@ export function ofRequest(state: State, of: number, go: Go): void {
         answered(to, who);
         at(to.requests, of).stage = 'released';
         const { unbooked } = at(to.processes, who);
-        // Somebody may have booked the end of its lease before the store forgot it.
+        // Another process may have booked the expiry before the store forgot it.
         if (answer === 'released' && at(to.requests, of).moved)
           unbooked.push({ of, kind: 'correction', cost: 0, epoch, isRefund: true });
         if (answer === 'expired') {
@@ -142,7 +142,7 @@ export function ofRequest(state: State, of: number, go: Go): void {
     });
 }
 
-/** Whoever corrects it books it too: the store may forget it before it tells. */
+/** The process that corrects an expiry also books it: the store may forget before it reports it. */
 function tellEnd(unbooked: Entry[], of: number, cost: number, epoch: number): void {
   if (unbooked.some((entry) => entry.of === of && entry.kind === 'expired')) return;
   unbooked.push({ of, kind: 'expired', cost, epoch });

@@ -1,5 +1,5 @@
 // State of the model: two processes, one store and PostgreSQL, small enough to try every order (LEDGER 1, 6).
-/** Requests: whose, out of which scopes, how much is held, what it costs. The limits let any two of them in, not all three. */
+/** Requests: their process, scopes, hold and cost. The limits admit any two of them, not all three. */
 export const REQUESTS = [
   { by: 0, scopes: [0], amount: 2, cost: 1 },
   { by: 1, scopes: [0, 1], amount: 2, cost: 2 },
@@ -9,8 +9,8 @@ export const REQUESTS = [
 export const LIMITS = [3, 2] as const;
 
 /**
- * How much may go wrong on the way: answers lost, calls that arrive late, leases that end, stores that are wiped or set back to a
- * snapshot of any step before, rebuilds slept through, processes that are gone for good with their disk.
+ * The faults that may happen: lost answers, late calls, expired leases, stores that are wiped or set back to a snapshot of any
+ * earlier step, processes that sleep through a rebuild, processes that die with their disk.
  */
 export interface Adversity {
   readonly lost: number;
@@ -26,9 +26,9 @@ export type Kind = 'settled' | 'expired' | 'correction';
 export interface Record_ {
   state: 'held' | 'settled' | 'released' | 'expired';
   cost: number;
-  /** What is set aside, or was charged when its lease ended. */
+  /** The amount held, or charged when the lease ended. */
   amount: number;
-  /** Of an expired one: whether PostgreSQL has its end, and what came later. */
+  /** For an expired hold: whether PostgreSQL has the expiry, and what came later. */
   known: boolean;
   late: '' | 'settled' | 'released';
   corrected: boolean;
@@ -39,7 +39,7 @@ export interface Entry {
   readonly kind: Kind;
   readonly cost: number;
   readonly epoch: number;
-  /** Of whatever the end of its lease was charged, if that was booked. */
+  /** The booked charge of its expiry, if any. */
   readonly isRefund?: boolean;
 }
 
@@ -61,23 +61,23 @@ export interface State {
     suspectCounters: boolean;
     slept: boolean;
     dead: boolean;
-    /** Read from what a dead process left in the store. */
+    /** Whether it was read from the records of a dead process. */
     drained: Entry[];
-    /** Whose calls since the snapshot the store showed then. */
+    /** The processes whose calls since the snapshot the store showed then. */
     seen: boolean[];
-    /** The store has answered it since the snapshot was made, and PostgreSQL was told so. */
+    /** Whether the store has answered it since the snapshot, and PostgreSQL knows. */
     since: boolean;
     marked: boolean;
   }[];
-  /** What the store was when it was saved; it may come back so. */
+  /** The saved store, which may come back. */
   saved: State['store'] | null;
-  /** It came back so, and each process whose calls it does not remember. */
+  /** Set when the saved store came back: the processes whose calls it has lost. */
   stale: { behind: boolean[]; marked: boolean } | null;
-  /** Something was let in by an old store that nobody had noticed. */
+  /** An old store admitted a hold before the loss was detected. */
   excused: boolean;
-  /** Sweeps follow: what was booked, audited or forgotten since may be undone, and no count of calls shows it. */
+  /** Sweeps follow: bookings, audits and forgets since then may be undone, and no count of calls shows it. */
   returned: boolean;
-  /** `taken`: something may be held for it; `heard`: its process knows so. */
+  /** `taken`: money may be held for it; `heard`: its process knows. */
   requests: {
     stage: string;
     moved: boolean;
@@ -85,13 +85,13 @@ export interface State {
     heard: boolean;
     lateHold: number;
     lateSettle: number;
-    /** The store and the disk of its process were lost together. */
+    /** Whether the store and the disk of its process were lost together. */
     lost: boolean;
   }[];
   left: { lost: number; expired: number; wiped: number; slept: number; restored: number; died: number };
 }
 
-/** What the real store is asked, and what it must answer. */
+/** A call to the real store, and the answer it must give. */
 export type StoreStep =
   | { readonly call: 'hold'; readonly of: number; readonly epoch: number; readonly answer: string }
   | {
@@ -127,7 +127,7 @@ export interface Edge {
   readonly name: string;
   readonly to: State;
   readonly steps: readonly StoreStep[];
-  /** What must not be, if anything is. */
+  /** The violated law, if any. */
   readonly wrong?: string;
 }
 
@@ -162,7 +162,7 @@ export const copyStore = ({ records, spent, held, ...store }: State['store']): S
   records: records.map((record) => (record === null ? null : { ...record })),
 });
 
-/** What is never changed in place is shared. */
+/** A copy that shares the parts that are never changed in place. */
 export const copyOf = ({ store, books, processes, requests, left, ...rest }: State): State => ({
   ...rest,
   store: copyStore(store),
@@ -174,7 +174,7 @@ export const copyOf = ({ store, books, processes, requests, left, ...rest }: Sta
   left: { ...left },
 });
 
-/** Short, and the same for the same state. */
+/** A short key, the same for the same state. */
 export function keyOf({ store, books, processes, requests, saved, stale, left, excused, returned }: State): string {
   const records = (of: State['store']): unknown => [of.epoch, of.loaded, of.spent, of.held, of.records.map(valuesOf)];
   return JSON.stringify([

@@ -1,4 +1,4 @@
-// The store of the model, which does with a call what the script does.
+// The store of the model, which handles calls as the script does.
 import { LIMITS, type Record_, type State } from './state.ts';
 import { amountOf, at, costOf, scopesOf } from './sums.ts';
 
@@ -15,7 +15,7 @@ export const fresh = (state: Record_['state'], amount = 0, cost = 0): Record_ =>
   ...{ state, amount, cost, known: false, late: '', corrected: false },
 });
 
-/** Each changes the store as the script does, and answers what it answers. */
+/** Operations: each changes the store and answers as the script does. */
 export function holdIn(state: State, of: number): string {
   const { store } = state;
   const record = at(store.records, of);

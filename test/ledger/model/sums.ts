@@ -21,7 +21,7 @@ export function partsOf(of: number, record: Record_ | null): { of: number; kind:
   return parts;
 }
 
-/** A settlement may have become the correction of a lease's end. */
+/** Whether the part is booked. A settlement may have become the correction of an expiry. */
 export const isBooked = ({ books }: State, of: number, kind: Kind): boolean =>
   at(books.entries, of)[kind] !== undefined || (kind === 'settled' && at(books.entries, of).correction !== undefined);
 
@@ -40,7 +40,7 @@ export function sumsOf({ books }: State): number[] {
   );
 }
 
-/** What a counter must show, beside the holds. */
+/** The spend that a counter must show. */
 export function exact(state: State, sums: readonly number[], booked: (of: number, kind: Kind) => boolean): number[] {
   return sums.map((sum, scope) =>
     state.store.records.reduce(
@@ -61,7 +61,7 @@ export const heldIn = (state: State): number[] =>
     ),
   );
 
-/** The most that a scope can owe, whatever becomes of what is under way: a refusal needs that much. */
+/** The maximum that a scope can owe, however its live holds end: a refusal needs that much. */
 export function most(state: State, scope: number): number {
   return state.requests.reduce((all, { stage, taken, lost }, of) => {
     if (!scopesOf(of).includes(scope)) return all;
@@ -74,11 +74,11 @@ export function most(state: State, scope: number): number {
   }, 0);
 }
 
-/** The store does what it is asked, and does not see that it is older than whoever asks. */
+/** Whether the store accepts the call of a process, unaware that it has gone back in time. */
 export const isHeardBy = ({ store, stale, processes }: State, who: number): boolean =>
   store.epoch === at(processes, who).epoch && stale?.behind[who] !== true;
 
-/** By its own calls, or by what PostgreSQL knows of those of others. */
+/** Whether the loss shows in the process's own calls, or in the marks of others in PostgreSQL. */
 export const isBehind = ({ stale }: State, who: number): boolean =>
   stale !== null && (stale.behind[who] === true || stale.marked);
 
@@ -86,7 +86,7 @@ export function answered(to: State, who: number): void {
   if (to.saved !== null) at(to.processes, who).since = true;
 }
 
-/** What is neither in PostgreSQL nor in the store any more, nor on a disk. */
+/** Charges that are lost from PostgreSQL, the store and every disk. */
 export function loseOfDead(to: State, all = true): void {
   for (const [of, one] of to.requests.entries()) {
     const isDead = at(to.processes, REQUESTS[of]?.by ?? 0).dead;

@@ -1,8 +1,8 @@
-// Laws of the model: what is wrong with a state, if anything.
+// Laws of the model: the violation of a state, if any.
 import { LIMITS, REQUESTS, type State } from './state.ts';
 import { amountOf, at, costOf, heldIn, isBehind, partsOf, scopesOf, sumsOf } from './sums.ts';
 
-/** What is wrong with this state, if anything. */
+/** The violation of this state, if any. */
 export function verify(state: State): string | undefined {
   const { store, books, processes } = state;
   const isFree = state.excused || state.stale !== null || processes.some(({ slept }) => slept);
@@ -13,35 +13,35 @@ export function verify(state: State): string | undefined {
   for (const [of, kinds] of books.entries.entries()) {
     if (kinds.settled !== undefined && kinds.expired !== undefined) return `${of} was charged twice`;
     if (kinds.correction !== undefined && kinds.expired === undefined) {
-      const told = processes.some(({ unbooked }) =>
+      const isReported = processes.some(({ unbooked }) =>
         unbooked.some((entry) => entry.of === of && entry.kind === 'expired'),
       );
       const kept = at(store.records, of)?.state === 'expired';
-      if (!told && !kept) return `${of} was corrected, and never charged`;
+      if (!isReported && !kept) return `${of} was corrected, and never charged`;
     }
   }
   return isQuiet(state) ? verifyEnd(state) : undefined;
 }
 
 /**
- * Somebody heard of the end of a lease, the store was wiped, and the hold was registered before that end was booked: until
- * the store is told, or its settlement is a correction and the counter was audited, it counts twice. Nobody spends more for it.
+ * A late expiry: a process knew of it, the store was wiped, and the hold was registered before the expiry was booked. It counts
+ * twice until the store is told, or its settlement is a correction and the counter was audited. No limit is exceeded by it.
  */
 export function isDoubled({ store, books, processes, requests }: State, scope: number): boolean {
   return requests.some(({ moved }, of) => {
     if (!moved || !scopesOf(of).includes(scope)) return false;
-    const told = processes.some(({ unbooked }) =>
+    const isReported = processes.some(({ unbooked }) =>
       unbooked.some((entry) => entry.of === of && entry.kind === 'expired'),
     );
-    if (!told && at(books.entries, of).expired === undefined) return false;
+    if (!isReported && at(books.entries, of).expired === undefined) return false;
     const isKnown = at(store.records, of)?.state === 'expired';
     return !isKnown || processes.some(({ suspectCounters, unbooked }) => suspectCounters || unbooked.length > 0);
   });
 }
 
 /**
- * The same, and its process is gone for good: nobody settles it, its lease ends again under the new epoch, and the counter shows
- * both until the next sweep audits it. It is charged once.
+ * A late expiry of a dead process: it is never settled, its lease ends again in the new epoch, and the counter shows both
+ * until the next sweep audits it. It is charged once.
  */
 const isTwiceOfDead = ({ books, processes, requests }: State, scope: number): boolean =>
   requests.some(({ moved }, of) => {
@@ -49,7 +49,7 @@ const isTwiceOfDead = ({ books, processes, requests }: State, scope: number): bo
     return moved && isDead && scopesOf(of).includes(scope) && at(books.entries, of).expired !== undefined;
   });
 
-/** Nothing is on its way any more. */
+/** Whether nothing is in flight. */
 export function isQuiet(state: State): boolean {
   const { store, books, processes, requests } = state;
   return (
@@ -93,7 +93,7 @@ function verifyEnd(state: State): string | undefined {
   if (!store.loaded) return undefined;
   const sums = sumsOf(state);
   for (const scope of LIMITS.keys()) {
-    if (at(store.held, scope) !== heldIn(state)[scope]) return `scope ${scope} holds what nobody has`;
+    if (at(store.held, scope) !== heldIn(state)[scope]) return `scope ${scope} holds more than its live holds`;
     if (store.records.some((record) => record?.state === 'held')) return 'something is held for ever';
     if (at(store.spent, scope) !== sums[scope] && !isTwiceOfDead(state, scope))
       return `scope ${scope} shows ${store.spent[scope]}, its entries ${sums[scope]}`;

@@ -1,10 +1,10 @@
-// A real store led along a way of the model, and held against it.
+// A walk of a real store along a history of the model, compared at its end.
 import type { EntryKind } from '#core/ports/books.ts';
 import type { Store, StoreCall } from '#core/ports/store.ts';
 import { type Edge, LIMITS, REQUESTS, type State, type StoreStep } from './state.ts';
 import { partsOf } from './sums.ts';
 
-/** A store that can be led: its clock, and what may befall it. */
+/** A store that can be led: its clock and its faults. */
 export interface StoreOfWalk {
   readonly store: Store;
   readonly now: () => number;
@@ -23,7 +23,7 @@ const nameOf = (text: string) => {
   return { id: idOf(Number(of)), kind: kind as EntryKind };
 };
 
-/** The real store, led along the same way. */
+/** Leads the real store along the history. */
 export function walk({ store, ...world }: StoreOfWalk) {
   const { now } = world;
   const window = { start: now() - DAY, end: now() + 100 * DAY };
@@ -31,7 +31,7 @@ export function walk({ store, ...world }: StoreOfWalk) {
   const countersOf = (of: number) => (REQUESTS[of]?.scopes ?? []).flatMap((scope) => counters[scope] ?? []);
   const chargesOf = (of: number) => countersOf(of).map(({ scopeId }) => ({ scopeId, window }));
   const noteOf = (of: number) => ({ charges: chargesOf(of), model: '', identifier: '' });
-  // Each renewal outlives the one before, so that one lease can end alone.
+  // Each renewal is longer than the one before, so that one lease can end alone.
   let lease = LEASE;
   const call = async (epoch: number, part: Partial<StoreCall>) => {
     const reply = await store.call({ ...nothing, epoch, ...part });
@@ -125,7 +125,7 @@ export function walk({ store, ...world }: StoreOfWalk) {
           else {
             const answer = await take(step);
             if ('answer' in step && answer !== step.answer)
-              throw new Error(`the store said ${answer}, the model ${step.answer}`);
+              throw new Error(`the store answered ${answer}, the model ${step.answer}`);
           }
         }
       }
@@ -140,7 +140,7 @@ export function walk({ store, ...world }: StoreOfWalk) {
   };
 }
 
-/** What the model says that such a walk must see. */
+/** The observation that the model predicts for the walk. */
 export const seenIn = ({ store }: State) =>
   LIMITS.map((_, scope) => ({
     spent: store.loaded ? store.spent[scope] : undefined,

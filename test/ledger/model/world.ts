@@ -26,7 +26,7 @@ export function ofWorld(state: State, go: Go): void {
       const behind = to.processes.map(({ since, dead }) => since && !dead);
       const marked = to.processes.some((one) => one.marked);
       to.stale = behind.includes(true) || marked ? { behind, marked } : null;
-      // Connections broke: what was on its way is gone.
+      // Connections broke: calls and answers in flight are lost.
       for (const one of to.requests) Object.assign(one, { lateHold: 0, lateSettle: 0 });
       for (const one of to.processes) Object.assign(one, { since: false, marked: false });
       loseOfDead(to);

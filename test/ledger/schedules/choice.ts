@@ -1,17 +1,17 @@
-// Choice of the next step: the first one, unless chance or a tape says otherwise. What was chosen is on the tape.
+// Choice of the next step: the first option, unless a random generator or a tape decides. The tape records each choice.
 
 export interface Option {
   readonly label: string;
-  /** Chance picks a kind first: so that one of few faults is as likely as one of many calls. */
+  /** The kind of the step. It is picked first, so that one of few faults is as likely as one of many calls. */
   readonly kind: string;
   happen(): void;
 }
 
 export interface Chooser {
   choose(options: ReadonlyArray<Option>): Option | undefined;
-  /** The place of each choice among its options, so far. */
+  /** The index of each choice so far. */
   readonly tape: ReadonlyArray<number>;
-  /** Among how many. */
+  /** The number of options of each choice. */
   readonly widths: ReadonlyArray<number>;
 }
 
@@ -32,7 +32,7 @@ function chooserBy(pick: Pick): Chooser {
   };
 }
 
-/** `wildness`: how often something else happens than what would. */
+/** A random chooser. `wildness`: how often it deviates from the usual step. */
 export function byChance(next: () => number, wildness: number): Chooser {
   return chooserBy((options) => {
     if (options.length < 2 || next() >= wildness) return 0;
@@ -44,11 +44,11 @@ export function byChance(next: () => number, wildness: number): Chooser {
   });
 }
 
-/** What the tape says; after its end whatever would happen. */
+/** Replays the tape; after its end, takes the usual step. */
 export const byTape = (tape: ReadonlyArray<number>): Chooser =>
   chooserBy((options, at) => Math.min(tape[at] ?? 0, options.length - 1));
 
-/** A shorter tape that goes wrong too: its end cut off, and everything as it would happen that need not be otherwise. */
+/** A shorter tape that fails too: its end cut off, and every unneeded deviation replaced by the usual step. */
 export async function shrink(
   tape: ReadonlyArray<number>,
   isWrong: (tape: ReadonlyArray<number>) => Promise<boolean>,
@@ -65,7 +65,7 @@ export async function shrink(
   };
   for (let size = best.length >> 1; size > 0; size >>= 1) {
     while (best.length > size && (await attempt(best.slice(0, best.length - size)))) {
-      // As long as it helps.
+      // Repeat while the tape becomes shorter.
     }
   }
   for (let at = best.length - 1; at >= 0; at -= 1) {

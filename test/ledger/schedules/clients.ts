@@ -1,10 +1,10 @@
-// Steps of clients: each asks once, and ends what it holds once.
+// Steps of clients: each sends one request, and ends its hold once.
 import type { Option } from './choice.ts';
 import type { Course, Request } from './course.ts';
 
-export function deedsOf(course: Course): Option[] {
+export function clientSteps(course: Course): Option[] {
   return course.requests.flatMap((request): Option[] => {
-    const deed = (label: string, happen: () => void): Option[] => [
+    const step = (label: string, happen: () => void): Option[] => [
       {
         ...{ label: `${request.name} ${label}`, kind: 'client' },
         happen() {
@@ -13,9 +13,9 @@ export function deedsOf(course: Course): Option[] {
         },
       },
     ];
-    if (request.stage === 'new') return deed('asks', () => ask(course, request));
+    if (request.stage === 'new') return step('asks', () => ask(course, request));
     const isOver = request.stage !== 'held' || (request.end === 'never' && !course.isLast);
-    return isOver || request.gateway?.isDead !== false ? [] : deed('ends', () => end(request));
+    return isOver || request.gateway?.isDead !== false ? [] : step('ends', () => end(request));
   });
 }
 
@@ -43,7 +43,7 @@ function end(request: Request): void {
   request.stage = 'ending';
   if (request.end === 'release') return void ledger.release(hold).then(became('released'));
   const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
-  const said = { cost, tokens, model: name, identifier: 'entry', estimated: false };
-  void ledger.settle(hold, said).then(became('settled'));
+  const settlement = { cost, tokens, model: name, identifier: 'entry', estimated: false };
+  void ledger.settle(hold, settlement).then(became('settled'));
   if (request.end === 'both') void ledger.release(hold);
 }

@@ -1,33 +1,33 @@
-// Course of a schedule: what is asked for, what may go wrong, and what is known of both for the verification at the end.
+// The course of a schedule: its requests, its faults, and their observed outcomes for the verification at the end.
 import type { Hold } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Gateway, Shared } from './gateway.ts';
 
 export interface Wish {
-  /** Which process is asked; another one if that is dead. */
+  /** The process that gets the request; another one if it is dead. */
   readonly by: number;
   readonly scopes: ReadonlyArray<number>;
   readonly amount: bigint;
   readonly cost: bigint;
-  /** `both`: settled, and then released all the same. `never`: it is left under way until its process dies. */
+  /** `both`: settled, then released as well. `never`: left in flight until its process dies. */
   readonly end: 'settle' | 'release' | 'both' | 'never';
-  /** What was streamed of it, where somebody says so. */
+  /** The streamed cost, where progress reports it. */
   readonly known?: bigint;
 }
 
 /**
- * `lose`: a call or an answer is lost. `die`: kill -9, the disk is there again. `vanish`: kill -9, and the disk is gone with
- * it. `freeze` and `sleep`: a process stands still, for longer than a rebuild waits and than a lease. `silence`: of store or
- * PostgreSQL, which then do late what they were asked.
+ * `lose`: a call or an answer is lost. `die`: kill -9, the disk survives. `vanish`: kill -9, and the disk is lost too.
+ * `freeze` and `sleep`: a process is paused, for longer than a rebuild waits and than a lease. `hang`: the store or
+ * PostgreSQL does not answer, and runs its calls late.
  */
-export type Fault = 'lose' | 'wipe' | 'restore' | 'die' | 'vanish' | 'freeze' | 'silence' | 'sleep';
+export type Fault = 'lose' | 'wipe' | 'restore' | 'die' | 'vanish' | 'freeze' | 'hang' | 'sleep';
 
 export interface Scene {
   readonly limits: ReadonlyArray<bigint>;
   readonly wishes: ReadonlyArray<Wish>;
   readonly gateways: number;
-  /** How often each may happen. */
+  /** The number of times each fault may happen. */
   readonly faults: Partial<Record<Fault, number>>;
 }
 
@@ -43,18 +43,18 @@ export interface Course {
   readonly shared: Shared;
   readonly scopes: ReadonlyArray<ScopePolicy>;
   readonly requests: ReadonlyArray<Request>;
-  /** All that ever lived. */
+  /** All processes, dead ones included. */
   readonly gateways: Gateway[];
-  /** Processes that were not there when the store was rebuilt. */
+  /** Processes that missed a rebuild. */
   readonly slept: Set<string>;
   readonly struck: Map<Fault, number>;
-  /** An old snapshot is there, and nobody has noticed. */
+  /** Whether an old snapshot is in use and not detected. */
   isStale: boolean;
-  /** Asked for meanwhile. */
+  /** Requests sent meanwhile. */
   readonly admittedStale: Set<Request>;
   readonly vanished: Set<Gateway>;
-  /** When a client did something last. */
+  /** The time of the last step of a client. */
   lastDeed: Millis;
-  /** Whoever still holds something ends it. */
+  /** Ends every hold that is left. */
   isLast: boolean;
 }

@@ -1,4 +1,4 @@
-// Faults of a schedule: each as often as the scene allows, at whatever it may strike.
+// Faults of a schedule: each as often as the scene allows, on every possible target.
 import type { Option } from './choice.ts';
 import type { Course, Fault } from './course.ts';
 import { type Gateway, startGateway } from './gateway.ts';
@@ -7,7 +7,7 @@ const FREEZES = [
   ['freeze', 3000],
   ['sleep', 62_000],
 ] as const;
-const SILENCE = 2500;
+const HANG = 2500;
 const BACK_AFTER = 200;
 const OLDEST_SNAPSHOT = 30;
 
@@ -35,10 +35,10 @@ function onTheWay({ shared: { stage } }: Course, strike: Strike): Option[] {
     stage.take(first);
     first.drop();
   });
-  const silences = (['store', 'database'] as const).flatMap((whom) =>
-    strike('silence', `THE ${whom.toUpperCase()} IS SILENT`, () => stage.silence(whom, stage.now() + SILENCE)),
+  const hangs = (['store', 'database'] as const).flatMap((whom) =>
+    strike('hang', `THE ${whom.toUpperCase()} HANGS`, () => stage.hang(whom, stage.now() + HANG)),
   );
-  return [...(first === undefined ? [] : lost), ...silences];
+  return [...(first === undefined ? [] : lost), ...hangs];
 }
 
 function ofStore(course: Course, strike: Strike): Option[] {
@@ -71,7 +71,7 @@ function of(course: Course, strike: Strike, gateway: Gateway): Option[] {
     }),
   );
   const vanishes = strike('vanish', `${name} VANISHES WITH ITS DISK`, () => {
-    // What those before it on the same disk had not told anybody is gone too.
+    // Records of earlier processes on the same disk are lost too.
     for (const one of course.gateways) if (rootOf(one) === rootOf(gateway)) course.vanished.add(one);
     gateway.folder.records = [];
     die(course, gateway);
@@ -85,7 +85,7 @@ function of(course: Course, strike: Strike, gateway: Gateway): Option[] {
 
 const rootOf = ({ name }: Gateway): string => name.replaceAll("'", '');
 
-/** Another one comes soon, on what is left of its disk. */
+/** Starts a successor soon, on the surviving disk. */
 function die({ shared, slept, gateways }: Course, gateway: Gateway): void {
   const { stage } = shared;
   stage.kill(gateway);

@@ -11,7 +11,7 @@ import type { Process, Stage, Whom } from './stage.ts';
 export interface Gateway extends Process {
   readonly ledger: StartableLedger;
   readonly folder: MemoryFolder;
-  /** By which store and database know it. */
+  /** The name by which store and database know it. */
   readonly id: string;
 }
 
@@ -19,7 +19,7 @@ export interface Shared {
   readonly stage: Stage;
   readonly store: ForgetfulStore;
   readonly database: SharedDatabase;
-  /** Who runs which errand for all. */
+  /** The process that runs each errand. */
   readonly errands: Map<string, Process>;
   readonly nextId: () => string;
 }
@@ -29,7 +29,7 @@ const silentMetrics: Metrics = {
 };
 const START_AGAIN = 300;
 
-/** Starts at once, and again until it succeeds. */
+/** Starts immediately, and retries until it succeeds. */
 export function startGateway(shared: Shared, name: string, folder: MemoryFolder): Gateway {
   const { stage, store, database } = shared;
   const process: Process = { name, isDead: false, isFrozen: false };
@@ -59,7 +59,7 @@ function through<T extends object>(stage: Stage, by: Process, whom: Whom, part: 
   });
 }
 
-/** A lock goes with the connection of whoever held it. */
+/** A lock is released with the connection of its holder. */
 function booksOf({ stage, database, errands }: Shared, by: Process): Books {
   const { books } = database;
   const reading = through(stage, by, 'database', { sums: books.sums, bookedOf: books.bookedOf });

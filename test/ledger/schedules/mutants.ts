@@ -10,14 +10,14 @@ const ROOT = join(import.meta.dirname, '../../..');
 
 export interface Edit {
   readonly file: string;
-  /** Stands there exactly once. */
+  /** A line that occurs exactly once in the file. */
   readonly line: string;
   readonly becomes: string;
 }
 
 type Search = typeof import('./search.ts');
 
-/** The search over the real code but for these edits. Throws where a line is not there: then another must be named. */
+/** The search over the code with these edits. Throws where a line does not occur exactly once: then name another. */
 export async function searchIn(edits: ReadonlyArray<Edit>): Promise<{ readonly search: Search; remove(): void }> {
   const texts = new Map<string, string>();
   for (const { file, line, becomes } of edits) {
@@ -55,11 +55,11 @@ const DOUBLES = 'test/doubles';
 export interface Mutant {
   readonly name: string;
   readonly edits: ReadonlyArray<Edit>;
-  /** What brings it to light soon. Absent: whatever the seeds say. */
+  /** Faults that reveal it soon. Absent: those of the seeds. */
   readonly faults?: Scene['faults'];
 }
 
-/** Ways to lose or to give away money, each of which a law of the ledger forbids. */
+/** Mutants that lose or give away money, each against a law of the ledger. */
 export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a store that does not compare epochs',
@@ -77,7 +77,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [{ file: `${MEMORY}/store.ts`, line: 'if (hasGoneBack(call, life))', becomes: 'if (false)' }],
   },
   {
-    name: 'a rebuild that forgets what is under way',
+    name: 'a rebuild that forgets live holds',
     edits: [{ file: `${MEMORY}/store.ts`, line: 'holds.register(registration, now);', becomes: ';' }],
   },
   {
@@ -85,7 +85,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [{ file: `${DOUBLES}/books.ts`, line: 'if (entries.has(key)) return;', becomes: '' }],
   },
   {
-    name: 'a release that refunds what was settled',
+    name: 'a release that refunds a settled hold',
     edits: [
       {
         file: `${MEMORY}/holds.ts`,
@@ -101,7 +101,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'a settlement after the end of its lease that is not booked',
+    name: 'a settlement after an expiry that is not booked',
     edits: [
       {
         file: `${LEDGER}/settlements.ts`,

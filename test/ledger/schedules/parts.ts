@@ -1,4 +1,4 @@
-// Parts that processes share: a store that can be wiped and set back to any earlier step, and a database that remembers more.
+// Parts that processes share: a store that can be wiped and set back to any earlier step, and books with epochs.
 
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import type { Books } from '#core/ports/books.ts';
@@ -12,9 +12,9 @@ import { createMemoryEpochs } from '../../doubles/epochs.ts';
 export interface ForgetfulStore {
   readonly store: Store;
   wipe(): void;
-  /** How many steps it can be set back. */
+  /** The number of steps that it can be set back. */
   steps(): number;
-  /** As it was before its last `steps` steps: nothing after them ever happened. */
+  /** Sets the store back by `steps` steps, as if they never happened. */
   restore(steps: number): void;
 }
 
@@ -24,7 +24,7 @@ interface Done {
   again(store: Store): unknown;
 }
 
-/** An earlier state is made by doing everything up to it again, at the same times. */
+/** The store rebuilds an earlier state by replaying all calls up to it, at the same times. */
 export function createForgetfulStore(now: () => Millis): ForgetfulStore {
   let replayed: Millis | undefined;
   const clock = { now: () => replayed ?? now() };
@@ -67,11 +67,11 @@ export interface SharedDatabase {
   readonly books: Books;
   readonly epochs: Epochs;
   readonly entries: MemoryBooks['entries'];
-  /** Under which epoch each process that ever came has what it holds. */
+  /** The epoch in which each process has registered its holds. */
   readonly joined: ReadonlyMap<string, number>;
 }
 
-/** With what memory does not do by itself: the counts of calls that bookings tell, and the epoch that holds when they are made. */
+/** Books that also record the marks of bookings and return the current epoch, which the double does not. */
 export function createSharedDatabase(now: () => Millis, timer: Timer, onOpen: (epoch: number) => void): SharedDatabase {
   const books = createMemoryBooks(timer);
   const epochs = createMemoryEpochs({ clock: { now } });
@@ -82,10 +82,10 @@ export function createSharedDatabase(now: () => Millis, timer: Timer, onOpen: (e
     const ofEpoch = [...marks].filter(([process, calls]) => calls > 0 && joined.get(process) === seen.epoch);
     return { ...seen, marks: new Map(ofEpoch) };
   };
-  const book: Books['book'] = async (uid, entries, told) => {
+  const book: Books['book'] = async (uid, entries, counts) => {
     const booked = await books.book(uid, entries);
-    for (const [process, calls] of told?.calls ?? []) {
-      if (joined.get(process) === told?.epoch) marks.set(process, Math.max(calls, marks.get(process) ?? 0));
+    for (const [process, calls] of counts?.calls ?? []) {
+      if (joined.get(process) === counts?.epoch) marks.set(process, Math.max(calls, marks.get(process) ?? 0));
     }
     return { ...booked, epoch: (await epochs.state()).epoch };
   };

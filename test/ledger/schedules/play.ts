@@ -1,8 +1,8 @@
-// Play of one schedule: the real ledger led through calls, answers, timers and faults in this order, and verified when all is quiet.
+// The play of one schedule: the real ledger runs through calls, answers, timers and faults in this order, and is verified at rest.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Chooser, Option } from './choice.ts';
-import { deedsOf } from './clients.ts';
+import { clientSteps } from './clients.ts';
 import type { Course, Fault, Request, Scene } from './course.ts';
 import { faultsIn } from './faults.ts';
 import { startGateway } from './gateway.ts';
@@ -11,29 +11,29 @@ import { createStage, type Stage } from './stage.ts';
 import { verify } from './verdict.ts';
 
 export interface Played {
-  /** Sentences; empty: all is right. */
+  /** Violations as sentences; empty: all is right. */
   readonly wrong: ReadonlyArray<string>;
-  /** While chance had its say. A star: that was not what would usually happen. */
+  /** The steps of the random part. A star marks a deviation from the usual step. */
   readonly story: ReadonlyArray<string>;
 }
 
 const START: Millis = Date.UTC(2026, 0, 10);
 const START_UP: Millis = 100;
-/** So long after the last thing that clients do, chance still has its say. */
+/** The random part continues this long after the last step of a client. */
 const AFTERMATH: Millis = 700;
 const MOST_CHOICES = 600;
 const MOST_EVENTS = 20_000;
-/** Of calls on their way, how many may be the next. */
+/** How many of the calls in flight may be the next step. */
 const IN_SIGHT = 6;
-/** Leases end of what these leave behind. */
-const LASTING: ReadonlyArray<Fault> = ['die', 'vanish', 'sleep', 'freeze', 'silence', 'lose'];
+/** Faults after which leases must end. */
+const LASTING: ReadonlyArray<Fault> = ['die', 'vanish', 'sleep', 'freeze', 'hang', 'lose'];
 
 export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
   const course = begin(scene);
   const { stage } = course.shared;
-  const calm = (millis: Millis): Promise<void> => goOn(stage, () => usual(course), millis);
-  // Nobody asks before they are open.
-  await goOn(stage, () => withoutClients(stage), START_UP);
+  const calm = (millis: Millis): Promise<void> => runUsual(stage, () => usual(course), millis);
+  // Clients wait until the gateways are open.
+  await runUsual(stage, () => withoutClients(stage), START_UP);
   course.lastDeed = stage.now();
   const story: string[] = [];
   for (let choices = 0; choices < MOST_CHOICES && stage.now() < course.lastDeed + AFTERMATH; choices += 1) {
@@ -43,7 +43,7 @@ export async function play(scene: Scene, chooser: Chooser): Promise<Played> {
     chosen.happen();
     await stage.settle();
   }
-  // Then everything goes as it should.
+  // After that, only usual steps happen.
   await calm(LASTING.some((fault) => course.struck.has(fault)) ? 70_000 : 5000);
   course.isLast = true;
   await calm(5000);
@@ -90,10 +90,10 @@ function withoutClients(stage: Stage, clients: () => Option[] = () => []): Optio
   return [...arrivals, ...clients(), ...time];
 }
 
-/** The first is what would happen next: what is on its way arrives, else a client does something, else time goes on. */
-const usual = (course: Course): Option[] => withoutClients(course.shared.stage, () => deedsOf(course));
+/** All options, the usual one first: an arrival, else a client's step, else the next timer. */
+const usual = (course: Course): Option[] => withoutClients(course.shared.stage, () => clientSteps(course));
 
-async function goOn(stage: Stage, options: () => Option[], millis: Millis): Promise<void> {
+async function runUsual(stage: Stage, options: () => Option[], millis: Millis): Promise<void> {
   const until = stage.now() + millis;
   await stage.settle();
   for (let events = 0; events < MOST_EVENTS; events += 1) {
@@ -102,7 +102,7 @@ async function goOn(stage: Stage, options: () => Option[], millis: Millis): Prom
     next.happen();
     await stage.settle();
   }
-  throw new Error('it never becomes quiet');
+  throw new Error('the schedule never comes to rest');
 }
 
 /** A UUIDv7 of that instant. */

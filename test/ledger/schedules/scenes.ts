@@ -1,8 +1,8 @@
-// Scenes: which requests and which faults are tried. One small scene for every single deviation, and endless larger ones by chance.
+// Scenes: the requests and faults of a schedule. One small scene for every single deviation, and endless larger random ones.
 import { random } from '../../random.ts';
 import type { Fault, Scene, Wish } from './course.ts';
 
-/** Three requests, two scopes, two processes; any two of them fit, not all three. */
+/** Three requests, two scopes, two processes; any two requests fit, not all three. */
 export const SMALL: Omit<Scene, 'faults'> = {
   limits: [5n, 4n],
   gateways: 2,
@@ -13,10 +13,10 @@ export const SMALL: Omit<Scene, 'faults'> = {
   ],
 };
 
-const FAULTS: ReadonlyArray<Fault> = ['lose', 'wipe', 'restore', 'die', 'vanish', 'freeze', 'silence', 'sleep'];
+const FAULTS: ReadonlyArray<Fault> = ['lose', 'wipe', 'restore', 'die', 'vanish', 'freeze', 'hang', 'sleep'];
 const ENDS: ReadonlyArray<Wish['end']> = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
 
-/** The same for the same seed. */
+/** A random scene, the same for the same seed. */
 export function sceneOf(seed: number): Scene {
   const next = random(seed ^ 0x5ce4e);
   const below = (most: number): number => Math.floor(next() * most);

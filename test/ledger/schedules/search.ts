@@ -1,4 +1,4 @@
-// Search for a schedule that goes wrong: by chance and by seed, or every one that differs from the usual in so many places.
+// The search for a failing schedule: random by seed, or all that deviate from the usual one in a few places.
 import { random } from '../../random.ts';
 import { byChance, byTape, shrink } from './choice.ts';
 import type { Scene } from './course.ts';
@@ -11,8 +11,8 @@ export interface Found {
   readonly story: ReadonlyArray<string>;
 }
 
-/** Nothing where nothing is wrong; else what, and everything that led to it. A star: that was not what would usually happen. */
-export function tell(found: Found | undefined): string {
+/** The violations and all steps that led to them; empty where all is right. A star marks a deviation from the usual step. */
+export function report(found: Found | undefined): string {
   if (found === undefined) return '';
   const seed = found.seed === undefined ? '' : `seed ${found.seed}\n`;
   return `${seed}${found.wrong.join('\n')}\nafter\n${found.story.join('\n')}`;
@@ -26,8 +26,8 @@ const playSafely = async (...[scene, chooser]: Parameters<typeof play>): Promise
   }
 };
 
-/** The first seed that goes wrong, its schedule made as short as it gets. `faults`: these, and not those of the seed. */
-export async function searchByChance(
+/** The first failing seed, with its schedule minimised. `faults` replaces those of the seed. */
+export async function searchAtRandom(
   first: number,
   count: number,
   faults?: Scene['faults'],
@@ -53,7 +53,7 @@ export interface Searched {
   readonly found: Found | undefined;
 }
 
-/** Every schedule of the scene that differs from the usual one in at most so many choices. */
+/** Every schedule of the scene that deviates from the usual one in at most `deviations` choices. */
 export async function searchAll(scene: Scene, deviations: number): Promise<Searched> {
   let schedules = 0;
   const search = async (tape: ReadonlyArray<number>, left: number): Promise<Found | undefined> => {

@@ -1,4 +1,4 @@
-// The stage: calls on their way, answers on their way back, and timers of live processes, each happening when it is chosen.
+// The stage: calls, answers and timers of live processes, each of which happens when it is chosen.
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
@@ -7,18 +7,18 @@ export type Whom = 'store' | 'database' | 'disk';
 export interface Process {
   readonly name: string;
   isDead: boolean;
-  /** It does nothing and hears nothing until it is thawed. */
+  /** Whether it is frozen: it neither acts nor receives until it is thawed. */
   isFrozen: boolean;
 }
 
-/** Something on its way to a part, or back. */
+/** A call to a part, or an answer. */
 export interface Call {
   readonly by: Process;
   readonly whom: Whom;
   readonly label: string;
   readonly isBack: boolean;
   arrive(): void;
-  /** It does not arrive, and whoever waits is told that the connection broke. */
+  /** Loses it: the caller's connection breaks. */
   drop(): void;
 }
 
@@ -31,19 +31,19 @@ interface Due {
 export interface Stage {
   now(): Millis;
   through<T>(by: Process, whom: Whom, label: string, work: () => Promise<T>): Promise<T>;
-  /** Undefined: nobody's, it fires whoever is dead. */
+  /** The process of a timer; undefined: it fires whichever process is dead. */
   timerOf(by: Process | undefined): Timer;
-  /** What can arrive, oldest first. */
+  /** Calls and answers that can arrive, oldest first. */
   calls(): ReadonlyArray<Call>;
   take(call: Call): void;
-  /** The next timer, and the time with it. */
+  /** Fires the next timer, and advances the clock to it. */
   due(): { readonly at: Millis; fire(): void } | undefined;
   kill(process: Process): void;
-  /** All connections to it break. */
+  /** Breaks all connections to the part. */
   cut(whom: Whom): void;
-  /** It is silent until then, and does late what it was asked. */
-  silence(whom: Whom, until: Millis): void;
-  /** Every promise that can go on has gone on. */
+  /** Makes the part hang until then; it runs its calls late. */
+  hang(whom: Whom, until: Millis): void;
+  /** Resolves when every promise that can proceed has done so. */
   settle(): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ export function createStage(start: Millis): Stage {
             (error) => back(() => reject(error)),
           );
         };
-        const drop = (): void => back(() => reject(new Error('nobody was there')));
+        const drop = (): void => back(() => reject(new Error('connection refused')));
         calls.push({ by, whom, label: `${label} by ${by.name}`, isBack: false, arrive, drop });
       });
     },
@@ -106,7 +106,7 @@ export function createStage(start: Millis): Stage {
     due: first,
     kill(process) {
       process.isDead = true;
-      // What it has sent may still be done.
+      // Calls that it has sent may still run.
       calls = calls.filter(({ by, isBack, whom }) => by !== process || (!isBack && whom !== 'disk'));
     },
     cut(whom) {
@@ -117,7 +117,7 @@ export function createStage(start: Millis): Stage {
         else calls.push({ ...rest, by, isBack, drop, arrive: drop });
       }
     },
-    silence(whom, until) {
+    hang(whom, until) {
       silent.set(whom, until);
     },
     settle: () => new Promise((resolve) => setImmediate(resolve)),

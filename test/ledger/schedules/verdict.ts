@@ -1,4 +1,4 @@
-// The money when all is quiet again: each request by what its client saw, each scope by its entries, headroom by asking for it.
+// The verdict at rest: requests against what clients saw, scopes against their entries, headroom by holds.
 import type { Entry } from '#core/ports/books.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
@@ -7,7 +7,7 @@ import type { Course, Request } from './course.ts';
 
 const WHOLE_KINDS = /^(settled|expired|correction expired)$/;
 
-/** Sentences; empty: all is right. `calm`: so much time passes in which everything goes as it should. */
+/** Violations as sentences; empty: all is right. `calm` lets time pass without faults. */
 export async function verify(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
   const { requests } = course;
   const waiting = requests.filter(
@@ -27,7 +27,7 @@ const entriesOf = ({ shared }: Course, { name }: Request): ReadonlyArray<Entry> 
 const sum = (entries: ReadonlyArray<{ readonly cost: bigint }>): bigint =>
   entries.reduce((all, { cost }) => all + cost, 0n);
 
-/** Between what and what it may have been charged. */
+/** The range of allowed charges. */
 function boundsOf(course: Course, request: Request): readonly [bigint, bigint] {
   const { amount, cost, known, stage, gateway } = request;
   const { struck, vanished } = course;
@@ -35,16 +35,16 @@ function boundsOf(course: Course, request: Request): readonly [bigint, bigint] {
   const isGone = gateway !== undefined && vanished.has(gateway);
   const hasDied = gateway?.isDead === true;
   const least = known ?? amount;
-  // The disk and the store were lost together; the disk alone, before the store had heard of the end.
+  // The disk and the store were lost together, or the disk alone before the store knew the end.
   const lost = isForgetful ? 0n : known === undefined || known > cost ? cost : known;
   if (stage === 'settled') return isGone ? [lost, amount] : [cost, cost];
-  // Both had heard of the release; then the store went back to before it, and the process died before it saw that.
+  // Both knew the release; then the store went back to before it, and the process died before it detected that.
   const isUndone = hasDied && struck.has('restore');
   if (stage === 'released') return isGone || isUndone ? [0n, amount] : [0n, 0n];
   if (stage === 'ending') return [0n, amount];
   if (stage === 'held') return [isGone && isForgetful ? 0n : least < amount ? least : amount, amount];
   if (stage === 'refused' || stage === 'new') return [0n, 0n];
-  // Nobody was told that it was held.
+  // The client never learned of the hold.
   return [0n, hasDied ? amount : 0n];
 }
 
@@ -94,20 +94,20 @@ async function verifyScopes(course: Course): Promise<string[]> {
   });
 }
 
-/** By how much a limit may be exceeded: holds of processes that slept through a rebuild, and what an old store let in before anybody noticed. */
+/** The allowed excess of a limit: holds of processes that slept through a rebuild, and holds that an old store admitted undetected. */
 function allowanceOf(course: Course, scope: number): bigint {
   const { requests, slept, admittedStale } = course;
   const excused = requests.filter((request) => {
     const { scopes, gateway, known } = request;
     if (!scopes.includes(scope)) return false;
-    // The end of its lease was charged at what was known of it, and its settlement came later.
+    // The expiry was charged at the known cost, and the settlement came later.
     const isLate = known !== undefined && entriesOf(course, request).length > 1;
     return isLate || admittedStale.has(request) || (gateway !== undefined && slept.has(gateway.id));
   });
   return excused.reduce((all, { amount }) => all + amount, 0n);
 }
 
-/** All that is not spent can be had, and no more. */
+/** Checks that exactly the unspent rest can be held. */
 async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
   const { scopes, shared, scene } = course;
   const gateway = course.gateways.find(({ isDead }) => !isDead);
