@@ -94,7 +94,7 @@ async function start(context: StartContext, { step, say }: Progress): Promise<Om
   const isTaken = options.port !== 0 && gatewayPort !== options.port;
   if (isTaken) say(`        port ${options.port} is taken; the gateway listens on ${gatewayPort}`);
   const functions = await startFunctions(context, { cluster, accounts, certificates, gatewayPort });
-  const webhooks = { target: { type: 'url', base: functions.admission }, caBundle: certificates.ca } as const;
+  const webhooks = { base: functions.admission, caBundle: certificates.ca };
   const { ownUser } = accounts;
   for (const one of webhookConfigurations(ownUser === undefined ? webhooks : { ...webhooks, ownUser })) {
     await put(cluster, one, true);

@@ -60,9 +60,9 @@ test('the command line makes them for an address or for the cluster, with either
 });
 
 test('deletions are heard of by an entry of their own, which can hold up nobody', () => {
-  const target = { type: 'url', base: 'https://admission.example.com/x' } as const;
+  const base = 'https://admission.example.com/x';
   const ownUser = 'system:serviceaccount:gateway-operator:reconcile';
-  const [, validating] = webhookConfigurations({ target, ownUser });
+  const [, validating] = webhookConfigurations({ base, ownUser });
   const entries = validating?.webhooks as ReadonlyArray<Record<string, unknown>>;
   expect(entries.map(({ name }) => name)).toEqual(['validate.gateway-operator.dev', 'deleted.gateway-operator.dev']);
   expect(entries[1]).toMatchObject({ failurePolicy: 'Ignore', timeoutSeconds: 1, sideEffects: 'NoneOnDryRun' });

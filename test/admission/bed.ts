@@ -52,8 +52,8 @@ export async function openBed(
   const served = await deploy({ ...own, folder, tls: certificates, more });
 
   await applyKinds(cluster);
-  const target = { type: 'url', base: served.base } as const;
-  for (const webhook of webhookConfigurations({ target, caBundle: certificates.ca })) await create(cluster, webhook);
+  const options = { base: served.base, caBundle: certificates.ca };
+  for (const webhook of webhookConfigurations(options)) await create(cluster, webhook);
   for (const namespace of ['platform', 'team-a', 'team-b']) {
     await create(cluster, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
   }

@@ -92,7 +92,7 @@ describeUnless(why, 'hints on Knative', () => {
       sampleFor(await postgres.createDatabase(), 'http://127.0.0.1:9').filter(({ kind }) => kind === 'Secret'),
     );
     const { base } = admission;
-    hooks = webhookConfigurations({ target: { type: 'url', base }, caBundle: certificates.ca });
+    hooks = webhookConfigurations({ base, caBundle: certificates.ca });
   }, 120_000);
   afterAll(async () => {
     for (const close of closing) await close();

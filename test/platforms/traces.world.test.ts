@@ -59,8 +59,8 @@ test('one trace goes from the review of a key to the look that makes it usable, 
   const objects = world.sample();
   await world.apply(objects.filter(({ kind }) => kind !== 'VirtualKey'));
   await fetch(reconcile.url, { method: 'POST', headers: { authorization: `Bearer ${RECONCILE_TOKEN}` } });
-  const target = { type: 'url', base: `${admission.url}/${ADMISSION_PATH}` } as const;
-  for (const one of webhookConfigurations({ target, caBundle: world.certificates.ca }))
+  const base = `${admission.url}/${ADMISSION_PATH}`;
+  for (const one of webhookConfigurations({ base, caBundle: world.certificates.ca }))
     await put(world.cluster, one, true);
   await world.apply(objects.filter(({ kind }) => kind === 'VirtualKey'));
   const status = await eventually(

@@ -121,8 +121,7 @@ async function run(place: Place, count: number, { admission, sweep, stop }: Func
       sample.filter(({ kind }) => kind === 'Secret' || kind === 'GatewayInstance'),
     );
     await sweep();
-    const target = { type: 'url', base: admission } as const;
-    await apply(cluster, webhookConfigurations({ target, caBundle: place.certificates.ca }));
+    await apply(cluster, webhookConfigurations({ base: admission, caBundle: place.certificates.ca }));
     return await measure({ kubeconfig: place.kubeconfig, cluster }, count, makeKey);
   } finally {
     await stop();
