@@ -3,16 +3,16 @@ import { defaultOverlap } from '#core/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/group.ts';
 import { isMap, type Json } from '#crds/shapes.ts';
 import type { Operation } from './review.ts';
-import { annotationOf, type Draft, type Subject } from './subject.ts';
+import { annotationOf, type Subject } from './subject.ts';
 
 type Default = (object: Json, subject: Subject) => Json;
 
 const DEFAULTS: Readonly<Record<string, ReadonlyArray<Default>>> = {
   GatewayInstance: [],
   // Who asked for the key; how long a replaced value goes on working.
-  VirtualKey: [keyRequestedBy, rotationOverlap],
-  // What the user is called; who asked for the key that this user owns.
-  User: [userAlias, userRequestedBy],
+  VirtualKey: [requestedBy, rotationOverlap],
+  // What the user is called; who asked for the key that the user owns.
+  User: [userAlias, requestedBy],
   Team: [],
 };
 
@@ -22,19 +22,16 @@ export function withDefaults(subject: Subject): Json {
   return defaults.reduce((object, next) => next(object, subject), subject.object.json);
 }
 
-/** On create always the review's user, whatever the file says; ever after what is stored, so nobody can forge it later. */
-function keyRequestedBy(object: Json, { old, user }: Subject): Json {
-  return withRequestedBy(object, old === undefined ? user.username : requestedBy(old));
-}
-
-/** A User's key copies the User's annotation: it names whoever switched `autoCreateKey` on. */
-function userRequestedBy(object: Json, { old, user }: Subject): Json {
-  const wantsKey = (spec: unknown) => isMap(spec) && spec.autoCreateKey === true;
+/**
+ * On create always the review's user, whatever the file says; ever after what is stored, so nobody can forge it later. A User has it
+ * while it asks for a key, which copies it: it names the user that switched `autoCreateKey` on.
+ */
+function requestedBy(object: Json, { kind, old, user }: Subject): Json {
+  const wantsKey = (spec: unknown) => kind.kind === 'VirtualKey' || (isMap(spec) && spec.autoCreateKey === true);
   if (!wantsKey(object.spec)) return withRequestedBy(object, undefined);
-  return withRequestedBy(object, old !== undefined && wantsKey(old.spec) ? requestedBy(old) : user.username);
+  const isNew = old === undefined || !wantsKey(old.spec);
+  return withRequestedBy(object, isNew ? user.username : annotationOf(old.metadata, REQUESTED_BY_ANNOTATION));
 }
-
-const requestedBy = ({ metadata }: Draft): string | undefined => annotationOf(metadata, REQUESTED_BY_ANNOTATION);
 
 function withRequestedBy(object: Json, username: string | undefined): Json {
   const metadata = isMap(object.metadata) ? object.metadata : {};
@@ -56,21 +53,17 @@ function userAlias(object: Json): Json {
 /** A tenth of the period, at most a day. One that was defaulted follows a new period; one that was written stays. */
 function rotationOverlap(object: Json, { old }: Subject): Json {
   const { spec } = object;
-  if (!isMap(spec) || !isMap(spec.rotation)) return object;
-  const { every, overlap } = spec.rotation;
-  const overlapWas = overlapOf(old?.spec);
-  const followed = overlapWas.defaulted && overlap === overlapWas.overlap;
-  if ((overlap ?? undefined) !== undefined && !followed) return object;
-  const wanted = defaultOverlap(every);
-  if (wanted === undefined || wanted === overlap) return object;
-  return { ...object, spec: { ...spec, rotation: { ...spec.rotation, overlap: wanted } } };
+  const [now, before] = [rotationOf(spec), rotationOf(old?.spec)];
+  if (!isMap(spec) || now === undefined) return object;
+  const wasDefaulted = before?.overlap !== undefined && before.overlap === defaultOverlap(before.every);
+  const isWritten = (now.overlap ?? undefined) !== undefined && !(wasDefaulted && now.overlap === before.overlap);
+  const overlap = isWritten ? undefined : defaultOverlap(now.every);
+  if (overlap === undefined || overlap === now.overlap) return object;
+  return { ...object, spec: { ...spec, rotation: { ...now, overlap } } };
 }
 
-function overlapOf(spec: unknown): { readonly overlap: unknown; readonly defaulted: boolean } {
-  const rotation = isMap(spec) && isMap(spec.rotation) ? spec.rotation : {};
-  const { every, overlap } = rotation;
-  return { overlap, defaulted: overlap !== undefined && overlap === defaultOverlap(every) };
-}
+const rotationOf = (spec: unknown): Json | undefined =>
+  isMap(spec) && isMap(spec.rotation) ? spec.rotation : undefined;
 
 /** The few operations that turn `before` into `after`. Lists are replaced as a whole. */
 export function toPatch(before: Json, after: Json, path = ''): Operation[] {
