@@ -25,8 +25,8 @@ export interface Validated<S> {
 /** `old` is the stored object on update: some fields never change. Total: any JSON may be passed. */
 export function validate<S>(kind: Kind<S>, { metadata, spec: given }: Unvalidated, old?: Unvalidated): Validated<S> {
   const around = [...ofName(kind, metadata?.name), ...findAnnotationViolations(kind.kind, metadata?.annotations ?? {})];
-  const huge = findHuge(given, []);
-  if (huge !== undefined) return { violations: [huge, ...around], spec: undefined };
+  const huge = findHuge(given);
+  if (huge !== undefined) return { violations: [tooLarge(huge), ...around], spec: undefined };
   const spec = withoutNulls(given);
   const { success, data, error } = kind.spec.safeParse(spec);
   const changed = old === undefined ? [] : ofChanges(kind, spec, old.spec);
@@ -61,21 +61,32 @@ function ofChanges({ spec: { shape } }: Kind, spec: unknown, old: unknown): Viol
 const MAX_ENTRIES = 1024;
 const MAX_DEPTH = 32;
 
+interface Huge {
+  readonly path: ReadonlyArray<PropertyKey>;
+  readonly message: string;
+}
+
 /** The first list or map that would take more memory, or more stack, to validate than there is. */
-function findHuge(value: unknown, path: ReadonlyArray<PropertyKey>): Violation | undefined {
+function findHuge(value: unknown, depth = 0): Huge | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  const at = { rule: 'TooLarge', type: 'Too many', path: toPath(path), value: undefined } as const;
-  if (path.length > MAX_DEPTH) return { ...at, message: `may not be nested deeper than ${MAX_DEPTH} levels` };
-  const names = Array.isArray(value) ? value.slice(0, MAX_ENTRIES + 1).keys() : Object.keys(value);
-  let count = 0;
+  if (depth > MAX_DEPTH) return { path: [], message: `may not be nested deeper than ${MAX_DEPTH} levels` };
+  const names = Array.isArray(value) ? [...value.slice(0, MAX_ENTRIES + 1).keys()] : Object.keys(value);
+  if (names.length > MAX_ENTRIES)
+    return { path: [], message: `must have at most ${MAX_ENTRIES} entries; leave some out` };
   for (const name of names) {
-    count += 1;
-    if (count > MAX_ENTRIES) return { ...at, message: `must have at most ${MAX_ENTRIES} entries; leave some out` };
-    const huge = findHuge(Reflect.get(value, name), [...path, name]);
-    if (huge !== undefined) return huge;
+    const huge = findHuge(Reflect.get(value, name), depth + 1);
+    if (huge !== undefined) return { ...huge, path: [name, ...huge.path] };
   }
   return undefined;
 }
+
+const tooLarge = ({ path, message }: Huge): Violation => ({
+  rule: 'TooLarge',
+  type: 'Too many',
+  path: toPath(path),
+  value: undefined,
+  message,
+});
 
 /** The API server drops nulls before it validates: a member that is null is absent. */
 function withoutNulls(value: unknown): unknown {

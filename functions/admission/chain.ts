@@ -71,7 +71,7 @@ function chain<Spec, Facts>(
     const { violations, spec } = validate(kind, { metadata, spec: given }, old);
     const refused = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
     if (spec === undefined) return refused;
-    const of = { metadata, spec, old: old && validate(kind, old).spec };
+    const of = { metadata, spec, old: () => old && validate(kind, old).spec };
     const found = [...refused, ...alone.flatMap((check) => check({ ...of, facts: undefined }))];
     if (ask === undefined) return found;
     const facts = await gather(of, ask);

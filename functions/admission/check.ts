@@ -6,8 +6,8 @@ export interface Readable<Spec> {
   readonly metadata: Metadata;
   /** As the schema reads it, defaults included. */
   readonly spec: Spec;
-  /** The stored spec, on update. */
-  readonly old: Spec | undefined;
+  /** The stored spec, on update; read when it is asked for. */
+  readonly old: () => Spec | undefined;
 }
 
 export interface Checked<Spec, Facts = unknown> extends Readable<Spec> {

@@ -48,7 +48,8 @@ export interface InstanceFacts {
 }
 
 export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: Ask): Promise<InstanceFacts> {
-  const { metadata, spec, old } = of;
+  const { metadata, spec } = of;
+  const old = of.old();
   const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
   const names = [...new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials])];
   const removedModels = old === undefined ? new Set<string>() : servedBy(old).difference(servedBy(spec));

@@ -16,7 +16,7 @@ import { annotationOf } from '../subject.ts';
 type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;
 
 export const sharesNoCredentials: Check<GatewayInstanceSpec> = ({ metadata, spec, old }) =>
-  sharedCredentials(spec.models, annotationOf(metadata, SHARED_CREDENTIALS_ANNOTATION), old?.models);
+  sharedCredentials(spec.models, annotationOf(metadata, SHARED_CREDENTIALS_ANNOTATION), old()?.models);
 
 export const databaseSecret: InstanceCheck = ({ metadata: { namespace }, spec: { databaseSecretRef: ref }, facts }) =>
   checkDatabaseSecret(ref, namespace, facts.secrets.get(ref.nameRef));

@@ -12,12 +12,13 @@ export const keyNameFree: UserCheck = ({ facts: { foreign } }) => (foreign === u
 
 /** An edit of the alias or the instance replaces the user's key (DESIGN 10, Keys). */
 export const keyReplaced: UserCheck = ({ spec, old }) => {
-  if (!spec.autoCreateKey || !old?.autoCreateKey) return [];
+  const before = spec.autoCreateKey ? old() : undefined;
+  if (!before?.autoCreateKey) return [];
   const message = "the user's key is replaced by a new one; give clients the new value from its Secret";
   const replaced = (path: string, value?: string): Finding[] => [
     { rule: 'KeyReplaced', path, value, message, effect: 'warn' },
   ];
-  if (spec.keyAlias !== old.keyAlias) return replaced('spec.keyAlias', spec.keyAlias);
-  const isSame = isSameInstance(spec.connectionRef.instanceRef, old.connectionRef.instanceRef);
+  if (spec.keyAlias !== before.keyAlias) return replaced('spec.keyAlias', spec.keyAlias);
+  const isSame = isSameInstance(spec.connectionRef.instanceRef, before.connectionRef.instanceRef);
   return isSame ? [] : replaced('spec.connectionRef');
 };
