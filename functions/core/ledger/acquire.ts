@@ -1,13 +1,13 @@
 // The way of a request to its money: the store is asked until its answer is final, with current windows, loaded counters and time for live holds to end.
-import type { Clock } from '../ports/clock.ts';
 import type { HoldRefusal, HoldRequest, RateView } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { Timer } from '../ports/platform.ts';
 import type { HoldAnswer, HoldOperation } from '../ports/store.ts';
 import { err, ok, type Result } from '../result.ts';
 import { type Batch, StaleEpochError } from './batch.ts';
 import { type Charges, createCharges } from './charges.ts';
+import type { LedgerDependencies } from './deps.ts';
 import type { HoldQueue, QueuedRequest } from './hold-queue.ts';
+import { LEASE } from './live-holds.ts';
 import type { Loads } from './loads.ts';
 import { type RatesAsked, toLimited, toView } from './rates.ts';
 import { ASKED_AGAIN, deadlineOf, extend, NOTHING_ASKED, type RequestDeadline } from './request-deadline.ts';
@@ -50,12 +50,10 @@ export interface Taken {
   readonly entry: number | undefined;
 }
 
-export interface AcquireDependencies {
+export interface AcquireDependencies extends Pick<LedgerDependencies, 'clock' | 'timer'> {
   readonly batch: Batch;
   readonly loads: Loads;
-  readonly clock: Clock;
   readonly storeClock: StoreClock;
-  readonly timer: Timer;
   readonly queue: HoldQueue;
   readonly liveness: StoreLiveness;
 }
@@ -68,8 +66,6 @@ const IN_FLIGHT: Millis = 100;
 const LOADED_MEANWHILE: Millis = 250;
 /** Most settlements and releases reach the store within this time. */
 const ON_ITS_WAY: Millis = 20;
-/** 60 s, renewed every 15 s (LEDGER 3). */
-export const LEASE: Millis = 60_000;
 
 export interface Acquire {
   /** Asks the store for the first time. The answer rejects when the store does not reply. */

@@ -1,21 +1,16 @@
 // Audits: each counter must show PostgreSQL's sum plus what is not booked yet; a difference is repaired and reported (LEDGER 6).
 import type { Books } from '../ports/books.ts';
-import type { Log, Metrics } from '../ports/clock.ts';
 import type { Nano } from '../ports/money.ts';
-import type { Timer } from '../ports/platform.ts';
 import type { ScopeId, ScopeWindow } from '../ports/policy.ts';
 import { EMPTY_CALL, type Store, type StoreCall } from '../ports/store.ts';
 import { differencesIn, readCounterSums } from './counter-sums.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
-export interface AuditDependencies {
-  readonly instanceUid: string;
-  readonly books: Books;
-  readonly store: Store;
-  readonly timer: Timer;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
+export type AuditDependencies = Pick<
+  LedgerDependencies,
+  'instanceUid' | 'books' | 'store' | 'timer' | 'log' | 'metrics'
+>;
 
 export interface Difference extends ScopeWindow {
   /** The amount by which the repair changed the counter. */

@@ -1,7 +1,7 @@
 // The backlog: requests that ended and are not yet in the store or in PostgreSQL. Admission and an alert depend on it (LEDGER 6).
-import type { Clock, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
 import type { Booking } from './booking.ts';
+import type { LedgerDependencies } from './deps.ts';
 import type { Settlements } from './settlements.ts';
 
 export interface Backlog {
@@ -11,12 +11,9 @@ export interface Backlog {
   report(): void;
 }
 
-export interface BacklogDependencies {
-  readonly instanceUid: string;
+export interface BacklogDependencies extends Pick<LedgerDependencies, 'instanceUid' | 'clock' | 'metrics'> {
   readonly booking: Pick<Booking, 'size' | 'oldest'>;
   readonly settlements: Pick<Settlements, 'size' | 'oldest'>;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
 }
 
 /** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */

@@ -1,7 +1,5 @@
 // Batches: the operations of many requests share one call to the store. Holds of a tick go together; settlements wait for them up to 5 ms (LEDGER 11).
-import type { Clock, Metrics } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Timer } from '../ports/platform.ts';
 import type { MoveAnswer, MoveOperation } from '../ports/rates.ts';
 import type {
   Expired,
@@ -12,11 +10,11 @@ import type {
   ReleaseOperation,
   SettleAnswer,
   SettleOperation,
-  Store,
   StoreCall,
   StoreReply,
 } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
+import type { LedgerDependencies } from './deps.ts';
 import type { Membership } from './membership.ts';
 import { isEmpty, noOperations, type Pending, type PendingOperations, takeFitting } from './pending-operations.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -49,14 +47,10 @@ export class StaleEpochError extends Error {
   override readonly name = 'StaleEpochError';
 }
 
-export interface BatchDependencies {
-  readonly store: Store;
+export interface BatchDependencies extends Pick<LedgerDependencies, 'store' | 'clock' | 'timer' | 'metrics'> {
   readonly membership: Membership;
-  readonly clock: Clock;
   readonly storeClock: StoreClock;
-  readonly timer: Timer;
   readonly tick: (callback: () => void) => void;
-  readonly metrics: Metrics;
   readonly onExpired: (expired: ReadonlyArray<Expired>) => void;
   /** The store answers for the first time since then: leases renewed before that may have ended. */
   readonly onGap: (since: Millis) => void;

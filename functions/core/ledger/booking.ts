@@ -1,11 +1,9 @@
 // Bookings: charges are written to PostgreSQL in batches, within about 100 ms, and retried until they are there (LEDGER 8).
-import type { Books, Entry, Marks } from '../ports/books.ts';
-import type { Clock, Log, Metrics } from '../ports/clock.ts';
+import type { Entry, Marks } from '../ports/books.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Outbox } from '../ports/outbox.ts';
-import type { Timer } from '../ports/platform.ts';
-import type { EntryName, Store, StoreCall } from '../ports/store.ts';
+import type { EntryName, StoreCall } from '../ports/store.ts';
 import { createBackOff } from './back-off.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { besideBooked } from './entry.ts';
 import type { Membership } from './membership.ts';
 import { withTimeout } from './timeout.ts';
@@ -22,15 +20,11 @@ export interface Booking {
   close(): void;
 }
 
-export interface BookingDependencies {
-  readonly instanceUid: string;
-  readonly books: Books;
-  readonly store: Store;
-  readonly outbox: Outbox;
-  readonly clock: Clock;
-  readonly timer: Timer;
-  readonly log: Log;
-  readonly metrics: Metrics;
+export interface BookingDependencies
+  extends Pick<
+    LedgerDependencies,
+    'instanceUid' | 'books' | 'store' | 'outbox' | 'clock' | 'timer' | 'log' | 'metrics'
+  > {
   readonly membership: Membership;
   /** Whether the hold is live in this process: then the outbox keeps its records. */
   readonly isLive: (id: string) => boolean;

@@ -1,16 +1,12 @@
 // Drains: charges that a dead process counted are booked from the store's records, by one process at a time (LEDGER 8).
-import type { Books, Entry, ErrandBooks } from '../ports/books.ts';
-import type { Log, Metrics } from '../ports/clock.ts';
+import type { Entry, ErrandBooks } from '../ports/books.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Store, UnbookedRecord } from '../ports/store.ts';
+import type { UnbookedRecord } from '../ports/store.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { besideBooked, fromRecord } from './entry.ts';
 
-export interface DrainDependencies {
-  readonly instanceUid: string;
-  readonly books: Books;
-  readonly store: Store;
-  readonly log: Log;
-  readonly metrics: Metrics;
+export interface DrainDependencies
+  extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'store' | 'log' | 'metrics'> {
   /** Called with entries counted in an earlier epoch: counters loaded since may miss them. */
   readonly onSuspect?: (entries: ReadonlyArray<Entry>) => void;
 }

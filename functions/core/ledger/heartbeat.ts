@@ -3,7 +3,8 @@ import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import { EMPTY_CALL, type Expired } from '../ports/store.ts';
 import { reasonOf } from '../reason.ts';
-import type { OpenableMembership, StoreMemory } from './membership.ts';
+import type { StoreMemory } from './deps.ts';
+import type { OpenableMembership } from './membership.ts';
 import { type EpochProgress, type RejoinDependencies, rejoin } from './rejoin.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 

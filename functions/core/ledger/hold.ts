@@ -1,10 +1,9 @@
 // A hold: the money, or the reason for a refusal, within a second. Store first, then the outbox, then the caller may spend (LEDGER 4, 6, 9).
-import type { Clock, Ids, Metrics } from '../ports/clock.ts';
 import type { Hold, HoldRefusal, HoldRequest } from '../ports/ledger.ts';
-import type { Outbox } from '../ports/outbox.ts';
 import { reasonAndCausesOf } from '../reason.ts';
 import { err, ok, type Result } from '../result.ts';
 import type { Acquire, Attempt, Busy, Taken } from './acquire.ts';
+import type { LedgerDependencies } from './deps.ts';
 import type { LiveHolds } from './live-holds.ts';
 import type { Membership } from './membership.ts';
 import { ratesOf } from './rates.ts';
@@ -12,16 +11,12 @@ import { openRequestDeadline, type Watch } from './request-deadline.ts';
 import type { Settlements } from './settlements.ts';
 import { TimeoutError } from './timeout.ts';
 
-export interface HoldDependencies {
+export interface HoldDependencies extends Pick<LedgerDependencies, 'outbox' | 'clock' | 'ids' | 'metrics'> {
   readonly liveHolds: LiveHolds;
   readonly acquire: Acquire;
   readonly settlements: Settlements;
   readonly membership: Membership;
-  readonly outbox: Outbox;
-  readonly clock: Clock;
-  readonly ids: Ids;
   readonly watch: Watch;
-  readonly metrics: Metrics;
 }
 
 interface WrittenAttempt extends Attempt {

@@ -1,18 +1,13 @@
 // Late expiries: holds whose lease ended before the store forgot, and was booked after they were registered again. They would count twice (LEDGER 6).
-import type { Booked, Books, Reading } from '../ports/books.ts';
-import type { Timer } from '../ports/platform.ts';
+import type { Booked, Reading } from '../ports/books.ts';
 import { counterKey, EMPTY_CALL, type Store, type StoreCall } from '../ports/store.ts';
 import { differencesIn, readCounterSums } from './counter-sums.ts';
-import type { LiveHold, LiveHolds } from './live-holds.ts';
-import { chargedOf, toRegistration } from './registration.ts';
+import type { LedgerDependencies } from './deps.ts';
+import { chargedOf, type LiveHold, type LiveHolds, toRegistration } from './live-holds.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
-export interface LateExpiryDependencies {
-  readonly instanceUid: string;
-  readonly books: Books;
-  readonly store: Store;
+export interface LateExpiryDependencies extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'store' | 'timer'> {
   readonly liveHolds: LiveHolds;
-  readonly timer: Timer;
 }
 
 /** This many holds fit one call with their counters. */

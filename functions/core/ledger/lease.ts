@@ -1,19 +1,12 @@
 // Leases of live holds: progress goes to the outbox every second, leases are renewed every 15 s.
-import type { Clock, Log } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Outbox } from '../ports/outbox.ts';
-import type { Timer } from '../ports/platform.ts';
-import { LEASE } from './acquire.ts';
 import type { Batch } from './batch.ts';
-import type { LiveHold, LiveHolds } from './live-holds.ts';
+import type { LedgerDependencies } from './deps.ts';
+import { LEASE, type LiveHold, type LiveHolds } from './live-holds.ts';
 
-export interface LeaseDependencies {
+export interface LeaseDependencies extends Pick<LedgerDependencies, 'outbox' | 'clock' | 'timer' | 'log'> {
   readonly liveHolds: LiveHolds;
   readonly batch: Batch;
-  readonly outbox: Outbox;
-  readonly clock: Clock;
-  readonly timer: Timer;
-  readonly log: Log;
   readonly onBeat: () => void;
 }
 

@@ -1,7 +1,11 @@
 // Live holds of a process: requests in flight, and those whose end the store does not have yet.
+import type { Booked } from '../ports/books.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateLimit } from '../ports/rates.ts';
-import type { HoldNote, HoldOperation } from '../ports/store.ts';
+import type { HoldNote, HoldOperation, Registration } from '../ports/store.ts';
+
+/** 60 s, renewed every 15 s (LEDGER 3). */
+export const LEASE: Millis = 60_000;
 
 export interface LiveHold {
   readonly id: string;
@@ -34,3 +38,17 @@ export interface LiveHold {
 }
 
 export type LiveHolds = Map<string, LiveHold>;
+
+/** The charge of the hold's expired lease, where PostgreSQL has one. */
+export const chargedOf = (booked: ReadonlyMap<string, ReadonlyArray<Booked>>, id: string): Nano | undefined =>
+  booked.get(id)?.find(({ kind }) => kind === 'expired')?.cost;
+
+/** The registration of a live hold with a rebuilt store; a settled one holds its cost only. */
+export const toRegistration = (
+  { id, amount, outcome, at, known, note }: LiveHold,
+  charged: Nano | undefined,
+): Registration => ({
+  ...{ id, amount: typeof outcome === 'bigint' ? outcome : amount, at, note, lease: LEASE },
+  ...(known === undefined ? {} : { known: known() }),
+  ...(charged === undefined ? {} : { charged }),
+});

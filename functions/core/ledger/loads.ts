@@ -1,10 +1,9 @@
 // Loads: an absent counter gets its PostgreSQL sum. Absent is not zero (LEDGER 6).
-import type { Books } from '../ports/books.ts';
-import type { Timer } from '../ports/platform.ts';
 import type { ScopeSpend, ScopeWindow } from '../ports/policy.ts';
-import { counterKey, type Store } from '../ports/store.ts';
+import { counterKey } from '../ports/store.ts';
 import type { Batch } from './batch.ts';
 import { readCounterSums } from './counter-sums.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
 export interface Loads {
@@ -15,12 +14,8 @@ export interface Loads {
   load(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
 }
 
-export interface LoadsDependencies {
-  readonly instanceUid: string;
-  readonly books: Books;
-  readonly store: Store;
+export interface LoadsDependencies extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'store' | 'timer'> {
   readonly batch: Batch;
-  readonly timer: Timer;
   readonly tick: (callback: () => void) => void;
 }
 

@@ -1,5 +1,4 @@
 // Maintenance of an instance's ledger by a sweep, with or without a running gateway: drain, then audit (LEDGER 6, 8).
-
 import type { Epochs } from '../ports/epochs.ts';
 import { EMPTY_CALL } from '../ports/store.ts';
 import { type AuditDependencies, auditAll } from './audit.ts';

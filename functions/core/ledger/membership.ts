@@ -1,6 +1,7 @@
 // Membership of a process in an epoch of the store, closed while the store is rebuilt (LEDGER 6).
 import type { StoreCall } from '../ports/store.ts';
-import { type LastAnswer, noAnswer } from './store-clock.ts';
+import type { StoreMemory } from './deps.ts';
+import { noAnswer } from './store-clock.ts';
 
 export interface Membership {
   /** The epoch that was open last. */
@@ -41,17 +42,6 @@ export interface OpenableMembership extends Membership {
   fail(why: unknown): void;
   /** The caller in this epoch; the count restarts with a new epoch. */
   count(epoch: number): NonNullable<StoreCall['from']>;
-}
-
-/** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
-export interface StoreMemory {
-  /** The caller's name. Several ledgers may share it, each with the highest count that it was answered. */
-  readonly process: string;
-  /** The epoch that was open last. 0: none yet. */
-  epoch: number;
-  counted: { readonly epoch: number; readonly acknowledged: number };
-  /** The last answer to any ledger that shares this: a store that answers others is alive. */
-  readonly last: LastAnswer;
 }
 
 export const createStoreMemory = (process: string): StoreMemory => ({

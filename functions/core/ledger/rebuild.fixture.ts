@@ -1,5 +1,4 @@
 // Processes that share a store which forgets, each on its own outbox folder, on a clock that the test moves.
-
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createMemoryEpochs } from '../../../test/doubles/epochs.ts';
 import type { Hold, HoldRefusal } from '../ports/ledger.ts';

@@ -1,32 +1,26 @@
 // Recovery: holds that an earlier process left unfinished are booked before new ones are allowed (LEDGER 6).
-import type { Books, Entry, Reading } from '../ports/books.ts';
-import type { Log } from '../ports/clock.ts';
+import type { Entry, Reading } from '../ports/books.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Outbox, OutboxRecord } from '../ports/outbox.ts';
-import type { Timer } from '../ports/platform.ts';
+import type { OutboxRecord } from '../ports/outbox.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
-import { counterKey, type Store } from '../ports/store.ts';
-import { LEASE } from './acquire.ts';
+import { counterKey } from '../ports/store.ts';
 import type { Batch } from './batch.ts';
 import { type Booking, NO_EPOCH } from './booking.ts';
 import { readCounterSums } from './counter-sums.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { toRefund } from './entry.ts';
+import { LEASE } from './live-holds.ts';
 import type { Membership } from './membership.ts';
 import { foldRecords, type Step, stepFor, type UnfinishedHold } from './outbox-replay.ts';
 import type { StoreClock } from './store-clock.ts';
 import { withTimeout } from './timeout.ts';
 
-export interface RecoverDependencies {
-  readonly instanceUid: string;
-  readonly books: Books;
-  readonly store: Store;
-  readonly outbox: Outbox;
+export interface RecoverDependencies
+  extends Pick<LedgerDependencies, 'instanceUid' | 'books' | 'store' | 'outbox' | 'timer' | 'log'> {
   readonly batch: Batch;
   readonly membership: Membership;
   readonly booking: Booking;
   readonly storeClock: StoreClock;
-  readonly timer: Timer;
-  readonly log: Log;
 }
 
 const CHUNK = 500;

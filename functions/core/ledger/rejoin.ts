@@ -1,29 +1,21 @@
 // The way of a process into an epoch: book what is counted, register live holds, wait for the other live processes (LEDGER 6).
-import type { Books } from '../ports/books.ts';
-import type { Log, Metrics } from '../ports/clock.ts';
 import type { EpochState, Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Timer } from '../ports/platform.ts';
-import { EMPTY_CALL, type Registration, type Store, type StoreCall } from '../ports/store.ts';
+import { EMPTY_CALL, type Registration, type StoreCall } from '../ports/store.ts';
 import type { Booking } from './booking.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { repairLateExpiries } from './late-expiry.ts';
-import type { LiveHolds } from './live-holds.ts';
+import { chargedOf, type LiveHolds, toRegistration } from './live-holds.ts';
 import type { OpenableMembership } from './membership.ts';
-import { chargedOf, toRegistration } from './registration.ts';
 import { TIMEOUT, withTimeout } from './timeout.ts';
 
-export interface RejoinDependencies {
-  readonly instanceUid: string;
+export interface RejoinDependencies
+  extends Pick<LedgerDependencies, 'instanceUid' | 'store' | 'books' | 'timer' | 'log' | 'metrics'> {
   readonly process: string;
   readonly epochs: Epochs;
-  readonly store: Store;
-  readonly books: Books;
   readonly booking: Booking;
   readonly liveHolds: LiveHolds;
   readonly membership: OpenableMembership;
-  readonly timer: Timer;
-  readonly log: Log;
-  readonly metrics: Metrics;
 }
 
 /** Progress of this process. `joined`: the epoch in which the store has its live holds. */

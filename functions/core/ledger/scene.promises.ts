@@ -1,5 +1,4 @@
 // The scene of the ledger's tests: a ledger over parts in memory that can hang, lose answers, and die between any two steps.
-
 import { createMemoryOutbox, type MemoryFolder } from '#adapters/memory/outbox.ts';
 import { createMemoryStore } from '#adapters/memory/store.ts';
 import { createMemoryBooks, type MemoryBooks } from '../../../test/doubles/books.ts';
@@ -12,8 +11,8 @@ import type { Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import type { Store } from '../ports/store.ts';
 import type { Result } from '../result.ts';
+import type { StoreMemory } from './deps.ts';
 import { createLedger, type StartableLedger } from './ledger.ts';
-import type { StoreMemory } from './membership.ts';
 
 /** Behaviour of a part. `loses`: does what is asked, but the answer never arrives. `hangs`: does it when it is up again. */
 export type Behaviour = 'up' | 'refuses' | 'loses' | 'hangs';

@@ -1,9 +1,7 @@
 // The end of a hold: settled, released, or expired; once in the outbox, once in the store, once in PostgreSQL (LEDGER 1, 2).
 import type { Entry } from '../ports/books.ts';
-import type { Clock, Log, Metrics } from '../ports/clock.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import type { Outbox } from '../ports/outbox.ts';
 import type { Timer } from '../ports/platform.ts';
 import type {
   Expired,
@@ -13,12 +11,12 @@ import type {
   SettleAnswer,
   SettleOperation,
 } from '../ports/store.ts';
-import { LEASE } from './acquire.ts';
 import type { Batch } from './batch.ts';
 import { type Booking, NO_EPOCH } from './booking.ts';
+import type { LedgerDependencies } from './deps.ts';
 import { toCorrection, toExpired, toRefund, toSettled } from './entry.ts';
 import type { HoldQueue } from './hold-queue.ts';
-import type { LiveHold, LiveHolds } from './live-holds.ts';
+import { LEASE, type LiveHold, type LiveHolds } from './live-holds.ts';
 import type { Loads } from './loads.ts';
 import type { Membership } from './membership.ts';
 import type { StoreClock } from './store-clock.ts';
@@ -36,19 +34,15 @@ export interface Settlements {
   counted(): Promise<void>;
 }
 
-export interface SettlementsDependencies {
+export interface SettlementsDependencies
+  extends Pick<LedgerDependencies, 'outbox' | 'clock' | 'timer' | 'log' | 'metrics'> {
   readonly liveHolds: LiveHolds;
-  readonly outbox: Outbox;
   readonly batch: Batch;
   readonly loads: Loads;
   readonly booking: Booking;
   readonly membership: Membership;
-  readonly clock: Clock;
   readonly storeClock: StoreClock;
   readonly queue: HoldQueue;
-  readonly timer: Timer;
-  readonly log: Log;
-  readonly metrics: Metrics;
 }
 
 const LOAD_AGAIN: Millis = 1000;

@@ -1,6 +1,7 @@
 // The store's clock, the only one of leases, deadlines and windows, and when the store last answered (LEDGER 5).
 import type { Clock } from '../ports/clock.ts';
 import type { Millis } from '../ports/money.ts';
+import type { LastAnswer } from './deps.ts';
 
 export interface StoreClock {
   /** Our clock, corrected by the store's last answer. */
@@ -9,11 +10,6 @@ export interface StoreClock {
   learn(storeNow: Millis, sentAt: Millis): void;
   /** The last answer: when it arrived, and when its call was sent, on our clock. */
   readonly last: Readonly<LastAnswer>;
-}
-
-export interface LastAnswer {
-  heardAt: Millis;
-  sentAt: Millis;
 }
 
 export const noAnswer = (): LastAnswer => ({ heardAt: Number.NEGATIVE_INFINITY, sentAt: Number.NEGATIVE_INFINITY });

@@ -1,5 +1,4 @@
 // The script of a whole store call, in one atomic step: it reads, decides, and writes last (LEDGER 3 to 5).
-
 import { EPOCHS } from './script-epochs.ts';
 import { FORGET } from './script-forget.ts';
 import { HOLDS } from './script-holds.ts';
