@@ -186,11 +186,11 @@ function show(running: Running, pieces: ReadonlyArray<Piece>, shown: Uint8Array[
     }
     if (piece.done) {
       countLate(meter, pieces.slice(at + 1));
-      add(shown, piece.bytes);
+      shown.push(piece.bytes);
       return 'complete';
     }
     meter.count(piece);
-    if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) add(shown, piece.bytes);
+    if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
   }
   return undefined;
 }
@@ -209,12 +209,4 @@ function stop({ exchange }: Running): void {
   exchange.stop();
   // Its failing to end is no news: it has just been stopped.
   Promise.resolve(exchange.rest.return?.()).catch(() => {});
-}
-
-/** What stood side by side in a packet is shown as it came. */
-function add(shown: Uint8Array[], bytes: Uint8Array): void {
-  const last = shown.at(-1);
-  const isNext = last?.buffer === bytes.buffer && last.byteOffset + last.length === bytes.byteOffset;
-  if (last === undefined || !isNext) shown.push(bytes);
-  else shown[shown.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + bytes.length);
 }

@@ -1,12 +1,10 @@
-// What does a chat completion request ask of Anthropic's Messages API? What has no counterpart there is left out.
+// Chat completion requests in the words of Anthropic's Messages API. What has no counterpart there is left out.
 import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
-import type { Refuse } from './anthropic-blocks.ts';
-import { toTurns } from './anthropic-turns.ts';
-import { listOf, member, textOf } from './json.ts';
+import { listOf, member, parseJson, textOf } from './json.ts';
 
 /** What the gateway decides, whatever the client wrote. */
-export interface Decided {
+interface Decided {
   readonly model: string;
   /** Required there: the client's limit, else that of the hold. */
   readonly maxTokens: number;
@@ -34,7 +32,7 @@ export function toMessagesBody(request: unknown, { model, maxTokens, stream }: D
     ...(tools.length === 0 ? {} : { tools, ...toToolChoice(request) }),
     ...toStop(member(request, 'stop')),
     ...toTemperature(member(request, 'temperature')),
-    ...Object.fromEntries(PASSED_ON.flatMap((name) => present(name, member(request, name)))),
+    ...Object.assign({}, ...PASSED_ON.map((name) => present(name, member(request, name)))),
     ...toMetadata(member(request, 'user')),
     ...(stream ? { stream } : {}),
   };
@@ -51,7 +49,7 @@ function toTool(tool: unknown): ReadonlyArray<object> {
       name,
       ...(description === undefined ? {} : { description }),
       input_schema: member(declared, 'parameters') ?? { type: 'object', properties: {} },
-      ...Object.fromEntries(present('cache_control', member(tool, 'cache_control'))),
+      ...cacheOf(tool),
     },
   ];
 }
@@ -80,6 +78,129 @@ function toMetadata(user: unknown): object {
   return typeof user === 'string' && user !== '' ? { metadata: { user_id: user } } : {};
 }
 
-function present(name: string, value: unknown): ReadonlyArray<readonly [string, unknown]> {
-  return value === undefined || value === null ? [] : [[name, value]];
+function present(name: string, value: unknown): object {
+  return value === undefined || value === null ? {} : { [name]: value };
+}
+
+type Blocks = ReadonlyArray<object>;
+
+interface Turn {
+  readonly role: 'user' | 'assistant';
+  readonly content: Blocks;
+}
+
+interface Turns {
+  readonly system: Blocks;
+  readonly turns: ReadonlyArray<Turn>;
+}
+
+/** Results of tools are told by the user there. Neighbours of one role are one turn: so all results of a turn stand together. */
+function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse): Turns {
+  const system: object[] = [];
+  const turns: Turn[] = [];
+  for (const [index, message] of messages.entries()) {
+    const at = `messages[${index}]`;
+    const role = member(message, 'role');
+    if (role === 'system' || role === 'developer') system.push(...toBlocks(message, at, refuse));
+    else if (role === 'user') add('user', toBlocks(message, at, refuse));
+    else if (role === 'assistant') add('assistant', toAnswer(message, at, refuse));
+    else if (role === 'tool') add('user', [toResult(message, at, refuse)]);
+    else refuse(`${at}.role`, 'must be system, developer, user, assistant or tool for this model.');
+  }
+  return { system, turns };
+
+  function add(role: Turn['role'], content: Blocks): void {
+    const last = turns.at(-1);
+    if (last?.role === role) turns.splice(-1, 1, { role, content: [...last.content, ...content] });
+    else turns.push({ role, content });
+  }
+}
+
+function toAnswer(message: unknown, at: string, refuse: Refuse): Blocks {
+  if ((member(message, 'function_call') ?? undefined) !== undefined)
+    refuse(`${at}.function_call`, 'must be tool_calls for this model.');
+  const refusal = textOf(member(message, 'refusal')) ?? '';
+  const refused = refusal === '' ? [] : [{ type: 'text', text: refusal }];
+  return [...toBlocks(message, at, refuse), ...refused, ...toCalls(message, at, refuse)];
+}
+
+function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {
+  return listOf(member(message, 'tool_calls')).map((call, index) => {
+    const called = member(call, 'function');
+    const given = textOf(member(called, 'arguments')) ?? '';
+    const input = given.trim() === '' ? {} : parseJson(given);
+    if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+      refuse(`${at}.tool_calls[${index}].function.arguments`, 'must be a JSON object for this model.');
+    }
+    return { type: 'tool_use', id: member(call, 'id'), name: member(called, 'name'), input };
+  });
+}
+
+function toResult(message: unknown, at: string, refuse: Refuse): object {
+  const content = toBlocks(message, at, refuse);
+  return {
+    type: 'tool_result',
+    tool_use_id: member(message, 'tool_call_id'),
+    ...(content.length === 0 ? {} : { content }),
+  };
+}
+
+/** Says what in the request has no words there. The first one told is what the client hears. */
+type Refuse = (param: string, message: string) => void;
+
+/** `data:image/png;base64,…`; group 1 the media type, 2 the bytes. */
+const DATA_URL = /^data:([^;,]+);base64,(.*)$/s;
+
+/** The blocks of a message's content. Empty texts are left out: they would be refused there. */
+function toBlocks(message: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+  const content = member(message, 'content');
+  if (content === undefined || content === null) return [];
+  if (typeof content === 'string') return toText(content, undefined);
+  if (!Array.isArray(content)) refuse(`${at}.content`, 'must be a text or an array of parts.');
+  return listOf(content).flatMap((part, index) => toBlock(part, `${at}.content[${index}]`, refuse));
+}
+
+function toBlock(part: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+  switch (member(part, 'type')) {
+    case 'text':
+      return toText(textOf(member(part, 'text')) ?? '', part);
+    case 'refusal':
+      return toText(textOf(member(part, 'refusal')) ?? '', part);
+    case 'image_url':
+      return [{ type: 'image', source: toImage(member(part, 'image_url'), at, refuse), ...cacheOf(part) }];
+    case 'file':
+      return [{ type: 'document', source: toFile(member(part, 'file'), at, refuse), ...cacheOf(part) }];
+    default:
+      refuse(`${at}.type`, 'must be text, image_url or file for this model.');
+      return [];
+  }
+}
+
+function toText(text: string, part: unknown): ReadonlyArray<object> {
+  return text === '' ? [] : [{ type: 'text', text, ...cacheOf(part) }];
+}
+
+function toImage(image: unknown, at: string, refuse: Refuse): object | undefined {
+  const url = textOf(image) ?? textOf(member(image, 'url')) ?? '';
+  const source = toBase64(url);
+  if (source === undefined && !/^https?:\/\//i.test(url)) {
+    refuse(`${at}.image_url.url`, 'must be an http address or a base64 data URL for this model.');
+  }
+  return source ?? { type: 'url', url };
+}
+
+function toFile(file: unknown, at: string, refuse: Refuse): object | undefined {
+  const source = toBase64(textOf(member(file, 'file_data')) ?? '');
+  if (source === undefined) refuse(`${at}.file.file_data`, 'must be a base64 data URL for this model.');
+  return source;
+}
+
+function toBase64(url: string): object | undefined {
+  const [, mediaType, data] = DATA_URL.exec(url) ?? [];
+  return data === undefined ? undefined : { type: 'base64', media_type: mediaType, data };
+}
+
+/** A mark of Anthropic's own, which clients set on parts: up to here the prompt is kept in the cache. */
+function cacheOf(part: unknown): object {
+  return present('cache_control', member(part, 'cache_control'));
 }

@@ -1,6 +1,5 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
-import { toFinishReason } from './anthropic-reply.ts';
-import { addUsage, type MessagesUsage, toOpenAiUsage, toUsage } from './anthropic-usage.ts';
+import { addUsage, type MessagesUsage, toFinishReason, toOpenAiUsage, toUsage } from './anthropic-reply.ts';
 import { NOTHING, type Piece, type Seconds, type StreamReader } from './dialect.ts';
 import { member, parseJson, textOf } from './json.ts';
 import { bytesIn } from './prompt.ts';

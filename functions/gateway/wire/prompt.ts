@@ -1,4 +1,5 @@
 // Tokens of a prompt, at most and about, without a tokenizer (LEDGER 9).
+import { member } from './json.ts';
 
 export interface Measure {
   /** Upper bound: a token is at least one byte of text; a picture, a sound or a file counts `MAX_PER_PART`. */
@@ -31,11 +32,11 @@ export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, too
   for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
     if (refersToSound(holder)) parts += 1;
     for (const part of contentOf(holder)) {
-      if (hasSome(memberOf(part, 'content'))) holders.push(part);
+      if (hasSome(member(part, 'content'))) holders.push(part);
       const media = mediaOf(part);
       if (media === undefined) continue;
       parts += 1;
-      if (MEDIA_PARTS.has(media)) mediaBytes += mediaIn(memberOf(part, media));
+      if (MEDIA_PARTS.has(media)) mediaBytes += mediaIn(member(part, media));
     }
   }
   // UTF-16 units are never more than bytes, so what is left is never less than the text.
@@ -67,7 +68,7 @@ export function growthOf(bytes: Uint8Array): number {
 /** What a part is where it is no text. One without a type is what it carries: some providers read it so. */
 function mediaOf(part: unknown): string | undefined {
   if (typeof part !== 'object' || part === null) return undefined;
-  const type = memberOf(part, 'type');
+  const type = member(part, 'type');
   if (typeof type === 'string') return TEXT_PARTS.has(type) ? undefined : type;
   const carried = Object.keys(part).filter((name) => name !== 'type' && !TEXT_PARTS.has(name));
   return carried.find((name) => MEDIA_PARTS.has(name)) ?? carried[0];
@@ -75,7 +76,7 @@ function mediaOf(part: unknown): string | undefined {
 
 /** An answer that was spoken is named by an id of a few bytes, and costs as it did. */
 function refersToSound(message: unknown): boolean {
-  const audio = memberOf(message, 'audio');
+  const audio = member(message, 'audio');
   return typeof audio === 'object' && audio !== null;
 }
 
@@ -99,7 +100,7 @@ function hasSome(list: unknown): boolean {
 }
 
 function contentOf(message: unknown): ReadonlyArray<unknown> {
-  const content = memberOf(message, 'content');
+  const content = member(message, 'content');
   return Array.isArray(content) ? content : [];
 }
 
@@ -107,7 +108,7 @@ function contentOf(message: unknown): ReadonlyArray<unknown> {
 function mediaIn(media: unknown): number {
   if (typeof media === 'string') return encodedIn(media);
   return ['url', 'data', 'file_data'].reduce((sum, name) => {
-    const value = memberOf(media, name);
+    const value = member(media, name);
     return sum + (typeof value === 'string' ? encodedIn(value) : 0);
   }, 0);
 }
@@ -115,8 +116,4 @@ function mediaIn(media: unknown): number {
 /** A file of text is text, however it is wrapped. */
 function encodedIn(value: string): number {
   return TEXT_FILE.test(value) ? 0 : value.length;
-}
-
-function memberOf(of: unknown, name: string): unknown {
-  return typeof of === 'object' && of !== null ? Reflect.get(of, name) : undefined;
 }
