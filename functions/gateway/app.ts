@@ -19,7 +19,7 @@ interface Route {
   answer(client: HttpExchange, names: RequestNames): Promise<void>;
 }
 
-/** What a gateway learns that outlives a request. Plain data, so that it also outlives one where I/O does not (Workers). */
+/** State of a gateway that outlives a request. Plain data: on Workers, I/O of one request cannot serve another. */
 export interface GatewayMemory extends RequestMemory {
   readonly policies: PolicyMemory;
 }
@@ -29,7 +29,7 @@ export function createMemory(deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics'
   return { policies: createPolicyMemory(), access: createAccessMemory(), cooldowns: createCooldowns(deps) };
 }
 
-/** Where each request has I/O of its own (Workers), a gateway is made for each, and they share the memory. */
+/** One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared memory. */
 export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): HttpHandler {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
   const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
@@ -75,11 +75,11 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
   }
 
   /** `waited`: for so long the database was asked who calls. */
-  function report(tell: (caller: Caller, waited: Millis) => Promise<Result<unknown, Failure>>): Route['answer'] {
+  function report(read: (caller: Caller, waited: Millis) => Promise<Result<unknown, Failure>>): Route['answer'] {
     return async (client, names) => {
       const arrived = deps.clock.now();
       const caller = await authenticate(client);
-      const answer = caller.ok ? await tell(caller.value, deps.clock.now() - arrived) : caller;
+      const answer = caller.ok ? await read(caller.value, deps.clock.now() - arrived) : caller;
       if (answer.ok) sendJson(client, { status: 200, names }, answer.value);
       else refuse(client, answer.failure, names);
     };

@@ -5,9 +5,9 @@ import type { Endpoint } from './wire/dialect.ts';
 import type { WireError } from './wire/wire-error.ts';
 
 export interface AttemptFailure {
-  /** What the client is told if this attempt was the last. */
+  /** The failure that the client sees if this attempt was the last. */
   readonly failure: Failure;
-  /** `elsewhere`: the same target would say the same again. `anywhere`: it might not. `never`: nobody would. */
+  /** Another attempt is of use at another target only (`elsewhere`), at any (`anywhere`), at none (`never`). */
   readonly again: 'never' | 'elsewhere' | 'anywhere';
   /** The entry is not to blame: another client's request may well be answered. */
   readonly blameless?: boolean;
@@ -23,10 +23,10 @@ export interface AttemptFailure {
 }
 
 export const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere' };
-/** It took the request, and its connection broke or ended before anything came. */
+/** The provider took the request; the connection broke or ended before any reply. */
 export const BROKEN: AttemptFailure = { ...UNREACHABLE, outputBytes: 0 };
 const LATE: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'elsewhere' };
-/** It took the request and fell silent. */
+/** The provider took the request and sent nothing within its time. */
 export const TIMED_OUT: AttemptFailure = { ...LATE, outputBytes: 0 };
 
 export const UNSENT: AttemptFailure = { ...LATE, unsent: true };

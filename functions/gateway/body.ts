@@ -40,7 +40,7 @@ export function createBodies(): { open(): Body } {
     };
     return {
       read: async (client) => {
-        // What the client says it will send is not even begun when it is too much.
+        // A body whose announced length is too much is not read at all.
         const refused = refusal(Number(client.header('content-length') ?? 0));
         const body = refused ?? (await client.readBody(accept));
         return typeof body === 'string' ? err(FAILURES[body]) : ok(body);

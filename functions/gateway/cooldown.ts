@@ -4,7 +4,7 @@ import type { Snapshot } from '#core/snapshot.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Endpoint } from './wire/dialect.ts';
 
-/** How an attempt failed, and what the instance says of failures. */
+/** A failed attempt, and the instance's rules for failures. */
 interface Failed extends Readonly<Snapshot['routing']['cooldown']> {
   /** Of this request at this entry. What fails again in one request has failed once. */
   readonly isFirst: boolean;

@@ -1,4 +1,4 @@
-// What does the gateway need of the world? Everything arrives from the platform; nothing is global.
+// Dependencies of the gateway: everything arrives from the platform; nothing is global.
 import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Random, Timer } from '#core/ports/platform.ts';

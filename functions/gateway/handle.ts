@@ -16,7 +16,7 @@ import { createChooseTargets } from './targets.ts';
 import { createCallUpstream } from './upstream.ts';
 import { toChat } from './wire/chat.ts';
 
-/** What outlives a request. */
+/** State that outlives a request. */
 export interface RequestMemory {
   readonly access: AccessMemory;
   readonly cooldowns: Cooldowns;
@@ -50,7 +50,7 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     }
   };
 
-  /** Who asks, for what, may they, and can they pay. */
+  /** Caller, body, grant and money; the first refusal is the answer. */
   async function admit(client: HttpExchange, log: RequestLog, sent: Body) {
     const first = await identify(client);
     if (!first.caller.ok) return refused(first.caller.failure);
@@ -73,7 +73,7 @@ export function createHandle(deps: GatewayDeps, authenticate: Authenticate, memo
     return reserve(grant.value, log.names.requestId, waited);
   }
 
-  /** Who answers, what it says, and what that cost. */
+  /** Targets, the upstream's answer, and its settlement. */
   async function spend(reservation: Reservation, client: HttpExchange, log: RequestLog): Promise<void> {
     const fail = (failure: Failure) => log.refused(failure, refuse(client, failure, log.names, reservation.hold.rates));
     const targets = chooseTargets(reservation, log);

@@ -8,10 +8,10 @@ import type { OutputLimit, Piece, Reply } from './wire/dialect.ts';
 import { estimateOutput } from './wire/prompt.ts';
 
 export interface Meter {
-  /** Whether this piece is beyond what the hold surely pays for. Of an unread piece: whether an event of it may be. Asked before `count`. */
+  /** Whether the hold may not pay for this piece any more; of an unread piece: for one of its events. Asked before `count`. */
   exceeds(piece: Piece): boolean;
   count(piece: Piece): void;
-  /** What is to be charged if nothing more comes. */
+  /** The charge if nothing more comes. */
   settlement(): Settlement;
   /** Every answer that began has ended, or the closing count has come: whatever comes now is not content. */
   readonly finished: boolean;
@@ -27,7 +27,7 @@ interface Paid {
   readonly hold: { readonly amount: Nano };
 }
 
-/** What was called. */
+/** The entry that was called. */
 interface Called {
   readonly entry: { readonly identifier: string };
   readonly price: Price;
@@ -39,7 +39,7 @@ const MAX_UNREAD = 256 * 1024;
 /** No delta is shorter: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
-/** `lost`: what came to nothing before, which is charged with it. */
+/** `lost`: the cost of earlier attempts that came to nothing, charged with this one. */
 export function createMeter(reservation: Paid, target: Called, lost?: Settlement): Meter {
   return new Counter(reservation, target, lost);
 }
@@ -167,7 +167,7 @@ class Counter implements Meter {
   }
 }
 
-/** What a whole reply is charged. */
+/** The charge of a whole reply. */
 export function settlementOfReply(reservation: Paid, target: Called, reply: Reply): Settlement {
   const { usage, outputBytes, sound } = reply;
   const estimated = usage === undefined ? estimateOf(outputBytes(), sound(), 1) : {};
@@ -202,7 +202,7 @@ export function withLost(
   };
 }
 
-/** What is charged for a prompt that was sent and whose answer nobody heard: so many bytes of it came. */
+/** The charge of a prompt that was sent and whose answer never came whole: so many bytes of it did. */
 export function settlementOfUnheard(reservation: Paid, target: Called, bytes: number): Settlement {
   return settlementOf(reservation, target, undefined, { output: estimateOutput(bytes) });
 }

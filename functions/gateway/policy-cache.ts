@@ -8,7 +8,7 @@ import { err, ok, type Result } from '#core/result.ts';
 import { createBoundedMap } from './bounded-map.ts';
 import type { GatewayDeps } from './deps.ts';
 
-/** How long an answer is trusted, counted from the moment it was asked for. */
+/** An answer is trusted for so long, counted from its question. */
 const FRESH: Millis = 5_000;
 /** From here on a new answer is fetched while the old one still serves. */
 const REFRESH_AFTER: Millis = 3_000;
@@ -28,7 +28,7 @@ interface Answer {
 
 export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 
-/** What was answered, by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
+/** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
 export const createPolicyMemory = () => ({
   known: createBoundedMap<string, Answer>(MAX_KEPT),
   unknown: createBoundedMap<string, Answer>(MAX_KEPT),

@@ -81,7 +81,7 @@ export function createReply(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle:
       if (isOwed) running.cancelLinger = deps.timer(LINGER, () => interrupt('left'));
       else interrupt(why);
     });
-    // What is left of the hold may be others' now. What is free leaves nothing.
+    // The rest of the hold may belong to other requests now. A free reply needs none of it.
     const lose = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
     deps.ledger.progress(reservation.hold, () => meter.settlement().cost, lose);
     return running;
@@ -143,7 +143,7 @@ async function pass(running: Running): Promise<ReadonlyArray<Uint8Array>> {
     running.end = show(running, pieces, shown);
     if (running.end !== undefined) return shown;
     const isFull = shown.length > 0 && !client.write(shown);
-    // What the upstream has said so far shows nothing, and nobody knows when it goes on.
+    // Nothing of the first packet is shown, and the next may take long: the client gets the head now.
     if (shown.length === 0 && !hasSpoken) client.flush();
     hasSpoken = true;
     if (isFull) await roomIn(running);

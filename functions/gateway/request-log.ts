@@ -7,7 +7,7 @@ import type { GatewayDeps } from './deps.ts';
 import type { RequestNames } from './respond.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
 
-/** What becomes known of one request on its way. */
+/** Facts about one request, collected on its way. */
 export interface RequestLog {
   readonly names: RequestNames;
   caller(caller: KeyRecord): void;
@@ -121,7 +121,7 @@ export function createRequestLogs({
   };
 }
 
-/** What people wrote on the key and its user, for those who count lines by it. */
+/** Words of people on the key and its user, by which log lines are counted. */
 function wordingOf({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>> {
   const user = scopes.find(({ kind }) => kind === 'user');
   return {
@@ -131,7 +131,7 @@ function wordingOf({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>
   };
 }
 
-/** What the log may know and the client may not. */
+/** Details of a failure for the log, not for the client. */
 function detailsOf(failure: Failure): Readonly<Record<string, unknown>> {
   if (failure.code === 'ledger_unavailable') return { why: failure.why };
   if (failure.code === 'rate_limit_exceeded') {

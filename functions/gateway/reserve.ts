@@ -52,11 +52,11 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   return async function reserve(grant, id, waited) {
     const { chat, candidates, payers } = grant;
     const options = optionsOf(grant);
-    const dearest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
-    const amount = dearest.maxCost;
+    const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
+    const amount = costliest.maxCost;
     const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, chat)), 0n);
     const tokens = tokensOf(chat, options);
-    const money = { scopes: payers, amount, minAmount, model: chat.model, identifier: dearest.entry.identifier };
+    const money = { scopes: payers, amount, minAmount, model: chat.model, identifier: costliest.entry.identifier };
     const isLimited = candidates.some(({ rate }) => rate !== undefined);
     const held = await ledger.hold({ id, ...money, tokens, waited, ...(isLimited ? { entries: NO_ENTRY_YET } : {}) });
     if (held.ok) return ok({ [made]: true, grant, options, hold: held.value, isCalled: false });
@@ -66,7 +66,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   };
 }
 
-/** What a target may produce within what is left of the hold, of which so much is spent. */
+/** The output that a target may produce within the rest of the hold, of which so much is spent. */
 export function outputLimit({ grant, hold }: Reservation, option: Option, spent = 0n): OutputLimit {
   const { chat } = grant;
   const { maxOutput } = option;

@@ -13,7 +13,7 @@ export interface RequestNames {
   readonly clientRequestId: string | undefined;
 }
 
-/** What a client may call its request: printable, and short enough for a header. */
+/** A client's name for its request: printable, and short enough for a header. */
 const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
 
 export function namesOf(client: Pick<HttpExchange, 'header'>, ids: Ids): RequestNames {

@@ -52,7 +52,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   }
 }
 
-/** What is charged where it is not known what came of a call. */
+/** The charge of a call whose outcome is unknown. */
 function settlementOfHold({ grant, hold }: Reservation): Settlement {
   const { model } = grant.chat;
   const identifier = grant.candidates[0]?.entry.identifier ?? '';

@@ -62,7 +62,7 @@ function toTarget(reservation: Reservation, option: Option, endpoint: Endpoint):
   return { ...option, ...endpoint, dialect, limit: outputLimit(reservation, option) };
 }
 
-/** Where the entry listens, and with which credentials; or why it cannot be called. */
+/** The entry's address and credentials; or why it cannot be called. */
 function reach(entry: SnapshotEntry, mounted: Credentials): Result<Endpoint, string> {
   const provider = providerOf(entry.provider);
   const credentials: Record<string, string> = {};
@@ -105,7 +105,7 @@ export function inOrder<T extends Choice>(
   return ranked.sort((a, b) => a.rank - b.rank).map(({ target }) => target);
 }
 
-/** What comes first by each strategy; one that is not here (`SimpleShuffle`) goes by weights alone. */
+/** Ranks by strategy, the lowest first; a strategy that is not here (`SimpleShuffle`) goes by weights alone. */
 const RANKS: ReadonlyMap<string, (target: Choice, deps: OrderDeps) => number> = new Map([
   ['Priority', ({ entry }: Choice) => entry.priority],
   ['LeastBusy', ({ entry }: Choice, deps: OrderDeps) => deps.inFlight(entry.identifier)],

@@ -18,11 +18,11 @@ export interface StreamReply {
   readonly first: ReadonlyArray<Piece>;
   readonly reader: StreamReader;
   readonly rest: AsyncIterator<Uint8Array>;
-  /** Whether all of `rest` has arrived, where that can be told. */
+  /** Whether all of `rest` has arrived, where the platform knows. */
   readonly hasEnded: UpstreamResponse['hasEnded'];
 }
 
-/** Where the reply comes from, and whether a stream was asked for. */
+/** The entry that replies, and whether a stream was asked for. */
 interface Origin {
   readonly endpoint: Endpoint & { readonly dialect: Dialect };
   readonly stream: boolean;

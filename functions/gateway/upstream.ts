@@ -26,7 +26,7 @@ interface Answered {
   readonly [made]: true;
   readonly reservation: Reservation;
   readonly target: Target;
-  /** What earlier attempts cost that were taken and came to nothing. */
+  /** The cost of earlier attempts that were taken and came to nothing. */
   readonly lost: Settlement | undefined;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -59,10 +59,10 @@ export type CallUpstream = (
 const PAUSE = 100;
 const FULL = 'full: its requests or tokens per minute are used up';
 
-/** What has become of a request's attempts so far. */
+/** The attempts of a request so far. */
 interface Attempts {
   left: ReadonlyArray<Target>;
-  /** How often each has failed. */
+  /** Failures of each. */
   readonly failures: Map<Target, number>;
   last: Omit<NoExchange, 'lost'> | undefined;
   lost: Settlement | undefined;
@@ -110,7 +110,7 @@ export function createCallUpstream(
       const target = lost === undefined ? next : { ...next, limit: outputLimit(reservation, next, lost.cost) };
       const attempt = { reservation, target, lost, deadline, isFirst: failed === 0, leave };
       const result = await exchange(attempt);
-      judge(result, attempt);
+      report(result, attempt);
       log.attempt(target.entry.identifier, result.ok ? undefined : result.failure);
       if (result.ok) return result;
       note(attempts, next, { ...attempt, failure: result.failure });
@@ -129,7 +129,7 @@ export function createCallUpstream(
     return ready.reduce((least, target) => (tried(target) < tried(least) ? target : least));
   }
 
-  function judge(
+  function report(
     result: Result<Exchange, AttemptFailure>,
     { reservation, target, deadline, ...attempt }: Attempt,
   ): void {
@@ -170,7 +170,7 @@ export function createCallUpstream(
       return err(toFailure(error, signal));
     } finally {
       cancel();
-      // Whatever went wrong, nobody reads on: the connection goes.
+      // The connection goes, whatever went wrong: nothing reads on.
       if (!isOpen) stop();
     }
   }
@@ -203,7 +203,7 @@ function note(
   if (again === 'elsewhere') attempts.left = attempts.left.filter((other) => other !== next);
   if (outputBytes === undefined) return;
   attempts.lost = withLost(reservation, settlementOfUnheard(reservation, target, outputBytes), attempts.lost);
-  // What was taken is paid for: only what the rest of the hold covers whole may follow it (LEDGER 10).
+  // An attempt that was taken is paid for: only targets that the rest of the hold covers whole may follow (LEDGER 10).
   const { cost } = attempts.lost;
   if (cost > 0n) attempts.left = attempts.left.filter(({ maxCost }) => cost + maxCost <= reservation.hold.amount);
 }

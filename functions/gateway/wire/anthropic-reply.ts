@@ -52,7 +52,7 @@ export function toCompletion(message: unknown, created: Seconds): Reply | undefi
   return { body: JSON.stringify(completion), usage, outputBytes, sound: NO_SOUND };
 }
 
-/** It says none. */
+/** Anthropic sends no sound. */
 const NO_SOUND = () => 0;
 
 /** A reason that is new to us has ended the answer all the same. */
@@ -88,7 +88,7 @@ export interface MessagesUsage {
   readonly output?: number;
 }
 
-/** What was known, and what this `usage` object says anew. */
+/** Known counts, and those that this `usage` object adds or replaces. */
 export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
   return {
     ...known,

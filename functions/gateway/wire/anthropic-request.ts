@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import { listOf, member, parseJson, textOf } from './json.ts';
 
-/** What the gateway decides, whatever the client wrote. */
+/** Members that the gateway decides, whatever the client wrote. */
 interface Decided {
   readonly model: string;
   /** Required there: the client's limit, else that of the hold. */

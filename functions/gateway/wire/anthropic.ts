@@ -38,7 +38,7 @@ function toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure> {
   });
 }
 
-/** What JSON.parse could read may be nested too deeply for JSON.stringify, which throws then. */
+/** JSON.parse reads deeper nesting than JSON.stringify writes, which throws then. */
 function write(body: object): string | undefined {
   try {
     return JSON.stringify(body);

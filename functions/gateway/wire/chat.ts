@@ -15,7 +15,7 @@ export interface Chat {
   readonly streamOptions: Member | undefined;
   /** The client wants the usage chunk for itself. */
   readonly includeUsage: boolean;
-  /** How many answers it asks for. */
+  /** Answers that the client asks for. */
   readonly n: number;
   /** The limits it set, by the names it used; the larger one counts. */
   readonly limits: Readonly<Record<LimitName, number | undefined>>;
@@ -29,7 +29,7 @@ export interface Chat {
 export type LimitName = 'max_completion_tokens' | 'max_tokens';
 export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', 'max_tokens'];
 
-/** What we act on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
+/** Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach the provider. */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([
   'model',
   'messages',

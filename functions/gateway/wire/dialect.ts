@@ -8,11 +8,11 @@ import type { Chat } from './chat.ts';
 import type { WireError } from './wire-error.ts';
 
 export interface Dialect {
-  /** What is sent for this request; a failure where the dialect has no words for it. */
+  /** The request as it is sent; a failure where the dialect has no words for it. */
   toRequest(chat: Chat, to: Recipient): Result<WireRequest, Failure>;
   /** A whole reply as the client gets it, and what was counted in it; undefined when it is no chat completion. */
   readReply(bytes: Uint8Array, created: Seconds): Reply | undefined;
-  /** What a refusal says. */
+  /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
   readonly createReader: CreateReader;
 }
@@ -21,7 +21,7 @@ export interface Dialect {
 export interface Endpoint {
   readonly entry: SnapshotEntry;
   readonly provider: Provider;
-  /** What stands before the dialect's path, without a slash at its end. */
+  /** The address before the dialect's path, without a slash at its end. */
   readonly base: string;
   /** Values by credential name. */
   readonly credentials: Readonly<Record<string, string>>;
@@ -32,7 +32,7 @@ export interface Recipient extends Endpoint {
   readonly limit: OutputLimit;
 }
 
-/** What a target may produce within the hold. */
+/** The output that a target may produce within the hold. */
 export interface OutputLimit {
   /** Tokens of one answer, at most: for dialects that must be told. */
   readonly max: number;
@@ -58,7 +58,7 @@ export interface Reply {
   readonly body: string | Uint8Array;
   /** The provider's own count. */
   readonly usage: Usage | undefined;
-  /** Bytes of all it said, for where nobody counted: a long reply takes as long to count as to parse. */
+  /** Bytes of all output, for replies without a count: a long reply takes as long to count as to parse. */
   readonly outputBytes: () => number;
   /** Tokens of its sound, about. */
   readonly sound: () => number;
@@ -70,7 +70,7 @@ export type CreateReader = (created: Seconds) => StreamReader;
 export interface StreamReader {
   /** The complete pieces that these bytes bring, together with what was left over before. */
   push(bytes: Uint8Array): ReadonlyArray<Piece>;
-  /** What is left when the upstream has ended. */
+  /** The rest when the upstream has ended. */
   end(): ReadonlyArray<Piece>;
 }
 

@@ -56,7 +56,7 @@ export function membersOf(bytes: Uint8Array, from = 0): ObjectText {
   return { open, close: at, members };
 }
 
-/** Where the objects begin of the list that begins here, or of the object itself: what else is in a list is left out. */
+/** Offsets of the objects in the list that begins here, or of the object itself. Other elements are left out. */
 export function elementsOf(bytes: Uint8Array, from: number): ReadonlyArray<number> {
   if (bytes[from] !== OPEN_BRACKET) return bytes[from] === OPEN_BRACE ? [from] : [];
   const found: number[] = [];

@@ -1,4 +1,4 @@
-// How is JSON read of which nothing is promised? Member by member; what is not there, or of another type, is undefined.
+// Readers of JSON of which nothing is promised: a member that is absent, or of another type, is undefined.
 
 export function parseJson(json: string): unknown {
   try {

@@ -49,13 +49,13 @@ function readWhole(bytes: Uint8Array, text: string): ReadonlyArray<Piece> {
   return pieces;
 }
 
-/** Where the event begins in which this stands. */
+/** The beginning of the event in which this stands. */
 function startOf(text: string, at: number, from: number): number {
   const before = text.lastIndexOf(BLANK_LINE, at);
   return before < from ? from : before + BLANK_LINE.length;
 }
 
-/** Where the next word stands that tells more than that an answer goes on; the text's length where there is none. */
+/** The next word that tells more than that an answer goes on; the text's length where there is none. */
 function tellingFrom(text: string, from: number): number {
   const found = [valueFrom(text, COUNTED, from), valueFrom(text, FAILED, from), ...[DONE, ESCAPED].map(find)];
   return Math.min(...found.map((at) => (at === -1 ? text.length : at)));
@@ -65,7 +65,7 @@ function tellingFrom(text: string, from: number): number {
   }
 }
 
-/** Where this member has a value, or -1. Some providers write `"usage":null` into each event. */
+/** The next place where this member has a value, or -1. Some providers write `"usage":null` into each event. */
 function valueFrom(text: string, name: string, from: number): number {
   let at = text.indexOf(name, from);
   while (at !== -1) {
@@ -91,7 +91,7 @@ export function toPiece(event: Uint8Array): Piece {
   const data = dataOf(event);
   if (data === undefined || data.trim() === DONE) return { ...NOTHING, bytes: event, done: data !== undefined };
   const chunk = parseJson(data);
-  // It reaches the client, who may make out what it says: where nobody counts, all of it was said.
+  // Data that is no JSON reaches the client all the same: without a count of the provider's, all of it is output.
   if (chunk === undefined) return { ...NOTHING, bytes: event, outputBytes: bytesIn(data) };
   const choices = member(chunk, 'choices');
   const usage = toUsage(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));

@@ -104,7 +104,7 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   };
 }
 
-/** What is not UTF-8 was read as U+FFFD, and a byte order mark as nothing. */
+/** Bytes that are no UTF-8 were read as U+FFFD, and a byte order mark as nothing. */
 function isSame(text: string, bytes: Uint8Array): boolean {
   return bytes[0] !== 0xef && !text.includes('\ufffd');
 }

@@ -6,28 +6,28 @@ export interface Measure {
   readonly max: bigint;
   /** No picture, sound or file is in it. */
   readonly textOnly: boolean;
-  /** What is charged for a prompt that nobody counted: about a token for three bytes. Never zero. */
+  /** The charge, in tokens, of a prompt that the provider did not count: about one for three bytes. Never zero. */
   readonly estimate: number;
 }
 
 const MAX_PER_PART = 100_000;
-/** What providers add to a prompt with tools so that the model knows how to call them: Anthropic some 300 to 700 tokens. */
+/** Tokens that providers add to a prompt with tools, so that the model knows how to call them: Anthropic some 300 to 700. */
 const MAX_FOR_TOOLS = 1_000;
 const ESTIMATE_PER_PART = 1_000;
 const BYTES_PER_TOKEN = 3;
-/** What a picture counts where text is counted in bytes. */
+/** Bytes of text that a picture counts as. */
 export const BYTES_PER_PICTURE = ESTIMATE_PER_PART * BYTES_PER_TOKEN;
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
-/** Where a part of this type keeps what is not text. Parts of other types count whole, and as media on top. */
+/** Members in which parts of these types keep their media. Parts of other types count whole, and as media on top. */
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
-/** What is none of these is text, or may be. */
+/** Data URLs of other types are text, or may be. */
 const TEXT_FILE = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
 
 /** Measures a body of so many bytes with these messages. The text of media (base64, addresses) does not count as text. */
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
   let parts = 0;
   let mediaBytes = 0;
-  // What a part holds inside (the result of a tool, say) is read like a message.
+  // The content of a part (the result of a tool, say) is read like a message.
   const holders = [...messages];
   for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) {
     if (refersToSound(holder)) parts += 1;
@@ -54,7 +54,7 @@ const NINE = 0x39;
 /** From `1e20` to the 21 digits that JavaScript writes in its place. */
 const MAX_GROWTH = 18;
 
-/** How many bytes longer the text can get when it is parsed and written again, by numbers with an exponent at most. */
+/** Bytes by which the text can grow when it is parsed and written again: by numbers with an exponent, at most. */
 export function growthOf(bytes: Uint8Array): number {
   let exponents = 0;
   for (let at = 1; at < bytes.length; at += 1) {
@@ -65,7 +65,7 @@ export function growthOf(bytes: Uint8Array): number {
   return exponents * MAX_GROWTH;
 }
 
-/** What a part is where it is no text. One without a type is what it carries: some providers read it so. */
+/** The kind of a part that is no text. A part without a type is what it carries: some providers read it so. */
 function mediaOf(part: unknown): string | undefined {
   if (typeof part !== 'object' || part === null) return undefined;
   const type = member(part, 'type');

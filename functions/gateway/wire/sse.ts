@@ -5,7 +5,7 @@ import { concat } from './json-splice.ts';
 export interface SseSplitter {
   /** The events that end in these bytes, the first with what was left over before. */
   push(bytes: Uint8Array): ReadonlyArray<Uint8Array>;
-  /** What the end cut short, if anything. Lenient: providers forget the last blank line. */
+  /** The event that the end cut short, if any. Lenient: providers forget the last blank line. */
   end(): ReadonlyArray<Uint8Array>;
   /** Nothing is left over: the next byte begins an event. */
   readonly isBetween: boolean;
@@ -24,7 +24,7 @@ export function toEvent(data: string): Uint8Array {
   return encoder.encode(`data: ${data}\n\n`);
 }
 
-/** A line that clients pass over: it only shows that somebody is there. */
+/** A line that clients pass over: it keeps the connection alive. */
 export function toComment(text: string): Uint8Array {
   return encoder.encode(`: ${text}\n\n`);
 }
@@ -82,7 +82,7 @@ class Splitter implements SseSplitter {
     return this.#pendingLength === 0 ? [] : [this.#take(new Uint8Array(0))];
   }
 
-  /** Where the event ends that this byte ends, if it ends one. */
+  /** The end of the event that this byte ends, if it ends one. */
   #read(bytes: Uint8Array, at: number): number | undefined {
     const byte = bytes[at];
     if (this.#awaitingLf) return byte === LF ? at + 1 : at;

@@ -4,7 +4,7 @@ import type { Tokens } from '#core/ports/books.ts';
 import { concat } from './json-splice.ts';
 import { toEvent } from './sse.ts';
 
-/** How a reply ended. */
+/** The end of a reply. */
 export type ReplyEnd = 'complete' | 'cut' | 'broken' | 'left' | 'timeout';
 
 /** A stream so far. */
@@ -15,7 +15,7 @@ interface Begun {
   readonly frame: Readonly<Record<string, unknown>>;
 }
 
-/** An error in the stream; no `[DONE]` follows, so that nobody takes the reply for a whole one. */
+/** An error in the stream; no `[DONE]` follows, so that no client takes the reply for a whole one. */
 export function errorEvent(failure: Failure): Uint8Array {
   return toEvent(JSON.stringify({ error: toReply(failure).error }));
 }

@@ -12,12 +12,12 @@ type Rule = (body: Members) => Failure | undefined;
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 /** Work that providers bill by the call and count nowhere (Together). */
 const BY_THE_CALL = ['safety_model'];
-/** What puts text into the prompt that is not in the request: documents that the provider finds (Azure), a template that repeats (vLLM). */
+/** Members that put text into the prompt which is not in the request: documents that the provider finds (Azure), a template that repeats (vLLM). */
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template'];
-/** The answer comes later, from another address: it is billed, and nobody here hears how much. */
+/** Members that defer the answer to another address: it is billed, and its usage never reaches the gateway. */
 const LATER = ['background', 'deferred'];
 const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
-/** What some servers call the limit of an answer, and heed before the name by which it was held for. */
+/** Other servers' names for the limit of an answer, which they heed before the one that the hold was made for. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
 /** Other models to answer in place of the one that was asked for: neither its price nor the key's list would hold. */
 const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
@@ -44,7 +44,7 @@ const RULES: ReadonlyArray<Rule> = [
     isAsked(tier) && !LISTED_TIERS.has(tier)
       ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
       : undefined,
-  // What no usage tells is paid by nobody.
+  // Work that no usage counts would be free.
   absent(REFUSED, 'must be absent: no usage tells what it costs.'),
   // Gemini's: what else it takes there are searches, and prompts that were kept before.
   ({ extra_body: extra }) =>
@@ -105,7 +105,7 @@ export function foldCase(name: string): string {
   return name.toUpperCase().toLowerCase();
 }
 
-/** What is asked of a provider that only an entry with a price for it may be asked. */
+/** Web searches of a request: only entries with a price for them may serve it. */
 export interface WebSearches {
   readonly param: string;
   /** Searches of the request, at most. */
