@@ -10,6 +10,14 @@ export type Rates = Readonly<Record<keyof WrittenRates, bigint>>;
 export interface Tier {
   readonly above: bigint;
   readonly rates: Rates;
+  readonly highest: HighestRates;
+}
+
+interface HighestRates {
+  /** Of a token of text in the prompt, of any token in the prompt, of any in the answer. */
+  readonly text: bigint;
+  readonly input: bigint;
+  readonly output: bigint;
 }
 
 /** From the shortest prompts to the longest; the first tier is above nothing. */
@@ -44,8 +52,8 @@ export function costOf(usage: Usage, price: Price): Nano {
 export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Nano {
   let max = 0n;
   for (const tier of reachable(prompt, price)) {
-    const { rates } = tier;
-    max = larger(max, maxInputCost(prompt, price, tier) + rates.request + output * highestOf(rates).output);
+    const { rates, highest } = tier;
+    max = larger(max, maxInputCost(prompt, price, tier) + rates.request + output * highest.output);
   }
   return roundUp(max);
 }
@@ -54,8 +62,8 @@ export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Na
 export function maxOutputFor(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
   let min: bigint | undefined;
   for (const tier of reachable(prompt, price)) {
-    const { rates } = tier;
-    const rate = highestOf(rates).output;
+    const { rates, highest } = tier;
+    const rate = highest.output;
     if (rate === 0n) continue;
     const left = amount * PER_NANO - maxInputCost(prompt, price, tier) - rates.request;
     const tokens = left <= 0n ? 0n : left / rate;
@@ -75,31 +83,21 @@ const MILLION = 1_000_000n;
 const PRICE_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/;
 const NAMES = WrittenRates.keyof().options;
 
-/** Written prices are constants of a snapshot: each is read once. */
-const prices = new WeakMap<object, { readonly price: Price | undefined }>();
-
 /** The price of an entry; undefined when it has none, or one that is not written as a price. `"0"` is a price. */
 export function toPrice(written: SnapshotEntry['price'], toolCosts?: SnapshotEntry['toolCosts']): Price | undefined {
-  if (written === undefined) return undefined;
-  const read = prices.get(written) ?? { price: readPrice(written, toolCosts?.webSearch) };
-  prices.set(written, read);
-  return read.price;
+  const base = written && readTier(0, written);
+  if (base === undefined) return undefined;
+  const tiers = (written?.tiers ?? []).flatMap((tier) => readTier(tier.above, tier) ?? []);
+  if (tiers.length < (written?.tiers ?? []).length) return undefined;
+  tiers.sort((a, b) => (a.above < b.above ? -1 : 1));
+  const { webSearch } = toolCosts ?? {};
+  const isSearchPriced = webSearch !== undefined && PRICE_PATTERN.test(webSearch);
+  return { tiers: [base, ...tiers], ...(isSearchPriced ? { webSearch: readDecimal(webSearch) * MILLION } : {}) };
 }
 
-function readPrice(written: NonNullable<SnapshotEntry['price']>, webSearch?: string): Price | undefined {
-  const base = readRates(written);
-  if (base === undefined) return undefined;
-  const tiers: Tier[] = [];
-  for (const tier of written.tiers ?? []) {
-    const rates = readRates(tier);
-    if (rates === undefined) return undefined;
-    tiers.push({ above: BigInt(tier.above), rates });
-  }
-  tiers.sort((a, b) => (a.above < b.above ? -1 : 1));
-  const read: Price = { tiers: [{ above: 0n, rates: base }, ...tiers] };
-  return webSearch === undefined || !PRICE_PATTERN.test(webSearch)
-    ? read
-    : { ...read, webSearch: readDecimal(webSearch) * MILLION };
+function readTier(above: number, written: WrittenRates): Tier | undefined {
+  const rates = readRates(written);
+  return rates && { above: BigInt(above), rates, highest: highestOf(rates) };
 }
 
 function readRates(price: WrittenRates): Rates | undefined {
@@ -183,35 +181,20 @@ function reachable({ maxTokens }: PromptBound, { tiers }: Price): ReadonlyArray<
   return tiers.length === 1 ? tiers : tiers.filter(({ above }, index) => index === 0 || maxTokens > above);
 }
 
-/** The maximum cost of the prompt in this tier. */
-/** Of the prompt, and of what the provider searches for it. */
+/** The maximum cost of the prompt in this tier, web searches of the provider included. */
 function maxInputCost({ maxTokens, textOnly, maxWebSearches }: PromptBound, price: Price, tier: Tier): bigint {
   const { tiers } = price;
   const end = tiers.length === 1 ? undefined : tiers[tiers.indexOf(tier) + 1]?.above;
-  const { text, input } = highestOf(tier.rates);
+  const { text, input } = tier.highest;
   const tokens = end !== undefined && end < maxTokens ? end : maxTokens;
   return tokens * (textOnly ? text : input) + searchCost(maxWebSearches, price);
 }
 
-interface HighestRates {
-  /** Of a token of text in the prompt, of any token in the prompt, of any in the answer. */
-  readonly text: bigint;
-  readonly input: bigint;
-  readonly output: bigint;
-}
-
-/** Rates are constants of a snapshot, and each hold asks for the highest of them several times. */
-const highest = new WeakMap<Rates, HighestRates>();
-
 function highestOf(rates: Rates): HighestRates {
-  const before = highest.get(rates);
-  if (before !== undefined) return before;
   const text = [rates.input, rates.cachedInput, rates.cacheWrite, rates.cacheWriteLong].reduce(larger, 0n);
   const input = [rates.inputAudio, rates.inputImage, rates.cachedAudio, rates.cachedImage].reduce(larger, text);
   const output = [rates.output, rates.reasoning, rates.outputAudio, rates.outputImage].reduce(larger, 0n);
-  const found = { text, input, output };
-  highest.set(rates, found);
-  return found;
+  return { text, input, output };
 }
 
 function larger(a: bigint, b: bigint): bigint {

@@ -6,7 +6,7 @@ import { type Price, toPrice } from '#core/price.ts';
 import { err, ok, type Result } from '#core/result.ts';
 import type { Snapshot, SnapshotEntry } from '#core/snapshot.ts';
 import type { Caller } from './authenticate.ts';
-import { createBoundedMap } from './bounded-map.ts';
+import { type BoundedMap, createBoundedMap } from './bounded-map.ts';
 import type { Chat } from './wire/chat.ts';
 import { webSearchRefused } from './wire/unmetered-features.ts';
 
@@ -43,17 +43,29 @@ interface Compiled {
   readonly byModel: Map<string, Access>;
 }
 
+/** The entries of the present snapshot by model name: those with a price. */
+interface Served {
+  readonly snapshot: Snapshot;
+  readonly byModel: ReadonlyMap<string, ReadonlyArray<Candidate>>;
+}
+
+export interface AccessMemory {
+  readonly byKey: BoundedMap<string, Compiled>;
+  served: Served | undefined;
+}
+
 /** Keys whose accesses are kept. */
 const MAX_KEYS = 10_000;
 
-export type AccessMemory = ReturnType<typeof createAccessMemory>;
-export const createAccessMemory = () => createBoundedMap<string, Compiled>(MAX_KEYS);
+export function createAccessMemory(): AccessMemory {
+  return { byKey: createBoundedMap(MAX_KEYS), served: undefined };
+}
 
 export function createAuthorize(memory = createAccessMemory()): Authorize {
   return function authorize(caller, chat, snapshot) {
     const compiled = compiledOf(caller, snapshot);
     const known = compiled.byModel.get(chat.model);
-    const access = known === undefined ? compile(caller, chat.model, snapshot) : ok(known);
+    const access = known === undefined ? compile(caller, chat.model, servedBy(snapshot)) : ok(known);
     if (!access.ok) return access;
     // Only of models that are served, so that there are few.
     if (known === undefined) compiled.byModel.set(chat.model, access.value);
@@ -64,11 +76,16 @@ export function createAuthorize(memory = createAccessMemory()): Authorize {
   };
 
   function compiledOf({ key }: Caller, snapshot: Snapshot): Compiled {
-    const known = memory.get(key.scopeId);
+    const known = memory.byKey.get(key.scopeId);
     if (known?.policy === key && known.snapshot === snapshot) return known;
     const compiled = { policy: key, snapshot, byModel: new Map<string, Access>() };
-    memory.set(key.scopeId, compiled);
+    memory.byKey.set(key.scopeId, compiled);
     return compiled;
+  }
+
+  function servedBy(snapshot: Snapshot): Served {
+    if (memory.served?.snapshot !== snapshot) memory.served = { snapshot, byModel: candidatesOf(snapshot) };
+    return memory.served;
   }
 }
 
@@ -78,16 +95,20 @@ export function modelsOf({ scopes }: Caller, snapshot: Snapshot): ReadonlyArray<
   return [...names].filter((name) => scopes.every((scope) => admits(scope, name)));
 }
 
-function compile({ key, scopes }: Caller, model: string, snapshot: Snapshot): Result<Access, Failure> {
+function compile({ key, scopes }: Caller, model: string, { byModel }: Served): Result<Access, Failure> {
   const denier = scopes.find((scope) => !admits(scope, model));
   if (denier !== undefined) return err({ code: 'model_access_denied', model, kind: denier.kind });
-  const entries = snapshot.models.filter((entry) => entry.modelName === model);
-  if (entries.length === 0) return err({ code: 'model_not_found', model });
-  // An entry without a price is never tried: it would be free.
-  const candidates = entries.flatMap(toCandidate);
+  const candidates = byModel.get(model);
+  if (candidates === undefined) return err({ code: 'model_not_found', model });
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
   const own = key.modelScopes?.find((scope) => scope.name === model);
   return ok({ candidates, payers: own === undefined ? scopes : [...scopes, own] });
+}
+
+/** An entry without a price is none: it would be free. */
+function candidatesOf({ models }: Snapshot): ReadonlyMap<string, ReadonlyArray<Candidate>> {
+  const byModel = Map.groupBy(models, ({ modelName }) => modelName);
+  return new Map([...byModel].map(([name, entries]) => [name, entries.flatMap(toCandidate)]));
 }
 
 function toCandidate(entry: SnapshotEntry): ReadonlyArray<Candidate> {
