@@ -42,16 +42,14 @@ function run({ store }: Deps, { request, selection, show, send, end }: Running):
   const bookmarks = query.get('allowWatchBookmarks') === 'true';
   const past = initial ? [] : pastEvents(store, wanted);
   if (past === undefined) {
-    const known = `too old resource version: ${wanted} (${store.compactedRevision() + 1})`;
-    send({ type: 'ERROR', object: expired(known).status });
+    send({ type: 'ERROR', object: tooOld(wanted, store).status });
     end();
     return () => {};
   }
   const bookmark = (annotations?: Record<string, string>) =>
     send({ type: 'BOOKMARK', object: show(markOf(resource, store.revision(), annotations)) });
-  if (initial)
-    for (const object of store.list(resource.storedAs, namespace).filter(selection))
-      send({ type: 'ADDED', object: show(object) });
+  const present = initial ? store.list(resource.storedAs, namespace).filter(selection) : [];
+  for (const object of present) send({ type: 'ADDED', object: show(object) });
   if (query.get('sendInitialEvents') === 'true') bookmark({ 'k8s.io/initial-events-end': 'true' });
   const pass = (event: StoredEvent) => {
     if (event.resource !== resource.storedAs || (namespace !== undefined && event.namespace !== namespace)) return;
@@ -61,16 +59,16 @@ function run({ store }: Deps, { request, selection, show, send, end }: Running):
   for (const event of past) pass(event);
   const unsubscribe = store.subscribe(pass);
   const ticking = bookmarks ? setInterval(() => bookmark(), bookmarkEvery) : undefined;
-  const ending = setTimeout(() => {
-    if (bookmarks) bookmark();
-    stop();
-    end();
-  }, secondsOf(query) * 1000);
   const stop = () => {
     unsubscribe();
     clearInterval(ticking);
     clearTimeout(ending);
   };
+  const ending = setTimeout(() => {
+    if (bookmarks) bookmark();
+    stop();
+    end();
+  }, secondsOf(query) * 1000);
   return stop;
 }
 
@@ -78,6 +76,10 @@ function run({ store }: Deps, { request, selection, show, send, end }: Running):
 function pastEvents(store: Deps['store'], wanted: string): readonly StoredEvent[] | undefined {
   const revision = Number(wanted);
   return Number.isSafeInteger(revision) && revision <= store.revision() ? store.since(revision) : undefined;
+}
+
+function tooOld(wanted: string, store: Deps['store']) {
+  return expired(`too old resource version: ${wanted} (${store.compactedRevision() + 1})`);
 }
 
 /** An object that begins to fit the selection is ADDED, one that ceases to is DELETED. */
