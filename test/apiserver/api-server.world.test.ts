@@ -76,7 +76,7 @@ test('a watch resumes over a restart, with everything that happened in between',
   await server.stop();
 });
 
-test('a watch from too long ago is told 410, and to list anew; the log keeps no more than that', async () => {
+test('a watch from too long ago gets 410, and lists again; the log keeps no more than that', async () => {
   const server = await open({ historyLength: 20 });
   const client = server.client();
   const old = (await client.call('POST', configMaps, named('busy'))).body.metadata.resourceVersion;

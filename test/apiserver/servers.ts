@@ -12,7 +12,7 @@ import type { ApiServer } from './kubectl/harness.ts';
 
 export type EmbeddedServer = ApiServer & {
   readonly server: EmbeddedApiServer;
-  /** Of somebody who may do everything. */
+  /** An administrator's. */
   readonly token: string;
   /** Good for 127.0.0.1. */
   readonly tls: Certificates;

@@ -6,7 +6,7 @@ import { run, startChild } from '../../child.ts';
 import { eventually } from '../../eventually.ts';
 
 export type ApiServer = {
-  /** A file for `kubectl`, of somebody who may do everything. */
+  /** A file for `kubectl`, an administrator's. */
   readonly kubeconfig: string;
   stop(): Promise<void>;
 };

@@ -153,7 +153,7 @@ export function readingCases(kubectl: () => KubectlHarness): void {
     expect(await kubectl().must('auth whoami')).toContain('system:masters');
   });
 
-  test('version and health are told', async () => {
+  test('version, health and paths are served', async () => {
     expect(JSON.parse(await kubectl().must('version -o json')).serverVersion).toMatchObject({
       major: '1',
       gitVersion: expect.stringMatching(/^v1\./),

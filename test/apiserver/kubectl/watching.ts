@@ -62,7 +62,7 @@ export function watchingCases(kubectl: () => KubectlHarness): void {
     await isMet(gone);
   });
 
-  test('a watch resumes where it is told to, and ends when its time is up', async () => {
+  test('a watch resumes at the resourceVersion that it is given, and ends when its time is up', async () => {
     const before = JSON.parse(await kubectl().must('get --raw /api/v1/namespaces/default/configmaps?limit=1'));
     await kubectl().must('create -f -', configMap('resumed'));
     await kubectl().must('delete cm resumed');

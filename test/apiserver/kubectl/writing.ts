@@ -164,7 +164,7 @@ export function writingCases(kubectl: () => KubectlHarness): void {
     ).toContain('the object has been modified');
   });
 
-  test('dry run on the server judges everything and stores nothing', async () => {
+  test('dry run on the server validates everything and stores nothing', async () => {
     expect(await kubectl().must('apply --dry-run=server -f -', widget('dry'))).toBe(
       'widget.kubectl.example.com/dry created (server dry run)',
     );

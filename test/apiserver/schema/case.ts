@@ -26,7 +26,7 @@ export type Answer = {
   readonly warnings?: readonly string[];
   readonly unknown?: readonly string[];
   readonly stored?: unknown;
-  /** A refusal that is no list of causes: what could not even be decoded. */
+  /** An error without causes: the object could not be decoded. */
   readonly refused?: string;
 };
 

@@ -81,12 +81,12 @@ describeUnless(why, 'a real API server', () => {
   afterAll(() => server?.stop());
 
   test('random objects are judged, pruned and defaulted alike', async () => {
-    const judge = fc.asyncProperty(specs, async (spec) => {
+    const sameVerdict = fc.asyncProperty(specs, async (spec) => {
       const object = objectOf({ name: 'random', spec });
       const answer = await server.call('POST', `${folder}?dryRun=All&fieldValidation=Warn`, object);
       if (answer.code !== 400) expect(ours(object)).toEqual(theirs(answer));
     });
-    await fc.assert(judge, { numRuns: 400, seed: 20261121 });
+    await fc.assert(sameVerdict, { numRuns: 400, seed: 20261121 });
   });
 });
 

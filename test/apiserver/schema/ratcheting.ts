@@ -4,7 +4,7 @@ import type { SchemaCases } from './case.ts';
 
 const text = { type: 'string' } as const;
 
-/** The same fields, before and after somebody thought of bounds. */
+/** The same fields, without bounds and with them. */
 const loose: Schema = {
   type: 'object',
   properties: {

@@ -24,7 +24,7 @@ describeUnless(why, 'a real API server', () => {
     server = await sharedControlPlane();
   });
 
-  test.each([bounds, rules, ratcheting])('judges $name as recorded', async (table) => {
+  test.each([bounds, rules, ratcheting])('validates $name as recorded', async (table) => {
     const names = table.cases.map((_, i) => `old-${i}`);
     if (table.cases.some(({ old }) => old !== undefined)) {
       await define(table.loose ?? table.schema);
@@ -43,7 +43,7 @@ describeUnless(why, 'a real API server', () => {
     );
   });
 
-  /** Puts the schema in force; the API server takes a moment to judge by it. */
+  /** Puts the schema in force; the API server takes a moment to validate by it. */
   async function define(schema: Schema): Promise<void> {
     defined += 1;
     const column = `Defined ${defined}`;
@@ -58,7 +58,7 @@ describeUnless(why, 'a real API server', () => {
     await eventually(columns, (names) => names.includes(column));
   }
 
-  /** What it shows of our objects is as old as what it judges them by: both are made anew with the definition. */
+  /** The schema that it shows is as old as the one that it validates by: both are made again with the definition. */
   async function columns(): Promise<ReadonlyArray<string>> {
     const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
     const { body } = await server.call('GET', folder, undefined, { accept });

@@ -16,7 +16,7 @@ describe('what kubectl sends as protobuf', () => {
     expect(decodeProtobuf(bytesOf(command))).toEqual(sent[command]?.object);
   });
 
-  test('a kind that is not known is named in the refusal', () => {
+  test('a kind that is not known is named in the error', () => {
     const text = (number: number, value: string) => [number * 8 + 2, value.length, ...Buffer.from(value)];
     const meta = [...text(1, 'example.dev/v1'), ...text(2, 'Thing')];
     const body = new Uint8Array([...Buffer.from('k8s\0'), 10, meta.length, ...meta]);
