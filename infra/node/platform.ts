@@ -1,4 +1,4 @@
-// What do functions get from a Node process: time, randomness, hashes, timers?
+// The platform of a Node process: time, randomness, hashes, timers.
 import { createIds } from '#adapters/ids.ts';
 import type { Clock, Ids } from '#core/ports/clock.ts';
 import { type Hash, MAX_TIMER, type Random, type Timer } from '#core/ports/platform.ts';
