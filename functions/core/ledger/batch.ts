@@ -70,14 +70,14 @@ export function createBatch(deps: BatchDependencies): Batch {
   let ticking = false;
   let cancelFlush: (() => void) | undefined;
 
-  const later = (): void => {
+  const flushLater = (): void => {
     if (ticking || cancelFlush !== undefined) return;
     cancelFlush = deps.timer(FLUSH_AFTER, () => {
       cancelFlush = undefined;
       sendAll();
     });
   };
-  const soon = (): void => {
+  const flushThisTick = (): void => {
     if (ticking) return;
     ticking = true;
     deps.tick(() => {
@@ -102,17 +102,17 @@ export function createBatch(deps: BatchDependencies): Batch {
   };
 
   /** A gap counts within one epoch only: holds of an earlier one are registered again, with new leases. */
-  const hear = (): void => {
+  const noteAnswer = (): void => {
     const before = answered;
     answered = { epoch: membership.epoch(), at: deps.clock.now() };
     if (before.epoch === answered.epoch && answered.at - before.at >= LEASES_MAY_END) deps.onGap(before.at);
   };
   const succeeded = (): void => {
-    hear();
+    noteAnswer();
     backOff.succeeded();
     if (isEmpty(unacknowledged)) return;
     sendAgain(Number.POSITIVE_INFINITY);
-    later();
+    flushLater();
   };
   const failed = (failure: Failure): never => {
     if (failure.cause instanceof StaleEpochError) return putBack(failure.operations, failure.cause);
@@ -135,7 +135,7 @@ export function createBatch(deps: BatchDependencies): Batch {
     waiting.holds.unshift(...holds);
     waiting.moves.unshift(...moves);
     for (const { reject } of [...loads, ...waiting.loads.splice(0)]) reject(cause);
-    if (membership.isOpen()) later();
+    if (membership.isOpen()) flushLater();
     throw cause;
   };
   const sendAgain = (max: number): void => {
@@ -150,7 +150,7 @@ export function createBatch(deps: BatchDependencies): Batch {
     });
   const askForSomething = <O, A>(list: Pending<O, A>[], operation: O): Promise<A> => {
     const why = membership.whyAway();
-    return why === undefined ? ask(list, operation, soon) : Promise.reject(why);
+    return why === undefined ? ask(list, operation, flushThisTick) : Promise.reject(why);
   };
 
   return {
@@ -160,11 +160,11 @@ export function createBatch(deps: BatchDependencies): Batch {
       return askForSomething(waiting.loads, operation);
     },
     move: (operation) => askForSomething(waiting.moves, operation),
-    settle: (operation) => ask(waiting.settles, operation, later),
-    release: (operation) => ask(waiting.releases, operation, later),
+    settle: (operation) => ask(waiting.settles, operation, flushLater),
+    release: (operation) => ask(waiting.releases, operation, flushLater),
     renew(operation) {
       waiting.renewals.push(operation);
-      later();
+      flushLater();
     },
     async flush() {
       await membership.opened();

@@ -17,7 +17,7 @@ import { reportLost } from './lease.ts';
 import type { LiveHolds } from './live-holds.ts';
 import { createLoads } from './loads.ts';
 import { createFixedMembership, createMembership, createStoreMemory } from './membership.ts';
-import { createMove } from './move.ts';
+import { createMove } from './rates.ts';
 import { createWatch } from './request-deadline.ts';
 import { createSettlements } from './settlements.ts';
 import { createSpend } from './spend.ts';

@@ -18,16 +18,16 @@ const PAGE = 500;
 const MAX_PAGES = 2000;
 
 /**
- * Books what was counted at least `silence` ago by processes that have made no call since, and every expired lease; with 0, every record
+ * Books what was counted at least `idleFor` ago by processes that have made no call since, and every expired lease; with 0, every record
  * (an entry that its own process books too is there once). Records leave the store only after PostgreSQL has them. Returns how many.
  */
-export async function drain(deps: DrainDependencies, silence: Millis): Promise<number> {
-  const first = await deps.store.unbooked(silence, 1);
+export async function drain(deps: DrainDependencies, idleFor: Millis): Promise<number> {
+  const first = await deps.store.unbooked(idleFor, 1);
   if (first.records.length === 0) return 0;
   const { instanceUid, store, log, metrics } = deps;
   let drained = 0;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const booked = await deps.books.tryErrandLock(instanceUid, 'drain', (books) => bookPage(deps, books, silence));
+    const booked = await deps.books.tryErrandLock(instanceUid, 'drain', (books) => bookPage(deps, books, idleFor));
     if (booked === undefined || booked.records.length === 0) break;
     if (booked.isSuspect) deps.onSuspect?.(booked.entries);
     if (booked.rejected.length > 0) {
@@ -54,9 +54,9 @@ interface BookedPage {
 async function bookPage(
   { instanceUid, store }: DrainDependencies,
   books: ErrandBooks,
-  silence: Millis,
+  idleFor: Millis,
 ): Promise<BookedPage> {
-  const { records, calls, epoch } = await store.unbooked(silence, PAGE);
+  const { records, calls, epoch } = await store.unbooked(idleFor, PAGE);
   if (records.length === 0) return { records, entries: [], rejected: [], isSuspect: false };
   const found = await books.bookedOf([...new Set(records.map(({ id }) => id))]);
   const entries = records.map(fromRecord).flatMap((entry) => besideBooked(entry, found.get(entry.id)));

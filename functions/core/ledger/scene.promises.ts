@@ -109,7 +109,7 @@ export function createScene(): Scene {
         store: {
           ...{ forget: (entries) => store.forget(entries), read: (of) => store.read(of) },
           ...{ begin: (epoch) => store.begin(epoch), survey: (of) => store.survey(of), clear: () => store.clear() },
-          unbooked: (silence, max) => store.unbooked(silence, max),
+          unbooked: (idleFor, max) => store.unbooked(idleFor, max),
           loaded: (from, max) => store.loaded(from, max),
           call(call) {
             calls.push(call.holds.length);

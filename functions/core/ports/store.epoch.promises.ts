@@ -23,7 +23,7 @@ export function describeEpochs(make: () => Promise<StoreUnderTest>): void {
       ...{ model: 'small', identifier: 's-2', estimated: true, settledAt: 7 },
     });
     const take = (of: HoldOperation, more: Partial<StoreCall> = {}) => call({ holds: [of], ...more });
-    const unbooked = async (silence: Millis) => (await under.store.unbooked(silence, 100)).records;
+    const unbooked = async (idleFor: Millis) => (await under.store.unbooked(idleFor, 100)).records;
 
     describe('of a store', () => {
       test('counts the calls of each process, and refuses a process that it has answered more often than it shows', async () => {

@@ -240,8 +240,8 @@ export interface Store {
   begin(epoch: number): Promise<number>;
   /** The state of these counters at one instant. */
   survey(counters: ReadonlyArray<ScopeWindow>): Promise<Survey>;
-  /** Records counted at least `silence` ago by processes without a call since, and expired ones; oldest first, at most `max`. One call skips at least two thousand records of live processes. */
-  unbooked(silence: Millis, max: number): Promise<Unbooked>;
+  /** Records counted at least `idleFor` ago by processes without a call since, and expired ones; oldest first, at most `max`. One call skips at least two thousand records of live processes. */
+  unbooked(idleFor: Millis, max: number): Promise<Unbooked>;
   /** A page of the loaded counters, and the start of the next; counters loaded meanwhile may be missed. */
   loaded(from: number, max: number): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: number }>;
   /** Deletes everything of the instance. */

@@ -47,10 +47,10 @@ export function createMemoryStore({ clock, epoch = MEMORY_EPOCH }: MemoryStoreDe
       }));
       return { now, counters };
     },
-    async unbooked(silence, most) {
+    async unbooked(idleFor, max) {
       const now = clock.now();
       life.holds.sweep(now);
-      return { records: unbookedIn(life, now - silence, most), calls: callsOf(life), epoch: life.epoch };
+      return { records: unbookedIn(life, now - idleFor, max), calls: callsOf(life), epoch: life.epoch };
     },
     async loaded(from, most) {
       const all = life.counters.all();

@@ -41,21 +41,21 @@ end
 
 -- The records that one call searches: about ten milliseconds.
 local MAX_SEARCHED = 2000
-local function unbookedOf(silence, max)
-  local before, found, silent, isSeen = now - silence, {}, {}, {}
-  local function isSilent(process)
-    if silent[process] == nil then
+local function unbookedOf(idleFor, max)
+  local before, found, idle, isSeen = now - idleFor, {}, {}, {}
+  local function isIdle(process)
+    if idle[process] == nil then
       local _, at = callsOf(process)
-      silent[process] = at <= before
+      idle[process] = at <= before
     end
-    return silent[process]
+    return idle[process]
   end
   local function add(id)
     if #found >= max or isSeen[id] then return end
     isSeen[id] = true
     local record = recordOf(id)
     for _, part in ipairs(record and partsOf(record) or {}) do
-      if tonumber(part[4]) <= before and isSilent(part[5]) then
+      if tonumber(part[4]) <= before and isIdle(part[5]) then
         local note = redis.call('HGET', prefix .. 'n', id) or ''
         found[#found + 1] = { id, part[1], part[2], part[3], part[4], table.concat(record.scopes, '\\n'), note }
       end

@@ -13,12 +13,7 @@ import { listOf, textOf } from './texts.ts';
  */
 export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
 
-export interface RedisStoreDependencies {
-  readonly evaluate: Evaluate;
-  readonly instanceUid: string;
-}
-
-export function createRedisStore({ evaluate, instanceUid }: RedisStoreDependencies): Store {
+export function createRedisStore({ evaluate, instanceUid }: { evaluate: Evaluate; instanceUid: string }): Store {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const key = `{${instanceUid}}:epoch`;
@@ -47,8 +42,8 @@ export function createRedisStore({ evaluate, instanceUid }: RedisStoreDependenci
     async survey(counters) {
       return toSurvey(await ask(['survey', fromCounters(counters)]));
     },
-    async unbooked(silence, max) {
-      return toUnbooked(await ask(['unbooked', `${silence}`, `${max}`]));
+    async unbooked(idleFor, max) {
+      return toUnbooked(await ask(['unbooked', `${idleFor}`, `${max}`]));
     },
     async loaded(from, max) {
       return toLoaded(await ask(['loaded', `${from}`, `${max}`]));

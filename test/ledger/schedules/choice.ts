@@ -32,10 +32,10 @@ function chooserBy(pick: Pick): Chooser {
   };
 }
 
-/** A random chooser. `wildness`: how often it deviates from the usual step. */
-export function byChance(next: () => number, wildness: number): Chooser {
+/** A random chooser. `deviationRate`: how often it deviates from the usual step. */
+export function atRandom(next: () => number, deviationRate: number): Chooser {
   return chooserBy((options) => {
-    if (options.length < 2 || next() >= wildness) return 0;
+    if (options.length < 2 || next() >= deviationRate) return 0;
     const rest = options.slice(1);
     const kinds = [...new Set(rest.map(({ kind }) => kind))];
     const kind = kinds[Math.floor(next() * kinds.length)];

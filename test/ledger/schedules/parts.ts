@@ -42,7 +42,7 @@ export function createForgetfulStore(now: () => Millis): ForgetfulStore {
       clear: () => run(true, (store) => store.clear()),
       read: (of) => run(false, (store) => store.read(of)),
       survey: (of) => run(false, (store) => store.survey(of)),
-      unbooked: (silence, most) => run(false, (store) => store.unbooked(silence, most)),
+      unbooked: (idleFor, max) => run(false, (store) => store.unbooked(idleFor, max)),
       loaded: (from, most) => run(false, (store) => store.loaded(from, most)),
     },
     wipe() {

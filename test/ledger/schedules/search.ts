@@ -1,6 +1,6 @@
 // The search for a failing schedule: random by seed, or all that deviate from the usual one in a few places.
 import { random } from '../../random.ts';
-import { byChance, byTape, shrink } from './choice.ts';
+import { atRandom, byTape, shrink } from './choice.ts';
 import type { Scene } from './course.ts';
 import { type Played, play } from './play.ts';
 import { sceneOf } from './scenes.ts';
@@ -35,7 +35,7 @@ export async function searchAtRandom(
   for (let seed = first; seed < first + count; seed += 1) {
     const scene = { ...sceneOf(seed), ...(faults === undefined ? {} : { faults }) };
     const next = random(seed);
-    const chooser = byChance(next, [0.05, 0.15, 0.4][seed % 3] ?? 0.1);
+    const chooser = atRandom(next, [0.05, 0.15, 0.4][seed % 3] ?? 0.1);
     const { wrong } = await playSafely(scene, chooser);
     if (wrong.length > 0) return { seed, ...(await shortest(scene, chooser.tape)) };
   }
