@@ -1,22 +1,11 @@
 // Models that a key may use, as OpenAI's list, with nothing about who serves them.
-import type { Failure } from '#core/failure.ts';
-import { ok, type Result } from '#core/result.ts';
+import { ok } from '#core/result.ts';
 import { modelsOf } from './access.ts';
 import type { Caller } from './authenticate.ts';
 import type { GatewayDeps } from './deps.ts';
 
-export interface ModelList {
-  readonly object: 'list';
-  readonly data: ReadonlyArray<{
-    readonly id: string;
-    readonly object: 'model';
-    readonly created: number;
-    readonly owned_by: string;
-  }>;
-}
-
 export function createListModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
-  return async function listModels(caller: Caller): Promise<Result<ModelList, Failure>> {
+  return async function listModels(caller: Caller) {
     const snapshot = snapshots.current();
     const names = snapshot === undefined ? [] : modelsOf(caller, snapshot);
     // Clients insist on a date; the instance keeps none per model.

@@ -3,6 +3,7 @@ import type { Failure, FailureReply } from '#core/failure.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Hold, Settlement } from '#core/ports/ledger.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
+import type { AttemptFailure } from './attempt-failure.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RequestNames } from './respond.ts';
 import type { ReplyEnd } from './wire/stream-end.ts';
@@ -16,18 +17,12 @@ export interface RequestLog {
   /** An entry that could not even be called, and why. */
   skipped(identifier: string, why: string): void;
   /** A call of an entry, and how it failed, if it did. */
-  attempt(identifier: string, failed: FailedAttempt | undefined): void;
+  attempt(identifier: string, failed: AttemptFailure | undefined): void;
   settled(hold: Hold, settlement: Settlement): void;
   /** The reply was refused. */
   refused(failure: Failure, reply: FailureReply): void;
   /** The reply went out; `end` says how. */
   answered(status: number, end: ReplyEnd): void;
-}
-
-interface FailedAttempt {
-  readonly failure: Failure;
-  readonly status?: number;
-  readonly upstreamCode?: string;
 }
 
 export type OpenRequestLog = (names: RequestNames, route: string) => RequestLog;
