@@ -1,4 +1,4 @@
-// Whether an instance admits a namespace: its `allowedNamespaces`, judged as Kubernetes judges selectors.
+// Admission of a namespace to an instance: its `allowedNamespaces`, read as Kubernetes reads selectors.
 import type { GatewayInstanceSpec } from '#crds/gateway-instance.ts';
 
 export interface NamespaceLabels {
@@ -9,7 +9,7 @@ export interface NamespaceLabels {
 type Allowed = GatewayInstanceSpec['allowedNamespaces'];
 type Requirement = NonNullable<NonNullable<Allowed['selector']>['matchExpressions']>[number];
 
-/** `All` by default; `Selector` without a selector admits nobody. */
+/** `All` by default; `Selector` without a selector admits no namespace. */
 export function admitsNamespace(
   allowed: Allowed | undefined,
   instanceNamespace: string,

@@ -7,7 +7,7 @@ import { entryPrice } from './price-list.ts';
 import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 
 /** A snapshot above this many bytes is not published: a ConfigMap holds 1 MiB. */
-export const LARGEST_SNAPSHOT = 900 * 1024;
+export const MAX_SNAPSHOT = 900 * 1024;
 
 /**
  * Pure: the same spec gives the same snapshot, member by member in the same order, whatever its Secrets hold. So a
@@ -66,7 +66,7 @@ function compileEntry(entry: ModelEntry): SnapshotEntry {
 
 const byName = ([a]: [string, string], [b]: [string, string]) => (a < b ? -1 : 1);
 
-/** Specs are judged before they come here: what is no duration is a bug. */
+/** Specs are validated before they come here: a text that is no duration is a bug. */
 function millis(duration: string): number {
   const parsed = parseDuration(duration);
   if (parsed === undefined) throw new Error(`not a duration: ${JSON.stringify(duration)}`);

@@ -11,7 +11,7 @@ export interface Judgement {
 }
 
 /** The longest message that the CRDs take. */
-const LONGEST_MESSAGE = 32_768;
+const MAX_MESSAGE = 32_768;
 
 /**
  * The judgements as conditions, in their order, followed by conditions of other types, which other controllers keep there.
@@ -28,7 +28,7 @@ export function toConditions(
       type,
       status,
       reason,
-      message: message.slice(0, LONGEST_MESSAGE),
+      message: message.slice(0, MAX_MESSAGE),
       lastTransitionTime: old?.status === status ? old.lastTransitionTime : toTimestamp(at.now),
       observedGeneration: at.generation,
     };

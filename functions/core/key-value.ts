@@ -21,7 +21,7 @@ function base62(bytes: Uint8Array): string {
   return digits;
 }
 
-/** CRC-32 (ISO 3309) in base62: tells typing mistakes and finds keys in texts, proves nothing. */
+/** CRC-32 (ISO 3309) in base62: detects typing errors and finds keys in texts, proves nothing. */
 export function checksum(body: string): string {
   let crc = 0xffffffff;
   for (let index = 0; index < body.length; index += 1) {

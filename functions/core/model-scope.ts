@@ -1,4 +1,4 @@
-// The scope of a key's budget for one model: it follows from the key's own, so that nobody has to claim it (decision 0014).
+// The scope of a key's budget for one model: it follows from the key's own, so that it needs no claim (decision 0014).
 import type { Hash } from './ports/platform.ts';
 import type { ScopeId } from './ports/policy.ts';
 

@@ -40,7 +40,7 @@ export function instanceOfWorkload(kind: string, name: string): string | undefin
 const GATEWAY = '-gateway';
 const SERVING = '-serving';
 
-/** The same event about the same object has the same name, so that it is told once. */
+/** The same event about the same object has the same name, so that it is reported once. */
 export function eventName(object: string, uid: string, what: string, hash: Hash): string {
   return shorten(object, `.${hash(`${uid}/${what}`).slice(0, 16)}`, hash);
 }

@@ -1,4 +1,4 @@
-// Providers: where each listens, and how it wants to be told who asks. One row each; a dialect of its own is code.
+// Providers: the address of each, and how it authenticates callers. One row each; a dialect of its own is code.
 
 export type DialectName = 'openai' | 'anthropic';
 

@@ -1,7 +1,7 @@
 // Usage: tokens as a provider counts them, from the OpenAI `usage` object in the spellings of several providers.
 import type { Tokens } from './ports/books.ts';
 
-/** What is charged for: tokens, and which of them have prices of their own. What is absent was not told apart. */
+/** Tokens that are charged, and those of them that have prices of their own. An absent kind was not counted apart. */
 export interface Usage extends Tokens {
   /** Of `cacheWrite`: kept for an hour, not for minutes. */
   readonly cacheWriteLong?: number;
@@ -41,8 +41,8 @@ export function toUsage(usage: unknown): Usage | undefined {
   const cacheWrite = count(prompt, 'cache_write_tokens') ?? 0;
   const onTop = Math.max(0, total - prompted - completed);
   const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
-  const told = count(answer, 'reasoning_tokens') ?? 0;
-  const reasoning = reasoningOnTop(told, completed, input > prompted ? 0 : onTop);
+  const reported = count(answer, 'reasoning_tokens') ?? 0;
+  const reasoning = reasoningOnTop(reported, completed, input > prompted ? 0 : onTop);
   const cached = Math.min(cachedInput, input);
   const counted: Counting = {
     input,
@@ -55,7 +55,7 @@ export function toUsage(usage: unknown): Usage | undefined {
   add(counted, 'inputImage', count(prompt, 'image_tokens'));
   add(counted, 'cachedAudio', count(cachedDetails, 'audio_tokens'));
   add(counted, 'cachedImage', count(cachedDetails, 'image_tokens'));
-  add(counted, 'reasoning', Math.max(told, reasoning));
+  add(counted, 'reasoning', Math.max(reported, reasoning));
   add(counted, 'outputAudio', count(answer, 'audio_tokens'));
   add(counted, 'outputImage', count(answer, 'image_tokens'));
   const webSearches = webSearchesIn(usage);
@@ -86,8 +86,8 @@ function besides(total: number, other: number | undefined): number | undefined {
 }
 
 /** What the total has beside prompt and answer was reasoning, also where the provider does not say so (Gemini, in OpenAI's dialect). */
-function reasoningOnTop(told: number, completed: number, onTop: number): number {
-  return Math.max(onTop, told > completed ? told : 0);
+function reasoningOnTop(reported: number, completed: number, onTop: number): number {
+  return Math.max(onTop, reported > completed ? reported : 0);
 }
 
 function count(of: unknown, name: string): number | undefined {

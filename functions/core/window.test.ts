@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LONGEST_DURATION } from './duration.ts';
+import { MAX_DURATION } from './duration.ts';
 import { spendWindow, type WindowSpec, windowAt } from './window.ts';
 
 const DAY = 86_400_000;
@@ -88,6 +88,6 @@ describe('the window a scope’s spend is counted in', () => {
   });
 
   test('is its whole life where it has no budget', () => {
-    expect(spendWindow({ anchor }, anchor + DAY)).toEqual({ start: anchor, end: anchor + LONGEST_DURATION });
+    expect(spendWindow({ anchor }, anchor + DAY)).toEqual({ start: anchor, end: anchor + MAX_DURATION });
   });
 });

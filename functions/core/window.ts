@@ -1,5 +1,5 @@
 // Budget windows, computed from (spec, now): no job resets anything (DESIGN 3).
-import { DURATION_PATTERN, LONGEST_DURATION, parseDuration } from './duration.ts';
+import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
 import type { Millis, Window } from './ports/money.ts';
 import type { ScopePolicy } from './ports/policy.ts';
 
@@ -20,7 +20,7 @@ const FIRST_MONDAY = 4 * DAY;
 /**
  * The window [start, end) that holds `now`. An instant on an edge belongs to the window that begins there. An instant
  * before the anchor (a clock that was set back) belongs to the window before it, so budgets never lose a window.
- * Throws on a malformed duration: specs are judged before they come here.
+ * Throws on a malformed duration: specs are validated before they come here.
  */
 export function windowAt(spec: WindowSpec, now: Millis): Window {
   const length = parseDuration(spec.duration);
@@ -34,7 +34,7 @@ export function windowAt(spec: WindowSpec, now: Millis): Window {
 /** The window a scope's spend is counted in: its budget's, or its whole life (a hundred years) where it has no budget. */
 export function spendWindow(scope: Pick<ScopePolicy, 'budget' | 'anchor'>, now: Millis): Window {
   const { budget, anchor } = scope;
-  if (budget === undefined) return { start: anchor, end: anchor + LONGEST_DURATION };
+  if (budget === undefined) return { start: anchor, end: anchor + MAX_DURATION };
   return windowAt({ duration: budget.duration, alignment: budget.alignment, anchor }, now);
 }
 

@@ -24,11 +24,11 @@ export interface HttpExchange {
   hasBegun(): boolean;
   /** False: the client is slower than we are, and `drained` should be awaited. */
   write(pieces: ReadonlyArray<Uint8Array>): boolean;
-  /** Resolves when there is room again, or nobody who reads. */
+  /** Resolves when there is room again, or no reader. */
   drained(): Promise<void>;
   /** Ends the reply with these bytes, or this text. */
   end(body: ReadonlyArray<Uint8Array> | string): void;
-  /** Breaks the reply off, so that nobody takes it for a whole one. */
+  /** Breaks the reply off, so that no client takes it for a whole one. */
   destroy(): void;
   hasLeft(): boolean;
   /** Tells the listener when the client leaves before its reply has ended, at most once; not of a client that has left before. */

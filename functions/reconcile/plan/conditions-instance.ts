@@ -1,5 +1,5 @@
 // Whether an instance can serve, and if not, why: judged from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
-import { LARGEST_SNAPSHOT } from '#core/compile.ts';
+import { MAX_SNAPSHOT } from '#core/compile.ts';
 import { type Judgement, toTimestamp } from '#core/conditions.ts';
 import { type Finding, toProblem } from '#core/finding.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
@@ -96,8 +96,8 @@ function toReached(findings: ReadonlyArray<Finding>): (Reached & { readonly ok: 
 
 /** A snapshot that is too large is not published; the one before goes on serving. */
 function snapshotProblem({ snapshot }: InstanceView): (Reached & { readonly ok: false }) | undefined {
-  if (snapshot.bytes <= LARGEST_SNAPSHOT) return undefined;
-  const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${LARGEST_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
+  if (snapshot.bytes <= MAX_SNAPSHOT) return undefined;
+  const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
   return { ok: false, reason: 'SnapshotTooLarge', message };
 }
 

@@ -1,5 +1,5 @@
 // The steps of an instance: finalizer, database, snapshot, and what runs its gateway.
-import { LARGEST_SNAPSHOT } from '#core/compile.ts';
+import { MAX_SNAPSHOT } from '#core/compile.ts';
 import { type Action, about } from '../action.ts';
 import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle } from '../workload/parts.ts';
 import { wantedParts } from '../workload/wanted.ts';
@@ -45,7 +45,7 @@ function planOpening(view: InstanceView): Action[] {
 
 function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
   const { object, snapshot } = view;
-  if (snapshot.bytes > LARGEST_SNAPSHOT) return [];
+  if (snapshot.bytes > MAX_SNAPSHOT) return [];
   const why = `its compiled models are ${snapshot.name}`;
   if (!snapshot.isPublished) return [{ action: 'PublishSnapshot', ...about(object, why), snapshot: snapshot.name }];
   return superfluous(view, context).map(({ name, uid }) => {
