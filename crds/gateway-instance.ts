@@ -125,6 +125,11 @@ export const GatewayInstanceSpec = z.object({
   keyValueInStatus: choice('Full', 'Redacted').describe(
     'Whether `status.keyValue` of a VirtualKey shows the key. Its Secret always has it.',
   ),
+  blockedMessage: text(512)
+    .optional()
+    .describe(
+      'A line for people, at the end of each refusal of the gateway that a key or its budget causes, e.g. `Ask in #ai-platform.`',
+    ),
   paused: z.boolean().default(false).describe('While true only deletion is acted on; what runs goes on.'),
 });
 export type GatewayInstanceSpec = z.output<typeof GatewayInstanceSpec>;

@@ -21,6 +21,7 @@ export function compile(
   return {
     version: 1,
     instance: { uid: instance.uid, namespace: instance.namespace, name: instance.name },
+    ...(spec.blockedMessage === undefined ? {} : { blockedMessage: spec.blockedMessage }),
     routing: {
       strategy,
       retries,

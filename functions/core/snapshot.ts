@@ -58,6 +58,8 @@ export const Snapshot = z.object({
   /** A gateway keeps its last good snapshot when it meets a version it does not know. */
   version: z.literal(1),
   instance: z.object({ uid: z.string(), namespace: z.string(), name: z.string() }),
+  /** The line for people whose key or budget is refused. */
+  blockedMessage: z.string().optional(),
   routing: z.object({
     strategy: z.string(),
     retries: z.number().int(),

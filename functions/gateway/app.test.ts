@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../test/gateway/instance.ts';
-import { codeOf, stage } from '../../test/gateway/stage.ts';
+import { codeOf, Envelope, stage } from '../../test/gateway/stage.ts';
 import { NOW, settleDown } from '../../test/gateway/time.ts';
 import { completion, MESSAGES } from '../../test/gateway/upstream.ts';
 
@@ -67,6 +67,15 @@ describe('a chat completion', () => {
     }
   });
 });
+
+test('a refusal that a key causes ends with the line of the instance, one that the request causes does not', async () => {
+  const snapshot = { ...snapshotOf([entry('gpt')]), blockedMessage: 'Ask in #ai-platform.' };
+  const { chat, app } = stage({ snapshot, keys: { [KEY]: keyRecord({ blocked: true }) } });
+  expect(await messageOf(await chat('{}'))).toMatch(/ Ask in #ai-platform\.$/);
+  expect(await messageOf(await app.request('/nowhere'))).not.toContain('#ai-platform');
+});
+
+const messageOf = async (response: Response) => Envelope.parse(await response.json()).error.message;
 
 describe('a key', () => {
   test.each([

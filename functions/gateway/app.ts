@@ -41,7 +41,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
   return async function gateway(client, path = client.path) {
     if (path === '/healthz') return sendText(client, 200, 'ok');
     if (path === '/readyz') return sendReadiness(client);
-    const names = namesOf(client, deps.ids);
+    const names = namesOf(client, deps.ids, deps.snapshots.current()?.blockedMessage);
     try {
       await answer(client, path, names);
     } catch (error) {

@@ -1,5 +1,5 @@
 // Replies to clients: our own headers, a few of the provider's, and errors in one envelope.
-import { type Failure, type FailureReply, toReply } from '#core/failure.ts';
+import { type Failure, type FailureCode, type FailureReply, toReply } from '#core/failure.ts';
 import type { Ids } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
@@ -11,28 +11,38 @@ type HeaderRecord = Readonly<Record<string, string>>;
 export interface RequestNames {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
+  /** `spec.blockedMessage` of the instance. */
+  readonly blockedMessage?: string | undefined;
 }
 
 /** A client's name for its request: printable, and short enough for a header. */
 const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
 
-export function namesOf(client: Pick<HttpExchange, 'header'>, ids: Ids): RequestNames {
+export function namesOf(client: Pick<HttpExchange, 'header'>, ids: Ids, blockedMessage?: string): RequestNames {
   const name = client.header('x-client-request-id') ?? client.header('x-request-id');
   return {
     requestId: ids.next(),
     clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
+    blockedMessage,
   };
 }
 
 /** Answers what was sent, for the log. */
 export function refuse(client: HttpExchange, failure: Failure, names: RequestNames, rates?: RateView): FailureReply {
   const reply = toReply(failure);
-  sendJson(
-    client,
-    { status: reply.status, names, headers: { ...reply.headers, ...rateHeaders(rates) } },
-    { error: reply.error },
-  );
+  const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, names) };
+  sendJson(client, { status: reply.status, names, headers: { ...reply.headers, ...rateHeaders(rates) } }, { error });
   return reply;
+}
+
+/** Refusals that a person at the platform can do something about. */
+const OF_KEYS: ReadonlySet<FailureCode> = new Set<FailureCode>([
+  ...(['invalid_api_key', 'expired_api_key', 'key_blocked', 'model_access_denied'] as const),
+  ...(['model_not_priced', 'budget_exceeded', 'rate_limit_exceeded'] as const),
+]);
+
+function withBlockedMessage(message: string, { code }: Failure, { blockedMessage }: RequestNames): string {
+  return blockedMessage !== undefined && OF_KEYS.has(code) ? `${message} ${blockedMessage}` : message;
 }
 
 interface Head {

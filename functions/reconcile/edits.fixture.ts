@@ -151,6 +151,7 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
       matchExpressions: [{ ...expression, values: ['b'] }],
     }),
     keyValueInStatus: optional('keyValueInStatus', 'Redacted'),
+    blockedMessage: optional('blockedMessage', 'Ask in #ai-platform.'),
     paused: optional('paused', true),
   },
   VirtualKey: {
