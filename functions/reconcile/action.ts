@@ -71,7 +71,9 @@ export type Action =
   /** Claim, policy and value in one transaction. `proof` adopts a claim. */
   | (OnClaim & {
       readonly action: 'PutScope';
-      readonly write: PolicyWrite;
+      /** Scopes that are new have no id yet. */
+      readonly policy: PolicyWrite['policy'];
+      readonly generation: number;
       readonly isNew: boolean;
       readonly proof?: string;
       readonly value?: ScopeValue;
@@ -88,7 +90,6 @@ export type Action =
   | (About & {
       readonly action: 'PutSecret';
       readonly instance: Path;
-      readonly scopeId: ScopeId;
       readonly shape: SecretShape;
       readonly value: 'new' | 'previous' | 'same' | 'status';
       readonly isNew: boolean;

@@ -1,7 +1,7 @@
 // Reconcile as an HTTP function: an empty POST sweeps, a CloudEvent says where to look, `?dry-run=true` acts on nothing.
 import { Hono } from 'hono';
 import type { ReconcileDeps } from './deps.ts';
-import { createMemory } from './observe/context.ts';
+import { createMemory } from './memory.ts';
 import { toText } from './report.ts';
 import { dryRun, run } from './run.ts';
 import { toScope } from './scope.ts';

@@ -4,8 +4,8 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { reasonOf } from '#core/reason.ts';
 import { mapConcurrent, withTimeout } from './concurrent.ts';
-import type { Draft, Link, ObserveContext, Observed } from './observe/context.ts';
-import { drawScopeIds } from './observe/database.ts';
+import type { Link } from './memory.ts';
+import type { Draft, ObserveContext, Observed } from './observe/context.ts';
 import { observeInstance } from './observe/instance.ts';
 import { observeKeys } from './observe/keys.ts';
 import type { Objects } from './observe/objects.ts';
@@ -31,7 +31,7 @@ export async function observe(context: ObserveContext, part: Objects, all: Objec
     ...{ malformed: part.malformed, violations: part.violations },
     unobserved: new Map(malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)])),
     namespaces: await observeNamespaces(context, part, members),
-    ...{ scopeIds: new Map(), failures: new Map(), attempts: new Map(), roundsLeft: MAX_ROUNDS },
+    ...{ failures: new Map(), attempts: new Map(), roundsLeft: MAX_ROUNDS },
     platform: { gatewayImage, version, manyProcesses, knative: await context.offersKnative() },
   };
   const links = new Map<Path, Link>();
@@ -49,7 +49,6 @@ export async function observe(context: ObserveContext, part: Objects, all: Objec
       world.unobserved.set(path, reasonOf(error));
     }
   });
-  drawScopeIds(context, world, members);
   for (const [path, view] of await observeKeys(context, part.keys, world.instances, all.keys.size))
     world.keys.set(path, view);
   return { world, links };

@@ -109,30 +109,6 @@ test('an instance that hangs for ever ends with its time, and is told as one tha
   expect((await sweep).failed).toEqual({ Observe: 1 });
 });
 
-test('a database that does not answer is left alone for a while by hints, by sweeps never', async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance(), makeKey());
-  await bed.sweep();
-  let dialled = 0;
-  bed.onDatabase = () => {
-    dialled += 1;
-  };
-  bed.refuse(true);
-  await bed.sweep();
-  bed.refuse(false);
-  await bed.hint('VirtualKey', 'chat');
-  expect(dialled).toBe(0);
-  expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
-  await bed.sweep();
-  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
-  bed.refuse(true);
-  await bed.sweep();
-  bed.refuse(false);
-  bed.clock.pass(10_000);
-  await bed.hint('VirtualKey', 'chat');
-  expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
-});
-
 test('what refers to each other is planned together, each object once', () => {
   const objects = collect(
     makeInstance({}, 'a'),

@@ -9,7 +9,15 @@ import type { Objects } from './observe/objects.ts';
 import { type Guarded, toGuardedMessage } from './plan/guard.ts';
 import type { Plan } from './plan.ts';
 import type { Scope } from './scope.ts';
-import { hasFinalizer, type InstanceView, idOf, isDeleted, type OwnObject, pathOf, type World } from './world.ts';
+import {
+  hasFinalizer,
+  type InstanceView,
+  idOf,
+  isDeleted,
+  type Malformed,
+  type OwnObject,
+  type World,
+} from './world.ts';
 
 export interface Report {
   /** Objects by kind. */
@@ -19,7 +27,7 @@ export interface Report {
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
   /** Deletions that were too many to be plausible. Absent: none. */
   readonly guarded?: ReadonlyArray<Guarded>;
-  /** Changed keys whose batch comes with one of the next runs. Absent: none. */
+  /** Changed keys that come with one of the next runs. Absent: none. */
   readonly deferred?: number;
   /** Objects that change without another request: ask again while there are any. Absent: none. */
   readonly underWay?: number;
@@ -28,35 +36,70 @@ export interface Report {
 }
 
 /** What came of one part of a run. */
-export interface PartReport {
+export interface PartEnd {
+  readonly world: World;
   readonly results: ReadonlyArray<Result>;
   readonly guarded: ReadonlyArray<Guarded>;
-  /** Instances that could not be looked at. A spec that cannot be read is told in its status: that is no failure of the run. */
-  readonly unobserved: number;
-  readonly deferred: number;
-  readonly underWay: number;
-  /** By kind the age of the oldest object that is not as its spec says. None: 0. */
-  readonly unconverged: Readonly<Record<KindName, Millis>>;
 }
 
-interface PartEnd {
-  readonly part: Objects;
-  readonly results: ReadonlyArray<Result>;
-  readonly guarded: ReadonlyArray<Guarded>;
-  readonly now: Millis;
+export interface RunEnd {
+  readonly scope: Scope;
+  readonly all: Objects;
+  readonly parts: ReadonlyArray<PartEnd>;
+  readonly certificate: CertificateReport | undefined;
 }
 
-export function toPartReport(world: World, { part, results, guarded, now }: PartEnd): PartReport {
-  const unobserved = [...world.unobserved.keys()].filter((path) => part.instances.has(path)).length;
-  const deferred = [...world.keys.values()].filter(({ isDeferred }) => isDeferred).length;
-  const underWay = deferred + countUnderWay(world);
-  return { results, guarded, unobserved, deferred, underWay, unconverged: oldestUnconverged(world, now) };
+export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
+  const results = parts.flatMap((part) => part.results);
+  const guarded = parts.flatMap((part) => part.guarded);
+  const names = (ended: Result['outcome']['ended']) =>
+    results.filter(({ outcome }) => outcome.ended === ended).map(({ action }) => action.action);
+  // A spec that cannot be read is told in its status: that is no failure of the run.
+  const unobserved = new Set(parts.flatMap(({ world }) => [...world.unobserved.keys()]));
+  const failed = [
+    ...names('failed'),
+    ...[...all.instances.keys()].flatMap((path) => (unobserved.has(path) ? ['Observe' as const] : [])),
+  ];
+  const deferred = parts.flatMap(({ world }) => [...world.keys.values()].filter(({ isDeferred }) => isDeferred)).length;
+  const underWay =
+    deferred + parts.reduce((sum, { world }) => sum + countUnderWay(world), isAwaited(scope, all) ? 1 : 0);
+  const isQuiet = certificate === undefined || (certificate.actions.length === 0 && certificate.failed === undefined);
+  return {
+    observed: count(
+      [...objectsOf(all)].map(({ kind }) => kind),
+      kinds.map(({ kind }) => kind),
+    ),
+    actions: count(names('done')),
+    failed: count(failed),
+    ...(guarded.length === 0 ? {} : { guarded }),
+    ...(deferred === 0 ? {} : { deferred }),
+    ...(underWay === 0 ? {} : { underWay }),
+    ...(isQuiet ? {} : { certificate }),
+  };
 }
+
+function count<Name extends string>(names: ReadonlyArray<Name>, order = [...new Set(names)].sort()) {
+  const groups = Map.groupBy(names, (name) => name);
+  const counts = order.flatMap((name) => (groups.has(name) ? [[name, groups.get(name)?.length]] : []));
+  // Object.fromEntries forgets which names there are.
+  return Object.fromEntries(counts) as Partial<Record<Name, number>>;
+}
+
+const objectsOf = ({ instances, keys, users, teams, malformed }: Objects) =>
+  [instances, keys, users, teams, malformed].flatMap((objects) => [...objects.values()]);
 
 const objectsIn = ({ instances, keys, users, teams, malformed }: World) => [
   ...[...instances.values(), ...keys.values()].map(({ object }) => object),
   ...[...users.values(), ...teams.values(), ...malformed.values()],
 ];
+
+/** Whether a hint named an object that is not there: the API server stores it after admission has answered. */
+function isAwaited(scope: Scope, all: Objects): boolean {
+  return (
+    scope.look === 'at' &&
+    !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope))
+  );
+}
 
 /** Gateways that start, and deletions that are tried again. What waits for a person (a stuck rollout, a paused instance) is not counted. */
 function countUnderWay(world: World): number {
@@ -73,97 +116,45 @@ function isStarting({ object: { spec, status } }: InstanceView): boolean {
 /** Not ready because somebody wanted it so: nothing is left to do. */
 const WANTED: ReadonlySet<string> = new Set(['Blocked', 'Expired', 'BudgetExceeded']);
 
-function oldestUnconverged(world: World, now: Millis): PartReport['unconverged'] {
-  const oldest = { GatewayInstance: 0, VirtualKey: 0, User: 0, Team: 0 };
-  for (const object of objectsIn(world)) {
-    const since = sinceWhen(object);
-    if (since !== undefined) oldest[object.kind] = Math.max(oldest[object.kind], now - Date.parse(since));
-  }
-  return oldest;
-}
-
-/** When it stopped being ready, was deleted, or was made. */
-function sinceWhen({ metadata, status }: { metadata: OwnObject['metadata']; status?: OwnObject['status'] }) {
+/** When the object stopped being ready, was deleted, or was made. Undefined: it is as its spec says. */
+function unconvergedSince({ metadata, status }: OwnObject | Malformed): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return metadata.deletionTimestamp;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined) return metadata.creationTimestamp;
   return ready.status === 'True' || WANTED.has(ready.reason) ? undefined : ready.lastTransitionTime;
 }
 
-interface RunEnd {
-  readonly scope: Scope;
-  readonly all: Objects;
-  readonly parts: ReadonlyArray<PartReport>;
-  readonly certificate: CertificateReport | undefined;
-}
-
-export function toReport({ scope, all, parts, certificate }: RunEnd): Report {
-  const results = parts.flatMap((part) => part.results);
-  const named = (ended: Result['outcome']['ended']) =>
-    results.filter(({ outcome }) => outcome.ended === ended).map(({ action }) => action.action);
-  const sum = (what: 'unobserved' | 'deferred' | 'underWay') => parts.reduce((all, part) => all + part[what], 0);
-  const guarded = parts.flatMap((part) => part.guarded);
-  const [unobserved, deferred] = [sum('unobserved'), sum('deferred')];
-  const underWay = sum('underWay') + (isAwaited(scope, all) ? 1 : 0);
-  const isQuiet = certificate === undefined || (certificate.actions.length === 0 && certificate.failed === undefined);
-  return {
-    observed: countObserved(all),
-    actions: count(named('done')),
-    failed: { ...count(named('failed')), ...(unobserved === 0 ? {} : { Observe: unobserved }) },
-    ...(guarded.length === 0 ? {} : { guarded }),
-    ...(deferred === 0 ? {} : { deferred }),
-    ...(underWay === 0 ? {} : { underWay }),
-    ...(isQuiet ? {} : { certificate }),
-  };
-}
-
-/** Whether a hint named an object that is not there: the API server stores it after admission has answered. */
-function isAwaited(scope: Scope, { instances, keys, users, teams, malformed }: Objects): boolean {
-  if (scope.look !== 'at') return false;
-  const found = { GatewayInstance: instances, VirtualKey: keys, User: users, Team: teams }[scope.kind];
-  return !found.has(pathOf(scope)) && !malformed.has(idOf(scope.kind, scope));
-}
-
-/** Kinds of which there is none are left out. */
-function countObserved({ instances, keys, users, teams, malformed }: Objects): Report['observed'] {
-  const sizes = { GatewayInstance: instances.size, VirtualKey: keys.size, User: users.size, Team: teams.size };
-  const all = kinds.map(({ kind }) => {
-    const unread = [...malformed.values()].filter((object) => object.kind === kind).length;
-    return [kind, sizes[kind] + unread] as const;
-  });
-  return Object.fromEntries(all.filter(([, size]) => size > 0));
-}
-
-function count<Name extends string>(names: ReadonlyArray<Name>): Partial<Record<Name, number>> {
-  const groups = Map.groupBy(names, (name) => name);
-  const counts = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, all]) => [name, all.length] as const);
-  // Object.fromEntries forgets which names there are.
-  return Object.fromEntries(counts) as Partial<Record<Name, number>>;
-}
-
 /** One log line for a run that did something, in the domain's words; metrics always. A gauge that is 0 is told: an alert needs a number that comes back. */
 export function record(
   { log, metrics }: ReconcileDeps,
   report: Report,
-  parts: ReadonlyArray<PartReport>,
-  { isSweep, millis }: { readonly isSweep: boolean; readonly millis: Millis },
+  { scope, parts }: RunEnd,
+  { from, now }: Span,
 ): void {
-  metrics.observe('gateway_operator_reconcile_duration_seconds', millis / 1000);
+  metrics.observe('gateway_operator_reconcile_duration_seconds', (now - from) / 1000);
   for (const [kind, size] of Object.entries(report.observed))
     metrics.set('gateway_operator_reconcile_observed', size, { kind });
   for (const guarded of report.guarded ?? []) {
     log.warn('deletions are guarded: a run would remove more than is plausible', { ...guarded });
     metrics.add('gateway_operator_reconcile_guarded_deletions_total', { action: guarded.action });
   }
-  if (isSweep) {
-    for (const { kind } of kinds) {
-      const oldest = Math.max(0, ...parts.map(({ unconverged }) => unconverged[kind]));
-      metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', oldest / 1000, { kind });
+  if (scope.look === 'everywhere') {
+    const oldest = { GatewayInstance: 0, VirtualKey: 0, User: 0, Team: 0 };
+    for (const object of parts.flatMap(({ world }) => objectsIn(world))) {
+      const since = unconvergedSince(object);
+      if (since !== undefined) oldest[object.kind] = Math.max(oldest[object.kind], now - Date.parse(since));
     }
+    for (const [kind, age] of Object.entries(oldest))
+      metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', age / 1000, { kind });
     metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
   }
   const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
-  if (!isQuiet) log.info('reconciled', { ...report, millis });
+  if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });
+}
+
+interface Span {
+  readonly from: Millis;
+  readonly now: Millis;
 }
 
 /** A row of a dry run. */
@@ -175,7 +166,6 @@ export interface PlannedRow {
   readonly namespace: string;
   readonly name: string;
   readonly why: string;
-  /** Something comes, changes, goes, is guarded, or stays as it is. */
   readonly sign: Sign | '!' | ' ';
 }
 
@@ -196,9 +186,6 @@ export function toRows({ instances }: World, { actions, guarded }: Plan): Readon
     }),
   ];
 }
-
-/** A new certificate comes. */
-export const toCertificateRow = (row: Omit<PlannedRow, 'sign'>): PlannedRow => ({ ...row, sign: '+' });
 
 /** One line per action: `+` something comes, `~` changes, `-` goes, `!` is guarded; indented: a paused instance. */
 export function toText(rows: ReadonlyArray<PlannedRow>): string {

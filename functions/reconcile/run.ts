@@ -1,33 +1,20 @@
 // A run, in parts that never wait for each other: observe → plan → act → observe what was touched, until nothing is left to do.
-import type { Millis } from '#core/ports/money.ts';
-import type { ActContext } from './act/context.ts';
 import { findUnchanged } from './act/workload.ts';
 import { act, type Result } from './act.ts';
 import { identify, isReport } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
-import { clusterOf, createObserveContext, type Memory, type ObserveContext, type Observed } from './observe/context.ts';
-import { nextBatch } from './observe/keys.ts';
-import { loadObjects, type Objects } from './observe/objects.ts';
+import type { Memory } from './memory.ts';
+import { createObserveContext, type ObserveContext, type Observed } from './observe/context.ts';
+import { loadObjects } from './observe/objects.ts';
 import { eachPart } from './observe/parts.ts';
 import { observeTouched, type Touched } from './observe/touched.ts';
 import { MAX_ROUNDS, observe } from './observe.ts';
-import { type Plan, plan } from './plan.ts';
-import {
-  type PartReport,
-  type PlannedRow,
-  type Report,
-  record,
-  toCertificateRow,
-  toPartReport,
-  toReport,
-  toRows,
-} from './report.ts';
+import { plan } from './plan.ts';
+import { type PartEnd, type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
 import type { Scope } from './scope.ts';
 import { idOf } from './world.ts';
 
-/** After so long no other batch of keys is begun: a run ends within two and a half minutes. */
-const BATCHES: Millis = 45_000;
 /** More than any step is tried in one run. */
 const NEVER_AGAIN = 99;
 
@@ -37,55 +24,28 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   // First: without it nothing new gets in, and nothing else has to be read for it.
   const certificate = context.isSweep && deps.certificates ? await keepCertificate(deps, deps.certificates) : undefined;
   const all = await loadObjects(deps.cluster, scope);
-  const parts = await eachPart(all, (part) => runPart(context, part, all));
-  const report = toReport({ scope, all, parts, certificate });
-  record(deps, report, parts, { isSweep: context.isSweep, millis: deps.clock.now() - context.now });
+  const parts = await eachPart(all, async (part) => converge(context, await observe(context, part, all)));
+  const end = { scope, all, parts, certificate };
+  const report = toReport(end);
+  record(deps, report, end, { from: context.now, now: deps.clock.now() });
   return report;
 }
 
-/** Batch after batch, the oldest keys first, while there is time: what does not fit goes on with the next run. */
-async function runPart(context: ObserveContext, part: Objects, all: Objects): Promise<PartReport> {
-  const observed = await observe(context, part, all);
+/** Until nothing is left to do. */
+async function converge(context: ObserveContext, observed: Observed): Promise<PartEnd> {
   const results: Result[] = [];
-  for (;;) {
-    const { guarded } = await converge(context, observed, results);
-    const isLate = context.deps.clock.now() - context.now >= BATCHES;
-    if (isLate || (await nextBatch(context, observed.world)) === 0)
-      return toPartReport(observed.world, { part, results, guarded, now: context.now });
-  }
-}
-
-/** Until nothing is left to do. Adds to `results`. */
-async function converge(context: ObserveContext, observed: Observed, results: Result[]): Promise<Plan> {
   const { world } = observed;
-  const acting = toActContext(context, observed);
+  const acting = { ...context, ...observed, minted: new Map() };
   for (world.roundsLeft = MAX_ROUNDS; ; world.roundsLeft -= 1) {
-    const planned = plan(world, context.now);
-    if (planned.actions.length === 0 || world.roundsLeft === 0) return planned;
-    const done = await act(planned.actions, acting);
+    const { actions, guarded } = plan(world, context.now);
+    if (actions.length === 0 || world.roundsLeft === 0) return { world, results, guarded };
+    const done = await act(actions, acting);
     for (const result of done) {
       remember(result, observed);
       results.push(result);
     }
     await observeTouched(context, observed, done.flatMap(toTouched));
   }
-}
-
-function toActContext(context: ObserveContext, { world, links }: Observed): ActContext {
-  const { deps, memory, now } = context;
-  const forget = async (uid: string) => {
-    const store = memory.stores.get(uid);
-    memory.databases.delete(uid);
-    memory.stores.delete(uid);
-    // Its counters are in PostgreSQL: a store that is away keeps some keys that nothing reads any more.
-    if (store !== undefined)
-      await deps.backends
-        .clearStore(uid, store)
-        .catch((error: unknown) =>
-          deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: `${error}` }),
-        );
-  };
-  return { deps, world, links, now, minted: new Map(), forget, cluster: () => clusterOf(context) };
 }
 
 /** What was tried is part of the world. An object that failed is left alone, but for its status. */
@@ -127,5 +87,5 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
     for (const action of same) world.attempts.set(identify(action), NEVER_AGAIN);
     return toRows(world, plan(world, context.now));
   });
-  return [...first.map(toCertificateRow), ...rows.flat()];
+  return [...first.map((row) => ({ ...row, sign: '+' }) as const), ...rows.flat()];
 }

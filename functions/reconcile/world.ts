@@ -46,8 +46,6 @@ export interface World {
   readonly unobserved: ReadonlyMap<Path, string>;
   /** Labels of the namespaces that a selector asks about. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  /** By uid, of members without a claim of their own and of keys with budgets for models. */
-  readonly scopeIds: ReadonlyMap<string, ScopeIds>;
   readonly platform: PlatformView;
   /** Objects of which an action failed in this run: nothing more is tried for them but their status. */
   readonly failures: ReadonlyMap<ObjectId, Problem>;
@@ -55,12 +53,6 @@ export interface World {
   readonly attempts: ReadonlyMap<string, number>;
   /** Of this run, this one included. The last is for statuses. */
   readonly roundsLeft: number;
-}
-
-/** The scope that a claim of the member would be, and those of its budgets for models. */
-export interface ScopeIds {
-  readonly id: ScopeId;
-  readonly models: Readonly<Record<string, ScopeId>>;
 }
 
 export interface PlatformView {
@@ -132,7 +124,7 @@ export interface KeyView {
   readonly previous?: SecretView;
   /** Hash of `status.keyValue`: whether status still has the true value of an edited Secret. */
   readonly statusHash?: string;
-  /** Too many keys changed at once: its batch comes later. */
+  /** Too many keys changed since the last run: it comes with one of the next runs. */
   readonly isDeferred?: true;
 }
 

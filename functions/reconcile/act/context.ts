@@ -1,28 +1,31 @@
 // What doing an action needs, and how an action ends.
 import type { KubeObject, Written } from '#core/ports/cluster.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
 import { kindOf } from '#crds/kinds.ts';
 import type { Action, ActionName, ActionOf } from '../action.ts';
 import type { ReconcileDeps } from '../deps.ts';
-import { idOf, type Malformed, type OwnObject, objectIn, type Problem, pathOf, type World } from '../world.ts';
-
-/** The databases of instances, by path. */
-export type Links = ReadonlyMap<
-  string,
-  { readonly uid: string; readonly registry: ReturnType<ReconcileDeps['backends']['database']> }
->;
+import type { Link, Memory } from '../memory.ts';
+import {
+  idOf,
+  type Malformed,
+  type OwnObject,
+  objectIn,
+  type Path,
+  type Problem,
+  pathOf,
+  type World,
+} from '../world.ts';
 
 export interface ActContext {
   readonly deps: ReconcileDeps;
   /** As it was planned for. */
   readonly world: World;
-  readonly links: Links;
+  /** The databases of instances, by path. */
+  readonly links: ReadonlyMap<Path, Link>;
+  readonly memory: Memory;
   readonly now: number;
-  /** New values of keys, by path, between their row and their Secret. */
-  readonly minted: Map<string, string>;
-  /** An instance that is gone: what else is to be cleaned of it. */
-  forget(uid: string): Promise<void>;
-  /** What names the cluster where a database is shared with others. */
-  cluster(): Promise<string | undefined>;
+  /** New values of keys and their scopes, by path, between row and Secret. */
+  readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }
 
 export type Outcome =

@@ -1,9 +1,14 @@
 // Writes to an instance's database: the instance itself, claims with their policies, and values.
 import { toKeyValue } from '#core/key-value.ts';
-import type { Adoption } from '#core/ports/registry.ts';
+import { modelScopeId } from '#core/model-scope.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
+import type { Adoption, PolicyWrite } from '#core/ports/registry.ts';
+import { reasonOf } from '#core/reason.ts';
 import { ADOPT_LEDGER_ANNOTATION } from '#crds/group.ts';
-import { type ActionName, identify } from '../action.ts';
-import { hasFinalizer, type Problem, pathOf, present } from '../world.ts';
+import { type ActionName, type ActionOf, identify } from '../action.ts';
+import { budgetedScopes, windowOf } from '../key/budget.ts';
+import { clusterOf, type Link } from '../memory.ts';
+import { claimKey, hasFinalizer, type Problem, pathOf, present } from '../world.ts';
 import {
   type ActContext,
   conflict,
@@ -11,19 +16,16 @@ import {
   failed,
   type Handler,
   isAsPlanned,
-  type Links,
   type Outcome,
   objectOf,
 } from './context.ts';
 
 const KEY_BYTES = 32;
 
+type At = Pick<ActionOf<ActionName>, 'namespace' | 'name'>;
+
 /** Runs `work` with the database of an instance. */
-async function on(
-  instance: string,
-  { links }: ActContext,
-  work: (link: NonNullable<ReturnType<Links['get']>>) => Promise<Outcome>,
-): Promise<Outcome> {
+async function on(instance: string, { links }: ActContext, work: (link: Link) => Promise<Outcome>): Promise<Outcome> {
   const link = links.get(instance);
   return link === undefined ? failed('its database cannot be reached', 'DatabaseUnreachable') : work(link);
 }
@@ -35,7 +37,7 @@ const openInstance: Handler<'OpenInstance'> = (action, context) =>
     if (!(await isAsPlanned(action, context))) return conflict;
     const { from, to } = await registry.migrate();
     if (from !== to) context.deps.log.info('a database was migrated', { instance: pathOf(action), from, to });
-    const cluster = await context.cluster();
+    const cluster = await clusterOf(context);
     const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
     const adoption = await registry.openInstance(row, ledger);
     return adoption.ok ? done() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
@@ -58,9 +60,21 @@ const closeInstance: Handler<'CloseInstance'> = (action, context) =>
     const database = context.world.instances.get(pathOf(action))?.database;
     // A database without our schema holds nothing of it.
     if (database?.ok === true && database.isKnown) await registry.closeInstance(uid);
-    await context.forget(uid);
+    await forget(uid, context);
     return done();
   });
+
+/** Its counters are in PostgreSQL: a store that is away keeps some keys that nothing reads any more. */
+async function forget(uid: string, { deps, memory }: ActContext): Promise<void> {
+  const store = memory.stores.get(uid);
+  memory.databases.delete(uid);
+  memory.stores.delete(uid);
+  try {
+    if (store !== undefined) await deps.backends.clearStore(uid, store);
+  } catch (error) {
+    deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: reasonOf(error) });
+  }
+}
 
 const closeOrphan: Handler<'CloseOrphan'> = (action, context) =>
   on(pathOf(action), context, async ({ registry }) => {
@@ -70,14 +84,16 @@ const closeOrphan: Handler<'CloseOrphan'> = (action, context) =>
 
 const putScope: Handler<'PutScope'> = (action, context) =>
   on(action.instance, context, async ({ uid: instanceUid, registry }) => {
-    const { scope: kind, alias, namespace, name, write, proof, isNew } = action;
+    const { scope: kind, alias, namespace, name, proof, isNew } = action;
     const object = objectOf(action, context);
     // A list is older than this call: what was deleted meanwhile must not come back as a claim. What this run has just given its
     // finalizer is there, and cannot go without us.
     const isSure = !isNew || object === undefined || !hasFinalizer(object);
     if (!isSure && !(await isAsPlanned(action, context))) return conflict;
     const holder = { uid: object?.metadata.uid ?? '', namespace, name };
-    const value = action.value && { ...action.value, hash: action.value.hash ?? mint(action, context) };
+    const write = toWrite(action, context);
+    const { scopeId } = write.policy;
+    const value = action.value && { ...action.value, hash: action.value.hash ?? mint(action, scopeId, context) };
     const outcome = await registry.putScope({
       ...{ instanceUid, kind, alias, holder, ...write },
       ...(proof === undefined ? {} : { proof }),
@@ -91,10 +107,34 @@ const putScope: Handler<'PutScope'> = (action, context) =>
     return failed(message, 'SecretConflict');
   });
 
+/**
+ * The policy with the ids of new scopes, and with the windows that are counted otherwise than before: their sums are made anew from the entries
+ * inside them (LEDGER 5).
+ */
+function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext): PolicyWrite {
+  const { instance, scope, alias, generation } = action;
+  const claim = world.instances.get(instance)?.claims.get(claimKey(scope, alias));
+  const scopeId = action.policy.scopeId || deps.ids.next();
+  const models = 'modelScopes' in action.policy ? action.policy.modelScopes : undefined;
+  const modelScopes = models?.map((model) => ({
+    ...model,
+    scopeId: model.scopeId || modelScopeId(deps.hash, scopeId, model.name),
+  }));
+  const policy = { ...action.policy, scopeId, ...(modelScopes === undefined ? {} : { modelScopes }) };
+  if (claim?.policy === undefined) return { policy, generation };
+  const before = new Map(budgetedScopes(claim).map((one) => [one.scopeId, one.budget]));
+  const recounts = budgetedScopes({ policy }).flatMap(({ scopeId: id, budget }) => {
+    const old = before.get(id);
+    if (old?.duration === budget.duration && old.alignment === budget.alignment) return [];
+    return [{ scopeId: id, window: windowOf(budget, policy.anchor, now) }];
+  });
+  return { policy, generation, ...(recounts.length > 0 ? { recounts } : {}) };
+}
+
 /** A new value, of which only the hash leaves this process before its Secret does. */
-function mint(at: { readonly namespace: string; readonly name: string }, { deps, minted }: ActContext): string {
+function mint(at: At, scopeId: ScopeId, { deps, minted }: ActContext): string {
   const value = toKeyValue(deps.random(KEY_BYTES));
-  minted.set(pathOf(at), value);
+  minted.set(pathOf(at), { value, scopeId });
   return deps.hash(value);
 }
 
@@ -114,10 +154,7 @@ const retireValues: Handler<'RetireValues'> = (action, context) =>
   });
 
 /** Whether the key's Secret is the one that was planned with. */
-async function isStillPublished(
-  at: { readonly namespace: string; readonly name: string },
-  { deps, world }: ActContext,
-): Promise<boolean> {
+async function isStillPublished(at: At, { deps, world }: ActContext): Promise<boolean> {
   const planned = present(world.keys.get(pathOf(at))?.secret);
   if (planned === undefined) return true;
   const found = await deps.cluster.get(SECRETS, at.namespace, planned.name);

@@ -13,22 +13,22 @@ import { type ActContext, conflict, done, type Handler, toOutcome } from './cont
 const putSecret: Handler<'PutSecret'> = async (action, context) => {
   const { deps, world, links, minted } = context;
   const secret = present(world.keys.get(pathOf(action))?.secret);
-  const value = valueToWrite(action, context);
+  const fresh = minted.get(pathOf(action));
+  const value = action.value === 'new' ? fresh?.value : valueToWrite(action, context);
   if (value === undefined) return conflict;
   const written = await write(action, secret, value, context);
-  if (written.ok || action.value !== 'new') return written.ok ? done() : toOutcome(written);
+  if (written.ok || action.value !== 'new' || fresh === undefined) return written.ok ? done() : toOutcome(written);
   minted.delete(pathOf(action));
   // The refusal may be about our own write, repeated by the network.
   const there = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
   if ((there?.data as Readonly<Record<string, string>> | undefined)?.key === encode(value)) return done();
-  await links.get(action.instance)?.registry.retireValues(action.scopeId, [deps.hash(value)]);
+  await links.get(action.instance)?.registry.retireValues(fresh.scopeId, [deps.hash(value)]);
   return toOutcome(written);
 };
 
-function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world, minted }: ActContext): string | undefined {
+function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActContext): string | undefined {
   const path = pathOf(at);
   const view = world.keys.get(path);
-  if (value === 'new') return minted.get(path);
   if (value === 'status') return view?.object.status?.keyValue;
   return (
     present(value === 'previous' ? view?.previous : view?.secret)?.data.get('key') ??

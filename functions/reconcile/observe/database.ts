@@ -1,5 +1,4 @@
 // The database of an instance: whether it answers in our schema, and what it holds of the instance.
-import { modelScopeId } from '#core/model-scope.ts';
 import type { Nano } from '#core/money.ts';
 import {
   type DatabaseConnection,
@@ -13,21 +12,9 @@ import type { Alias, Claim } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import type { GatewayInstance } from '#crds/gateway-instance.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
-import {
-  aliasOf,
-  claimKey,
-  type InstanceView,
-  instancePathOf,
-  type Member,
-  type Path,
-  type Problem,
-  pathOf,
-  sumKey,
-} from '../world.ts';
-import type { Draft, Link, Memory, ObserveContext, Observed } from './context.ts';
-
-/** So long a database that did not answer is asked by sweeps only: not by the hint of each of a thousand keys. */
-const PAUSE: Millis = 10_000;
+import type { Link, Memory } from '../memory.ts';
+import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
+import type { ObserveContext, Observed } from './context.ts';
 
 /** Where database and store are, or what is wrong with their Secrets. */
 export interface Connections {
@@ -46,12 +33,10 @@ export async function reachDatabase(
   { metadata }: GatewayInstance,
   connections: Connections,
 ): Promise<Reach> {
-  const { deps, memory, now, isSweep } = context;
+  const { deps, memory, now } = context;
   const { uid } = metadata;
   const place = placeOf(context, metadata, connections.database);
   if ('reason' in place) return unreached(place, now);
-  const away = memory.away.get(uid);
-  if (!isSweep && away !== undefined && now < away.until) return unreached(unreachable(away.message), now);
   const { registry, where } = place;
   const link = { uid, registry };
   try {
@@ -63,18 +48,14 @@ export async function reachDatabase(
     const database = { ok: true, message: where, isKnown: true, isOpen } as const;
     return { view: { database, time, claims, sums, ...(adopted === undefined ? {} : { adopted }) }, link };
   } catch (error) {
-    if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing)) {
-      memory.away.set(uid, { until: now + PAUSE, message: error.message });
-      return unreached(unreachable(error.message), now);
-    }
+    if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
+      return unreached({ reason: 'DatabaseUnreachable', message: error.message }, now);
     // It answers, but not in our schema: a new database, or one of another version.
     deps.log.info('a database is to be opened', { instance: pathOf(metadata), why: reasonOf(error) });
     const database = { ok: true, message: where, isKnown: false, isOpen: false } as const;
     return { view: { database, time: now, claims: new Map(), sums: new Map() }, link };
   }
 }
-
-const unreachable = (message: string): Problem => ({ reason: 'DatabaseUnreachable', message });
 
 const unreached = (problem: Problem, time: Millis): Reach => ({
   view: { database: { ok: false, ...problem }, time, claims: new Map(), sums: new Map() },
@@ -96,7 +77,6 @@ function placeOf(
 }
 
 function remember(memory: Memory, uid: string, place: Place, store: Connections['store']): void {
-  memory.away.delete(uid);
   memory.databases.set(uid, place);
   if (!('reason' in store)) memory.stores.set(uid, store);
 }
@@ -137,19 +117,4 @@ export async function observeClaims(
   for (const { kind, alias } of aliases) claims.delete(claimKey(kind, alias));
   for (const claim of found) claims.set(claimKey(claim.kind, claim.alias), claim);
   for (const [key, sum] of spent) sums.set(key, sum);
-}
-
-/**
- * Ids of the scope that a claim of each member would be, and of its budgets for models. Members that have their claim and no such budgets need
- * none. An adopted claim keeps its scope.
- */
-export function drawScopeIds({ deps }: Pick<ObserveContext, 'deps'>, world: Draft, members: Iterable<Member>): void {
-  for (const member of members) {
-    const claim = world.instances.get(instancePathOf(member))?.claims.get(aliasOf(member).key);
-    const models = member.kind === 'VirtualKey' ? Object.keys(member.spec.modelMaxBudget ?? {}) : [];
-    if (claim?.holder.uid === member.metadata.uid && models.length === 0) continue;
-    const id = claim?.scopeId ?? deps.ids.next();
-    const ids = models.map((model) => [model, modelScopeId(deps.hash, id, model)] as const);
-    world.scopeIds.set(member.metadata.uid, { id, models: Object.fromEntries(ids) });
-  }
 }

@@ -19,9 +19,10 @@ import { OWNED, OWNED_LABEL } from '#crds/group.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
 import { mapConcurrent } from '../concurrent.ts';
+import type { Link } from '../memory.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
 import { type InstanceView, type Problem, type Reached, SNAPSHOTS_LEFT, type SnapshotView } from '../world.ts';
-import type { Link, ObserveContext } from './context.ts';
+import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
 const WIDTH = 8;

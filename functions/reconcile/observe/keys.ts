@@ -20,12 +20,12 @@ import {
   pathOf,
   type SecretView,
 } from '../world.ts';
-import type { Draft, ObserveContext } from './context.ts';
+import type { ObserveContext } from './context.ts';
 
 const WIDTH = 32;
 /** Up to so many keys a run reads every Secret; beyond, an hour's sweeps together do. */
 const ALL = 500;
-/** So many that changed are planned for together: what is held of their Secrets, and the time that they take, stay bounded. */
+/** So many that changed are planned for in a run, the oldest first: what is held of their Secrets, and the time that they take, stay bounded. */
 const BATCH = 5000;
 const MINUTE: Millis = 60_000;
 
@@ -46,30 +46,18 @@ export async function observeKeys(
     if (count <= ALL || isChanged(context, key, instances.get(instancePathOf(key)))) changed.push(key);
     else if (context.isSweep && isItsMinute(context, key)) share.push(key);
   }
-  const sorted = changed.length <= BATCH ? changed : changed.toSorted(byAge);
+  const sorted = changed.length <= BATCH ? changed : changed.toSorted(byRank);
   for (const key of sorted.slice(BATCH)) views.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
-  await readKeys(context, views, [...sorted.slice(0, BATCH), ...share]);
+  await mapConcurrent([...sorted.slice(0, BATCH), ...share], WIDTH, async (key) => {
+    views.set(pathOf(key.metadata), await readKey(deps, key));
+  });
   return views;
 }
 
-async function readKeys(
-  { deps }: Pick<ObserveContext, 'deps'>,
-  views: Map<Path, KeyView>,
-  keys: ReadonlyArray<VirtualKey>,
-) {
-  await mapConcurrent(keys, WIDTH, async (key) => void views.set(pathOf(key.metadata), await readKey(deps, key)));
-}
-
-/** Reads the oldest of the keys that were deferred. Answers how many. */
-export async function nextBatch(context: ObserveContext, { keys }: Draft): Promise<number> {
-  const deferred = [...keys.values()].filter(({ isDeferred }) => isDeferred).map(({ object }) => object);
-  const batch = deferred.toSorted(byAge).slice(0, BATCH);
-  await readKeys(context, keys, batch);
-  return batch.length;
-}
-
-const ageOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
-const byAge = (one: VirtualKey, other: VirtualKey) => (ageOf(one) < ageOf(other) ? -1 : 1);
+/** Edits come before what was looked at already and is still not as it should be. */
+const rankOf = ({ metadata, status }: VirtualKey): string =>
+  `${status?.observedGeneration === metadata.generation ? 1 : 0} ${metadata.creationTimestamp} ${metadata.uid}`;
+const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);
 
 /** Causes of `Ready: False` that lie outside a key's Secret. */
 const ELSEWHERE: ReadonlySet<string> = new Set([
@@ -84,17 +72,16 @@ function isChanged({ deps }: ObserveContext, key: VirtualKey, instance: Instance
     metadata.deletionTimestamp !== undefined ||
     status?.observedGeneration !== metadata.generation ||
     (ready?.status !== 'True' && !ELSEWHERE.has(ready?.reason ?? '')) ||
-    status?.keySecretRef !== secretNameOf(deps, key) ||
-    (instance?.database.ok === true && instance.database.isKnown && !isSettled(key, instance))
+    (instance?.database.ok === true && instance.database.isKnown && !isSettled(deps, key, instance))
   );
 }
 
-/** The value that the status names is the only one without an end, and not due to be replaced. */
-function isSettled(key: VirtualKey, { claims, time }: InstanceView): boolean {
+/** Its Secret is where the status says, with the one value that has no end, and that is not due to be replaced. */
+function isSettled(deps: ReconcileDeps, key: VirtualKey, { claims, time }: InstanceView): boolean {
   const claim = claims.get(aliasOf(key).key);
   const [value, ...more] = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];
   if (claim === undefined || value === undefined || more.length > 0 || value.hash !== key.status?.keyID) return false;
-  return whyRotate(key, value, claim, time) === undefined;
+  return key.status.keySecretRef === secretNameOf(deps, key) && whyRotate(key, value, claim, time) === undefined;
 }
 
 /** The minute of the hour that the key's uid hashes to. */

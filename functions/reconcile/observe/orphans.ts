@@ -6,8 +6,9 @@ import { reasonOf } from '#core/reason.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
+import { clusterOf, type Link } from '../memory.ts';
 import { aliasOf, type InstanceView, instancePathOf, KIND_OF, type Member, pathOf, retainedSecret } from '../world.ts';
-import { clusterOf, type Link, type ObserveContext } from './context.ts';
+import type { ObserveContext } from './context.ts';
 import { type Objects, whereServed } from './objects.ts';
 import { toOwn } from './own.ts';
 

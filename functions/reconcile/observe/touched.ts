@@ -4,19 +4,10 @@ import type { Alias } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
 import { type KindName, kindOf } from '#crds/kinds.ts';
 import { mapConcurrent } from '../concurrent.ts';
-import {
-  aliasOf,
-  idOf,
-  instancePathOf,
-  type KeyView,
-  membersOf,
-  type ObjectId,
-  objectIn,
-  type Path,
-  pathOf,
-} from '../world.ts';
-import { clusterOf, type Draft, type ObserveContext, type Observed } from './context.ts';
-import { drawScopeIds, observeClaims } from './database.ts';
+import { clusterOf } from '../memory.ts';
+import { aliasOf, idOf, instancePathOf, type KeyView, type ObjectId, objectIn, type Path, pathOf } from '../world.ts';
+import type { Draft, ObserveContext, Observed } from './context.ts';
+import { observeClaims } from './database.ts';
 import { observeInstance } from './instance.ts';
 import { readKey } from './keys.ts';
 import { collect, emptyCollection } from './own.ts';
@@ -98,7 +89,7 @@ async function observeObject({ deps }: ObserveContext, world: Draft, group: Read
 
 const unreadView = (object: KeyView['object']): KeyView => ({ object, secretName: '', secret: { state: 'unread' } });
 
-/** The claims that were written, those of the members here, and the ids for what is free now. */
+/** The claims that were written, and those of the members here. */
 async function observeScopes(
   context: ObserveContext,
   observed: Observed,
@@ -111,7 +102,6 @@ async function observeScopes(
     return [{ ...aliasOf(member), instance: instancePathOf(member) }];
   });
   const claims = [...own, ...touched.flatMap(({ claim }) => (claim === undefined ? [] : [claim]))];
-  const wanted = new Set(claims.map(({ instance, kind, alias }) => `${instance} ${kind} ${alias}`));
   await mapConcurrent(
     Map.groupBy(claims, ({ instance }) => instance),
     WIDTH,
@@ -126,12 +116,6 @@ async function observeScopes(
       }
     },
   );
-  if (wanted.size === 0) return;
-  const members = membersOf(world).filter((member) => {
-    const { kind, alias } = aliasOf(member);
-    return wanted.has(`${instancePathOf(member)} ${kind} ${alias}`);
-  });
-  drawScopeIds(context, world, members);
 }
 
 /** All of an instance again. Orphans that were closed are none any more. */
@@ -146,9 +130,4 @@ async function observeWhole(context: ObserveContext, { world, links }: Observed,
   world.instances.set(path, { ...view, orphanedClaims, orphans });
   if (link === undefined) links.delete(path);
   else links.set(path, link);
-  drawScopeIds(
-    context,
-    world,
-    membersOf(world).filter((member) => instancePathOf(member) === path),
-  );
 }

@@ -94,7 +94,7 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
 
 /** Claim and Secret say so before the object goes. */
 function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url: string | undefined): Action[] {
-  const { policy, scopeId } = claim;
+  const { policy } = claim;
   if (policy === undefined || !('object' in policy)) return [];
   const on = {
     ...about(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it'),
@@ -107,10 +107,10 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, url
   const retained = { ...policy, blocked: key.spec.blocked, retained: secret.name };
   const isRemembered = policy.retained === secret.name && policy.blocked === key.spec.blocked;
   const { kind: scope, alias } = aliasOf(key);
-  const write = { policy: retained, generation: key.metadata.generation };
+  const write = { policy: retained, generation: key.metadata.generation, isNew: false };
   const steps: Action[] = [
-    ...(isReleased ? [] : [{ action: 'PutSecret', ...on, scopeId, shape, value: 'same', isNew: false } as const]),
-    ...(isRemembered ? [] : [{ action: 'PutScope', ...on, scope, alias, write, isNew: false } as const]),
+    ...(isReleased ? [] : [{ action: 'PutSecret', ...on, shape, value: 'same', isNew: false } as const]),
+    ...(isRemembered ? [] : [{ action: 'PutScope', ...on, scope, alias, ...write } as const]),
   ];
   if (steps.length > 0) return steps;
   const message =

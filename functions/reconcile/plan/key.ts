@@ -85,10 +85,9 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const none = { steps: [] };
   if (state.state === 'taken' || state.state === 'orphaned') return none;
   const claim = state.state === 'ours' ? state.claim : undefined;
-  const scopeId = claim?.scopeId ?? context.world.scopeIds.get(key.metadata.uid)?.id ?? '';
   const shape = shapeOf(key, view.secretName, context.judge(instance).workload.url);
   const put: Case['put'] = (value, why) => ({
-    ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), scopeId, shape, value },
+    ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value },
     isNew: view.secret.state === 'absent',
   });
   const one: Case = { view, key, claim, live: claim ? currentHashesOf(claim) : [], time: instance.time, put };

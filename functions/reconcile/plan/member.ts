@@ -22,7 +22,7 @@ import type { ClaimState, PlanContext } from './context.ts';
 import { planScopeDeletion } from './deletion.ts';
 import { differingMembers, sameJson } from './json.ts';
 import { isOpen, mayStillArrive } from './ledger.ts';
-import { policyOf, toWrite } from './policy.ts';
+import { policyOf } from './policy.ts';
 
 /** The steps of a user or team that can be taken now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
@@ -50,10 +50,9 @@ export function planScope(
   const proof = state.state === 'ours' ? undefined : proofOf(member, state, instance, view);
   if (state.state === 'orphaned' && proof === undefined) return planTakeover(member, state.claim, instance);
   const claim = state.state === 'open' ? undefined : state.claim;
-  const scopeId = claim?.scopeId ?? context.world.scopeIds.get(member.metadata.uid)?.id ?? '';
   // Whole seconds, as people read the dates that are counted from it.
-  const anchor = claim?.anchor ?? Math.floor(instance.time / 1000) * 1000;
-  const policy = policyOf(member, { scopeId, anchor }, context);
+  const anchor = Math.floor(instance.time / 1000) * 1000;
+  const policy = policyOf(member, claim ?? { scopeId: '', anchor }, context);
   const isKept = state.state === 'ours' && value === undefined && sameJson(policy, state.claim.policy);
   if (policy === undefined || isKept) return [];
   const { kind: scope, alias } = aliasOf(member);
@@ -66,7 +65,7 @@ export function planScope(
   return [
     {
       ...{ action: 'PutScope', ...about(member, why), instance: instancePathOf(member), scope, alias },
-      write: toWrite(policy, claim, member.metadata.generation, context.now),
+      ...{ policy, generation: member.metadata.generation },
       isNew: state.state === 'open',
       ...(proof === undefined ? {} : { proof }),
       ...(value === undefined ? {} : { value }),

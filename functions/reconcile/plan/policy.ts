@@ -3,15 +3,15 @@
 import type { Finding } from '#core/finding.ts';
 import { parseMoney } from '#core/money.ts';
 import type { KeyPolicy, RateLimits, ScopePolicy, Wording } from '#core/ports/policy.ts';
-import type { Claim, PolicyWrite } from '#core/ports/registry.ts';
+import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { budgetedScopes, budgetOf, windowOf } from '../key/budget.ts';
+import { budgetOf } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import type { Member } from '../world.ts';
 import type { Payer, PlanContext } from './context.ts';
 
-/** The claim of a scope, or what it will be. */
-export type ScopeOf = Pick<Claim, 'scopeId' | 'anchor'>;
+/** The claim of a scope, or what is known of it before it is claimed: when. Ids of new scopes are given when they are written. */
+export type ScopeOf = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
 
 /** The policy to write. Undefined while a user or team that pays beside a key does not have its claim yet. */
 export function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePolicy | KeyPolicy | undefined {
@@ -27,7 +27,7 @@ function keyPolicyOf(key: VirtualKey, scope: ScopeOf, context: PlanContext): Key
   const { namespace, name } = key.metadata;
   const [missing] = unpaid;
   const expiresAt = expiryOf(key, scope);
-  const models = modelScopesOf(key, scope, context);
+  const models = modelScopesOf(key, scope);
   return {
     ...commonOf(key, scope),
     kind: 'key',
@@ -75,13 +75,14 @@ function wordsOf(member: Member): Wording {
 }
 
 /** Budgets for single models, by name; windows are aligned and anchored as the key's own. */
-function modelScopesOf(key: VirtualKey, { anchor }: ScopeOf, { world }: PlanContext): ReadonlyArray<ScopePolicy> {
+function modelScopesOf(key: VirtualKey, { anchor, policy }: ScopeOf): ReadonlyArray<ScopePolicy> {
   const { modelMaxBudget = {}, budgetWindow: alignment, keyAlias: of } = key.spec;
-  const ids = world.scopeIds.get(key.metadata.uid)?.models ?? {};
+  const known = policy !== undefined && 'modelScopes' in policy ? (policy.modelScopes ?? []) : [];
+  const idOf = (model: string) => known.find(({ name }) => name === model)?.scopeId ?? '';
   return Object.entries(modelMaxBudget)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([model, { maxBudget, budgetDuration }]) => ({
-      ...{ scopeId: ids[model] ?? '', kind: 'model', name: model, of, blocked: false, models: [] },
+      ...{ scopeId: idOf(model), kind: 'model', name: model, of, blocked: false, models: [] },
       budget: { limit: String(parseMoney(maxBudget)), duration: budgetDuration, alignment },
       anchor,
     }));
@@ -97,23 +98,4 @@ export function payersOf(key: VirtualKey, context: PlanContext) {
     unpaid: all.flatMap((payer): ReadonlyArray<Finding> => (payer.state === 'unusable' ? [payer.why] : [])),
     isWaiting: all.some(({ state }) => state === 'waiting'),
   };
-}
-
-/** With the windows that are counted otherwise than before: their sums are made anew from the entries inside them (LEDGER 5). */
-export function toWrite(
-  policy: ScopePolicy | KeyPolicy,
-  claim: Claim | undefined,
-  generation: number,
-  now: number,
-): PolicyWrite {
-  const before = new Map(
-    claim === undefined ? [] : budgetedScopes(claim).map(({ scopeId, budget }) => [scopeId, budget]),
-  );
-  const recounts = budgetedScopes({ policy }).flatMap(({ scopeId, budget }) => {
-    const old = before.get(scopeId);
-    if (old?.duration === budget.duration && old.alignment === budget.alignment) return [];
-    return [{ scopeId, window: windowOf(budget, policy.anchor, now) }];
-  });
-  const isCounted = claim?.policy !== undefined && recounts.length > 0;
-  return { policy, generation, ...(isCounted ? { recounts } : {}) };
 }

@@ -1,0 +1,41 @@
+// What a process remembers between runs: where databases and stores of instances last were, and which cluster this is.
+import type { StoreConnection } from '#core/ports/backends.ts';
+import type { Books } from '#core/ports/books.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import type { Registry } from '#core/ports/registry.ts';
+import { reasonOf } from '#core/reason.ts';
+import type { ReconcileDeps } from './deps.ts';
+
+/** The database of an instance. Connections, which hold passwords, stay out of the world. */
+export interface Link {
+  readonly uid: string;
+  readonly registry: Registry & Books;
+}
+
+/** What a process remembers between runs; correct when empty, lives as long as the process. */
+export interface Memory {
+  /** Of an instance, by uid: where its database last was, so that deleting it together with its Secrets can still close it. */
+  readonly databases: Map<string, { readonly registry: Registry & Books; readonly where: string }>;
+  /** The same of its store, whose keys go with it. */
+  readonly stores: Map<string, StoreConnection>;
+  /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
+  cluster?: string | undefined;
+}
+
+export const createMemory = (): Memory => ({ databases: new Map(), stores: new Map() });
+
+/** What names this cluster; undefined where that cannot be read. */
+export async function clusterOf({
+  deps: { cluster, log },
+  memory,
+}: {
+  readonly deps: ReconcileDeps;
+  readonly memory: Memory;
+}) {
+  try {
+    memory.cluster ??= (await cluster.get(RESOURCES.namespaces, undefined, 'kube-system'))?.metadata.uid;
+  } catch (error) {
+    log.warn('the cluster could not be told from others', { why: reasonOf(error) });
+  }
+  return memory.cluster;
+}
