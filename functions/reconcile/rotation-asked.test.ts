@@ -11,7 +11,7 @@ beforeEach(async () => {
   bed = createBed();
   await bed.apply(...makeSecrets(), makeInstance());
 });
-const { published, working, editKey, ask, pass, rotation } = createRotation(() => bed);
+const { published, working, editKey, ask, pass, condition } = createRotation(() => bed);
 
 describe('the annotation that asks for a rotation', () => {
   test('is acted on once for each text, also by a process that knows nothing of the one before', async () => {
@@ -72,10 +72,10 @@ describe('the annotation that asks for a rotation', () => {
     await ask(' ');
     await pass(0);
     expect(await published()).toBe(first);
-    expect(await rotation()).toMatchObject({ status: 'False', reason: 'InvalidAnnotation' });
+    expect(await condition('SpecValid')).toMatchObject({ status: 'False', reason: 'InvalidAnnotation' });
     await ask(null);
     await pass(0);
-    expect(await rotation()).toBeUndefined();
+    expect(await condition('SpecValid')).toBeUndefined();
   });
 
   test('moves on with a key whose object is restored from a backup: it is not acted on twice', async () => {

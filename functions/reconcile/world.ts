@@ -110,7 +110,7 @@ export interface SnapshotView {
   readonly bytes: number;
   /** A ConfigMap of ours with this name is there. */
   readonly isPublished: boolean;
-  /** Earlier ones of this instance, newest first; read only while another one is due. */
+  /** Earlier ones of this instance, newest first. */
   readonly older: ReadonlyArray<{ readonly name: string; readonly uid: string }>;
 }
 
@@ -155,9 +155,6 @@ export interface Malformed {
   readonly status: OwnObject['status'];
   readonly violations: ReadonlyArray<Violation>;
 }
-
-/** The condition of an instance whose old snapshots could not be deleted. */
-export const SNAPSHOTS_LEFT = 'SnapshotsLeft';
 
 type Named = { readonly namespace: string; readonly name: string };
 

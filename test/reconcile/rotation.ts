@@ -19,13 +19,14 @@ export function createRotation(bed: () => Bed) {
     bed().clock.pass(millis);
     return bed().sweep();
   };
-  const rotation = async () => {
+  const condition = async (wanted: string) => {
     const { conditions } = await bed().status(virtualKeys, 'chat');
-    return conditions?.find(({ type }) => type === 'Rotation');
+    return conditions?.find(({ type }) => type === wanted);
   };
+  const rotation = () => condition('Rotation');
   const messages = () =>
     bed()
       .cluster.objects(RESOURCES.events)
       .map(({ reason, message }) => `${reason}: ${message}`);
-  return { published, working, editKey, ask, pass, rotation, messages };
+  return { published, working, editKey, ask, pass, condition, rotation, messages };
 }

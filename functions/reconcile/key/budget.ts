@@ -1,10 +1,12 @@
-// Budgets of a member and the windows they are counted in.
-import { parseMoney } from '#core/money.ts';
+// Budgets of a member, the windows that they are counted in, and what is spent of them.
+import { toTimestamp } from '#core/conditions.ts';
+import { formatMoney, type Nano, parseMoney } from '#core/money.ts';
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { windowAt } from '#core/window.ts';
-import type { Member } from '../world.ts';
+import type { VirtualKey } from '#crds/virtual-key.ts';
+import { type InstanceView, type Member, type Problem, sumKey } from '../world.ts';
 
 /** A budget without `budgetDuration` never resets: its one window is the longest that there is. */
 const NEVER_RESETS = '36525d';
@@ -22,13 +24,50 @@ export function windowOf({ duration, alignment }: Budget, anchor: Millis, now: M
   return windowAt({ duration, alignment, anchor }, Math.max(now, anchor));
 }
 
+type Budgeted = ScopePolicy & { readonly budget: Budget };
+
 /** The scopes of a policy that have a budget: the claim's own, and those for single models. */
-export function budgetedScopes({
-  policy,
-}: Pick<Claim, 'policy'>): ReadonlyArray<ScopePolicy & { readonly budget: Budget }> {
+export function budgetedScopes({ policy }: Pick<Claim, 'policy'>): ReadonlyArray<Budgeted> {
   if (policy === undefined) return [];
   const models = 'modelScopes' in policy ? (policy.modelScopes ?? []) : [];
-  return [policy, ...models].flatMap((scope) =>
-    scope.budget === undefined ? [] : [{ ...scope, budget: scope.budget }],
-  );
+  return [policy, ...models].filter((scope): scope is Budgeted => scope.budget !== undefined);
+}
+
+export interface Spend {
+  readonly spent: Nano;
+  readonly resetsAt: Millis;
+  readonly isExceeded: boolean;
+}
+
+/** What a member has spent in its window. By the policy in force: an edit that could not be written yet counts nothing. Undefined: it has no budget. */
+export function spendOf(member: Member, claim: Claim, { sums }: InstanceView, now: Millis): Spend | undefined {
+  const budget = budgetOf(member);
+  if (budget === undefined) return undefined;
+  const window = windowOf(claim.policy?.budget ?? budget, claim.anchor, now);
+  const spent = sums.get(sumKey(claim.scopeId, window)) ?? 0n;
+  return { spent, resetsAt: window.end, isExceeded: spent >= BigInt(budget.limit) };
+}
+
+/** Models that the key may use and whose own budget is used up, in one sentence each (`modelMaxBudget`). */
+export function spentModels(
+  key: VirtualKey,
+  claim: Claim,
+  { sums }: InstanceView,
+  now: Millis,
+): ReadonlyArray<Problem & { readonly model: string }> {
+  const { models, modelMaxBudget = {} } = key.spec;
+  return budgetedScopes(claim).flatMap(({ kind, scopeId, name: model, budget }) => {
+    const asked = modelMaxBudget[model];
+    if (kind !== 'model' || asked === undefined || (models.length > 0 && !models.includes(model))) return [];
+    const window = windowOf(budget, claim.anchor, now);
+    const spent = sums.get(sumKey(scopeId, window)) ?? 0n;
+    const limit = parseMoney(asked.maxBudget) ?? 0n;
+    if (spent < limit) return [];
+    const on = `on ${JSON.stringify(model)}: raise spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`;
+    const message =
+      limit === 0n
+        ? `it has a budget of 0 dollars ${on}`
+        : `it has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars ${on}, or wait until ${toTimestamp(window.end)}`;
+    return [{ model, reason: 'BudgetExceeded', message }];
+  });
 }

@@ -21,7 +21,7 @@ import { validate } from '#crds/validate.ts';
 import { mapConcurrent } from '../concurrent.ts';
 import type { Link } from '../memory.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/parts.ts';
-import { type InstanceView, type Problem, type Reached, SNAPSHOTS_LEFT, type SnapshotView } from '../world.ts';
+import type { InstanceView, Problem, Reached, SnapshotView } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
@@ -167,23 +167,17 @@ function entryProblems(object: GatewayInstance, secrets: Secrets): ReadonlyMap<s
 }
 
 /** What the gateway would be told of the instance, and whether that is published. */
-async function observeSnapshot(
-  { deps }: ObserveContext,
-  { metadata, spec, status }: GatewayInstance,
-): Promise<SnapshotView> {
+async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SnapshotView> {
   const text = JSON.stringify(compile(metadata, spec));
   const hash = deps.hash(text).slice(0, 16);
   const name = snapshotName(metadata.name, hash);
   const isOurs = ({ metadata: { labels, ownerReferences } }: KubeObject) =>
     labels?.[OWNED_LABEL] === OWNED && ownerReferences?.some(({ uid }) => uid === metadata.uid) === true;
-  const there = await deps.cluster.get(RESOURCES.configMaps, metadata.namespace, name);
-  const isPublished = there !== undefined && isOurs(there);
-  const isTidy = status?.conditions?.some(({ type }) => type === SNAPSHOTS_LEFT) !== true;
-  const isSteady = isPublished && isTidy && status?.snapshotHash === hash;
   const selection = { namespace: metadata.namespace, labelSelector: `${OWNED_LABEL}=${OWNED}` };
-  const all = isSteady ? [] : await deps.cluster.list(RESOURCES.configMaps, selection);
-  const older = all
-    .filter((map) => isOurs(map) && map.metadata.name !== name)
+  const ours = (await deps.cluster.list(RESOURCES.configMaps, selection)).filter(isOurs);
+  const isPublished = ours.some((map) => map.metadata.name === name);
+  const older = ours
+    .filter((map) => map.metadata.name !== name)
     .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))
     .map((map) => ({ name: map.metadata.name, uid: map.metadata.uid ?? '' }));
   return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, older };

@@ -1,17 +1,15 @@
 // Whether a key, a user or a team works, and if not, the first cause (DESIGN 3: the order of causes).
 import { type Judgement, toTimestamp } from '#core/conditions.ts';
-import { type Finding, toProblem, toText } from '#core/finding.ts';
-import { formatMoney } from '#core/money.ts';
+import { type Finding, toProblem } from '#core/finding.ts';
+import { formatMoney, parseMoney } from '#core/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { askedFor } from '#core/rotation.ts';
 import { aliasTaken } from '#core/rules/alias.ts';
 import { keyConflict, secretConflict } from '#core/rules/conflicts.ts';
 import { modelsServed } from '#core/rules/models.ts';
 import { referenceFound } from '#core/rules/references.ts';
-import { ROTATE_ANNOTATION } from '#crds/group.ts';
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { budgetOf } from '../key/budget.ts';
+import { budgetOf, type Spend, spendOf, spentModels } from '../key/budget.ts';
 import { dueAt, expiryOf, isExpired, worksUntil } from '../key/rotation.ts';
 import { isOurs } from '../key/secret-shape.ts';
 import {
@@ -25,18 +23,21 @@ import {
   type Member,
   type Problem,
   pathOf,
-  present,
 } from '../world.ts';
 import { type PlanContext, toReferred } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
-import { payersOf } from './policy.ts';
-import { spendOf, spentModels } from './spend.ts';
 
-/** Why it does not work: the first cause is the reason; undefined when it works. `view`: of a key. */
+/** Why it does not work: the first cause; undefined when it works. `view`: of a key. */
 export function whyNot(member: Member, context: PlanContext, view?: KeyView): Problem | undefined {
-  const cause = whyNotAccess(member, context) ?? firstCause(member, context, view);
-  return cause && withFindings(cause, findingsOf(member, context, view));
+  const why = whyNotAccess(member, context);
+  const { instance } = context.access(member);
+  const claim = context.ownClaim(member);
+  if (why !== undefined || instance === undefined || claim === undefined) return why;
+  const causes =
+    view === undefined ? causesOfOwner(member, claim, instance, context) : causesOfKey(view, claim, instance, context);
+  for (const cause of causes) if (cause !== undefined) return cause;
+  return undefined;
 }
 
 /** What keys, users and teams have in common: instance, namespace, alias. */
@@ -49,185 +50,121 @@ function whyNotAccess(member: Member, context: PlanContext): Problem | undefined
   const { ready } = access.judged;
   if (!ready.ok)
     return { reason: 'InstanceNotReady', message: `${name} is not ready: ${ready.reason}: ${ready.message}` };
-  const taken = toProblem(aliasFindings(member, context));
-  const failure = taken ?? context.world.failures.get(idOf(member.kind, member.metadata));
+  const failure = whyTaken(member, context) ?? context.world.failures.get(idOf(member.kind, member.metadata));
   if (failure !== undefined) return failure;
   const isOpen = context.claim(member, access.instance).state === 'open';
   return isOpen ? { reason: 'Pending', message: 'its alias is not claimed yet' } : undefined;
 }
 
-function firstCause(member: Member, context: PlanContext, view: KeyView | undefined): Problem | undefined {
-  const { instance } = context.access(member);
-  const claim = context.ownClaim(member);
-  if (instance === undefined || claim === undefined) return undefined;
-  const causes =
-    view === undefined ? causesOfOwner(member, claim, instance, context) : causesOfKey(view, claim, instance, context);
-  return causes.map((ask) => ask()).find((problem) => problem !== undefined);
-}
-
-type Causes = ReadonlyArray<() => Problem | undefined>;
-
 /** In this order; each is asked only when the ones before have nothing to say. */
-function causesOfKey(view: KeyView, claim: Claim, instance: InstanceView, context: PlanContext): Causes {
+function* causesOfKey(view: KeyView, claim: Claim, instance: InstanceView, context: PlanContext) {
   const key = view.object;
-  const { paying, unpaid } = payersOf(key, context);
-  const blocked = paying.find(({ object }) => object.spec.blocked)?.object;
-  return [
-    // The Secret is ours and holds a value that works.
-    () => whyNotSecret(view, claim, context),
-    // The users and teams that are to pay are there.
-    () => toProblem(unpaid),
-    // Nobody blocked the key, its user or one of its teams.
-    () => (key.spec.blocked ? { reason: 'Blocked', message: 'spec.blocked is true' } : undefined),
-    () => blocked && { reason: 'Blocked', message: `${blocked.kind} "${blocked.metadata.name}" is blocked` },
-    // Its lifetime is not over.
-    () => whyExpired(key, claim, context),
-    // Its own budget and those of its user and teams are not used up.
-    () => whyExceeded(key, [{ object: key, claim }, ...paying], instance, context),
-    // One model at least has something left of its own budget.
-    () => whyAllSpent(key, claim, instance, context),
-    // One model at least of those it may use is served.
-    () => whyUnserved(key, context),
-  ];
+  const { now } = context;
+  const { paying, unpaid } = context.payers(key);
+  // The Secret is ours and holds a value that works.
+  yield whyNotSecret(view, claim);
+  // The users and teams that are to pay are there.
+  yield toProblem(unpaid);
+  // Nobody blocked the key, its user or one of its teams.
+  if (key.spec.blocked) yield { reason: 'Blocked', message: 'spec.blocked is true' };
+  for (const { object } of paying)
+    if (object.spec.blocked)
+      yield { reason: 'Blocked', message: `${object.kind} "${object.metadata.name}" is blocked` };
+  // Its lifetime is not over.
+  if (isExpired(key, claim, now)) {
+    const expiry = toTimestamp(expiryOf(key, claim) ?? 0);
+    yield { reason: 'Expired', message: `it expired at ${expiry}: lengthen or clear spec.duration` };
+  }
+  // Its own budget and those of its user and teams are not used up.
+  yield whyExceeded(key, 'it has', claim, instance, now);
+  for (const { object, claim: theirs } of paying)
+    yield whyExceeded(object, `${object.kind} "${object.metadata.name}" has`, theirs, instance, now);
+  // One model at least has something left of its own budget, and one at least is served. Some alone are told in `ModelsReady`.
+  const spent = spentModels(key, claim, instance, now);
+  const { models } = key.spec;
+  if (models.length > 0 && models.every((name) => spent.some(({ model }) => model === name)))
+    yield spent[0] && { reason: spent[0].reason, message: spent[0].message };
+  yield whyUnserved(key, context);
 }
 
 /** Why a user or a team is not what its keys can spend from, or has no key of its own. */
-function causesOfOwner(member: Member, claim: Claim, instance: InstanceView, context: PlanContext): Causes {
-  const user = member.kind === 'User' ? member : undefined;
-  return [
-    () => user && toProblem(keyFindings(user, context)),
-    () =>
-      member.spec.blocked ? { reason: 'Blocked', message: 'spec.blocked is true: none of its keys works' } : undefined,
-    () => user && toProblem(teamFindings(user, context)),
-    () => whyExceeded(member, [{ object: member, claim }], instance, context),
-    () => whyUnserved(member, context),
-  ];
+function* causesOfOwner(member: Member, claim: Claim, instance: InstanceView, context: PlanContext) {
+  if (member.kind === 'User') yield whyNoKey(member, context);
+  if (member.spec.blocked) yield { reason: 'Blocked', message: 'spec.blocked is true: none of its keys works' };
+  if (member.kind === 'User') yield whyNoTeam(member, context);
+  yield whyExceeded(member, 'it has', claim, instance, context.now);
+  yield whyUnserved(member, context);
 }
 
-function whyNotSecret(view: KeyView, claim: Claim, context: PlanContext): Problem | undefined {
-  if (view.secret.state === 'unread') {
+function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {
+  const { object, secret, secretName } = view;
+  const hashes = hashesOf(claim);
+  if (secret.state === 'unread') {
     const message = 'its value is not known to the database yet: its Secret is read by one of the next runs';
-    return claim.values.length === 0 ? { reason: 'Pending', message } : undefined;
+    return hashes.length === 0 ? { reason: 'Pending', message } : undefined;
   }
-  const secret = present(view.secret);
-  if (secret === undefined)
-    return { reason: 'SecretNotFound', message: `Secret "${view.secretName}" could not be made` };
-  const conflict = toProblem(secretFindings(view, context));
-  if (conflict !== undefined) return conflict;
-  if (secret.hash !== undefined && hashesOf(claim).includes(secret.hash)) return undefined;
+  if (secret.state === 'absent')
+    return { reason: 'SecretNotFound', message: `Secret "${secretName}" could not be made` };
+  if (!isOurs(secret, object, hashes))
+    return toProblem([secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName)]);
+  if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
   return { reason: 'Pending', message: 'the value in its Secret does not work yet' };
 }
 
-function whyExpired(key: VirtualKey, claim: Claim, { now }: PlanContext): Problem | undefined {
-  if (!isExpired(key, claim, now)) return undefined;
-  const expiry = toTimestamp(expiryOf(key, claim) ?? 0);
-  return { reason: 'Expired', message: `it expired at ${expiry}: lengthen or clear spec.duration` };
+function whyExceeded(object: Member, whose: string, claim: Claim, instance: InstanceView, now: number) {
+  const spend = spendOf(object, claim, instance, now);
+  if (spend?.isExceeded !== true) return undefined;
+  const { maxBudget, budgetDuration } = object.spec;
+  const reset = budgetDuration === undefined ? '' : `, or wait until ${toTimestamp(spend.resetsAt)}`;
+  const message =
+    budgetOf(object)?.limit === '0'
+      ? `${whose} a budget of 0 dollars: raise spec.maxBudget`
+      : `${whose} spent ${formatMoney(spend.spent)} of ${maxBudget} dollars: raise spec.maxBudget${reset}`;
+  return { reason: 'BudgetExceeded', message };
 }
 
-function whyExceeded(
-  member: Member,
-  payers: ReadonlyArray<{ readonly object: Member; readonly claim: Claim }>,
-  instance: InstanceView,
-  { now }: PlanContext,
-): Problem | undefined {
-  for (const { object, claim } of payers) {
-    const spend = spendOf(object, claim, instance, now);
-    if (spend?.isExceeded !== true) continue;
-    const { maxBudget, budgetDuration } = object.spec;
-    const whose = object === member ? 'it has' : `${object.kind} "${object.metadata.name}" has`;
-    const reset = budgetDuration === undefined ? '' : `, or wait until ${toTimestamp(spend.resetsAt)}`;
-    const message =
-      budgetOf(object)?.limit === '0'
-        ? `${whose} a budget of 0 dollars: raise spec.maxBudget`
-        : `${whose} spent ${formatMoney(spend.spent)} of ${maxBudget} dollars: raise spec.maxBudget${reset}`;
-    return { reason: 'BudgetExceeded', message };
-  }
-  return undefined;
-}
-
-/** Every model that it may use has a budget of its own that is used up. Some alone are told in `ModelsReady`. */
-function whyAllSpent(key: VirtualKey, claim: Claim, instance: InstanceView, { now }: PlanContext): Problem | undefined {
-  const spent = spentModels(key, claim, instance, now);
-  const { models } = key.spec;
-  const isAll = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
-  return isAll ? spent[0] && { reason: spent[0].reason, message: spent[0].message } : undefined;
-}
-
-/** None of its models is served. Some alone are told in `ModelsReady`. */
+/** None of its models is served. */
 function whyUnserved(member: Member, context: PlanContext): Problem | undefined {
-  const unserved = modelFindings(member, context);
+  const unserved = unservedModels(member, context);
   return unserved.length === member.spec.models.length ? toProblem(unserved) : undefined;
 }
 
-/** What breaks a rule about its references, in the order of admission; of its models only when none is served: some alone keep nothing from working. */
-function findingsOf(member: Member, context: PlanContext, view: KeyView | undefined): ReadonlyArray<Finding> {
-  if (!('judged' in context.access(member))) return [];
-  const models = modelFindings(member, context);
-  return [
-    ...(models.length > 0 && models.length === member.spec.models.length ? models : []),
-    ...aliasFindings(member, context),
-    ...(member.kind === 'VirtualKey' ? payersOf(member, context).unpaid : []),
-    ...(view === undefined ? [] : secretFindings(view, context)),
-    ...(member.kind === 'User' ? [...teamFindings(member, context), ...keyFindings(member, context)] : []),
-  ];
-}
-
-/** The cause, and whatever else is wrong where that is a finding itself: one edit can mend all of them. */
-function withFindings(cause: Problem, findings: ReadonlyArray<Finding>): Problem {
-  const own = findings.filter(({ rule }) => rule === cause.reason);
-  if (own.length === 0) return cause;
-  return { reason: cause.reason, message: toText([...own, ...findings.filter((one) => !own.includes(one))]) };
-}
-
-/** Models that no entry of the instance serves. */
-function modelFindings(member: Member, context: PlanContext): ReadonlyArray<Finding> {
+function unservedModels(member: Member, context: PlanContext): ReadonlyArray<Finding> {
   const access = context.access(member);
-  if (!('judged' in access)) return [];
   const { models, connectionRef } = member.spec;
-  return modelsServed({ models }, connectionRef.instanceRef, access.judged.served);
+  return 'judged' in access ? modelsServed({ models }, connectionRef.instanceRef, access.judged.served) : [];
 }
 
 const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 'spec.teamAlias' } as const;
 
 /** Somebody else claimed what it wants to be called. */
-function aliasFindings(member: Member, context: PlanContext): ReadonlyArray<Finding> {
+function whyTaken(member: Member, context: PlanContext): Problem | undefined {
   const access = context.access(member);
-  if (!('judged' in access)) return [];
-  const state = context.claim(member, access.instance);
-  if (state.state !== 'taken' && state.state !== 'orphaned') return [];
+  const state = 'judged' in access ? context.claim(member, access.instance) : undefined;
+  if (state?.state !== 'taken' && state?.state !== 'orphaned') return undefined;
   const { kind, spec, metadata } = member;
   const { name, namespace } = state.state === 'taken' ? state.by : state.claim.holder;
   const taken = { path: ALIAS_PATH[kind], alias: aliasOf(member).alias, holder: { kind, namespace, name } };
   const retained = state.state === 'orphaned' ? state.retained : undefined;
-  return [aliasTaken({ ...taken, instance: spec.connectionRef.instanceRef, from: metadata.namespace, retained })];
-}
-
-/** Somebody else's Secret stands where its own would be. */
-function secretFindings(view: KeyView, context: PlanContext): ReadonlyArray<Finding> {
-  const { object: key, secretName } = view;
-  const secret = present(view.secret);
-  const access = context.access(key);
-  if (secret === undefined || !('judged' in access)) return [];
-  const state = context.claim(key, access.instance);
-  if (isOurs(secret, key, state.state === 'ours' ? hashesOf(state.claim) : [])) return [];
-  return [secretConflict(key.metadata.name, key.spec.secretTemplate?.name, secretName)];
+  const instance = spec.connectionRef.instanceRef;
+  return toProblem([aliasTaken({ ...taken, instance, from: metadata.namespace, retained })]);
 }
 
 /** Teams that a user names and that are not there: the user's keys do not work, for nobody keeps that team's budget. */
-function teamFindings({ metadata: { namespace }, spec }: User, { world }: PlanContext): ReadonlyArray<Finding> {
-  return spec.teamRefs.flatMap(({ name }, index) => {
+function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Problem | undefined {
+  const findings = spec.teamRefs.map(({ name }, index) => {
     const team = toReferred(world.teams.get(pathOf({ namespace, name })));
     const reference = { kind: 'Team', path: `spec.teamRefs[${index}].name`, name, namespace } as const;
-    const finding = referenceFound(reference, team, spec.connectionRef.instanceRef);
-    return finding === undefined ? [] : [finding];
+    return referenceFound(reference, team, spec.connectionRef.instanceRef);
   });
+  return toProblem(findings.filter((finding) => finding !== undefined));
 }
 
 /** What keeps a user's own key from being made, or from working. */
-function keyFindings(user: User, context: PlanContext): ReadonlyArray<Finding> {
+function whyNoKey(user: User, context: PlanContext): Problem | undefined {
   const { key, isOwned } = ownedKeyOf(user, context);
-  if (!user.spec.autoCreateKey || key === undefined) return [];
-  return isOwned ? aliasFindings(key, context) : [keyConflict(key.metadata.name)];
+  if (!user.spec.autoCreateKey || key === undefined) return undefined;
+  return isOwned ? whyTaken(key, context) : toProblem([keyConflict(key.metadata.name)]);
 }
 
 /** `ModelsReady`: the instance serves all of its models, and each has something left of its own budget. Unknown while that cannot be told of an instance. */
@@ -242,13 +179,13 @@ export function judgeModels(member: Member, context: PlanContext): Judgement {
   const spent = member.kind === 'VirtualKey' && claim ? spentModels(member, claim, access.instance, context.now) : [];
   const [first] = spent;
   const exceeded = first && { reason: first.reason, message: spent.map(({ message }) => message).join('; ') };
-  const problem = toProblem(modelFindings(member, context)) ?? exceeded;
+  const problem = toProblem(unservedModels(member, context)) ?? exceeded;
   if (problem !== undefined) return { type, status: 'False', ...problem };
   const message = `the instance serves all models of the ${CLAIM_OF[member.kind]}`;
   return { type, status: 'True', reason: 'Ready', message };
 }
 
-/** The condition `Rotation`: where the key's value stands. Undefined for a key that is not rotated. */
+/** `Rotation`: where the key's value stands. Undefined for a key that is not rotated. */
 export function judgeRotation(
   key: VirtualKey,
   claim: Claim,
@@ -257,11 +194,6 @@ export function judgeRotation(
 ): Judgement | undefined {
   const type = 'Rotation';
   const value = claim.values.find(({ hash }) => hash === published);
-  const { annotations } = key.metadata;
-  if (annotations?.[ROTATE_ANNOTATION] !== undefined && askedFor(annotations) === undefined) {
-    const message = `the annotation ${ROTATE_ANNOTATION} is no text of 1 to 256 visible characters: it asks for nothing`;
-    return { type, status: 'False', reason: 'InvalidAnnotation', message };
-  }
   const until = worksUntil(claim, time);
   if (value === undefined || (key.spec.rotation === undefined && until === undefined)) return undefined;
   if (isExpired(key, claim, time)) {
@@ -276,4 +208,20 @@ export function judgeRotation(
   ];
   const reason = until === undefined ? 'Scheduled' : 'Overlap';
   return { type, status: 'True', reason, message: sentences.join('; ') };
+}
+
+export const SOFT = 'SoftBudgetReached';
+
+/** A `softBudget` is reported, and the key goes on working until its window's `maxBudget` is spent. */
+export function judgeSoftBudget({ spec }: VirtualKey, spend: Spend | undefined): Judgement | undefined {
+  const { softBudget, maxBudget } = spec;
+  const limit = softBudget === undefined ? undefined : parseMoney(softBudget);
+  if (limit === undefined || spend === undefined) return undefined;
+  const window = `in the window that ends at ${toTimestamp(spend.resetsAt)}`;
+  if (spend.spent < limit) {
+    const message = `it has spent less than its softBudget of ${softBudget} dollars ${window}`;
+    return { type: SOFT, status: 'False', reason: 'BelowSoftBudget', message };
+  }
+  const message = `it has spent its softBudget of ${softBudget} dollars ${window}: it goes on working until it has spent ${maxBudget}`;
+  return { type: SOFT, status: 'True', reason: SOFT, message };
 }

@@ -42,11 +42,12 @@ export type ClaimState =
   | { readonly state: 'orphaned'; readonly claim: Claim; readonly retained: string | undefined }
   | { readonly state: 'taken'; readonly by: Holder };
 
-/** A user or team that should pay beside a key. `waiting`: it will have its claim later in this run. */
-export type Payer =
-  | { readonly state: 'paying'; readonly object: User | Team; readonly claim: Claim }
-  | { readonly state: 'waiting' }
-  | { readonly state: 'unusable'; readonly why: Finding };
+/** Users and teams that pay beside a key, and those that should and cannot. `isWaiting`: one will have its claim later in this run. */
+export interface Payers {
+  readonly paying: ReadonlyArray<{ readonly object: User | Team; readonly claim: Claim }>;
+  readonly unpaid: ReadonlyArray<Finding>;
+  readonly isWaiting: boolean;
+}
 
 export interface PlanContext {
   readonly world: World;
@@ -59,7 +60,7 @@ export interface PlanContext {
   /** The members here that want this claim of this instance. */
   wanting(instance: Path, claim: string): ReadonlyArray<Member>;
   /** The key's user, and its `teamRef`, else all teams of the user, by name, at most eight (LEDGER 2). */
-  payers(key: VirtualKey): ReadonlyArray<Payer>;
+  payers(key: VirtualKey): Payers;
 }
 
 const MAX_TEAMS = 8;
@@ -83,31 +84,34 @@ export function createPlanContext(world: World, now: Millis): PlanContext {
     return state?.state === 'ours' ? state.claim : undefined;
   };
 
-  const payer = (key: VirtualKey, object: User | Team | undefined, reference: Reference): Payer => {
-    const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
-    if (missing !== undefined) return { state: 'unusable', why: missing };
-    const found = object && access(object);
-    if (object === undefined || found?.at !== 'allowed') return { state: 'waiting' };
-    const view = claimOf(object, found.instance);
-    if (view.state === 'ours') return { state: 'paying', object, claim: view.claim };
-    const hasFailed = world.failures.has(idOf(object.kind, object.metadata));
-    return hasFailed || view.state === 'taken' ? { state: 'unusable', why: notReady(reference) } : { state: 'waiting' };
-  };
   const teamsByUser = membersByUser(world.teams.values());
-  const payers = (key: VirtualKey): ReadonlyArray<Payer> => {
+  const payers = (key: VirtualKey): Payers => {
     const { namespace } = key.metadata;
     const { userRef, teamRef } = key.spec;
     const user = userRef && world.users.get(pathOf({ namespace, name: userRef.name }));
-    const ofUser = { kind: 'User', path: 'spec.userRef.name', namespace } as const;
-    const teamOf = (name: string, path: string) =>
-      payer(key, world.teams.get(pathOf({ namespace, name })), { kind: 'Team', path, name, namespace });
-    const teams =
-      teamRef !== undefined
-        ? [teamOf(teamRef.name, 'spec.teamRef.name')]
-        : teamNamesOf(user, key).map((name) =>
-            teamOf(name, `spec.teamRefs of User ${JSON.stringify(user?.metadata.name)}`),
-          );
-    return [...(userRef === undefined ? [] : [payer(key, user, { ...ofUser, name: userRef.name })]), ...teams];
+    const ofUser = `spec.teamRefs of User ${JSON.stringify(user?.metadata.name)}`;
+    const teams = teamRef !== undefined ? [teamRef.name] : teamNamesOf(user, key);
+    const path = teamRef !== undefined ? 'spec.teamRef.name' : ofUser;
+    const references: ReadonlyArray<Reference> = [
+      ...(userRef === undefined
+        ? []
+        : [{ kind: 'User', path: 'spec.userRef.name', name: userRef.name, namespace } as const]),
+      ...teams.map((name) => ({ kind: 'Team', path, name, namespace }) as const),
+    ];
+    const paying: Array<Payers['paying'][number]> = [];
+    const unpaid: Finding[] = [];
+    for (const reference of references) {
+      const object = (reference.kind === 'User' ? world.users : world.teams).get(pathOf(reference));
+      const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
+      const found = object && access(object);
+      if (missing !== undefined) unpaid.push(missing);
+      if (missing !== undefined || object === undefined || found?.at !== 'allowed') continue;
+      const state = claimOf(object, found.instance);
+      const hasFailed = world.failures.has(idOf(object.kind, object.metadata));
+      if (state.state === 'ours') paying.push({ object, claim: state.claim });
+      else if (hasFailed || state.state === 'taken') unpaid.push(notReady(reference));
+    }
+    return { paying, unpaid, isWaiting: paying.length + unpaid.length < references.length };
   };
   /** A team that the user itself names and that is not there pays for nothing: then nobody does, as with teamRef. */
   const teamNamesOf = (user: User | undefined, key: VirtualKey): ReadonlyArray<string> => {

@@ -55,7 +55,7 @@ function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
 }
 
 /** While a rollout is under way, Pods of any earlier one may still have to start. */
-export function superfluous(view: InstanceView, context: PlanContext): SnapshotView['older'] {
+function superfluous(view: InstanceView, context: PlanContext): SnapshotView['older'] {
   const { object, snapshot } = view;
   if (!snapshot.isPublished || !context.judge(view).workload.isCurrent) return [];
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;

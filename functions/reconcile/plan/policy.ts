@@ -1,6 +1,5 @@
 // The policy of a member: what the gateway acts on, made of its spec and of the claims of those who pay beside it.
 
-import type { Finding } from '#core/finding.ts';
 import { parseMoney } from '#core/money.ts';
 import type { KeyPolicy, RateLimits, ScopePolicy, Wording } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -8,7 +7,7 @@ import type { VirtualKey } from '#crds/virtual-key.ts';
 import { budgetOf } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import type { Member } from '../world.ts';
-import type { Payer, PlanContext } from './context.ts';
+import type { PlanContext } from './context.ts';
 
 /** The claim of a scope, or what is known of it before it is claimed: when. Ids of new scopes are given when they are written. */
 export type ScopeOf = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
@@ -22,7 +21,7 @@ export function policyOf(member: Member, scope: ScopeOf, context: PlanContext): 
 
 /** A key that names a user or team which is not there is refused by the gateway as blocked: somebody should pay and nobody would. */
 function keyPolicyOf(key: VirtualKey, scope: ScopeOf, context: PlanContext): KeyPolicy | undefined {
-  const { paying, unpaid, isWaiting } = payersOf(key, context);
+  const { paying, unpaid, isWaiting } = context.payers(key);
   if (isWaiting) return undefined;
   const { namespace, name } = key.metadata;
   const [missing] = unpaid;
@@ -86,16 +85,4 @@ function modelScopesOf(key: VirtualKey, { anchor, policy }: ScopeOf): ReadonlyAr
       budget: { limit: String(parseMoney(maxBudget)), duration: budgetDuration, alignment },
       anchor,
     }));
-}
-
-/** Users and teams that pay beside a key, and those that should and cannot. */
-export function payersOf(key: VirtualKey, context: PlanContext) {
-  const all = context.payers(key);
-  return {
-    paying: all.flatMap((payer) => (payer.state === 'paying' ? [payer] : [])) as ReadonlyArray<
-      Extract<Payer, { readonly state: 'paying' }>
-    >,
-    unpaid: all.flatMap((payer): ReadonlyArray<Finding> => (payer.state === 'unusable' ? [payer.why] : [])),
-    isWaiting: all.some(({ state }) => state === 'waiting'),
-  };
 }

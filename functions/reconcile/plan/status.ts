@@ -1,13 +1,15 @@
 // The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
 import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
 import { toProblem, toText } from '#core/finding.ts';
+import { formatMoney } from '#core/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { Condition } from '#crds/fragments.ts';
 import type { GatewayInstance, GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import type { Team, TeamStatus } from '#crds/team.ts';
 import type { User, UserStatus } from '#crds/user.ts';
-import type { VirtualKeyStatus } from '#crds/virtual-key.ts';
+import type { VirtualKey, VirtualKeyStatus } from '#crds/virtual-key.ts';
 import { type Action, about, event, type StatusPatch } from '../action.ts';
+import { type Spend, spendOf } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { displayOf, isOurs, leftoverOf } from '../key/secret-shape.ts';
 import {
@@ -18,31 +20,26 @@ import {
   isDeleted,
   type KeyView,
   type Malformed,
+  type Member,
   type OwnObject,
   type Path,
   type Problem,
   pathOf,
   present,
-  SNAPSHOTS_LEFT,
 } from '../world.ts';
 import { judgeLedger } from './conditions-instance.ts';
-import { judgeModels, judgeRotation, whyNot } from './conditions-member.ts';
+import { judgeModels, judgeRotation, judgeSoftBudget, SOFT, whyNot } from './conditions-member.ts';
 import type { PlanContext } from './context.ts';
 import { instanceBlockedBy, toWaiting } from './deletion.ts';
 import { type Guarded, toGuardedMessage } from './guard.ts';
-import { superfluous } from './instance.ts';
 import { optional, sameJson } from './json.ts';
 import { ownedKeyOf } from './owned-key.ts';
-import { judgeSoftBudget, planSoftBudgetEvent, spendOf, spendStatusOf, toSpendStatus } from './spend.ts';
 
-/** Conditions of an instance that are there only while there is something to say. Only a run that sees all members sees what is guarded. */
+/** Conditions that are there only while there is something to say. Only a run that sees all members sees what is guarded. */
 const GUARDED = 'DeletionsGuarded';
 const PAUSED = 'Paused';
-const PASSING = ['LedgerAdopted', SNAPSHOTS_LEFT, PAUSED];
-/** The same of a key. */
-const KEY_PASSING = ['Rotation', 'SoftBudgetReached'];
-/** The reason of too many deletions, in the condition and in its event. */
-const TOO_MANY = 'TooManyDeletions';
+const SPEC_VALID = 'SpecValid';
+const PASSING = { GatewayInstance: ['LedgerAdopted', PAUSED], VirtualKey: ['Rotation', SOFT], User: [], Team: [] };
 
 /** `inactive`: the keys that do not work. */
 export function planInstanceStatus(
@@ -54,43 +51,28 @@ export function planInstanceStatus(
   if (object.spec.paused && !isDeleted(object)) return planPausedStatus(object, context);
   const { conditions, models, workload } = context.judge(view);
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
-  const waiting = () =>
-    toReady({ reason: 'Deleting', message: toWaiting(object, instanceBlockedBy(view, context.world)) });
+  const tooMany = own.map(toGuardedMessage);
+  const isGuarded: Judgement = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany.join('; ') };
+  const deleting = { reason: 'Deleting', message: toWaiting(object, instanceBlockedBy(view, context.world)) };
   const judged = isDeleted(object)
-    ? [waiting()]
-    : [...conditions, ...judgeLedger(view), ...judgeLeft(view, context), ...judgeGuarded(isComplete ? own : [])];
+    ? [toReady(deleting)]
+    : [...conditions, ...judgeLedger(view), ...(isComplete && own.length > 0 ? [isGuarded] : [])];
   const before = object.status;
   // What is served, not what is published: while a rollout is under way that is the one before.
   const hash = snapshot.isPublished && workload.isCurrent ? snapshot.hash : before?.snapshotHash;
   const after: GatewayInstanceStatus = {
-    ...observed(object, judged, context, isComplete ? [...PASSING, GUARDED] : PASSING),
+    ...toObserved(object, judged, context, isComplete ? [...PASSING.GatewayInstance, GUARDED] : undefined),
     ...optional('url', workload.url),
     models,
     ...optional('keys', isComplete ? countKeys(view, context, inactive) : before?.keys),
     ...optional('snapshotHash', hash),
     ...optional('workloadType', workload.type),
   };
-  return [
-    ...writeStatus(object, after, context),
-    ...planResumed(object),
-    ...own.map((one) => toGuardedEvent(object, one)),
-  ];
+  return [...planWrite(object, after, context), ...own.map((one) => toGuardedEvent(object, one))];
 }
 
-/** What the run wanted to delete and still sees. While it is told, the next run looks for them again. */
-function judgeLeft(view: InstanceView, context: PlanContext): ReadonlyArray<Judgement> {
-  const left = superfluous(view, context).map(({ name }) => `"${name}"`);
-  if (left.length === 0) return [];
-  const failure = context.world.failures.get(idOf(view.object.kind, view.object.metadata));
-  const why = failure?.message ?? 'not done yet';
-  const message = `nothing needs ConfigMap ${left.join(', ')} any more, and it is still there: ${why}`;
-  return [{ type: SNAPSHOTS_LEFT, status: 'True', reason: 'SnapshotNotDeleted', message }];
-}
-
-function judgeGuarded(guarded: ReadonlyArray<Guarded>): ReadonlyArray<Judgement> {
-  const message = guarded.map(toGuardedMessage).join('; ');
-  return guarded.length === 0 ? [] : [{ type: GUARDED, status: 'True', reason: TOO_MANY, message }];
-}
+/** The reason of too many deletions, in the condition and in its event. */
+const TOO_MANY = 'TooManyDeletions';
 
 /** The same plan is told once. */
 function toGuardedEvent(object: GatewayInstance, guarded: Guarded): Action {
@@ -99,45 +81,20 @@ function toGuardedEvent(object: GatewayInstance, guarded: Guarded): Action {
   return event(object, { type: 'Warning', reason: TOO_MANY, message: toGuardedMessage(guarded), once });
 }
 
-const PAUSED_MESSAGE =
-  'spec.paused is true: since then nothing of this instance is acted on but deletion, and what runs goes on; delete a VirtualKey to stop it now';
-
 /** Everything else stays as it was seen last; `observedGeneration` too, for nothing later was acted on. */
 function planPausedStatus(object: GatewayInstance, context: PlanContext): Action[] {
+  const message =
+    'spec.paused is true: since then nothing of this instance is acted on but deletion, and what runs goes on; delete a VirtualKey to stop it now';
   const { generation } = object.metadata;
-  const judged = { type: PAUSED, status: 'True', reason: PAUSED, message: PAUSED_MESSAGE } as const;
+  const judged = { type: PAUSED, status: 'True', reason: PAUSED, message } as const;
   const conditions = toConditions([judged], object.status?.conditions ?? [], { generation, now: context.now });
-  const writes = writeStatus(object, { ...object.status, conditions }, context);
-  return saysPaused(object) ? writes : [...writes, toEditEvent(object, PAUSED, PAUSED_MESSAGE)];
+  return planWrite(object, { ...object.status, conditions }, context);
 }
 
-/** Told once, with the status that does not say it any more. */
-function planResumed(object: GatewayInstance): Action[] {
-  if (isDeleted(object) || !saysPaused(object)) return [];
-  return [toEditEvent(object, 'Resumed', 'spec.paused is false: what was changed meanwhile is acted on')];
-}
-
-const saysPaused = ({ status }: GatewayInstance): boolean =>
-  status?.conditions?.some(({ type }) => type === PAUSED) === true;
-
-/** Pausing and resuming are edits of the spec, so a generation has one of them at most. */
-const toEditEvent = (object: GatewayInstance, reason: string, message: string): Action =>
-  event(object, { type: 'Normal', reason, message, once: `${reason}/${object.metadata.generation}` });
-
-function countKeys(
-  { object }: InstanceView,
-  { world }: PlanContext,
-  inactive: ReadonlySet<Path>,
-): NonNullable<GatewayInstanceStatus['keys']> {
-  const { namespace, name } = object.metadata;
-  let [total, active] = [0, 0];
-  for (const [path, { object: key }] of world.keys) {
-    const ref = key.spec.connectionRef.instanceRef;
-    if (ref.name !== name || ref.namespace !== namespace || isDeleted(key)) continue;
-    total += 1;
-    if (!inactive.has(path)) active += 1;
-  }
-  return { total, active };
+function countKeys({ object }: InstanceView, { world }: PlanContext, inactive: ReadonlySet<Path>) {
+  const path = pathOf(object.metadata);
+  const keys = [...world.keys].filter(([, { object: key }]) => instancePathOf(key) === path && !isDeleted(key));
+  return { total: keys.length, active: keys.filter(([key]) => !inactive.has(key)).length };
 }
 
 export function planScopeStatus(member: User | Team, context: PlanContext): Action[] {
@@ -146,18 +103,33 @@ export function planScopeStatus(member: User | Team, context: PlanContext): Acti
   const claim = context.ownClaim(member);
   const spend = claim && access.instance ? spendOf(member, claim, access.instance, context.now) : undefined;
   const after: UserStatus | TeamStatus = {
-    ...observed(member, [toReady(whyNot(member, context)), judgeModels(member, context)], context),
+    ...toObserved(member, [toReady(whyNot(member, context)), judgeModels(member, context)], context),
     ...(access.at === 'allowed' ? toSpendStatus(member, spend) : spendStatusOf(member)),
     ...(member.kind === 'User' ? keyRefs(member, context) : {}),
   };
-  return writeStatus(member, after, context);
+  return planWrite(member, after, context);
 }
+
+type SpendStatus = Pick<VirtualKeyStatus, 'currentSpend' | 'budgetResetDate'>;
+
+/** What a status says of it: when a budget resets that ever does. */
+function toSpendStatus({ spec }: Member, spend: Spend | undefined): SpendStatus {
+  if (spend === undefined) return {};
+  const resets = spec.budgetDuration === undefined ? undefined : toTimestamp(spend.resetsAt);
+  return { currentSpend: formatMoney(spend.spent), ...optional('budgetResetDate', resets) };
+}
+
+/** While nothing can be known of it, what was said stays. */
+const spendStatusOf = ({ status }: Member): SpendStatus => ({
+  ...optional('currentSpend', status?.currentSpend),
+  ...optional('budgetResetDate', status?.budgetResetDate),
+});
 
 function keyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 'keySecretRef'> {
   const { key, isOwned } = ownedKeyOf(user, context);
   const view = key && context.world.keys.get(pathOf(key.metadata));
   if (view === undefined || !isOwned || isDeleted(view.object)) return {};
-  const { keySecretRef } = secretStatus(view, context.ownClaim(view.object), context);
+  const { keySecretRef } = toSecretStatus(view, context.ownClaim(view.object), context);
   return { keyRef: { name: view.object.metadata.name }, ...optional('keySecretRef', keySecretRef) };
 }
 
@@ -180,25 +152,33 @@ export function planKeyStatus(view: KeyView, context: PlanContext, problem: Prob
     ...optional('expiryDate', expiry === undefined ? undefined : toTimestamp(expiry)),
   };
   const unseen = { ...spendStatusOf(key), ...optional('expiryDate', key.status?.expiryDate) };
-  const conditions = [toReady(problem), judgeModels(key, context), ...further];
   const after: VirtualKeyStatus = {
-    ...observed(key, conditions, context, claim && KEY_PASSING),
-    ...secretStatus(view, claim, context),
+    ...toObserved(key, [toReady(problem), judgeModels(key, context), ...further], context, claim ? undefined : []),
+    ...toSecretStatus(view, claim, context),
     ...(access.at === 'allowed' ? ofClaim : unseen),
     isActive: problem === undefined,
     ...optional('lastSyncTime', key.status?.lastSyncTime),
   };
   const before = claim?.values.find(({ hash }) => hash === key.status?.keyID);
   const isRotated = before?.notAfter !== undefined && before.notAfter > time;
-  const writes = writeStatus(key, after, context, {
-    shows: modeOf(view, context) === 'Full' ? 'full' : 'redacted',
+  const writes = planWrite(key, after, context, {
+    keyValue: modeOf(view, context) === 'Full' ? 'full' : 'redacted',
     worksUntil: isRotated ? toTimestamp(before.notAfter) : undefined,
   });
   return [...writes, ...planSoftBudgetEvent(key, soft)];
 }
 
+/** Once in a window; after an edit of `softBudget` once more. */
+function planSoftBudgetEvent(key: VirtualKey, judged: Judgement | undefined): Action[] {
+  if (judged?.status !== 'True') return [];
+  const before = key.status?.conditions?.find(({ type }) => type === SOFT);
+  if (before?.status === 'True' && before.message === judged.message) return [];
+  const { message } = judged;
+  return [event(key, { type: 'Warning', reason: SOFT, message, once: `${SOFT}/${message}` })];
+}
+
 /** A value is shown once it works. While nothing can be known of it, what was shown stays. */
-function secretStatus(
+function toSecretStatus(
   view: KeyView,
   claim: Claim | undefined,
   context: PlanContext,
@@ -223,47 +203,69 @@ function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
   return world.instances.get(instancePathOf(view.object))?.object.spec.keyValueInStatus ?? 'Full';
 }
 
-/** Of these nothing is known while a spec cannot be read. */
-const OF_INSTANCE: ReadonlySet<string> = new Set(['DatabaseReady', 'StoreReady', 'WorkloadReady', 'ModelsReady']);
-
 /** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
 export function planMalformedStatus(malformed: Malformed, context: PlanContext): Action[] {
   const object = { ...malformed, kind: malformed.kind } as Reported;
   const problem = { reason: 'InvalidSpec', message: toText(malformed.violations) };
-  const stale = (object.status?.conditions ?? []).filter(({ type }) => OF_INSTANCE.has(type));
+  // Of all else nothing is known while a spec cannot be read.
+  const stale = (object.status?.conditions ?? []).filter(({ type }) => type !== 'Ready' && type.endsWith('Ready'));
   const unknown = stale.map(({ type }): Judgement => ({ type, status: 'Unknown', ...problem }));
-  const conditions = observed(object, [toReady(problem), ...unknown], context);
-  const after = { ...object.status, ...conditions, ...(object.kind === 'VirtualKey' ? { isActive: false } : {}) };
-  return writeStatus(object, after, context);
+  const observed = toObserved(object, [toReady(problem), ...unknown], context, []);
+  const after = { ...object.status, ...observed, ...(object.kind === 'VirtualKey' ? { isActive: false } : {}) };
+  return planWrite(object, after, context);
 }
 
 type Reported = Pick<OwnObject, 'kind' | 'metadata' | 'status'>;
 
+/**
+ * Conditions that keep their transition times, and the generation that was judged. `passing`: types that go when they are not
+ * judged. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one goes on
+ * working as far as it can.
+ */
+function toObserved(
+  object: Reported,
+  judged: ReadonlyArray<Judgement>,
+  { now, world }: PlanContext,
+  passing: ReadonlyArray<string> = PASSING[object.kind],
+) {
+  const { generation } = object.metadata;
+  const invalid = toProblem(world.violations.get(idOf(object.kind, object.metadata)) ?? []);
+  const all = invalid === undefined ? judged : [...judged, { type: SPEC_VALID, status: 'False', ...invalid } as const];
+  const before = (object.status?.conditions ?? []).filter(({ type }) => type !== SPEC_VALID && !passing.includes(type));
+  const times = (object.status?.conditions ?? []).filter(({ type }) => all.some((one) => one.type === type));
+  return { conditions: toConditions(all, [...times, ...before], { generation, now }), observedGeneration: generation };
+}
+
+const toReady = (problem: Problem | undefined): Judgement =>
+  problem === undefined
+    ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'works' }
+    : { type: 'Ready', status: 'False', ...problem };
+
 interface Shown {
-  /** In place of a key's value how it is shown. */
-  readonly shows?: StatusPatch['keyValue'];
+  /** How a key's value is shown. */
+  readonly keyValue?: StatusPatch['keyValue'];
   /** Until when the value before a new one works on. */
   readonly worksUntil?: string | undefined;
 }
 
 /** Only what changed, with its events. `lastSyncTime` changes only along with something else. */
-function writeStatus(
+function planWrite(
   object: Reported,
   after: Readonly<Record<string, unknown>> & object,
   context: PlanContext,
-  { shows, worksUntil }: Shown = {},
+  { keyValue, worksUntil }: Shown = {},
 ): Action[] {
   const before: Readonly<Record<string, unknown>> = object.status ?? {};
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const changed = names.filter((name) => !sameJson(before[name], after[name]));
   if (changed.length === 0) return [];
-  const isShown = changed.includes('keyValue') && after.keyValue !== undefined && shows !== undefined;
+  const isShown = changed.includes('keyValue') && after.keyValue !== undefined && keyValue !== undefined;
   const plain = changed.filter((name) => name !== 'keyValue' || !isShown);
   const members = {
     ...Object.fromEntries(plain.map((name) => [name, after[name] ?? null])),
     ...(object.kind === 'VirtualKey' ? { lastSyncTime: toTimestamp(context.now) } : {}),
   };
-  const patch: StatusPatch = isShown ? { members, keyValue: shows } : { members };
+  const patch: StatusPatch = isShown ? { members, keyValue } : { members };
   const why = `its ${changed.join(', ')} changed`;
   return [{ action: 'WriteStatus', ...about(object, why), patch }, ...planEvents(object, after, worksUntil)];
 }
@@ -302,30 +304,3 @@ function inOneLine(message: string): string {
   if (lines.length === 1) return message;
   return lines.map((line, index) => `(${index + 1}) ${line.replace(/^- /, '')}`).join(' ');
 }
-
-const SPEC_VALID = 'SpecValid';
-
-/**
- * Conditions that keep their transition times, and the generation that was judged. `passing`: types that go when they are not
- * judged. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one goes on
- * working as far as it can.
- */
-function observed(
-  object: Reported,
-  judged: ReadonlyArray<Judgement>,
-  { now, world }: PlanContext,
-  passing: ReadonlyArray<string> = [],
-) {
-  const { generation } = object.metadata;
-  const invalid = toProblem(world.violations.get(idOf(object.kind, object.metadata)) ?? []);
-  const all = invalid === undefined ? judged : [...judged, { type: SPEC_VALID, status: 'False', ...invalid } as const];
-  const before = (object.status?.conditions ?? []).filter(
-    ({ type }) => ![SPEC_VALID, ...passing].includes(type) || all.some((judgement) => judgement.type === type),
-  );
-  return { conditions: toConditions(all, before, { generation, now }), observedGeneration: generation };
-}
-
-const toReady = (problem: Problem | undefined): Judgement =>
-  problem === undefined
-    ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'works' }
-    : { type: 'Ready', status: 'False', reason: problem.reason, message: problem.message };
