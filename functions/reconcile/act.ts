@@ -5,7 +5,6 @@ import { type ActContext, failed, type Outcome } from './act/context.ts';
 import { databaseHandlers } from './act/database.ts';
 import { objectHandlers } from './act/objects.ts';
 import { secretHandlers } from './act/secret.ts';
-import { workloadHandlers } from './act/workload.ts';
 import type { Action } from './action.ts';
 import { mapConcurrent } from './concurrent.ts';
 import { idOf } from './world.ts';
@@ -16,7 +15,7 @@ export interface Result {
 }
 
 const WIDTH = 32;
-const handlers = { ...objectHandlers, ...databaseHandlers, ...secretHandlers, ...workloadHandlers };
+const handlers = { ...objectHandlers, ...databaseHandlers, ...secretHandlers };
 
 /** Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. */
 export async function act(actions: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {

@@ -1,5 +1,5 @@
 // A run, in parts that never wait for each other: observe → plan → act → observe what was touched, until nothing is left to do.
-import { findUnchanged } from './act/workload.ts';
+import { findUnchanged } from './act/objects.ts';
 import { act, type Result } from './act.ts';
 import { identify, isReport } from './action.ts';
 import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';

@@ -48,12 +48,16 @@ export const failed = (message: string, reason = 'ReconcileFailed'): Outcome => 
 });
 
 /** What a write led to. */
-export function toOutcome(written: Written<KubeObject | undefined>): Outcome {
-  if (written.ok) return done(written.object);
+export function toOutcome(written: Written<unknown>): Outcome {
+  if (written.ok) return done();
   const { refusal, message } = written;
   if (refusal === 'terminating') return { ended: 'skipped', why: message };
   return refusal === 'conflict' || refusal === 'gone' || refusal === 'exists' ? conflict : failed(message);
 }
+
+/** The same of a removal: gone is gone. */
+export const toRemoved = (written: Written<unknown>): Outcome =>
+  !written.ok && written.refusal === 'gone' ? done() : toOutcome(written);
 
 type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 

@@ -1,6 +1,7 @@
 // Writes to an instance's database: the instance itself, claims with their policies, and values.
 import { toKeyValue } from '#core/key-value.ts';
 import { modelScopeId } from '#core/model-scope.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Adoption, PolicyWrite } from '#core/ports/registry.ts';
 import { reasonOf } from '#core/reason.ts';
@@ -157,11 +158,9 @@ const retireValues: Handler<'RetireValues'> = (action, context) =>
 async function isStillPublished(at: At, { deps, world }: ActContext): Promise<boolean> {
   const planned = present(world.keys.get(pathOf(at))?.secret);
   if (planned === undefined) return true;
-  const found = await deps.cluster.get(SECRETS, at.namespace, planned.name);
+  const found = await deps.cluster.get(RESOURCES.secrets, at.namespace, planned.name);
   return found?.metadata.resourceVersion === planned.resourceVersion;
 }
-
-const SECRETS = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret' };
 
 export const databaseHandlers = {
   OpenInstance: openInstance,

@@ -1,4 +1,4 @@
-// Writes of our own objects: finalizers, statuses, events, snapshots, and a user's key.
+// Writes of objects: finalizers, statuses, events, snapshots, a user's key, and what runs a gateway.
 import { toTimestamp } from '#core/conditions.ts';
 import { eventName } from '#core/names.ts';
 import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
@@ -12,13 +12,26 @@ import {
   REQUESTED_BY_ANNOTATION,
 } from '#crds/group.ts';
 import { kindOf, virtualKeys } from '#crds/kinds.ts';
-import type { Action, ActionName } from '../action.ts';
+import { type Action, type ActionName, identify } from '../action.ts';
+import { mapConcurrent } from '../concurrent.ts';
 import { displayOf } from '../key/secret-shape.ts';
+import { PARTS } from '../workload/parts.ts';
 import { pathOf, present } from '../world.ts';
-import { type ActContext, conflict, done, failed, type Handler, type Outcome, objectOf, toOutcome } from './context.ts';
+import {
+  type ActContext,
+  conflict,
+  done,
+  failed,
+  type Handler,
+  isAsPlanned,
+  objectOf,
+  toOutcome,
+  toRemoved,
+} from './context.ts';
 
 const LABELS = { [MANAGED_BY_LABEL]: MANAGED_BY, [OWNED_LABEL]: OWNED };
 const MAX_EVENT = 1024;
+const WIDTH = 16;
 
 type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
@@ -26,38 +39,39 @@ type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
 async function patch(
   at: At,
   context: ActContext,
-  change: Readonly<Record<string, unknown>>,
+  { metadata, ...rest }: { readonly metadata?: object; readonly [member: string]: unknown },
   subresource?: 'status',
 ): Promise<Written<KubeObject>> {
   const { resourceVersion } = objectOf(at, context)?.metadata ?? {};
-  const { metadata, ...rest } = change as { readonly metadata?: object };
   const body = { ...rest, metadata: { ...metadata, resourceVersion } };
   return context.deps.cluster.patch(kindOf[at.kind], at.namespace, at.name, body, subresource);
 }
 
+/** The answer is the object as it is now: it is not asked for again. */
+const toAnswered = (written: Written<KubeObject>) => (written.ok ? done(written.object) : toOutcome(written));
+
 const addFinalizer: Handler<'AddFinalizer'> = async (action, context) => {
   const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
-  return toOutcome(await patch(action, context, { metadata: { finalizers } }));
+  return toAnswered(await patch(action, context, { metadata: { finalizers } }));
 };
 
+/** Asked for again afterwards: without its last finalizer the object is gone. */
 const removeFinalizer: Handler<'RemoveFinalizer'> = async (action, context) => {
   const { kind, namespace, name, left } = action;
   const before = objectOf(action, context)?.metadata.finalizers ?? [];
   const finalizers = before.filter((finalizer) => finalizer !== FINALIZER);
-  const written = await patch(action, context, { metadata: { finalizers } });
-  if (!written.ok && written.refusal !== 'gone') return toOutcome(written);
-  if (left !== undefined) {
+  const outcome = toRemoved(await patch(action, context, { metadata: { finalizers } }));
+  if (outcome.ended === 'done' && left !== undefined) {
     context.deps.log.warn('let go', { kind, namespace, name, left });
     context.deps.metrics.add('gateway_operator_reconcile_forced_finalizations_total', { kind });
   }
-  // Asked for again: without its last finalizer the object is gone.
-  return done();
+  return outcome;
 };
 
 const writeStatus: Handler<'WriteStatus'> = async (action, context) => {
   const { members, keyValue } = action.patch;
   const value = keyValue === undefined ? {} : { keyValue: shownValue(action, context, keyValue) };
-  return toOutcome(await patch(action, context, { status: { ...members, ...value } }, 'status'));
+  return toAnswered(await patch(action, context, { status: { ...members, ...value } }, 'status'));
 };
 
 /** The key itself, which no plan holds. */
@@ -85,11 +99,12 @@ const recordEvent: Handler<'RecordEvent'> = async (action, context) => {
     reportingComponent: MANAGED_BY,
     reportingInstance: 'reconcile',
   });
-  return written.ok || written.refusal === 'exists' ? done() : toOutcome(written);
+  return !written.ok && written.refusal === 'exists' ? done() : toOutcome(written);
 };
 
-const publishSnapshot: Handler<'PublishSnapshot'> = async ({ namespace, name, snapshot }, { deps, world }) => {
-  const view = world.instances.get(pathOf({ namespace, name }));
+const publishSnapshot: Handler<'PublishSnapshot'> = async (action, { deps, world }) => {
+  const { namespace, name, snapshot } = action;
+  const view = world.instances.get(pathOf(action));
   if (view === undefined) return conflict;
   const { apiVersion, kind, metadata } = view.object;
   const { uid } = metadata;
@@ -103,38 +118,69 @@ const publishSnapshot: Handler<'PublishSnapshot'> = async ({ namespace, name, sn
     immutable: true,
     data: { 'snapshot.json': view.snapshot.text },
   });
-  if (written.ok || written.refusal !== 'exists')
-    return toOutcome(written.ok ? { ok: true, object: undefined } : written);
-  const there = await deps.cluster.get(RESOURCES.configMaps, namespace, snapshot);
-  const isOurs = there?.metadata.ownerReferences?.some((owner) => owner.uid === uid) === true;
-  return isOurs ? done() : failed(`ConfigMap "${snapshot}" is there and is not ours: delete it`);
+  // The first time, another run may just have published it: that is observed again.
+  const isFirst = !world.attempts.has(identify(action));
+  if (written.ok || written.refusal !== 'exists' || isFirst) return toOutcome(written);
+  return failed(`ConfigMap "${snapshot}" is there and is not ours: delete it`);
 };
 
-const deleteSnapshot: Handler<'DeleteSnapshot'> = async ({ namespace, snapshot, uid }, { deps }) => {
-  const written = await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid);
-  return !written.ok && (written.refusal === 'gone' || written.refusal === 'conflict') ? done() : toOutcome(written);
-};
+const deleteSnapshot: Handler<'DeleteSnapshot'> = async ({ namespace, snapshot, uid }, { deps }) =>
+  toRemoved(await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid));
 
 const createKey: Handler<'CreateKey'> = async (action, { deps }) => {
   const { namespace, key: name, owner, requestedBy, spec } = action;
   const annotations = requestedBy === undefined ? {} : { annotations: { [REQUESTED_BY_ANNOTATION]: requestedBy } };
   const metadata = { name, namespace, labels: LABELS, ...annotations, ownerReferences: [owner] };
-  return ofKey(
-    await deps.cluster.create(virtualKeys, { apiVersion: AUTH_API_VERSION, kind: 'VirtualKey', metadata, spec }),
-  );
+  const key = { apiVersion: AUTH_API_VERSION, kind: 'VirtualKey', metadata, spec };
+  return toOutcome(await deps.cluster.create(virtualKeys, key));
 };
 
 const updateKey: Handler<'UpdateKey'> = async ({ namespace, key: name, spec }, context) =>
-  ofKey(await patch({ kind: 'VirtualKey', namespace, name }, context, { spec }));
+  toOutcome(await patch({ kind: 'VirtualKey', namespace, name }, context, { spec }));
 
-const deleteKey: Handler<'DeleteKey'> = async ({ namespace, key, uid }, { deps }) => {
-  const written = await deps.cluster.delete(virtualKeys, namespace, key, uid);
-  return !written.ok && written.refusal === 'gone' ? done() : ofKey(written);
+const deleteKey: Handler<'DeleteKey'> = async ({ namespace, key, uid }, { deps }) =>
+  toRemoved(await deps.cluster.delete(virtualKeys, namespace, key, uid));
+
+/** By server-side apply: fields and annotations of others stay. */
+const applyWorkload: Handler<'ApplyWorkload'> = async (action, context) => {
+  const { part, object, uid } = action;
+  const { metadata } = object;
+  const before = context.world.instances.get(pathOf(action))?.parts.get(part);
+  if (!(await isAsPlanned(action, context))) return conflict;
+  const aimed = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
+  const written = await context.deps.cluster.apply(PARTS[part], aimed);
+  if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict') {
+    const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${written.message}`;
+    return failed(why, 'WorkloadRefused');
+  }
+  // Controllers write the status of what runs at any time: the version says nothing.
+  const isSame = written.ok && before !== undefined && stated(written.object) === stated(before);
+  return isSame ? { ended: 'unchanged' } : toOutcome(written);
 };
 
-/** The answer is about another object than the action. */
-const ofKey = (written: Written<KubeObject | undefined>): Outcome =>
-  toOutcome(written.ok ? { ok: true, object: undefined } : written);
+/** The applies that would change nothing: asked of the API server. */
+export async function findUnchanged(
+  actions: ReadonlyArray<Action>,
+  { deps, world }: Pick<ActContext, 'deps' | 'world'>,
+): Promise<ReadonlyArray<Action>> {
+  const same = await mapConcurrent(actions, WIDTH, async (action) => {
+    if (action.action !== 'ApplyWorkload') return [];
+    const live = world.instances.get(pathOf(action))?.parts.get(action.part);
+    if (live === undefined) return [];
+    const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true });
+    return would.ok && stated(would.object) === stated(live) ? [action] : [];
+  });
+  return same.flat();
+}
+
+const stated = ({ metadata: { labels, annotations, ownerReferences }, spec }: KubeObject): string =>
+  JSON.stringify([labels, annotations, ownerReferences, spec]);
+
+const deleteWorkload: Handler<'DeleteWorkload'> = async (action, context) => {
+  const { part, object, uid, namespace } = action;
+  if (!(await isAsPlanned(action, context))) return conflict;
+  return toRemoved(await context.deps.cluster.delete(PARTS[part], namespace, object, uid));
+};
 
 export const objectHandlers = {
   AddFinalizer: addFinalizer,
@@ -146,4 +192,6 @@ export const objectHandlers = {
   CreateKey: createKey,
   UpdateKey: updateKey,
   DeleteKey: deleteKey,
+  ApplyWorkload: applyWorkload,
+  DeleteWorkload: deleteWorkload,
 } satisfies { readonly [Name in ActionName]?: Handler<Name> };

@@ -4,7 +4,7 @@ import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts
 import type { ActionName, ActionOf, SecretShape } from '../action.ts';
 import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, present } from '../world.ts';
-import { type ActContext, conflict, done, type Handler, toOutcome } from './context.ts';
+import { type ActContext, conflict, done, type Handler, toOutcome, toRemoved } from './context.ts';
 
 /**
  * Created, never taken over: a Secret of that name which is there already is looked at, and planned with. One that is there is
@@ -17,7 +17,7 @@ const putSecret: Handler<'PutSecret'> = async (action, context) => {
   const value = action.value === 'new' ? fresh?.value : valueToWrite(action, context);
   if (value === undefined) return conflict;
   const written = await write(action, secret, value, context);
-  if (written.ok || action.value !== 'new' || fresh === undefined) return written.ok ? done() : toOutcome(written);
+  if (written.ok || action.value !== 'new' || fresh === undefined) return toOutcome(written);
   minted.delete(pathOf(action));
   // The refusal may be about our own write, repeated by the network.
   const there = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
@@ -72,8 +72,7 @@ const encoded = (data: ReadonlyMap<string, string>): Readonly<Record<string, str
   Object.fromEntries([...data].map(([entry, text]) => [entry, encode(text)]));
 
 const deleteSecret: Handler<'DeleteSecret'> = async ({ namespace, secret, uid }, { deps }) => {
-  const written = await deps.cluster.delete(RESOURCES.secrets, namespace, secret, uid);
-  return !written.ok && written.refusal === 'gone' ? done() : toOutcome(written);
+  return toRemoved(await deps.cluster.delete(RESOURCES.secrets, namespace, secret, uid));
 };
 
 export const secretHandlers = {
