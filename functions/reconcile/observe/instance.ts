@@ -199,7 +199,7 @@ async function observeParts(
   const [first, ...others] = PARTS_OF.Deployment;
   try {
     const knative = (await context.offersKnative()) === true ? await get('KnativeService') : [];
-    const deployment = first === undefined ? [] : await get(first);
+    const deployment = await get(first);
     const rest = isElsewhere && deployment.length === 0 ? [] : await mapConcurrent(others, WIDTH, get);
     return new Map([...knative, ...deployment, ...rest.flat()]);
   } catch (error) {

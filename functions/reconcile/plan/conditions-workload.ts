@@ -26,7 +26,7 @@ export function judgeWorkload(view: InstanceView, world: World): WorkloadConditi
     (type) => type !== own.type && ownPart(view, PARTS_OF[type][0]) !== undefined && judgeType(view, type)?.reached.ok,
   );
   if (other === undefined) return own;
-  const title = partTitle(PARTS_OF[other][0] ?? 'Deployment', view.object.metadata.name);
+  const title = partTitle(PARTS_OF[other][0], view.object.metadata.name);
   return {
     ...{ ...own, url: before },
     reached: { ok: true, message: `${title} serves until its successor does: ${own.reached.message}` },
@@ -36,44 +36,36 @@ export function judgeWorkload(view: InstanceView, world: World): WorkloadConditi
 /** The workload of the instance's type alone. */
 export function judgeOwn(view: InstanceView, world: World): WorkloadConditions {
   const { object, servedAt, parts } = view;
+  const { url: urlBefore, workloadType: typeBefore } = object.status ?? {};
   const decision = decideType(view, world);
   if ('reason' in decision) {
-    const { url, workloadType } = object.status ?? {};
-    return { reached: { ok: false, ...decision }, url, type: workloadType, heldBack: decision, isCurrent: false };
+    const undecided = { url: urlBefore, type: typeBefore, heldBack: decision, isCurrent: false };
+    return { reached: { ok: false, ...decision }, ...undecided };
   }
   const { type } = decision;
-  const elsewhere = { type, heldBack: undefined, isCurrent: true } as const;
-  if (type === 'External') {
-    const { url } = object.spec.workload;
-    return { ...elsewhere, reached: { ok: true, message: `runs elsewhere, at ${url}` }, url };
+  if (type === 'External' || type === 'Local') {
+    const url = type === 'External' ? object.spec.workload.url : servedAt;
+    const message = type === 'External' ? `runs elsewhere, at ${url}` : 'the local stack serves it in its own process';
+    return { reached: { ok: true, message }, url, type, heldBack: undefined, isCurrent: true };
   }
-  if (type === 'Local')
-    return {
-      ...elsewhere,
-      reached: { ok: true, message: 'the local stack serves it in its own process' },
-      url: servedAt,
-    };
   const heldBack = view.partsProblem ?? whyHeldBack(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
   const problem = refused?.reason === 'WorkloadRefused' ? refused : whyForeign(view, PARTS_OF[type]);
-  const url = type === 'Deployment' ? serviceUrl(object) : undefined;
   const running = judgeType(view, type);
+  const ofKnative = running && (running.url ?? (typeBefore === type ? urlBefore : undefined));
+  const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack };
   if (running === undefined) {
     const notMade = { reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' };
-    return { reached: { ok: false, ...(problem ?? heldBack ?? notMade) }, url, type, heldBack, isCurrent: false };
+    return { reached: { ok: false, ...(problem ?? heldBack ?? notMade) }, ...own, isCurrent: false };
   }
+  const isCurrent = running.isSettled && snapshotOf(parts.get(PARTS_OF[type][0])) === view.snapshot.hash;
   // Without its own Service nobody reaches it, however well it runs.
   const stops = running.reached.ok ? whyForeign(view, ['Service']) : problem;
-  const reached = stops === undefined ? running.reached : ({ ok: false, ...stops } as const);
+  if (stops !== undefined) return { reached: { ok: false, ...stops }, ...own, isCurrent };
   const waits = problem ?? whyLater(view, PARTS_OF[type], world) ?? heldBack;
-  const message = `${reached.message}; changes wait: ${waits?.message}`;
-  const urlBefore = object.status?.workloadType === type ? object.status.url : undefined;
-  return {
-    reached: reached.ok && waits !== undefined ? { ok: true, message } : reached,
-    url: url ?? running.url ?? urlBefore,
-    ...{ type, heldBack },
-    isCurrent: running.isSettled && snapshotOf(parts.get(PARTS_OF[type][0] ?? 'Deployment')) === view.snapshot.hash,
-  };
+  const { reached } = running;
+  const message = waits === undefined ? reached.message : `${reached.message}; changes wait: ${waits.message}`;
+  return { reached: reached.ok ? { ok: true, message } : reached, ...own, isCurrent };
 }
 
 /** `Auto` is decided once; a failed discovery never flips it (DESIGN 6). Where the platform serves instances itself, it serves those. */
@@ -123,8 +115,8 @@ export function whyNotShared(
   return { reason: 'StoreNotShared', message: `the store is "memory", which one process keeps for itself, and ${why}` };
 }
 
-function ownPart({ parts, object }: InstanceView, part: PartName | undefined): KubeObject | undefined {
-  const live = part && parts.get(part);
+function ownPart({ parts, object }: InstanceView, part: PartName): KubeObject | undefined {
+  const live = parts.get(part);
   return live !== undefined && isOurPart(live, object) ? live : undefined;
 }
 
@@ -174,30 +166,25 @@ function judgeType(view: InstanceView, type: 'Deployment' | 'Knative'): Running 
 }
 
 const Count = z.number().default(0);
-const Conditions = z
-  .array(
-    z.object({
-      type: z.string(),
-      status: z.string(),
-      reason: z.string().default(''),
-      message: z.string().default(''),
-    }),
-  )
-  .default([]);
-const Deployment = z.object({
+const Text = z.string().default('');
+/** What is read of a Deployment and of a Knative Service. */
+const Live = z.object({
   metadata: z.object({ name: z.string(), namespace: z.string(), generation: Count }),
   spec: z.object({ replicas: z.number().default(1) }),
   status: z
     .object({
       ...{ observedGeneration: Count, replicas: Count, updatedReplicas: Count, availableReplicas: Count },
-      conditions: Conditions,
+      conditions: z.array(z.object({ type: z.string(), status: z.string(), reason: Text, message: Text })).default([]),
+      ...{ url: z.string().optional(), latestCreatedRevisionName: Text, latestReadyRevisionName: Text },
+      traffic: z.array(z.object({ latestRevision: z.boolean().default(false) })).default([]),
     })
     .prefault({}),
 });
+type Conditions = z.output<typeof Live>['status']['conditions'];
 
 /** Pods are not read: that they cannot start is told by the deadline that the Deployment has for a rollout. */
-export function judgeDeployment(object: KubeObject): Running {
-  const { metadata, spec, status } = Deployment.parse(object);
+function judgeDeployment(object: KubeObject): Running {
+  const { metadata, spec, status } = Live.parse(object);
   const title = `Deployment "${metadata.name}"`;
   const isSettled =
     status.observedGeneration >= metadata.generation &&
@@ -221,7 +208,7 @@ function serving(title: string, isSettled: boolean, stuck: string | undefined): 
   return { ok: true, message: isSettled ? `${title} serves` : `${title} serves; its new configuration is rolled out` };
 }
 
-function whyStuck(namespace: string, conditions: z.output<typeof Conditions>): Problem | undefined {
+function whyStuck(namespace: string, conditions: Conditions): Problem | undefined {
   const failure = conditions.find(({ type, status }) => type === 'ReplicaFailure' && status === 'True');
   if (failure !== undefined) return { reason: 'ReplicaFailure', message: failure.message };
   const late = conditions.find(({ type, status }) => type === 'Progressing' && status === 'False');
@@ -230,23 +217,9 @@ function whyStuck(namespace: string, conditions: z.output<typeof Conditions>): P
   return { reason: late.reason || 'ProgressDeadlineExceeded', message: `${late.message} ${look}` };
 }
 
-const KnativeService = z.object({
-  metadata: z.object({ name: z.string(), generation: Count }),
-  status: z
-    .object({
-      observedGeneration: Count,
-      conditions: Conditions,
-      url: z.string().optional(),
-      latestCreatedRevisionName: z.string().optional(),
-      latestReadyRevisionName: z.string().optional(),
-      traffic: z.array(z.object({ latestRevision: z.boolean().default(false) })).default([]),
-    })
-    .prefault({}),
-});
-
 /** Its route serves as long as any revision does; `Ready` also asks for the newest. */
 function judgeKnative(object: KubeObject): Running {
-  const { metadata, status } = KnativeService.parse(object);
+  const { metadata, status } = Live.parse(object);
   const title = `Knative Service "${metadata.name}"`;
   const { conditions, url } = status;
   const isTrue = (type: string) => conditions.find((one) => one.type === type)?.status === 'True';

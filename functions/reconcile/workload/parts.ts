@@ -26,12 +26,10 @@ export type PartName = keyof typeof PARTS;
 export type WorkloadType = NonNullable<NonNullable<GatewayInstance['status']>['workloadType']>;
 
 /** The part that runs the gateway stands first: it is made first and removed last. */
-export const PARTS_OF: Readonly<Record<WorkloadType, readonly PartName[]>> = {
+export const PARTS_OF = {
   Deployment: ['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler'],
   Knative: ['KnativeService'],
-  External: [],
-  Local: [],
-};
+} as const satisfies Partial<Record<WorkloadType, readonly PartName[]>>;
 
 export const partName = (part: PartName, instance: string): string =>
   part === 'KnativeService' ? knativeServiceName(instance) : gatewayName(instance);
