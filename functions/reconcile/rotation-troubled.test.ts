@@ -13,6 +13,22 @@ beforeEach(async () => {
 });
 const { published, working, editKey, pass, rotation } = createRotation(() => bed);
 
+test('a value that was published works for its overlap only, also when no status ever told of it', async () => {
+  await working({ rotation: { every: '5m', overlap: '1m' } });
+  bed.cluster.inject(({ verb, subresource }) => {
+    if (verb === 'patch' && subresource === 'status') throw new Error('etcd is slow');
+    return undefined;
+  });
+  await pass(5 * MINUTE);
+  const second = await published();
+  await pass(5 * MINUTE);
+  bed.cluster.inject(() => undefined);
+  expect(await published()).not.toBe(second);
+  expect(await bed.works(second)).toBe(true);
+  await pass(2 * MINUTE);
+  expect(await bed.works(second)).toBe(false);
+});
+
 describe('a key that does not work', () => {
   test('because it is blocked is rotated all the same: no value gets older than `every`', async () => {
     const first = await working({ ...HOURLY, blocked: true });

@@ -148,8 +148,11 @@ const retireScope: Handler<'RetireScope'> = (action, context) =>
 const retireValues: Handler<'RetireValues'> = (action, context) =>
   on(action.instance, context, async ({ registry }) => {
     const { scopeId, hashes, overlap } = action;
+    const planned = present(context.world.keys.get(pathOf(action))?.secret);
+    // This run has just published another value in its place.
+    const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
     // A slow run never replaces what a faster one has published meanwhile by a value that is in no Secret any more.
-    if (overlap !== undefined && !(await isStillPublished(action, context))) return conflict;
+    if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflict;
     await registry.retireValues(scopeId, hashes, overlap);
     return done();
   });

@@ -163,7 +163,9 @@ function planWorking(
   ];
   const value = claim.values.find((one) => one.hash === hash);
   const due = value && whyRotate(key, value, claim, time);
-  if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due)] };
+  // Its end follows the new Secret: nothing else would tell a next run that this value was published.
+  const ended = retire(key, claim, [hash], whyOver, overlap);
+  if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due), ...ended] };
   return { steps: drift === undefined ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
 }
 
