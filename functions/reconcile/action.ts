@@ -103,7 +103,12 @@ export type Action =
       readonly requestedBy?: string;
     })
   | (About & { readonly action: 'UpdateKey'; readonly key: string; readonly spec: Readonly<Record<string, unknown>> })
-  | (About & { readonly action: 'DeleteKey'; readonly key: string; readonly uid: string })
+  | (About & {
+      readonly action: 'DeleteKey';
+      readonly instance: Path;
+      readonly key: string;
+      readonly uid: string;
+    })
   | (About & { readonly action: 'WriteStatus'; readonly patch: StatusPatch })
   | (About & { readonly action: 'RecordEvent' } & EventText);
 

@@ -173,14 +173,12 @@ describeUnless(why, 'hints on Knative', () => {
     const { printed } = reconcile;
     expect(printed()).not.toContain('"level":"error"');
     const answers = await reconcile.ask({
-      headers: { 'content-type': 'application/cloudevents+json' },
-      body: JSON.stringify({
-        specversion: '1.0',
-        id: '1',
-        source: '/test',
-        type: 'dev.knative.apiserver.ref.update',
-        data: { kind: 'GatewayInstance', namespace: 'default', name: 'sample' },
-      }),
+      headers: {
+        'content-type': 'application/json',
+        'ce-specversion': '1.0',
+        'ce-type': 'dev.knative.apiserver.ref.update',
+      },
+      body: JSON.stringify({ kind: 'GatewayInstance', namespace: 'default', name: 'sample' }),
     });
     expect(answers.status).toBe(200);
   });

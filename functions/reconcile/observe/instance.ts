@@ -48,7 +48,7 @@ export async function observeInstance(
     ...{ store: health, ...('reason' in store ? {} : { storeType: store.type }) },
     ...(secretProblem === undefined ? {} : { secretProblem }),
     secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
-      .map((name) => versionOf(secrets, name))
+      .map((name) => secrets.get(name)?.version ?? '')
       .join('.'),
     entryProblems: entryProblems(object, secrets),
     snapshot,
@@ -58,14 +58,13 @@ export async function observeInstance(
   return { view, link: reach.link };
 }
 
-/** A Secret's data and which version of it, `undefined` for one that is not there, or why it could not be read. */
-type Read = { readonly data: SecretData | undefined; readonly version: string } | { readonly unread: string };
+/** A Secret's data (`undefined`: it is not there) and which version of it, or why it could not be read. */
+interface Read {
+  readonly data?: SecretData | undefined;
+  readonly version?: string | undefined;
+  readonly problem?: Problem;
+}
 type Secrets = ReadonlyMap<string, Read>;
-
-const versionOf = (secrets: Secrets, name: string): string => {
-  const read = secrets.get(name);
-  return read !== undefined && 'data' in read ? read.version : '';
-};
 
 /** Each once, by name. */
 async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<Secrets> {
@@ -78,21 +77,23 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
       const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
       // The API server guarantees the shape of a Secret's data.
       const data = secret && ((secret.data ?? {}) as SecretData);
-      return [name, { data, version: secret?.metadata.resourceVersion ?? '' }];
+      return [name, { data, version: secret?.metadata.resourceVersion }];
     } catch (error) {
-      return [name, { unread: reasonOf(error) }];
+      const message = `Secret "${name}" could not be read: ${reasonOf(error)}`;
+      return [name, { problem: { reason: 'SecretUnreadable', message } }];
     }
   });
   return new Map(read);
 }
 
-/** What was found out about a Secret, as the rules ask; or why nothing was. */
-function toReadSecret(name: string, secrets: Secrets): { readonly secret: ReadSecret } | Problem {
-  const read = secrets.get(name);
-  if (read !== undefined && 'unread' in read)
-    return { reason: 'SecretUnreadable', message: `Secret "${name}" could not be read: ${read.unread}` };
-  // People who read a condition may not read the Secret: its entries are not listed.
-  return { secret: read?.data && { data: read.data, listed: false } };
+/** What a rule finds in a Secret; or why nothing can be found out. People who read a condition may not read the Secret: its entries are not listed. */
+function checkSecret(
+  secrets: Secrets,
+  name: string,
+  rule: (secret: ReadSecret) => ReadonlyArray<Finding>,
+): Problem | undefined {
+  const { problem, data } = secrets.get(name) ?? {};
+  return problem ?? toProblem(rule(data && { data, listed: false }));
 }
 
 function connectionsOf(
@@ -102,14 +103,12 @@ function connectionsOf(
 ): Connections {
   const connection = <Ref extends { readonly nameRef: string }, T>(
     ref: Ref,
-    judgeSecret: (ref: Ref, namespace: string, secret: ReadSecret) => ReadonlyArray<Finding>,
+    rule: (ref: Ref, namespace: string, secret: ReadSecret) => ReadonlyArray<Finding>,
     parse: (ref: Ref, data: SecretData) => Result<T, ConnectionProblem>,
   ): Problem | T => {
-    const read = toReadSecret(ref.nameRef, secrets);
-    if ('reason' in read) return read;
-    const problem = toProblem(judgeSecret(ref, namespace, read.secret));
+    const problem = checkSecret(secrets, ref.nameRef, (secret) => rule(ref, namespace, secret));
     if (problem !== undefined) return problem;
-    const parsed = parse(ref, read.secret?.data ?? {});
+    const parsed = parse(ref, secrets.get(ref.nameRef)?.data ?? {});
     // The rule has just parsed it: not met.
     if (!parsed.ok) return { reason: parsed.failure.reason, message: parsed.failure.problem };
     const { value } = parsed;
@@ -139,31 +138,21 @@ async function probe({ deps }: ObserveContext, object: GatewayInstance, store: S
 
 function entryProblems(object: GatewayInstance, secrets: Secrets): ReadonlyMap<string, Problem> {
   const { metadata, spec } = object;
-  const found = spec.models.flatMap(
-    ({ identifier, requiresAuth, modelCredentials }, index): Array<[string, Problem]> => {
-      if (!requiresAuth) return [];
-      const problem =
-        modelCredentials === undefined
-          ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
-            toProblem(
-              validate(gatewayInstances, object).violations.filter(({ path }) =>
-                path.startsWith(`spec.models[${index}].`),
-              ),
-            )
-          : credentialProblem(modelCredentials, { index, identifier });
-      return problem === undefined ? [] : [[identifier, problem]];
-    },
+  const problemOf = ({ identifier, modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
+    ref === undefined
+      ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
+        toProblem(
+          validate(gatewayInstances, object).violations.filter(({ path }) => path.startsWith(`spec.models[${index}].`)),
+        )
+      : checkSecret(secrets, ref.nameRef, (secret) =>
+          checkCredentials(ref, { index, identifier }, metadata.namespace, secret),
+        );
+  return new Map(
+    spec.models.flatMap((entry, index) => {
+      const problem = entry.requiresAuth ? problemOf(entry, index) : undefined;
+      return problem === undefined ? [] : [[entry.identifier, problem] as const];
+    }),
   );
-  return new Map(found);
-
-  function credentialProblem(
-    credentials: NonNullable<GatewayInstance['spec']['models'][number]['modelCredentials']>,
-    entry: { readonly index: number; readonly identifier: string },
-  ): Problem | undefined {
-    const read = toReadSecret(credentials.nameRef, secrets);
-    if ('reason' in read) return read;
-    return toProblem(checkCredentials(credentials, entry, metadata.namespace, read.secret));
-  }
 }
 
 /** What the gateway would be told of the instance, and whether that is published. */

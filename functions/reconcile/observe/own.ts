@@ -57,17 +57,9 @@ export function toOwn(object: KubeObject): Own | undefined {
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** What we read of it (crds/object-meta.ts): managed fields and the like are more than half of an object. */
+/** Managed fields and what kubectl applied last are more than half of an object, and nothing reads them. */
 function toMetadata({ metadata }: KubeObject): OwnObject['metadata'] {
-  const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata as OwnObject['metadata'];
-  const { deletionTimestamp, labels, annotations, finalizers, ownerReferences } = metadata;
-  const { [LAST_APPLIED]: _, ...others } = annotations ?? {};
-  return {
-    ...{ name, namespace, uid, resourceVersion, generation, creationTimestamp },
-    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-    ...(labels === undefined ? {} : { labels }),
-    ...(annotations === undefined ? {} : { annotations: others }),
-    ...(finalizers === undefined ? {} : { finalizers }),
-    ...(ownerReferences === undefined ? {} : { ownerReferences }),
-  };
+  const { managedFields: _, annotations, ...rest } = metadata as OwnObject['metadata'] & { managedFields?: unknown };
+  const { [LAST_APPLIED]: __, ...others } = annotations ?? {};
+  return { ...rest, ...(annotations === undefined ? {} : { annotations: others }) };
 }

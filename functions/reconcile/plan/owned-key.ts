@@ -4,7 +4,7 @@ import { AUTH_API_VERSION, OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#
 import type { User } from '#crds/user.ts';
 import type { VirtualKey } from '#crds/virtual-key.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
-import { idOf, isDeleted, pathOf } from '../world.ts';
+import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';
 import type { PlanContext } from './context.ts';
 import { sameJson } from './json.ts';
 
@@ -82,5 +82,6 @@ function createKey(user: User, spec: OwnedKeySpec): Action {
 }
 
 function deleteKey(user: User, { metadata: { name, uid } }: VirtualKey, why: string): Action {
-  return { action: 'DeleteKey', ...about(user, `VirtualKey "${name}" ${why}`), key: name, uid };
+  const instance = instancePathOf(user);
+  return { action: 'DeleteKey', ...about(user, `VirtualKey "${name}" ${why}`), instance, key: name, uid };
 }
