@@ -1,9 +1,9 @@
-// Conditions of an object, judged anew: times move only when a status does.
+// Conditions of an object, evaluated anew: times move only when a status does.
 import type { Condition } from '#crds/fragments.ts';
 import type { Millis } from './ports/money.ts';
 
-/** What was judged: `status`, one CamelCase word why, and a sentence for people. */
-export interface Judgement {
+/** What was evaluated: `status`, one CamelCase word why, and a sentence for people. */
+export interface ConditionState {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
@@ -14,15 +14,15 @@ export interface Judgement {
 const MAX_MESSAGE = 32_768;
 
 /**
- * The judgements as conditions, in their order, followed by conditions of other types, which other controllers keep there.
+ * These states as conditions, in their order, followed by conditions of other types, which other controllers keep there.
  * `lastTransitionTime` moves only when `status` does, so judging the same thing again changes nothing.
  */
 export function toConditions(
-  judged: ReadonlyArray<Judgement>,
+  evaluated: ReadonlyArray<ConditionState>,
   before: ReadonlyArray<Condition>,
   at: { readonly generation: number; readonly now: Millis },
 ): Condition[] {
-  const ours = judged.map(({ type, status, reason, message }): Condition => {
+  const ours = evaluated.map(({ type, status, reason, message }): Condition => {
     const old = before.find((condition) => condition.type === type);
     return {
       type,
@@ -33,7 +33,7 @@ export function toConditions(
       observedGeneration: at.generation,
     };
   });
-  const others = before.filter(({ type }) => !judged.some((judgement) => judgement.type === type));
+  const others = before.filter(({ type }) => !evaluated.some((state) => state.type === type));
   return [...ours, ...others];
 }
 

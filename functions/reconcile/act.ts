@@ -24,7 +24,7 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
     const ended: Result[] = [];
     for (const action of turn) {
       const outcome = await attempt(action, context);
-      tell(action, outcome, context);
+      note(action, outcome, context);
       ended.push({ action, outcome });
       if (outcome.ended !== 'done' && outcome.ended !== 'unchanged') break;
     }
@@ -45,7 +45,7 @@ async function attempt(action: Action, context: ActContext): Promise<Outcome> {
   }
 }
 
-function tell({ action, kind, namespace, name }: Action, outcome: Outcome, { deps }: ActContext): void {
+function note({ action, kind, namespace, name }: Action, outcome: Outcome, { deps }: ActContext): void {
   const { ended } = outcome;
   if (ended !== 'unchanged') deps.metrics.add('gateway_operator_reconcile_actions_total', { action, outcome: ended });
   const fields = { action, kind, namespace, name };

@@ -59,7 +59,9 @@ describe('a deleted key', () => {
     bed.clock.pass(21_000);
     await bed.sweep();
     expect(await gone()).toBe(true);
-    expect(bed.log.lines.some(({ level, message }) => level === 'warn' && message === 'let go')).toBe(true);
+    expect(bed.log.lines.some(({ level, message }) => level === 'warn' && message === 'a deletion was forced')).toBe(
+      true,
+    );
     bed.refuse(false);
     expect(await bed.works(value)).toBe(true);
     await bed.sweep();
@@ -144,7 +146,7 @@ describe('a finalizer that is left alone', () => {
     bed.clock.pass(20_000);
     await bed.sweep();
     expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
-    expect(bed.log.lines.some(({ message }) => message === 'let go')).toBe(true);
+    expect(bed.log.lines.some(({ message }) => message === 'a deletion was forced')).toBe(true);
     expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
   });
 });

@@ -62,7 +62,7 @@ const removeFinalizer: Handler<'RemoveFinalizer'> = async (action, context) => {
   const finalizers = before.filter((finalizer) => finalizer !== FINALIZER);
   const outcome = toRemoved(await patch(action, context, { metadata: { finalizers } }));
   if (outcome.ended === 'done' && left !== undefined) {
-    context.deps.log.warn('let go', { kind, namespace, name, left });
+    context.deps.log.warn('a deletion was forced', { kind, namespace, name, left });
     context.deps.metrics.add('gateway_operator_reconcile_forced_finalizations_total', { kind });
   }
   return outcome;

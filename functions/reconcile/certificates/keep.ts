@@ -51,7 +51,7 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
         done('IssueCertificate', why);
       }
       const steps = why === undefined || fresh === undefined ? mend(view) : renew(view, fresh, why);
-      tell(keeper, view, certificates);
+      watchExpiry(keeper, view, certificates);
       if (steps === undefined || !(await carry(keeper, certificates, { ...steps, over: view.secret, done }))) break;
     }
     return { actions };
@@ -160,7 +160,7 @@ function isWritten(written: Written<KubeObject>): boolean {
 }
 
 /** Told of every certificate; warned of one that nobody renews, in the last tenth of its life. */
-function tell({ clock, log, metrics }: Keeper, { secret }: View, { service }: CertificateDeps): void {
+function watchExpiry({ clock, log, metrics }: Keeper, { secret }: View, { service }: CertificateDeps): void {
   if (secret?.serving === undefined) return;
   const { from, until } = secret.serving;
   metrics.set('gateway_operator_certificate_expiry_timestamp_seconds', until / 1000);

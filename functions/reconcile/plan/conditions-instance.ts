@@ -1,32 +1,32 @@
-// Whether an instance can serve, and if not, why: judged from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
+// Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an upstream (DESIGN 10).
 import { MAX_SNAPSHOT } from '#core/compile.ts';
-import { type Judgement, toTimestamp } from '#core/conditions.ts';
+import { type ConditionState, toTimestamp } from '#core/conditions.ts';
 import { type Finding, toProblem } from '#core/finding.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
 import type { GatewayInstanceStatus } from '#crds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { type InstanceView, idOf, type Problem, type Reached, type World } from '../world.ts';
-import { judgeWorkload, type WorkloadConditions, whyNotShared } from './conditions-workload.ts';
+import { evaluateWorkload, type WorkloadConditions, whyNotShared } from './conditions-workload.ts';
 import { isOpen, ledgerAskedFor } from './ledger.ts';
 
 export interface InstanceConditions {
   readonly ready: Problem & { readonly ok: boolean };
-  readonly conditions: ReadonlyArray<Judgement>;
+  readonly conditions: ReadonlyArray<ConditionState>;
   readonly models: NonNullable<GatewayInstanceStatus['models']>;
   readonly workload: WorkloadConditions;
   /** The `modelName`s of its entries. */
   readonly served: ReadonlySet<string>;
 }
 
-export function judgeInstance(view: InstanceView, world: World): InstanceConditions {
+export function evaluateInstance(view: InstanceView, world: World): InstanceConditions {
   const { models } = view.object.spec;
-  const workload = judgeWorkload(view, world);
-  const judged = judgeModels(view);
-  const database = judgeDatabase(view, world);
+  const workload = evaluateWorkload(view, world);
+  const evaluated = checkModels(view);
+  const database = checkDatabase(view, world);
   const notShared = whyNotShared(view, workload.type, world.platform.manyProcesses);
   const store: Reached = notShared === undefined ? view.store : { ok: false, ...notShared };
   // In this order: the first that keeps the instance from serving is the reason of Ready.
-  const causes = [database, store, judged.any, judgeSnapshot(view), workload.reached];
+  const causes = [database, store, evaluated.any, checkSnapshot(view), workload.reached];
   const cause = causes.find((reached) => !reached.ok);
   const serves = {
     ok: true,
@@ -41,7 +41,7 @@ export function judgeInstance(view: InstanceView, world: World): InstanceConditi
       toCondition('DatabaseReady', database),
       toCondition('StoreReady', store),
       toCondition('WorkloadReady', workload.reached),
-      toCondition('ModelsReady', judged.all),
+      toCondition('ModelsReady', evaluated.all),
     ],
     models: models.map(({ modelName, identifier }) => {
       const problem = view.entryProblems.get(identifier);
@@ -53,7 +53,7 @@ export function judgeInstance(view: InstanceView, world: World): InstanceConditi
   };
 }
 
-const toCondition = (type: string, { ok, message, ...why }: Reached | InstanceConditions['ready']): Judgement => ({
+const toCondition = (type: string, { ok, message, ...why }: Reached | InstanceConditions['ready']): ConditionState => ({
   ...{ type, status: ok ? 'True' : 'False', message },
   reason: 'reason' in why ? String(why.reason) : 'Ready',
 });
@@ -62,7 +62,7 @@ const toCondition = (type: string, { ok, message, ...why }: Reached | InstanceCo
 const OF_OPENING: ReadonlySet<string> = new Set(['DatabaseUnreachable', 'DatabaseNotMigrated', 'LedgerNotAdopted']);
 
 /** One that answers and is not open in our schema is not ready. */
-function judgeDatabase(view: InstanceView, { failures }: World): Reached {
+function checkDatabase(view: InstanceView, { failures }: World): Reached {
   const { database, object } = view;
   if (!database.ok || isOpen(view)) return database;
   const failure = failures.get(idOf(object.kind, object.metadata));
@@ -72,7 +72,7 @@ function judgeDatabase(view: InstanceView, { failures }: World): Reached {
 }
 
 /** `all`: what ModelsReady says. `any`: whether one entry at least can serve, which is all that Ready asks. */
-function judgeModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
+function checkModels(view: InstanceView): { readonly all: Reached; readonly any: Reached } {
   const { object, entryProblems } = view;
   const { models } = object.spec;
   const none = toReached(noModels(models));
@@ -101,7 +101,7 @@ function snapshotProblem({ snapshot }: InstanceView): (Reached & { readonly ok: 
   return { ok: false, reason: 'SnapshotTooLarge', message };
 }
 
-function judgeSnapshot(view: InstanceView): Reached {
+function checkSnapshot(view: InstanceView): Reached {
   if (view.snapshot.isPublished) return { ok: true, message: view.snapshot.name };
   const earlier = view.object.status?.snapshotHash;
   if (earlier !== undefined) return { ok: true, message: `goes on with the snapshot ${earlier}` };
@@ -110,7 +110,7 @@ function judgeSnapshot(view: InstanceView): Reached {
 }
 
 /** The condition `LedgerAdopted`, while the annotation is there. */
-export function judgeLedger(view: InstanceView): ReadonlyArray<Judgement> {
+export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionState> {
   const { object, adopted } = view;
   const asked = ledgerAskedFor(object);
   if (asked === undefined || !isOpen(view)) return [];

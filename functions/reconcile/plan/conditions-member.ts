@@ -1,5 +1,5 @@
 // Whether a key, a user or a team works, and if not, the first cause (DESIGN 3: the order of causes).
-import { type Judgement, toTimestamp } from '#core/conditions.ts';
+import { type ConditionState, toTimestamp } from '#core/conditions.ts';
 import { type Finding, toProblem } from '#core/finding.ts';
 import { formatMoney, parseMoney } from '#core/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -47,7 +47,7 @@ function whyNotAccess(member: Member, context: PlanContext): Problem | undefined
   const access = context.access(member);
   if (access.at === 'missing' || access.at === 'notAllowed') return toProblem([access.why]);
   if (access.at === 'paused') return { reason: 'InstanceNotReady', message: `${name} is paused` };
-  const { ready } = access.judged;
+  const { ready } = access.evaluated;
   if (!ready.ok)
     return { reason: 'InstanceNotReady', message: `${name} is not ready: ${ready.reason}: ${ready.message}` };
   const failure = whyTaken(member, context) ?? context.world.failures.get(idOf(member.kind, member.metadata));
@@ -132,7 +132,7 @@ function whyUnserved(member: Member, context: PlanContext): Problem | undefined 
 function unservedModels(member: Member, context: PlanContext): ReadonlyArray<Finding> {
   const access = context.access(member);
   const { models, connectionRef } = member.spec;
-  return 'judged' in access ? modelsServed({ models }, connectionRef.instanceRef, access.judged.served) : [];
+  return 'evaluated' in access ? modelsServed({ models }, connectionRef.instanceRef, access.evaluated.served) : [];
 }
 
 const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 'spec.teamAlias' } as const;
@@ -140,7 +140,7 @@ const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 
 /** Somebody else claimed what it wants to be called. */
 function whyTaken(member: Member, context: PlanContext): Problem | undefined {
   const access = context.access(member);
-  const state = 'judged' in access ? context.claim(member, access.instance) : undefined;
+  const state = 'evaluated' in access ? context.claim(member, access.instance) : undefined;
   if (state?.state !== 'taken' && state?.state !== 'orphaned') return undefined;
   const { kind, spec, metadata } = member;
   const { name, namespace } = state.state === 'taken' ? state.by : state.claim.holder;
@@ -168,10 +168,10 @@ function whyNoKey(user: User, context: PlanContext): Problem | undefined {
 }
 
 /** `ModelsReady`: the instance serves all of its models, and each has something left of its own budget. Unknown while that cannot be told of an instance. */
-export function judgeModels(member: Member, context: PlanContext): Judgement {
+export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
   const type = 'ModelsReady';
   const access = context.access(member);
-  if (!('judged' in access)) {
+  if (!('evaluated' in access)) {
     const pending = { reason: 'Pending', message: 'its instance was not looked at yet' };
     return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? pending) };
   }
@@ -186,12 +186,12 @@ export function judgeModels(member: Member, context: PlanContext): Judgement {
 }
 
 /** `Rotation`: where the key's value stands. Undefined for a key that is not rotated. */
-export function judgeRotation(
+export function toRotationCondition(
   key: VirtualKey,
   claim: Claim,
   published: string | undefined,
   time: number,
-): Judgement | undefined {
+): ConditionState | undefined {
   const type = 'Rotation';
   const value = claim.values.find(({ hash }) => hash === published);
   const until = worksUntil(claim, time);
@@ -213,7 +213,7 @@ export function judgeRotation(
 export const SOFT = 'SoftBudgetReached';
 
 /** A `softBudget` is reported, and the key goes on working until its window's `maxBudget` is spent. */
-export function judgeSoftBudget({ spec }: VirtualKey, spend: Spend | undefined): Judgement | undefined {
+export function toSoftBudgetCondition({ spec }: VirtualKey, spend: Spend | undefined): ConditionState | undefined {
   const { softBudget, maxBudget } = spec;
   const limit = softBudget === undefined ? undefined : parseMoney(softBudget);
   if (limit === undefined || spend === undefined) return undefined;

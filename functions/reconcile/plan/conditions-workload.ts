@@ -18,12 +18,13 @@ export interface WorkloadConditions {
 }
 
 /** While a new type comes up, the one before goes on serving where it was. */
-export function judgeWorkload(view: InstanceView, world: World): WorkloadConditions {
-  const own = judgeOwn(view, world);
+export function evaluateWorkload(view: InstanceView, world: World): WorkloadConditions {
+  const own = evaluateOwnType(view, world);
   const before = view.object.status?.url;
   if (own.reached.ok || before === undefined) return own;
   const other = (['Deployment', 'Knative'] as const).find(
-    (type) => type !== own.type && ownPart(view, PARTS_OF[type][0]) !== undefined && judgeType(view, type)?.reached.ok,
+    (type) =>
+      type !== own.type && ownPart(view, PARTS_OF[type][0]) !== undefined && evaluateType(view, type)?.reached.ok,
   );
   if (other === undefined) return own;
   const title = partTitle(PARTS_OF[other][0], view.object.metadata.name);
@@ -34,7 +35,7 @@ export function judgeWorkload(view: InstanceView, world: World): WorkloadConditi
 }
 
 /** The workload of the instance's type alone. */
-export function judgeOwn(view: InstanceView, world: World): WorkloadConditions {
+export function evaluateOwnType(view: InstanceView, world: World): WorkloadConditions {
   const { object, servedAt, parts } = view;
   const { url: urlBefore, workloadType: typeBefore } = object.status ?? {};
   const decision = decideType(view, world);
@@ -51,7 +52,7 @@ export function judgeOwn(view: InstanceView, world: World): WorkloadConditions {
   const heldBack = view.partsProblem ?? whyHeldBack(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
   const problem = refused?.reason === 'WorkloadRefused' ? refused : whyForeign(view, PARTS_OF[type]);
-  const running = judgeType(view, type);
+  const running = evaluateType(view, type);
   const ofKnative = running && (running.url ?? (typeBefore === type ? urlBefore : undefined));
   const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack };
   if (running === undefined) {
@@ -159,10 +160,10 @@ interface Running {
   readonly isSettled: boolean;
 }
 
-function judgeType(view: InstanceView, type: 'Deployment' | 'Knative'): Running | undefined {
+function evaluateType(view: InstanceView, type: 'Deployment' | 'Knative'): Running | undefined {
   const live = ownPart(view, PARTS_OF[type][0]);
   if (live === undefined) return undefined;
-  return type === 'Deployment' ? judgeDeployment(live) : judgeKnative(live);
+  return type === 'Deployment' ? evaluateDeployment(live) : evaluateKnative(live);
 }
 
 const Count = z.number().default(0);
@@ -183,7 +184,7 @@ const Live = z.object({
 type Conditions = z.output<typeof Live>['status']['conditions'];
 
 /** Pods are not read: that they cannot start is told by the deadline that the Deployment has for a rollout. */
-function judgeDeployment(object: KubeObject): Running {
+function evaluateDeployment(object: KubeObject): Running {
   const { metadata, spec, status } = Live.parse(object);
   const title = `Deployment "${metadata.name}"`;
   const isSettled =
@@ -218,7 +219,7 @@ function whyStuck(namespace: string, conditions: Conditions): Problem | undefine
 }
 
 /** Its route serves as long as any revision does; `Ready` also asks for the newest. */
-function judgeKnative(object: KubeObject): Running {
+function evaluateKnative(object: KubeObject): Running {
   const { metadata, status } = Live.parse(object);
   const title = `Knative Service "${metadata.name}"`;
   const { conditions, url } = status;

@@ -21,7 +21,7 @@ import {
   retainedSecret,
   type World,
 } from '../world.ts';
-import { type InstanceConditions, judgeInstance } from './conditions-instance.ts';
+import { evaluateInstance, type InstanceConditions } from './conditions-instance.ts';
 
 /** A member's access to its instance. */
 export type InstanceAccess =
@@ -31,8 +31,8 @@ export type InstanceAccess =
   | { readonly at: 'paused'; readonly instance: InstanceView | undefined }
   /** It does not admit the namespace. A member that it never admitted is told the same as where there is none. */
   | { readonly at: 'notAllowed'; readonly instance: InstanceView; readonly why: Finding }
-  | { readonly at: 'unreachable'; readonly instance: InstanceView; readonly judged: InstanceConditions }
-  | { readonly at: 'allowed'; readonly instance: InstanceView; readonly judged: InstanceConditions };
+  | { readonly at: 'unreachable'; readonly instance: InstanceView; readonly evaluated: InstanceConditions }
+  | { readonly at: 'allowed'; readonly instance: InstanceView; readonly evaluated: InstanceConditions };
 
 /** `open`: nobody has the alias. */
 export type ClaimState =
@@ -52,7 +52,7 @@ export interface Payers {
 export interface PlanContext {
   readonly world: World;
   readonly now: Millis;
-  judge(view: InstanceView): InstanceConditions;
+  evaluate(view: InstanceView): InstanceConditions;
   access(member: Member): InstanceAccess;
   claim(member: Member, instance: InstanceView): ClaimState;
   /** The claim of a member that has it, on an instance that can be used. */
@@ -66,13 +66,13 @@ export interface PlanContext {
 const MAX_TEAMS = 8;
 
 export function createPlanContext(world: World, now: Millis): PlanContext {
-  const judged = new Map<InstanceView, InstanceConditions>();
-  const judge = (view: InstanceView) => {
-    const conditions = judged.get(view) ?? judgeInstance(view, world);
-    judged.set(view, conditions);
+  const evaluated = new Map<InstanceView, InstanceConditions>();
+  const evaluate = (view: InstanceView) => {
+    const conditions = evaluated.get(view) ?? evaluateInstance(view, world);
+    evaluated.set(view, conditions);
     return conditions;
   };
-  const access = (member: Member) => accessOf(member, world, judge);
+  const access = (member: Member) => accessOf(member, world, evaluate);
   let wanted: ReadonlyMap<string, ReadonlyArray<Member>> | undefined;
   const wanting = (instance: Path, key: string) => {
     wanted ??= Map.groupBy(membersOf(world), (member) => `${instancePathOf(member)} ${aliasOf(member).key}`);
@@ -122,10 +122,10 @@ export function createPlanContext(world: World, now: Millis): PlanContext {
     const names = [...user.spec.teamRefs.map(({ name }) => name), ...listing.map(({ metadata }) => metadata.name)];
     return [...new Set(names)].sort().slice(0, MAX_TEAMS);
   };
-  return { world, now, judge, access, claim: claimOf, ownClaim, wanting, payers };
+  return { world, now, evaluate, access, claim: claimOf, ownClaim, wanting, payers };
 }
 
-function accessOf(member: Member, world: World, judge: PlanContext['judge']): InstanceAccess {
+function accessOf(member: Member, world: World, evaluate: PlanContext['evaluate']): InstanceAccess {
   const path = instancePathOf(member);
   const instance = world.instances.get(path);
   const ref = member.spec.connectionRef.instanceRef;
@@ -140,7 +140,7 @@ function accessOf(member: Member, world: World, judge: PlanContext['judge']): In
   if (unseen !== undefined) return { at: 'notAllowed', instance, why: unseen };
   if (instance.object.spec.paused) return { at: 'paused', instance };
   if (!isAdmitted) return { at: 'notAllowed', instance, why: namespaceNotAllowed(ref, namespace) };
-  return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, judged: judge(instance) };
+  return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, evaluated: evaluate(instance) };
 }
 
 function claimOf(member: Member, { claims, orphanedClaims }: InstanceView): ClaimState {

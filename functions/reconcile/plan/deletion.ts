@@ -57,7 +57,9 @@ export function planInstanceDeletion(view: InstanceView, { now, world }: PlanCon
   if (!hasFinalizer(object)) return [];
   const blocked = instanceBlockedBy(view, world);
   if (blocked !== undefined)
-    return isTimedOut(object, now) ? [letGo(object, `keys in its database still count as live: ${blocked}`)] : [];
+    return isTimedOut(object, now)
+      ? [forceFinalization(object, `keys in its database still count as live: ${blocked}`)]
+      : [];
   const why = 'it is deleted: none of its keys works any more';
   return [{ action: 'CloseInstance', ...about(object, why) }, removeFinalizer(object)];
 }
@@ -82,7 +84,7 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const [secret] = ours;
   const isKept = key.spec.deletionPolicy === 'Retain' && secret?.hash !== undefined && proven.includes(secret.hash);
   if (isKept && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object))
-    return planRetention(key, secret, mine, context.judge(instance).workload.url);
+    return planRetention(key, secret, mine, context.evaluate(instance).workload.url);
   const retirement = planRetirement(key, context);
   if (retirement === undefined) return [];
   const deletes = ours.flatMap((one): Action[] => {
@@ -126,7 +128,7 @@ function planRetirement(member: Member, context: PlanContext): Action[] | undefi
   const blocked = memberBlockedBy(member, context);
   if (blocked !== undefined) {
     const left = `its claim is left behind${instance === undefined ? '' : ' until a sweep finds it'}: ${blocked}`;
-    return isTimedOut(member, context.now) ? [letGo(member, left)] : undefined;
+    return isTimedOut(member, context.now) ? [forceFinalization(member, left)] : undefined;
   }
   const { kind: scope, alias, key } = aliasOf(member);
   const claim = instance?.claims.get(key);
@@ -140,6 +142,6 @@ const removeFinalizer = (object: OwnObject): Action => ({
   ...{ action: 'RemoveFinalizer', ...about(object, 'nothing of it is left to clean') },
 });
 
-const letGo = (object: OwnObject, left: string): Action => ({
+const forceFinalization = (object: OwnObject, left: string): Action => ({
   ...{ action: 'RemoveFinalizer', ...about(object, 'it was tried for 20 seconds'), left },
 });

@@ -4,7 +4,7 @@ import { type Action, about } from '../action.ts';
 import { isOurPart, laterVersion, PARTS_OF, type PartName, partTitle } from '../workload/parts.ts';
 import { wantedParts } from '../workload/wanted.ts';
 import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
-import { judgeOwn } from './conditions-workload.ts';
+import { evaluateOwnType } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
 import { planInstanceDeletion } from './deletion.ts';
 import { isOpen, ledgerAskedFor } from './ledger.ts';
@@ -57,7 +57,7 @@ function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
 /** While a rollout is under way, Pods of any earlier one may still have to start. */
 function superfluous(view: InstanceView, context: PlanContext): SnapshotView['older'] {
   const { object, snapshot } = view;
-  if (!snapshot.isPublished || !context.judge(view).workload.isCurrent) return [];
+  if (!snapshot.isPublished || !context.evaluate(view).workload.isCurrent) return [];
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;
   return snapshot.older.slice(KEPT - 1).filter(({ name }) => name !== inUse);
 }
@@ -65,7 +65,7 @@ function superfluous(view: InstanceView, context: PlanContext): SnapshotView['ol
 /** Stated whole in every run, once its snapshot is there to be mounted. What is not ours is never touched; the conditions say so. */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
-  const { type, heldBack, reached } = judgeOwn(view, world);
+  const { type, heldBack, reached } = evaluateOwnType(view, world);
   if (type === undefined || heldBack !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, version } = world.platform;
   const isWritable = (part: PartName) => {

@@ -85,7 +85,7 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const none = { steps: [] };
   if (state.state === 'taken' || state.state === 'orphaned') return none;
   const claim = state.state === 'ours' ? state.claim : undefined;
-  const shape = shapeOf(key, view.secretName, context.judge(instance).workload.url);
+  const shape = shapeOf(key, view.secretName, context.evaluate(instance).workload.url);
   const put: Case['put'] = (value, why) => ({
     ...{ action: 'PutSecret', ...about(key, why), instance: instancePathOf(key), shape, value },
     isNew: view.secret.state === 'absent',

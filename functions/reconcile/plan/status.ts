@@ -1,5 +1,5 @@
 // The status that each object should have, and what of it is not written yet. Status describes what was observed (DESIGN 6, law 2).
-import { type Judgement, toConditions, toTimestamp } from '#core/conditions.ts';
+import { type ConditionState, toConditions, toTimestamp } from '#core/conditions.ts';
 import { toProblem, toText } from '#core/finding.ts';
 import { formatMoney } from '#core/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -27,8 +27,8 @@ import {
   pathOf,
   present,
 } from '../world.ts';
-import { judgeLedger } from './conditions-instance.ts';
-import { judgeModels, judgeRotation, judgeSoftBudget, SOFT, whyNot } from './conditions-member.ts';
+import { toLedgerCondition } from './conditions-instance.ts';
+import { SOFT, toModelsCondition, toRotationCondition, toSoftBudgetCondition, whyNot } from './conditions-member.ts';
 import type { PlanContext } from './context.ts';
 import { instanceBlockedBy, toWaiting } from './deletion.ts';
 import { type Guarded, toGuardedMessage } from './guard.ts';
@@ -49,19 +49,19 @@ export function planInstanceStatus(
 ): Action[] {
   const { object, snapshot, isComplete } = view;
   if (object.spec.paused && !isDeleted(object)) return planPausedStatus(object, context);
-  const { conditions, models, workload } = context.judge(view);
+  const { conditions, models, workload } = context.evaluate(view);
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
   const tooMany = own.map(toGuardedMessage);
-  const isGuarded: Judgement = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany.join('; ') };
+  const isGuarded: ConditionState = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany.join('; ') };
   const deleting = { reason: 'Deleting', message: toWaiting(object, instanceBlockedBy(view, context.world)) };
-  const judged = isDeleted(object)
+  const evaluated = isDeleted(object)
     ? [toReady(deleting)]
-    : [...conditions, ...judgeLedger(view), ...(isComplete && own.length > 0 ? [isGuarded] : [])];
+    : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [isGuarded] : [])];
   const before = object.status;
   // What is served, not what is published: while a rollout is under way that is the one before.
   const hash = snapshot.isPublished && workload.isCurrent ? snapshot.hash : before?.snapshotHash;
   const after: GatewayInstanceStatus = {
-    ...toObserved(object, judged, context, isComplete ? [...PASSING.GatewayInstance, GUARDED] : undefined),
+    ...toObserved(object, evaluated, context, isComplete ? [...PASSING.GatewayInstance, GUARDED] : undefined),
     ...optional('url', workload.url),
     models,
     ...optional('keys', isComplete ? countKeys(view, context, inactive) : before?.keys),
@@ -86,8 +86,8 @@ function planPausedStatus(object: GatewayInstance, context: PlanContext): Action
   const message =
     'spec.paused is true: since then nothing of this instance is acted on but deletion, and what runs goes on; delete a VirtualKey to stop it now';
   const { generation } = object.metadata;
-  const judged = { type: PAUSED, status: 'True', reason: PAUSED, message } as const;
-  const conditions = toConditions([judged], object.status?.conditions ?? [], { generation, now: context.now });
+  const evaluated = { type: PAUSED, status: 'True', reason: PAUSED, message } as const;
+  const conditions = toConditions([evaluated], object.status?.conditions ?? [], { generation, now: context.now });
   return planWrite(object, { ...object.status, conditions }, context);
 }
 
@@ -103,7 +103,7 @@ export function planScopeStatus(member: User | Team, context: PlanContext): Acti
   const claim = context.ownClaim(member);
   const spend = claim && access.instance ? spendOf(member, claim, access.instance, context.now) : undefined;
   const after: UserStatus | TeamStatus = {
-    ...toObserved(member, [toReady(whyNot(member, context)), judgeModels(member, context)], context),
+    ...toObserved(member, [toReady(whyNot(member, context)), toModelsCondition(member, context)], context),
     ...(access.at === 'allowed' ? toSpendStatus(member, spend) : spendStatusOf(member)),
     ...(member.kind === 'User' ? keyRefs(member, context) : {}),
   };
@@ -140,11 +140,11 @@ export function planKeyStatus(view: KeyView, context: PlanContext, problem: Prob
   if (access.at === 'paused') return [];
   const claim = context.ownClaim(key);
   const spend = claim && access.instance ? spendOf(key, claim, access.instance, context.now) : undefined;
-  const soft = claim && judgeSoftBudget(key, spend);
+  const soft = claim && toSoftBudgetCondition(key, spend);
   const time = access.instance?.time ?? 0;
   const published = view.secret.state === 'unread' ? key.status?.keyID : present(view.secret)?.hash;
-  const rotation = claim && judgeRotation(key, claim, published, time);
-  const further = [rotation, soft].filter((judged) => judged !== undefined);
+  const rotation = claim && toRotationCondition(key, claim, published, time);
+  const further = [rotation, soft].filter((evaluated) => evaluated !== undefined);
   const expiry = claim && expiryOf(key, claim);
   // What the claim tells. While it cannot be seen, what was seen of it stays.
   const ofClaim = {
@@ -153,7 +153,12 @@ export function planKeyStatus(view: KeyView, context: PlanContext, problem: Prob
   };
   const unseen = { ...spendStatusOf(key), ...optional('expiryDate', key.status?.expiryDate) };
   const after: VirtualKeyStatus = {
-    ...toObserved(key, [toReady(problem), judgeModels(key, context), ...further], context, claim ? undefined : []),
+    ...toObserved(
+      key,
+      [toReady(problem), toModelsCondition(key, context), ...further],
+      context,
+      claim ? undefined : [],
+    ),
     ...toSecretStatus(view, claim, context),
     ...(access.at === 'allowed' ? ofClaim : unseen),
     isActive: problem === undefined,
@@ -169,11 +174,11 @@ export function planKeyStatus(view: KeyView, context: PlanContext, problem: Prob
 }
 
 /** Once in a window; after an edit of `softBudget` once more. */
-function planSoftBudgetEvent(key: VirtualKey, judged: Judgement | undefined): Action[] {
-  if (judged?.status !== 'True') return [];
+function planSoftBudgetEvent(key: VirtualKey, evaluated: ConditionState | undefined): Action[] {
+  if (evaluated?.status !== 'True') return [];
   const before = key.status?.conditions?.find(({ type }) => type === SOFT);
-  if (before?.status === 'True' && before.message === judged.message) return [];
-  const { message } = judged;
+  if (before?.status === 'True' && before.message === evaluated.message) return [];
+  const { message } = evaluated;
   return [event(key, { type: 'Warning', reason: SOFT, message, once: `${SOFT}/${message}` })];
 }
 
@@ -209,7 +214,7 @@ export function planMalformedStatus(malformed: Malformed, context: PlanContext):
   const problem = { reason: 'InvalidSpec', message: toText(malformed.violations) };
   // Of all else nothing is known while a spec cannot be read.
   const stale = (object.status?.conditions ?? []).filter(({ type }) => type !== 'Ready' && type.endsWith('Ready'));
-  const unknown = stale.map(({ type }): Judgement => ({ type, status: 'Unknown', ...problem }));
+  const unknown = stale.map(({ type }): ConditionState => ({ type, status: 'Unknown', ...problem }));
   const observed = toObserved(object, [toReady(problem), ...unknown], context, []);
   const after = { ...object.status, ...observed, ...(object.kind === 'VirtualKey' ? { isActive: false } : {}) };
   return planWrite(object, after, context);
@@ -218,25 +223,26 @@ export function planMalformedStatus(malformed: Malformed, context: PlanContext):
 type Reported = Pick<OwnObject, 'kind' | 'metadata' | 'status'>;
 
 /**
- * Conditions that keep their transition times, and the generation that was judged. `passing`: types that go when they are not
- * judged. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one goes on
+ * Conditions that keep their transition times, and the generation that was evaluated. `passing`: types that go when they are not
+ * evaluated. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not ask; what breaks one goes on
  * working as far as it can.
  */
 function toObserved(
   object: Reported,
-  judged: ReadonlyArray<Judgement>,
+  evaluated: ReadonlyArray<ConditionState>,
   { now, world }: PlanContext,
   passing: ReadonlyArray<string> = PASSING[object.kind],
 ) {
   const { generation } = object.metadata;
   const invalid = toProblem(world.violations.get(idOf(object.kind, object.metadata)) ?? []);
-  const all = invalid === undefined ? judged : [...judged, { type: SPEC_VALID, status: 'False', ...invalid } as const];
+  const all =
+    invalid === undefined ? evaluated : [...evaluated, { type: SPEC_VALID, status: 'False', ...invalid } as const];
   const before = (object.status?.conditions ?? []).filter(({ type }) => type !== SPEC_VALID && !passing.includes(type));
   const times = (object.status?.conditions ?? []).filter(({ type }) => all.some((one) => one.type === type));
   return { conditions: toConditions(all, [...times, ...before], { generation, now }), observedGeneration: generation };
 }
 
-const toReady = (problem: Problem | undefined): Judgement =>
+const toReady = (problem: Problem | undefined): ConditionState =>
   problem === undefined
     ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'works' }
     : { type: 'Ready', status: 'False', ...problem };
