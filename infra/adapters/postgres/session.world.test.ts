@@ -141,8 +141,9 @@ describe('a session', () => {
 
   test('leaves no statement running on the server that its caller has given up', async () => {
     const session = sessionAt(plain.connection);
+    // The server's own limit is the same: on a busy machine its refusal may be read first.
     await expect(session.transaction(300, (query) => query('select pg_sleep(30)'))).rejects.toThrow(
-      /did not answer within 300 ms/,
+      /did not answer within 300 ms|gave up on a statement/,
     );
     const running = () =>
       plain.query(
