@@ -48,7 +48,7 @@ const GatewayParams = z.object({
   maxInputTokens: Limit.optional().describe('Size of the context window, in tokens. Default: as listed, where it is.'),
   maxOutputTokens: Limit.optional().describe('Tokens of an answer, at most; bounds what a request may cost.'),
   inputCostPerMillionTokens: price(
-    'Price in dollars of a million prompt tokens; `"0"` is free. Without any price here, what the provider lists; a key with a budget cannot use a model that has neither.',
+    'Price in dollars of a million prompt tokens; `"0"` is free. Without any price here, what the provider lists; no key can use a model that has neither.',
   ),
   outputCostPerMillionTokens: price('Price in dollars of a million completion tokens, reasoning included.'),
   cachedInputCostPerMillionTokens: price('The same, of tokens read from a cache. Default: the input price.'),
