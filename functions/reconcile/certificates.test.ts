@@ -200,10 +200,10 @@ test('another name of the Service is a reason for another certificate, of the sa
 test('a dry run says that a certificate comes and why, and no key', async () => {
   const bed = createBed();
   const row = { action: 'IssueCertificate', kind: 'Secret', namespace: NAMESPACE, name: 'admission-tls' };
-  expect(await bed.foresee()).toEqual([{ ...row, why: 'there is no certificate' }]);
+  expect(await bed.plan()).toEqual([{ ...row, why: 'there is no certificate' }]);
   expect(writes(bed)).toBe(0);
   await bed.sweep();
-  expect(await bed.foresee()).toEqual([]);
+  expect(await bed.plan()).toEqual([]);
   expect(JSON.stringify(bed.log.lines)).not.toContain('BEGIN');
 });
 

@@ -2,7 +2,7 @@
 import { findUnchanged } from './act/objects.ts';
 import { act, type Result } from './act.ts';
 import { identify, isReport } from './action.ts';
-import { foreseeCertificate, keepCertificate } from './certificates/keep.ts';
+import { keepCertificate, planCertificate } from './certificates/keep.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type ObserveContext, type Observed } from './observe/context.ts';
@@ -77,7 +77,7 @@ function toTouched({ action, outcome }: Result): ReadonlyArray<Touched> {
 /** The next plan, with what waits and why. Rejects as a run does. */
 export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
   const context = createObserveContext(deps, memory, scope, true);
-  const first = context.isSweep && deps.certificates ? await foreseeCertificate(deps, deps.certificates) : [];
+  const first = context.isSweep && deps.certificates ? await planCertificate(deps, deps.certificates) : [];
   const all = await loadObjects(deps.cluster, scope);
   const rows = await eachPart(all, async (part) => {
     const { world } = await observe(context, part, all);

@@ -6,9 +6,9 @@ import type { Issuer, Pair, Signed } from '#core/ports/issuer.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import {
   type CertificateReport,
-  foreseeCertificate,
   keepCertificate,
   LIFETIMES,
+  planCertificate,
 } from '../../functions/reconcile/certificates/keep.ts';
 import {
   type CertificateDeps,
@@ -39,7 +39,7 @@ export interface CertificateBed {
   sweep(terms?: CertificateDeps): Promise<CertificateReport>;
   /** The whole function: a sweep, a hint, a dry run. Nothing else is in its cluster. */
   post(query?: string, init?: RequestInit): Promise<string>;
-  foresee(): ReturnType<typeof foreseeCertificate>;
+  plan(): ReturnType<typeof planCertificate>;
   view(): Promise<View>;
   /** Both configurations, as they are applied first. */
   applyHooks(): Promise<void>;
@@ -155,7 +155,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     issued: () => issued,
     sweep: (given = terms) => keepCertificate(keeper, given),
     post: async (query = '', init = {}) => (await app.request(`/${query}`, { method: 'POST', ...init })).text(),
-    foresee: () => foreseeCertificate(keeper, terms),
+    plan: () => planCertificate(keeper, terms),
     view: () => observe(cluster, terms),
     applyHooks: async () => {
       for (const [index, object] of webhookConfigurations(IN_CLUSTER).entries()) {

@@ -63,7 +63,7 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
 }
 
 /** Whether a sweep would renew, and why: as a row of a dry run. */
-export async function foreseeCertificate(
+export async function planCertificate(
   { cluster, clock }: Pick<Keeper, 'cluster' | 'clock'>,
   certificates: CertificateDeps,
 ) {

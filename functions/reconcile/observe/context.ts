@@ -20,7 +20,7 @@ export interface ObserveContext {
   readonly deps: ReconcileDeps;
   readonly memory: Memory;
   readonly now: Millis;
-  /** Whether the run looks everywhere: then at databases too that were away a moment ago. */
+  /** Whether the run looks everywhere. */
   readonly isSweep: boolean;
   /** Whether nothing may be written, not even bookings. */
   readonly isDry: boolean;
