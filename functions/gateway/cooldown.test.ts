@@ -63,7 +63,7 @@ describe('an entry that fails', () => {
     });
   });
 
-  test('now and then is not put aside: failures are counted for a while only, and a success ends the count', async () => {
+  test('now and then does not cool down: failures are counted for a while only, and a success ends the count', async () => {
     const slow = priority(by({ first: [status(500)] }));
     for (let request = 0; request < 4; request += 1) {
       await slow.chat(CHAT);

@@ -1,4 +1,4 @@
-// Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL refuses is put aside (LEDGER 2, 8).
+// Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected` (LEDGER 2, 8).
 import pg from 'pg';
 import type { Entry, EntryKind, Marks } from '#core/ports/books.ts';
 import type { Log } from '#core/ports/clock.ts';
@@ -14,7 +14,7 @@ export interface BookingDeps {
   readonly log: Log;
 }
 
-/** One transaction in which batches are booked. What was put aside is told when it is committed. */
+/** One transaction in which batches are booked. Rejected entries are reported after the commit. */
 export async function inBooking<T>(
   { session, months, log }: BookingDeps,
   work: (booking: Booking) => Promise<T>,
@@ -25,7 +25,7 @@ export async function inBooking<T>(
     return work({ query, months, aside });
   });
   for (const fields of aside)
-    log.error('an entry was refused by the database and put aside in entry_rejected', { ...fields });
+    log.error('an entry was refused by the database and rejected, and in entry_rejected now', { ...fields });
   return value;
 }
 
@@ -60,7 +60,7 @@ export async function bookIn(
   return marks === undefined ? { rejected } : { rejected, epoch: await mark(query, instanceUid, marks) };
 }
 
-/** Answers the ids that were put aside. A refused batch is halved until the bad rows stand alone (LEDGER 8). */
+/** Returns the rejected ids. A refused batch is halved until the bad rows stand alone (LEDGER 8). */
 async function bookHalving(
   booking: Booking,
   instanceUid: string,

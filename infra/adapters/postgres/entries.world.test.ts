@@ -149,7 +149,7 @@ test('many processes that need the same new month at the same time make it once'
   expect(await count('entry')).toBe(6);
 });
 
-test('a month that was dropped behind our back is made again: no entry is put aside for it', async () => {
+test('a month that was dropped behind our back is made again: no entry is rejected for it', async () => {
   await database.book('instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
@@ -165,7 +165,7 @@ test.each([
   ['an empty id', ''],
   ['an id that says null', 'null'],
   ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
-])('%s is put aside, the rest of the batch is booked', async (_, id) => {
+])('%s is rejected, the rest of the batch is booked', async (_, id) => {
   const rest = Array.from({ length: 9 }, () => entryOf());
   expect(await database.book('instance-1', [...rest.slice(0, 4), entryOf({ id }), ...rest.slice(4)])).toEqual({
     rejected: [id],
@@ -194,7 +194,7 @@ test('a refused entry is kept whole with the reason, once, and told as an error'
   });
 });
 
-test('many bad entries in one batch are all put aside, and all good ones booked', async () => {
+test('many bad entries in one batch are all rejected, and all good ones booked', async () => {
   const entries = Array.from({ length: 64 }, (_, place) => entryOf(place % 7 === 3 ? { cost: -1n } : {}));
   const bad = entries.filter(({ cost }) => cost < 0n).map(({ id }) => id);
   expect(await database.book('instance-1', entries)).toEqual({ rejected: bad });
