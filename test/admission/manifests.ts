@@ -13,7 +13,7 @@ function encoded(name: string, entries: Record<string, string>): KubeObject {
   return { ...secret, data: Object.fromEntries(data) } as KubeObject;
 }
 
-/** Secrets, then the instance, then its team, user and key: a file as SPEC.md has it. */
+/** Secrets, then the instance, then its team, user and key: one file, as people write it. */
 export const BASE: ReadonlyArray<KubeObject> = [
   encoded('database', { host: 'postgres', user: 'gateway', password: 'x', name: 'gateway' }),
   encoded('store', { host: 'valkey', port: '6379', password: '' }),

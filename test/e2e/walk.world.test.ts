@@ -1,4 +1,4 @@
-// The walk of the README: every operation of SPEC.md 4.2 with the stock `kubectl`, and the call of 4.1 with an unmodified client.
+// The walk of the README: every operation with the stock `kubectl`, and calls with an unmodified client.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

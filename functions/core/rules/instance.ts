@@ -56,7 +56,7 @@ interface Entry {
 }
 
 /**
- * No two entries share a credential Secret (SPEC 2.2). `allowed` is what the annotation says that lets them. Of those that share, all
+ * No two entries share a credential Secret. `allowed` is what the annotation says that lets them. Of those that share, all
  * but the first are named; the first is the entry that had the Secret `before`, else the first in the list. So the
  * finding names the entry that an edit changed, and an old violation stays the same when the list is reordered.
  */

@@ -1,4 +1,4 @@
-// Rules about models that a key, a user or a team names: the instance serves each, by exactly that name (SPEC 2.3).
+// Rules about models that a key, a user or a team names: the instance serves each, by exactly that name.
 import type { Finding } from '../finding.ts';
 import { didYouMean } from '../nearest.ts';
 import { type InstanceName, toPath } from './instance.ts';

@@ -24,8 +24,7 @@ export async function inBooking<T>(
     aside.length = 0;
     return work({ query, months, aside });
   });
-  for (const fields of aside)
-    log.error('an entry was refused by the database and rejected, and in entry_rejected now', { ...fields });
+  for (const fields of aside) log.error('PostgreSQL rejected an entry; it is in entry_rejected', { ...fields });
   return value;
 }
 
