@@ -8,7 +8,7 @@ import { MESSAGES } from '../../test/gateway/upstream.ts';
 const CHAT = JSON.stringify({ model: 'gpt', messages: MESSAGES });
 
 /** A gateway whose database takes so long to say who it is, and what its ledger is told of that. */
-function bed(millis: number) {
+function harness(millis: number) {
   const time = createTime();
   const later = (wait: number): Promise<void> => new Promise((resolve) => void time.timer(wait, resolve));
   const told: Array<number | undefined> = [];
@@ -31,7 +31,7 @@ function bed(millis: number) {
 const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
 
 test('what the database took to say who it is counts for what the store may take, what the client took to send its body does not', async () => {
-  const { app, told, time } = bed(300);
+  const { app, told, time } = harness(300);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const init = { method: 'POST', headers, body: readable, duplex: 'half' };
   const asked = app.request('/chat/completions', init as RequestInit);
@@ -48,7 +48,7 @@ test('what the database took to say who it is counts for what the store may take
 });
 
 test('who asks for his own key is told as soon', async () => {
-  const { app, told, time } = bed(400);
+  const { app, told, time } = harness(400);
   const asked = app.request('/key', { headers });
   await settleDown();
   await time.pass(400);
@@ -57,7 +57,7 @@ test('who asks for his own key is told as soon', async () => {
 });
 
 test('a database that is silent is told after 0.9 s, and the ledger is not asked at all', async () => {
-  const { app, told, time } = bed(60_000);
+  const { app, told, time } = harness(60_000);
   const asked = app.request('/chat/completions', { method: 'POST', headers, body: CHAT });
   await settleDown();
   await time.pass(850);

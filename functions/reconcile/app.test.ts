@@ -1,14 +1,14 @@
 // Does reconcile answer over HTTP as DESIGN 9 and 10 say?
 import { beforeEach, expect, test } from 'vitest';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance(), makeKey());
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey());
 });
-const post = (path = '/', init: RequestInit = {}) => bed.app.request(path, { method: 'POST', ...init });
+const post = (path = '/', init: RequestInit = {}) => harness.app.request(path, { method: 'POST', ...init });
 
 test('an empty POST sweeps and answers counts when it is done', async () => {
   const answer = await post();
@@ -29,7 +29,7 @@ test('an empty POST sweeps and answers counts when it is done', async () => {
 });
 
 test('a dry run lists the plan as JSON, or as lines for people', async () => {
-  const [first] = await bed.dryRun();
+  const [first] = await harness.dryRun();
   expect(first).toEqual({
     action: 'AddFinalizer',
     kind: 'GatewayInstance',
@@ -42,7 +42,7 @@ test('a dry run lists the plan as JSON, or as lines for people', async () => {
   expect(await text.text()).toMatch(
     /^[+] AddFinalizer VirtualKey default\/chat: it will have a claim and spend in the database$/m,
   );
-  expect(bed.writes()).toBe(5);
+  expect(harness.writes()).toBe(5);
   await post();
   expect(await (await post('/?dry-run=true')).json()).toEqual({ plan: [] });
   expect(await (await post('/?dry-run=true', { headers: { accept: 'text/plain' } })).text()).toMatch(/^Nothing to do/);
@@ -51,15 +51,15 @@ test('a dry run lists the plan as JSON, or as lines for people', async () => {
 test('a dry-run that is neither true nor false acts on nothing', async () => {
   const answer = await post('/?dry-run=1');
   expect(answer.status).toBe(400);
-  expect(bed.writes()).toBe(5);
+  expect(harness.writes()).toBe(5);
   expect((await post('/?dry-run=false')).status).toBe(200);
 });
 
 test('an event with a scope reconciles that object and what it needs', async () => {
-  const report = await bed.hint('VirtualKey', 'chat');
+  const report = await harness.hint('VirtualKey', 'chat');
   expect(report.observed).toEqual({ GatewayInstance: 1, VirtualKey: 1 });
-  expect(await bed.hint('VirtualKey', 'not-yet')).toEqual({ observed: {}, actions: {}, failed: {}, underWay: 1 });
-  expect(await bed.hint('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
+  expect(await harness.hint('VirtualKey', 'not-yet')).toEqual({ observed: {}, actions: {}, failed: {}, underWay: 1 });
+  expect(await harness.hint('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
 });
 
 test('garbage is answered with 400 and what is wrong', async () => {
@@ -69,7 +69,7 @@ test('garbage is answered with 400 and what is wrong', async () => {
 });
 
 test('an API server that cannot list is answered with 503, and nothing is done', async () => {
-  bed.cluster.inject(() => {
+  harness.cluster.inject(() => {
     throw new Error('connect ECONNREFUSED');
   });
   const answer = await post();
@@ -78,7 +78,7 @@ test('an API server that cannot list is answered with 503, and nothing is done',
 });
 
 test('health and readiness are there; metrics are the platform’s to tell', async () => {
-  for (const path of ['/healthz', '/readyz']) expect((await bed.app.request(path)).status).toBe(200);
-  expect((await bed.app.request('/metrics')).status).toBe(404);
-  expect((await bed.app.request('/')).status).toBe(404);
+  for (const path of ['/healthz', '/readyz']) expect((await harness.app.request(path)).status).toBe(200);
+  expect((await harness.app.request('/metrics')).status).toBe(404);
+  expect((await harness.app.request('/')).status).toBe(404);
 });

@@ -1,45 +1,48 @@
 // Do sweeps make a certificate good again, whatever happened to it and wherever they died?
 import { expect, test } from 'vitest';
 import { random } from '../../test/random.ts';
-import { type CertificateBed as Bed, DAY } from '../../test/reconcile/certificates.ts';
+import { DAY, type CertificateHarness as Harness } from '../../test/reconcile/certificates.ts';
 import { expectGood, isWrite, started, sweeps } from '../../test/reconcile/good-certificate.ts';
 
 /** Something happens to a certificate that was good. */
-const scenarios: ReadonlyArray<readonly [string, (bed: Bed) => Promise<void>]> = [
+const scenarios: ReadonlyArray<readonly [string, (harness: Harness) => Promise<void>]> = [
   ['nothing happened', async () => undefined],
-  ['renewal is due', async (bed) => bed.clock.pass(245 * DAY)],
-  ['renewal of the CA is due', async (bed) => bed.clock.pass(7 * 365 * DAY)],
-  ['it expired, because nobody swept', async (bed) => bed.clock.pass(400 * DAY)],
-  ['the CA expired too', async (bed) => bed.clock.pass(11 * 365 * DAY)],
-  ['its Secret was deleted', async (bed) => bed.removeSecret()],
-  ['its key was emptied', async (bed) => bed.editSecret({ data: { 'tls.key': null } })],
-  ['its certificate was overwritten', async (bed) => bed.editSecret({ data: { 'tls.crt': btoa('oh') } })],
-  ['its data is no base64', async (bed) => bed.editSecret({ data: { 'tls.crt': '%', 'previous-ca.crt': '%' } })],
-  ['its CA was overwritten', async (bed) => bed.editSecret({ data: { 'ca.crt': btoa('oh') } })],
+  ['renewal is due', async (harness) => harness.clock.pass(245 * DAY)],
+  ['renewal of the CA is due', async (harness) => harness.clock.pass(7 * 365 * DAY)],
+  ['it expired, because nobody swept', async (harness) => harness.clock.pass(400 * DAY)],
+  ['the CA expired too', async (harness) => harness.clock.pass(11 * 365 * DAY)],
+  ['its Secret was deleted', async (harness) => harness.removeSecret()],
+  ['its key was emptied', async (harness) => harness.editSecret({ data: { 'tls.key': null } })],
+  ['its certificate was overwritten', async (harness) => harness.editSecret({ data: { 'tls.crt': btoa('oh') } })],
+  [
+    'its data is no base64',
+    async (harness) => harness.editSecret({ data: { 'tls.crt': '%', 'previous-ca.crt': '%' } }),
+  ],
+  ['its CA was overwritten', async (harness) => harness.editSecret({ data: { 'ca.crt': btoa('oh') } })],
   [
     'the key of the CA was lost before a renewal',
-    async (bed) => {
-      await bed.editSecret({ data: { 'ca.key': null } });
-      bed.clock.pass(245 * DAY);
+    async (harness) => {
+      await harness.editSecret({ data: { 'ca.key': null } });
+      harness.clock.pass(245 * DAY);
     },
   ],
   [
     'its Secret was deleted twice',
-    async (bed) => {
-      await bed.removeSecret();
-      await bed.sweep();
-      await bed.removeSecret();
+    async (harness) => {
+      await harness.removeSecret();
+      await harness.sweep();
+      await harness.removeSecret();
     },
   ],
 ];
 
 test.each(scenarios)('when %s, the next sweeps make it good', async (_, happens) => {
-  const bed = await started();
-  await happens(bed);
-  await bed.sweep();
-  expect(bed.serving()).toBeDefined();
-  await sweeps(bed);
-  await expectGood(bed);
+  const harness = await started();
+  await happens(harness);
+  await harness.sweep();
+  expect(harness.serving()).toBeDefined();
+  await sweeps(harness);
+  await expectGood(harness);
 });
 
 const deaths = ['the write fails', 'its answer is lost', 'it is refused'] as const;
@@ -49,18 +52,18 @@ test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, de
   async (_, death, happens) => {
     // As many writes as the longest of them has: further on nothing dies any more.
     for (let at = 1; at <= 8; at += 1) {
-      const bed = await started();
-      await happens(bed);
+      const harness = await started();
+      await happens(harness);
       let count = 0;
-      bed.onCall = (call) => {
+      harness.onCall = (call) => {
         if (!isWrite(call)) return undefined;
         count += 1;
         if (count !== at) return undefined;
         if (death === 'the write fails') throw new Error('the process died');
         return death === 'its answer is lost' ? 'lost' : 'forbidden';
       };
-      await sweeps(bed);
-      await expectGood(bed);
+      await sweeps(harness);
+      await expectGood(harness);
     }
   },
 );
@@ -69,16 +72,16 @@ test.each(scenarios)(
   'when %s, runs at the same time, step by step in any order, are as good as one',
   async (_, happens) => {
     for (let seed = 1; seed <= 3; seed += 1) {
-      const bed = await started();
-      await happens(bed);
+      const harness = await started();
+      await happens(harness);
       const next = random(seed);
-      bed.onCall = async () => {
+      harness.onCall = async () => {
         for (let turns = Math.floor(next() * 12); turns > 0; turns -= 1) await Promise.resolve();
         return undefined;
       };
-      await sweeps(bed, () => Promise.all([bed.sweep(), bed.sweep(), bed.sweep()]));
-      expect(bed.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
-      await expectGood(bed);
+      await sweeps(harness, () => Promise.all([harness.sweep(), harness.sweep(), harness.sweep()]));
+      expect(harness.log.lines.filter(({ level }) => level === 'error')).toEqual([]);
+      await expectGood(harness);
     }
   },
 );

@@ -1,20 +1,20 @@
 // Is the ledger of an instance closed that was deleted while nobody could close it?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 
 const ADOPT = 'instance.gateway-operator.dev/adopt-ledger';
 const MINUTE = 60_000;
 
-let bed: Bed;
+let harness: Harness;
 let value: string;
 let old: string;
 
 const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
 const pass = (millis: number) => {
-  bed.clock.pass(millis);
-  return bed.sweep();
+  harness.clock.pass(millis);
+  return harness.sweep();
 };
 const heir = (ledger: string) => {
   const instance = makeInstance();
@@ -22,51 +22,57 @@ const heir = (ledger: string) => {
 };
 
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(namespace('kube-system'), ...makeSecrets(), makeInstance(), makeInstance({}, 'second'), makeKey());
-  await bed.sweep();
-  value = (await bed.value('chat-key')) ?? '';
-  old = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  bed.refuse(true);
-  await bed.remove(gatewayInstances, 'main');
-  await bed.sweep();
+  harness = createHarness();
+  await harness.apply(
+    namespace('kube-system'),
+    ...makeSecrets(),
+    makeInstance(),
+    makeInstance({}, 'second'),
+    makeKey(),
+  );
+  await harness.sweep();
+  value = (await harness.value('chat-key')) ?? '';
+  old = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  harness.refuse(true);
+  await harness.remove(gatewayInstances, 'main');
+  await harness.sweep();
   await pass(30_000);
-  expect(await bed.get(gatewayInstances, 'main')).toBeUndefined();
-  bed.refuse(false);
+  expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+  harness.refuse(false);
 });
 
 describe('an instance that was deleted while its database was away', () => {
-  const live = async () => (await bed.database().policies(old).find(sha256(value))) !== undefined;
+  const live = async () => (await harness.database().policies(old).find(sha256(value))) !== undefined;
 
   test('is closed by the next sweep of another instance on the same database, and its keys with it', async () => {
     expect(await live()).toBe(true);
-    expect(await bed.dryRun()).toContainEqual(expect.objectContaining({ action: 'CloseOrphan' }));
+    expect(await harness.dryRun()).toContainEqual(expect.objectContaining({ action: 'CloseOrphan' }));
     expect((await pass(MINUTE)).actions).toMatchObject({ CloseOrphan: 1 });
     expect(await live()).toBe(false);
     expect((await pass(MINUTE)).actions).toEqual({});
   });
 
   test('is left alone where it belongs to another cluster that shares the database', async () => {
-    await bed.database().openInstance({ uid: 'theirs', namespace: 'default', name: 'theirs', cluster: 'another' });
+    await harness.database().openInstance({ uid: 'theirs', namespace: 'default', name: 'theirs', cluster: 'another' });
     await pass(MINUTE);
-    expect(await bed.database().openInstances('another')).toHaveLength(1);
+    expect(await harness.database().openInstances('another')).toHaveLength(1);
   });
 
   test('and is the only one is closed by the very instance that names it', async () => {
-    await bed.remove(gatewayInstances, 'second');
+    await harness.remove(gatewayInstances, 'second');
     await pass(MINUTE);
-    bed.restart();
-    await bed.apply(heir(old));
+    harness.restart();
+    await harness.apply(heir(old));
     await pass(MINUTE);
     await pass(MINUTE);
-    expect(await bed.ready(gatewayInstances, 'main')).toBe('True Ready');
-    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
+    expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
   });
 
   test('can be gone on with, once that sweep has been', async () => {
     await pass(MINUTE);
-    await bed.apply(heir(old));
+    await harness.apply(heir(old));
     await pass(MINUTE);
-    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
   });
 });

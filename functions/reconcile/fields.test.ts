@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds.ts';
 import { fieldsOf } from '#crds/reference.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 import { EDITS, type Spec } from './edits.fixture.ts';
 
@@ -53,11 +53,11 @@ const twice = (data: Readonly<Record<string, string>>) =>
     ]),
   );
 
-async function converged(): Promise<Bed> {
-  const bed = createBed();
+async function converged(): Promise<Harness> {
+  const harness = createHarness();
   const upstream = { apiKey: 'sk-upstream', apiBase: 'http://upstream.test/v1' };
-  await bed.apply(namespace, ...makeSecrets());
-  await bed.apply(
+  await harness.apply(namespace, ...makeSecrets());
+  await harness.apply(
     makeSecret('db', { ...twice(database), 'host-2': 'moved', 'port-2': '7777', 'dbname-2': 'elsewhere' }),
     makeSecret('db-2', { ...database, host: 'moved' }),
     makeSecret('store', twice(store)),
@@ -70,8 +70,8 @@ async function converged(): Promise<Bed> {
     makeUser({ autoCreateKey: false, userEmail: 'bob@example.com' }, 'bob'),
     makeKey(),
   );
-  await bed.sweep();
-  return bed;
+  await harness.sweep();
+  return harness;
 }
 
 /** What tells and what tidies up is not what carries. */
@@ -91,16 +91,16 @@ test('what carries each edit is as it was when somebody last looked, and a secon
         lines.push(`${name} ${path}: ${edit}`);
         continue;
       }
-      const bed = await converged();
+      const harness = await converged();
       const carry = async (spec: Spec) => {
-        await bed.edit(kind, object, { spec });
-        bed.clock.pass(1000);
-        const first = await bed.sweep();
+        await harness.edit(kind, object, { spec });
+        harness.clock.pass(1000);
+        const first = await harness.sweep();
         expect({ path, failed: first.failed }).toEqual({ path, failed: {} });
-        const writes = bed.writes();
-        const next = await bed.sweep();
+        const writes = harness.writes();
+        const next = await harness.sweep();
         expect({ path, spec, again: next.actions }).toEqual({ path, spec, again: {} });
-        expect(bed.writes()).toBe(writes);
+        expect(harness.writes()).toBe(writes);
         return write(first.actions);
       };
       if (edit.before !== undefined) await carry(edit.before);

@@ -2,41 +2,41 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { createChat } from '../../test/reconcile/chat.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance());
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
 });
-const { chat, ready, working, editKey } = createChat(() => bed);
+const { chat, ready, working, editKey } = createChat(() => harness);
 
 describe('a key is not active, and says the first cause', () => {
   test('while its instance is not there', async () => {
-    await bed.apply(makeKey({ connectionRef: { instanceRef: { name: 'none', namespace: 'default' } } }));
-    await bed.sweep();
+    await harness.apply(makeKey({ connectionRef: { instanceRef: { name: 'none', namespace: 'default' } } }));
+    await harness.sweep();
     expect(await ready()).toBe('False InstanceNotFound');
   });
 
   test('while its instance is not ready, and it is again in the run in which the instance turns ready', async () => {
-    await bed.remove(RESOURCES.secrets, 'store');
-    await bed.apply(makeKey());
-    await bed.sweep();
+    await harness.remove(RESOURCES.secrets, 'store');
+    await harness.apply(makeKey());
+    await harness.sweep();
     expect(await ready()).toBe('False InstanceNotReady');
-    await bed.apply(...makeSecrets());
-    await bed.hint('GatewayInstance', 'main');
+    await harness.apply(...makeSecrets());
+    await harness.hint('GatewayInstance', 'main');
     expect(await ready()).toBe('True Ready');
   });
 
   test('while the database cannot be reached; its spend and value stay shown, and it comes back', async () => {
     const value = await working();
-    bed.refuse(true);
-    await bed.sweep();
+    harness.refuse(true);
+    await harness.sweep();
     expect(await ready()).toBe('False InstanceNotReady');
     expect(await chat()).toMatchObject({
       isActive: false,
@@ -44,25 +44,25 @@ describe('a key is not active, and says the first cause', () => {
       currentSpend: '0',
       keySecretRef: 'chat-key',
     });
-    bed.refuse(false);
-    await bed.sweep();
+    harness.refuse(false);
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
-    expect(await bed.value('chat-key')).toBe(value);
+    expect(await harness.value('chat-key')).toBe(value);
   });
 
   test('when its namespace is not admitted; the value stops working, and the same one works when it is again', async () => {
-    await bed.apply(makeKey({}, 'chat', 'team-a'));
-    await bed.sweep();
-    const value = await bed.value('chat-key', 'team-a');
-    expect(await bed.works(value)).toBe(true);
-    await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
-    await bed.sweep();
-    expect(await bed.ready(virtualKeys, 'chat', 'team-a')).toBe('False NamespaceNotAllowed');
-    expect(await bed.works(value)).toBe(false);
-    await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
-    await bed.sweep();
-    expect(await bed.works(value)).toBe(true);
-    expect(await bed.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
+    await harness.apply(makeKey({}, 'chat', 'team-a'));
+    await harness.sweep();
+    const value = await harness.value('chat-key', 'team-a');
+    expect(await harness.works(value)).toBe(true);
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    await harness.sweep();
+    expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('False NamespaceNotAllowed');
+    expect(await harness.works(value)).toBe(false);
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
+    await harness.sweep();
+    expect(await harness.works(value)).toBe(true);
+    expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
   });
 
   test('unless a selector selects its namespace by label', async () => {
@@ -71,73 +71,73 @@ describe('a key is not active, and says the first cause', () => {
       kind: 'Namespace',
       metadata: { name, labels },
     });
-    await bed.apply(namespace('team-a', { tier: 'gold' }), namespace('team-b', {}));
+    await harness.apply(namespace('team-a', { tier: 'gold' }), namespace('team-b', {}));
     const selector = { matchExpressions: [{ key: 'tier', operator: 'In', values: ['gold', 'silver'] }] };
-    await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Selector', selector } } });
-    await bed.apply(makeKey({ keyAlias: 'a' }, 'chat', 'team-a'), makeKey({ keyAlias: 'b' }, 'chat', 'team-b'));
-    await bed.sweep();
-    expect(await bed.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Selector', selector } } });
+    await harness.apply(makeKey({ keyAlias: 'a' }, 'chat', 'team-a'), makeKey({ keyAlias: 'b' }, 'chat', 'team-b'));
+    await harness.sweep();
+    expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
     // Never admitted: for all it may know there is no such instance.
-    expect(await bed.ready(virtualKeys, 'chat', 'team-b')).toBe('False InstanceNotFound');
+    expect(await harness.ready(virtualKeys, 'chat', 'team-b')).toBe('False InstanceNotFound');
   });
 
   test('when another key has its alias: the older object wins, the loser never has a key', async () => {
-    await bed.apply(makeKey({ keyAlias: 'same' }, 'first'));
-    bed.clock.pass(1000);
-    await bed.apply(makeKey({ keyAlias: 'same' }, 'a-second'));
-    await bed.sweep();
+    await harness.apply(makeKey({ keyAlias: 'same' }, 'first'));
+    harness.clock.pass(1000);
+    await harness.apply(makeKey({ keyAlias: 'same' }, 'a-second'));
+    await harness.sweep();
     expect([await ready('first'), await ready('a-second')]).toEqual(['True Ready', 'False AliasTaken']);
-    expect(await bed.get(RESOURCES.secrets, 'a-second-key')).toBeUndefined();
-    expect(bed.events('a-second')).toEqual(['AliasTaken']);
-    await bed.remove(virtualKeys, 'first');
-    await bed.sweep();
+    expect(await harness.get(RESOURCES.secrets, 'a-second-key')).toBeUndefined();
+    expect(harness.events('a-second')).toEqual(['AliasTaken']);
+    await harness.remove(virtualKeys, 'first');
+    await harness.sweep();
     expect(await ready('a-second')).toBe('True Ready');
   });
 
   test('while it is blocked', async () => {
     const value = await working({ blocked: true });
     expect(await ready()).toBe('False Blocked');
-    expect(await bed.works(value)).toBe(true);
+    expect(await harness.works(value)).toBe(true);
     await editKey({ blocked: false });
-    await bed.sweep();
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
-    expect(await bed.value('chat-key')).toBe(value);
+    expect(await harness.value('chat-key')).toBe(value);
   });
 
   test('when it has expired; the lifetime never slides, and lengthening it revives the key', async () => {
     await working({ duration: '24h' });
     for (let hour = 1; hour < 24; hour += 1) {
-      bed.clock.pass(HOUR);
-      const before = bed.writes();
-      await bed.sweep();
-      expect(bed.writes()).toBe(before);
+      harness.clock.pass(HOUR);
+      const before = harness.writes();
+      await harness.sweep();
+      expect(harness.writes()).toBe(before);
     }
     expect(await chat()).toMatchObject({ expiryDate: '2026-11-22T12:00:00Z', isActive: true });
-    bed.clock.pass(HOUR);
-    await bed.sweep();
+    harness.clock.pass(HOUR);
+    await harness.sweep();
     expect(await ready()).toBe('False Expired');
     await editKey({ duration: '48h' });
-    await bed.sweep();
+    await harness.sweep();
     expect(await chat()).toMatchObject({ expiryDate: '2026-11-23T12:00:00Z', isActive: true });
     await editKey({ duration: null });
-    await bed.sweep();
+    await harness.sweep();
     expect(await chat()).not.toHaveProperty('expiryDate');
   });
 
   test('when its budget is used up, until it is raised or the window ends', async () => {
     await working();
-    await bed.spend('chat', '10');
-    await bed.sweep();
+    await harness.spend('chat', '10');
+    await harness.sweep();
     expect(await ready()).toBe('False BudgetExceeded');
     expect(await chat()).toMatchObject({ currentSpend: '10', isActive: false });
     await editKey({ maxBudget: '10.000000001' });
-    await bed.sweep();
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
-    await bed.spend('chat', '1');
-    await bed.sweep();
+    await harness.spend('chat', '1');
+    await harness.sweep();
     expect(await ready()).toBe('False BudgetExceeded');
-    bed.clock.pass(30 * DAY);
-    await bed.sweep();
+    harness.clock.pass(30 * DAY);
+    await harness.sweep();
     expect(await chat()).toMatchObject({ currentSpend: '0', isActive: true, budgetResetDate: '2027-01-20T12:00:00Z' });
   });
 
@@ -156,7 +156,7 @@ describe('a key is not active, and says the first cause', () => {
       message: expect.stringContaining('"withdrawn"'),
     });
     await editKey({ models: ['Small'] });
-    await bed.sweep();
+    await harness.sweep();
     expect(await ready()).toBe('False ModelNotServed');
   });
 });

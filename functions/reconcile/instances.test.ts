@@ -3,28 +3,28 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { Snapshot } from '#core/snapshot.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../test/reconcile/objects.ts';
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets());
+  harness = createHarness();
+  await harness.apply(...makeSecrets());
 });
 
-const main = () => bed.status(gatewayInstances, 'main');
-const ready = () => bed.ready(gatewayInstances, 'main');
+const main = () => harness.status(gatewayInstances, 'main');
+const ready = () => harness.ready(gatewayInstances, 'main');
 const condition = async (type: string) => {
   const found = (await main()).conditions?.find((one) => one.type === type);
   return found === undefined ? 'nothing' : `${found.status} ${found.reason}`;
 };
 const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
-const snapshots = async () => bed.cluster.objects(RESOURCES.configMaps);
+const snapshots = async () => harness.cluster.objects(RESOURCES.configMaps);
 
 describe('an instance', () => {
   test('is ready after one run, with its url, models, keys and snapshot', async () => {
-    await bed.apply(makeInstance(), makeKey(), makeKey({ blocked: true }, 'off'));
-    await bed.sweep();
+    await harness.apply(makeInstance(), makeKey(), makeKey({ blocked: true }, 'off'));
+    await harness.sweep();
     expect(await main()).toMatchObject({
       url: 'http://gateway.test/default/main',
       workloadType: 'Local',
@@ -49,7 +49,7 @@ describe('an instance', () => {
     const text = (published?.data as Record<string, string> | undefined)?.['snapshot.json'] ?? '';
     expect(Snapshot.parse(JSON.parse(text)).models.map(({ identifier }) => identifier)).toEqual(['small', 'free']);
     expect(text).not.toContain('sk-upstream');
-    expect(bed.events('main')).toEqual(['Ready']);
+    expect(harness.events('main')).toEqual(['Ready']);
   });
 
   test.each([
@@ -80,47 +80,47 @@ describe('an instance', () => {
       '"port"',
     ],
   ])('with %s is not ready, and says which', async (_, name, data, type, reason, named) => {
-    await bed.remove(RESOURCES.secrets, name);
-    if (data !== undefined) await bed.apply(makeSecret(name, data));
-    await bed.apply(makeInstance());
-    await bed.sweep();
+    await harness.remove(RESOURCES.secrets, name);
+    if (data !== undefined) await harness.apply(makeSecret(name, data));
+    await harness.apply(makeInstance());
+    await harness.sweep();
     expect(await condition(type)).toBe(`False ${reason}`);
     expect(await message(type)).toContain(named);
     expect(await ready()).toBe(`False ${reason}`);
-    await bed.apply(...makeSecrets());
-    await bed.sweep();
+    await harness.apply(...makeSecrets());
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
   });
 
   test('whose database or store cannot be reached is not ready, and says where that should be, never a password', async () => {
-    await bed.apply(makeInstance());
-    bed.refuse(true);
-    await bed.sweep();
+    await harness.apply(makeInstance());
+    harness.refuse(true);
+    await harness.sweep();
     expect(await ready()).toBe('False DatabaseUnreachable');
-    bed.refuse(false);
-    bed.store = { ok: false, reason: 'StoreEvicts', message: 'maxmemory-policy is allkeys-lru' };
-    await bed.sweep();
+    harness.refuse(false);
+    harness.store = { ok: false, reason: 'StoreEvicts', message: 'maxmemory-policy is allkeys-lru' };
+    await harness.sweep();
     expect(await ready()).toBe('False StoreEvicts');
     expect(JSON.stringify(await main())).not.toContain(PASSWORD);
   });
 
   test('whose database answers but cannot be migrated is not ready', async () => {
-    await bed.apply(makeInstance());
-    bed.onDatabase = (method) => {
+    await harness.apply(makeInstance());
+    harness.onDatabase = (method) => {
       if (method === 'migrate') throw new Error('permission denied to create schema');
     };
-    const report = await bed.sweep();
+    const report = await harness.sweep();
     expect(report.failed).toEqual({ OpenInstance: 1 });
     expect(await ready()).toBe('False DatabaseNotMigrated');
     expect(await message('Ready')).toContain('permission denied');
   });
 
   test('of which one entry has no credentials stays ready and names it; of which none has them it is not', async () => {
-    await bed.apply(makeInstance());
-    await bed.sweep();
+    await harness.apply(makeInstance());
+    await harness.sweep();
     const before = (await main()).snapshotHash;
-    await bed.edit(RESOURCES.secrets, 'openai', { data: { apiBase: null } });
-    await bed.sweep();
+    await harness.edit(RESOURCES.secrets, 'openai', { data: { apiBase: null } });
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False SecretEntryMissing');
     expect(await message('ModelsReady')).toMatch(
@@ -131,50 +131,50 @@ describe('an instance', () => {
       { ready: true },
     ]);
     expect((await main()).snapshotHash).toBe(before);
-    await bed.edit(gatewayInstances, 'main', {
+    await harness.edit(gatewayInstances, 'main', {
       spec: { models: [(makeInstance().spec as { models: object[] }).models[0]] },
     });
-    await bed.sweep();
+    await harness.sweep();
     expect(await ready()).toBe('False SecretEntryMissing');
   });
 
   test('without models is legal, and not ready', async () => {
-    await bed.apply(makeInstance({ models: [] }));
-    await bed.sweep();
+    await harness.apply(makeInstance({ models: [] }));
+    await harness.sweep();
     expect(await ready()).toBe('False NoModels');
   });
 
   test('of type External is where it says', async () => {
-    await bed.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
-    await bed.sweep();
+    await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
+    await harness.sweep();
     expect(await main()).toMatchObject({ url: 'https://llm.example.com', workloadType: 'External' });
     expect(await ready()).toBe('True Ready');
   });
 
   test('publishes each change, keeps the last two snapshots and removes older ones', async () => {
-    await bed.apply(makeInstance());
+    await harness.apply(makeInstance());
     for (let retries = 1; retries <= 5; retries += 1) {
-      bed.clock.pass(1000);
-      await bed.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
-      await bed.sweep();
+      harness.clock.pass(1000);
+      await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
+      await harness.sweep();
       expect((await snapshots()).map(({ metadata }) => metadata.name)).toContain(`main-${(await main()).snapshotHash}`);
-      expect((await bed.sweep()).actions).toEqual({});
+      expect((await harness.sweep()).actions).toEqual({});
     }
     expect((await snapshots()).length).toBeLessThanOrEqual(3);
   });
 
   test('gets its snapshot back when somebody deletes it', async () => {
-    await bed.apply(makeInstance());
-    await bed.sweep();
+    await harness.apply(makeInstance());
+    await harness.sweep();
     const name = `main-${(await main()).snapshotHash}`;
-    await bed.remove(RESOURCES.configMaps, name);
-    await bed.sweep();
-    expect(await bed.get(RESOURCES.configMaps, name)).toBeDefined();
+    await harness.remove(RESOURCES.configMaps, name);
+    await harness.sweep();
+    expect(await harness.get(RESOURCES.configMaps, name)).toBeDefined();
   });
 
   test('with more models than fit a ConfigMap keeps the snapshot that works and says so', async () => {
-    await bed.apply(makeInstance());
-    await bed.sweep();
+    await harness.apply(makeInstance());
+    await harness.sweep();
     const { snapshotHash } = await main();
     const models = Array.from({ length: 512 }, (_, index) => ({
       modelName: `m${index}`,
@@ -182,8 +182,8 @@ describe('an instance', () => {
       requiresAuth: false,
       gatewayParams: { model: `ollama/${'m'.repeat(200)}`, apiBase: `http://${'h'.repeat(2000)}` },
     }));
-    await bed.edit(gatewayInstances, 'main', { spec: { models } });
-    await bed.sweep();
+    await harness.edit(gatewayInstances, 'main', { spec: { models } });
+    await harness.sweep();
     expect(await condition('ModelsReady')).toBe('False SnapshotTooLarge');
     expect(await ready()).toBe('True Ready');
     expect((await main()).snapshotHash).toBe(snapshotHash);
@@ -193,7 +193,7 @@ describe('an instance', () => {
 
 describe('one bad instance', () => {
   test('never stops the others: each key lands on its own database, with its own names', async () => {
-    await bed.apply(
+    await harness.apply(
       makeSecret('db2', { host: 'db', username: 'u', password: '', dbname: 'second' }),
       makeInstance(),
       makeInstance(
@@ -213,15 +213,15 @@ describe('one bad instance', () => {
       makeKey(),
       makeKey({ connectionRef: { instanceRef: { name: 'second', namespace: 'default' } } }, 'other'),
     );
-    bed.refuse(true);
-    await bed.sweep();
-    expect(await bed.ready(gatewayInstances, 'second')).toBe('True Ready');
-    expect(await bed.ready(virtualKeys, 'other')).toBe('True Ready');
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
-    bed.refuse(false);
-    await bed.sweep();
+    harness.refuse(true);
+    await harness.sweep();
+    expect(await harness.ready(gatewayInstances, 'second')).toBe('True Ready');
+    expect(await harness.ready(virtualKeys, 'other')).toBe('True Ready');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotReady');
+    harness.refuse(false);
+    await harness.sweep();
     const claims = async (dbname: string, instance: string) =>
-      (await bed.database(dbname).claims((await bed.get(gatewayInstances, instance))?.metadata.uid ?? '')).map(
+      (await harness.database(dbname).claims((await harness.get(gatewayInstances, instance))?.metadata.uid ?? '')).map(
         ({ alias }) => alias,
       );
     expect(await claims('gateway', 'main')).toEqual(['chat']);
@@ -233,33 +233,33 @@ describe('one bad instance', () => {
   });
 
   test('that the API server cannot tell about leaves its keys as they are', async () => {
-    await bed.apply(makeInstance(), makeInstance({}, 'second'), makeKey());
-    await bed.sweep();
-    const before = bed.writes();
-    bed.cluster.inject(({ verb, resource }) => {
+    await harness.apply(makeInstance(), makeInstance({}, 'second'), makeKey());
+    await harness.sweep();
+    const before = harness.writes();
+    harness.cluster.inject(({ verb, resource }) => {
       if (verb === 'list' && resource.plural === 'configmaps') throw new Error('etcd is slow');
       return undefined;
     });
-    const report = await bed.sweep();
+    const report = await harness.sweep();
     expect(report.failed).toEqual({ Observe: 2 });
-    expect(bed.writes()).toBe(before);
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect(harness.writes()).toBe(before);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 });
 
 describe('a host without a dot', () => {
   const where = async () => {
-    await bed.apply(makeInstance({}, 'far', 'apps'), ...makeSecrets().map((secret) => inApps(secret)));
-    await bed.apply(inApps(makeSecret('store', { host: 'redis', port: '6379', password: '' })));
-    await bed.sweep();
-    const { conditions } = await bed.status(gatewayInstances, 'far', 'apps');
+    await harness.apply(makeInstance({}, 'far', 'apps'), ...makeSecrets().map((secret) => inApps(secret)));
+    await harness.apply(inApps(makeSecret('store', { host: 'redis', port: '6379', password: '' })));
+    await harness.sweep();
+    const { conditions } = await harness.status(gatewayInstances, 'far', 'apps');
     const messageOf = (type: string) => conditions?.find((one) => one.type === type)?.message;
     return [messageOf('DatabaseReady'), messageOf('StoreReady')];
   };
   const inApps = (secret: KubeObject) => ({ ...secret, metadata: { ...secret.metadata, namespace: 'apps' } });
 
   test("is a Service of the instance's namespace in the cluster, as it is for the gateway's Pods", async () => {
-    bed.inCluster = true;
+    harness.inCluster = true;
     expect(await where()).toEqual([
       'PostgreSQL at db.apps.svc:5432, database "gateway"',
       'Redis at redis.apps.svc:6379',

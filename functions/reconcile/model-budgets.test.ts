@@ -3,35 +3,35 @@ import { beforeEach, expect, test } from 'vitest';
 import { modelScopeId } from '#core/model-scope.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import { gatewayInstances, teams, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam } from '../../test/reconcile/objects.ts';
 
 const DAY = 86_400_000;
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance());
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
 });
 
 const edit = async (spec: object): Promise<void> => {
-  await bed.edit(virtualKeys, 'chat', { spec });
-  await bed.sweep();
+  await harness.edit(virtualKeys, 'chat', { spec });
+  await harness.sweep();
 };
 const apply = async (modelMaxBudget: object, more: object = {}): Promise<void> => {
-  await bed.apply(makeKey({ modelMaxBudget, ...more }));
-  expect((await bed.sweep()).failed).toEqual({});
+  await harness.apply(makeKey({ modelMaxBudget, ...more }));
+  expect((await harness.sweep()).failed).toEqual({});
 };
 const policy = async (): Promise<KeyPolicy> => {
-  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  const claim = (await bed.database().claims(uid)).find(({ alias }) => alias === 'chat');
+  const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  const claim = (await harness.database().claims(uid)).find(({ alias }) => alias === 'chat');
   return claim?.policy as KeyPolicy;
 };
 const modelsReady = async (): Promise<string> => {
-  const { conditions } = await bed.status(virtualKeys, 'chat');
+  const { conditions } = await harness.status(virtualKeys, 'chat');
   const found = conditions?.find(({ type }) => type === 'ModelsReady');
   return `${found?.status} ${found?.reason}: ${found?.message}`;
 };
-const isActive = async () => (await bed.status(virtualKeys, 'chat')).isActive;
+const isActive = async () => (await harness.status(virtualKeys, 'chat')).isActive;
 
 test('the gateway gets to know each, with windows that are counted from the key’s claim and aligned as the key’s', async () => {
   await apply(
@@ -51,7 +51,7 @@ test('the gateway gets to know each, with windows that are counted from the key�
       budget: { limit: '1500000000', duration: '1d', alignment: 'Calendar' },
     },
   ]);
-  expect((await bed.sweep()).actions).toEqual({});
+  expect((await harness.sweep()).actions).toEqual({});
   await edit({ modelMaxBudget: null });
   expect(await policy()).not.toHaveProperty('modelScopes');
 });
@@ -61,11 +61,14 @@ test('a budget of nothing, of a model, a key or a team, is not told to wait for'
   expect(await modelsReady()).toBe(
     'False BudgetExceeded: it has a budget of 0 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget',
   );
-  await bed.apply(makeTeam({ maxBudget: '0' }), makeKey({ keyAlias: 'poor', teamRef: { name: 'research' } }, 'poor'));
-  await bed.edit(virtualKeys, 'chat', { spec: { maxBudget: '0' } });
-  await bed.sweep();
-  const said = async (kind: Parameters<Bed['status']>[0], name: string) =>
-    (await bed.status(kind, name)).conditions?.find(({ type }) => type === 'Ready')?.message;
+  await harness.apply(
+    makeTeam({ maxBudget: '0' }),
+    makeKey({ keyAlias: 'poor', teamRef: { name: 'research' } }, 'poor'),
+  );
+  await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '0' } });
+  await harness.sweep();
+  const said = async (kind: Parameters<Harness['status']>[0], name: string) =>
+    (await harness.status(kind, name)).conditions?.find(({ type }) => type === 'Ready')?.message;
   expect([await said(teams, 'research'), await said(virtualKeys, 'chat'), await said(virtualKeys, 'poor')]).toEqual([
     'it has a budget of 0 dollars: raise spec.maxBudget',
     'it has a budget of 0 dollars: raise spec.maxBudget',
@@ -76,17 +79,17 @@ test('a budget of nothing, of a model, a key or a team, is not told to wait for'
 test('one that is used up is told in ModelsReady, with what to do; the key goes on with other models', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   expect(await modelsReady()).toMatch('True Ready');
-  await bed.spend('chat', '1', 'small');
-  await bed.sweep();
+  await harness.spend('chat', '1', 'small');
+  await harness.sweep();
   expect(await modelsReady()).toBe(
     'False BudgetExceeded: it has spent 1 of 1 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget, or wait until 2026-11-22T12:00:00Z',
   );
   expect(await isActive()).toBe(true);
   await edit({ modelMaxBudget: { small: { maxBudget: '1.000000001' } } });
   expect(await modelsReady()).toMatch('True Ready');
-  await bed.spend('chat', '1', 'small');
-  bed.clock.pass(DAY);
-  await bed.sweep();
+  await harness.spend('chat', '1', 'small');
+  harness.clock.pass(DAY);
+  await harness.sweep();
   expect(await modelsReady()).toMatch('True Ready');
 });
 
@@ -97,17 +100,17 @@ test('one of a model that the key may not use is not worth a word', async () => 
 
 test('a key all of whose models have used up their own budgets does not work', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { models: ['small'] });
-  await bed.spend('chat', '1', 'small');
-  await bed.sweep();
-  expect(await bed.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
+  await harness.spend('chat', '1', 'small');
+  await harness.sweep();
+  expect(await harness.ready(virtualKeys, 'chat')).toBe('False BudgetExceeded');
   expect(await isActive()).toBe(false);
 });
 
 test('another budgetDuration recounts: the new window holds what was spent inside it, and going back neither refills nor loses', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1h' } });
-  await bed.spend('chat', '1', 'small');
-  bed.clock.pass(3_600_000);
-  await bed.sweep();
+  await harness.spend('chat', '1', 'small');
+  harness.clock.pass(3_600_000);
+  await harness.sweep();
   expect(await modelsReady()).toMatch('True Ready');
   await edit({ modelMaxBudget: { small: { budgetDuration: '1d' } } });
   expect(await modelsReady()).toMatch('False BudgetExceeded');
@@ -117,7 +120,7 @@ test('another budgetDuration recounts: the new window holds what was spent insid
 
 test('a budget that is taken out and put back has what it had spent; also in another window', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
-  await bed.spend('chat', '1', 'small');
+  await harness.spend('chat', '1', 'small');
   await edit({ modelMaxBudget: null });
   expect(await modelsReady()).toMatch('True Ready');
   await edit({ modelMaxBudget: { small: { maxBudget: '1', budgetDuration: '1d' } } });
@@ -129,15 +132,15 @@ test('a budget that is taken out and put back has what it had spent; also in ano
 
 test('a key that is adopted brings what it spent on each model along; one with a new value begins anew', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { deletionPolicy: 'Retain' });
-  await bed.spend('chat', '1', 'small');
+  await harness.spend('chat', '1', 'small');
   const before = (await policy()).modelScopes;
-  await bed.remove(virtualKeys, 'chat');
-  await bed.sweep();
+  await harness.remove(virtualKeys, 'chat');
+  await harness.sweep();
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   expect((await policy()).modelScopes).toEqual(before);
   expect(await modelsReady()).toMatch('False BudgetExceeded');
-  await bed.remove(virtualKeys, 'chat');
-  await bed.sweep();
+  await harness.remove(virtualKeys, 'chat');
+  await harness.sweep();
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   expect(await modelsReady()).toMatch('True Ready');
 });

@@ -3,8 +3,8 @@ import { beforeEach, expect, test } from 'vitest';
 import { virtualKeys } from '#crds/kinds.ts';
 import { createMemoryBooks } from '../../test/doubles/books.ts';
 import { createMemoryRegistry } from '../../test/doubles/registry.ts';
-import { createBed, START } from '../../test/reconcile/bed.ts';
 import type { Database } from '../../test/reconcile/databases.ts';
+import { createHarness, START } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../test/reconcile/objects.ts';
 import type { Objects } from './observe/objects.ts';
 import { toOwn } from './observe/own.ts';
@@ -40,12 +40,12 @@ function createDeadDatabase() {
   return { openDatabase, asked, answers: () => silence.resolve() };
 }
 
-async function fill(bed: ReturnType<typeof createBed>) {
-  await bed.apply(...makeSecrets());
+async function fill(harness: ReturnType<typeof createHarness>) {
+  await harness.apply(...makeSecrets());
   for (let index = 0; index < INSTANCES; index += 1) {
     const name = `i${index}`;
     const dbname = index === 7 ? 'dead' : name;
-    await bed.apply(
+    await harness.apply(
       makeSecret(`db-${name}`, { host: 'db', username: 'u', password: 'p', dbname }),
       makeInstance(onDatabase(`db-${name}`), name),
       makeKey(instanceRef(name), name),
@@ -54,14 +54,16 @@ async function fill(bed: ReturnType<typeof createBed>) {
 }
 
 let dead: ReturnType<typeof createDeadDatabase>;
-let bed: ReturnType<typeof createBed>;
+let harness: ReturnType<typeof createHarness>;
 beforeEach(async () => {
   dead = createDeadDatabase();
-  bed = createBed({ openDatabase: dead.openDatabase });
-  await fill(bed);
+  harness = createHarness({ openDatabase: dead.openDatabase });
+  await fill(harness);
 });
 const readyKeys = async () => {
-  const all = await Promise.all(Array.from({ length: INSTANCES }, (_, index) => bed.ready(virtualKeys, `i${index}`)));
+  const all = await Promise.all(
+    Array.from({ length: INSTANCES }, (_, index) => harness.ready(virtualKeys, `i${index}`)),
+  );
   return all.filter((said) => said === 'True Ready').length;
 };
 /** Until as many keys work, while nothing else is waited for. */
@@ -71,38 +73,38 @@ const until = async (count: number) => {
 
 test('one dead instance among fifty delays the others not at all', async () => {
   let ended = false;
-  const sweep = bed.sweep().then((report) => {
+  const sweep = harness.sweep().then((report) => {
     ended = true;
     return report;
   });
   await until(INSTANCES - 1);
   expect(ended).toBe(false);
-  expect(await bed.ready(virtualKeys, 'i7')).not.toBe('True Ready');
+  expect(await harness.ready(virtualKeys, 'i7')).not.toBe('True Ready');
   dead.answers();
   expect((await sweep).failed).toEqual({});
   expect(await readyKeys()).toBe(INSTANCES);
 });
 
 test('a hint about a key waits for no instance but its own, even where a team of the namespace is on a dead one', async () => {
-  await bed.apply(makeTeam(instanceRef('i7'), 'elsewhere'));
-  const hint = bed.hint('VirtualKey', 'i3');
+  await harness.apply(makeTeam(instanceRef('i7'), 'elsewhere'));
+  const hint = harness.hint('VirtualKey', 'i3');
   await until(1);
-  expect(await bed.ready(virtualKeys, 'i3')).toBe('True Ready');
+  expect(await harness.ready(virtualKeys, 'i3')).toBe('True Ready');
   dead.answers();
   await hint;
 });
 
 test('an instance that hangs for ever ends with its time, and is told as one that could not be looked at', async () => {
   const late: Array<() => void> = [];
-  bed = createBed({
+  harness = createHarness({
     openDatabase: dead.openDatabase,
     timer: (_, callback) => {
       late.push(callback);
       return () => late.splice(late.indexOf(callback), 1);
     },
   });
-  await fill(bed);
-  const sweep = bed.sweep();
+  await fill(harness);
+  const sweep = harness.sweep();
   await until(INSTANCES - 1);
   expect(late).toHaveLength(1);
   late[0]?.();

@@ -2,40 +2,40 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeUser } from '../../test/reconcile/objects.ts';
 
 const DAY = 86_400_000;
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance());
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
 });
 
 const pass = (millis: number) => {
-  bed.clock.pass(millis);
-  return bed.sweep();
+  harness.clock.pass(millis);
+  return harness.sweep();
 };
-const edit = (spec: object) => bed.edit(virtualKeys, 'chat', { spec });
+const edit = (spec: object) => harness.edit(virtualKeys, 'chat', { spec });
 const reached = async () => {
-  const { conditions } = await bed.status(virtualKeys, 'chat');
+  const { conditions } = await harness.status(virtualKeys, 'chat');
   return conditions?.find(({ type }) => type === 'SoftBudgetReached');
 };
-const told = () => bed.events('chat').filter((reason) => reason === 'SoftBudgetReached').length;
+const told = () => harness.events('chat').filter((reason) => reason === 'SoftBudgetReached').length;
 
 describe('a key with a softBudget', () => {
   beforeEach(async () => {
-    await bed.apply(makeKey({ softBudget: '5' }));
-    await bed.sweep();
+    await harness.apply(makeKey({ softBudget: '5' }));
+    await harness.sweep();
   });
 
   test('is reported from the spend that reaches it on, and goes on working', async () => {
     expect(await reached()).toMatchObject({ status: 'False', reason: 'BelowSoftBudget' });
-    await bed.spend('chat', '4.999999999');
+    await harness.spend('chat', '4.999999999');
     await pass(1000);
     expect(await reached()).toMatchObject({ status: 'False' });
-    await bed.spend('chat', '0.000000001');
+    await harness.spend('chat', '0.000000001');
     await pass(1000);
     expect(await reached()).toMatchObject({
       status: 'True',
@@ -43,32 +43,32 @@ describe('a key with a softBudget', () => {
       message:
         'it has spent its softBudget of 5 dollars in the window that ends at 2026-12-21T12:00:00Z: it goes on working until it has spent 10',
     });
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
-    expect(await bed.works(await bed.value('chat-key'))).toBe(true);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
   });
 
   test('is reported once in a window, however much more it spends, and again in the next one', async () => {
-    await bed.spend('chat', '6');
+    await harness.spend('chat', '6');
     await pass(1000);
-    await bed.spend('chat', '1');
+    await harness.spend('chat', '1');
     await pass(1000);
-    bed.restart();
+    harness.restart();
     await pass(1000);
     expect(told()).toBe(1);
     await pass(30 * DAY);
     expect(await reached()).toMatchObject({ status: 'False' });
-    await bed.spend('chat', '6');
+    await harness.spend('chat', '6');
     await pass(1000);
     expect(told()).toBe(2);
-    await bed.spend('chat', '1');
+    await harness.spend('chat', '1');
     await pass(30 * DAY);
-    await bed.spend('chat', '6');
+    await harness.spend('chat', '6');
     await pass(30 * DAY + 1000);
     expect(await reached()).toMatchObject({ status: 'False' });
   });
 
   test('and the softBudget is raised, lowered, cleared: the condition follows, the clearing takes it away', async () => {
-    await bed.spend('chat', '6');
+    await harness.spend('chat', '6');
     await pass(1000);
     await edit({ softBudget: '7' });
     await pass(1000);
@@ -85,15 +85,15 @@ describe('a key with a softBudget', () => {
 });
 
 test('tags and metadata of a key and the alias of its user are in what the gateway knows, follow each edit and go when cleared', async () => {
-  await bed.apply(makeUser({ userAlias: 'Alice', autoCreateKey: false }));
-  await bed.apply(makeKey({ userRef: { name: 'alice' }, tags: ['batch', 'eu'], metadata: { cost: '42' } }));
-  await bed.sweep();
-  const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  await harness.apply(makeUser({ userAlias: 'Alice', autoCreateKey: false }));
+  await harness.apply(makeKey({ userRef: { name: 'alice' }, tags: ['batch', 'eu'], metadata: { cost: '42' } }));
+  await harness.sweep();
+  const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   const found = async () =>
-    bed
+    harness
       .database()
       .policies(uid)
-      .find(sha256((await bed.value('chat-key')) ?? ''));
+      .find(sha256((await harness.value('chat-key')) ?? ''));
   expect(await found()).toMatchObject({
     key: { tags: ['batch', 'eu'], metadata: { cost: '42' } },
     scopes: [{ kind: 'key' }, { kind: 'user', alias: 'Alice' }],
@@ -102,12 +102,12 @@ test('tags and metadata of a key and the alias of its user are in what the gatew
   expect((await pass(1000)).actions).toMatchObject({ PutScope: 1 });
   expect((await found())?.key).toMatchObject({ tags: ['eu'], metadata: { centre: '7' } });
   await edit({ tags: null, metadata: null });
-  await bed.edit(users, 'alice', { spec: { userAlias: null } });
+  await harness.edit(users, 'alice', { spec: { userAlias: null } });
   expect((await pass(1000)).actions).toMatchObject({ PutScope: 2 });
   const after = await found();
   expect(after?.key).not.toHaveProperty('tags');
   expect(after?.key).not.toHaveProperty('metadata');
   expect(after?.scopes[1]).not.toHaveProperty('alias');
   expect((await pass(1000)).actions).toEqual({});
-  expect(bed.cluster.objects(RESOURCES.events).length).toBeGreaterThan(0);
+  expect(harness.cluster.objects(RESOURCES.events).length).toBeGreaterThan(0);
 });

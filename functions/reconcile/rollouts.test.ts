@@ -2,23 +2,25 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { runDeployment } from '../../test/reconcile/controllers.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeSecrets } from '../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../test/reconcile/workloads.ts';
 import { PARTS } from './workload/parts.ts';
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  bed.servedAt = 'nobody';
-  await bed.apply(...makeSecrets());
+  harness = createHarness();
+  harness.servedAt = 'nobody';
+  await harness.apply(...makeSecrets());
 });
-const { redis, main, ready, message, part, there, edit, sweeps, servedSnapshot, running } = createWorkloads(() => bed);
+const { redis, main, ready, message, part, there, edit, sweeps, servedSnapshot, running } = createWorkloads(
+  () => harness,
+);
 
 describe('a change of the models', () => {
-  const change = (retries: number) => bed.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
-  const snapshots = () => bed.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
+  const change = (retries: number) => harness.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
+  const snapshots = () => harness.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
 
   test('is a new snapshot, which the Pods get by a rollout; status names it when all of them have it', async () => {
     await redis();
@@ -29,13 +31,13 @@ describe('a change of the models', () => {
     expect(servedSnapshot()).not.toBe(before);
     expect((await main()).snapshotHash).toBe(before);
     expect(snapshots()).toEqual(expect.arrayContaining([`main-${before}`, `main-${servedSnapshot()}`]));
-    await runDeployment(bed, 'main-gateway', { updated: 0, old: 1 });
-    await bed.sweep();
+    await runDeployment(harness, 'main-gateway', { updated: 0, old: 1 });
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('rolled out');
     expect((await main()).snapshotHash).toBe(before);
-    await runDeployment(bed);
-    await bed.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
     expect((await main()).snapshotHash).toBe(servedSnapshot());
   });
 
@@ -44,48 +46,48 @@ describe('a change of the models', () => {
     await running();
     const first = (await main()).snapshotHash;
     for (const retries of [3, 4, 5, 6]) {
-      bed.clock.pass(1000);
+      harness.clock.pass(1000);
       await change(retries);
-      await bed.sweep();
+      await harness.sweep();
       const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'timed out.' };
       const conditions = [{ type: 'Available', status: 'True' }, late];
-      await runDeployment(bed, 'main-gateway', { updated: 0, old: 1, conditions });
-      await bed.sweep();
+      await runDeployment(harness, 'main-gateway', { updated: 0, old: 1, conditions });
+      await harness.sweep();
     }
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('timed out');
     expect((await main()).snapshotHash).toBe(first);
     expect(snapshots()).toHaveLength(5);
-    await runDeployment(bed);
-    await bed.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
     expect(snapshots().length).toBeLessThanOrEqual(3);
     expect(snapshots()).toContain(`main-${servedSnapshot()}`);
-    expect((await bed.sweep()).actions).toEqual({});
+    expect((await harness.sweep()).actions).toEqual({});
   });
 });
 
 describe('a Secret that is missing', () => {
   test('of a model changes nothing that runs', async () => {
     await running();
-    await bed.remove(RESOURCES.secrets, 'openai');
+    await harness.remove(RESOURCES.secrets, 'openai');
     expect(await sweeps()).toEqual([]);
     expect(await ready()).toBe('True Ready');
   });
 
   test.each(['db', 'store'])('of the %s lets what runs go on, and holds changes until it is back', async (name) => {
     await running();
-    await bed.remove(RESOURCES.secrets, name);
+    await harness.remove(RESOURCES.secrets, name);
     await edit({ image: 'other:2' });
     expect(await sweeps()).toEqual([]);
     expect(await message('WorkloadReady')).toContain('changes wait');
-    await bed.apply(...makeSecrets());
+    await harness.apply(...makeSecrets());
     expect(await sweeps()).toEqual(['apply Deployment']);
   });
 
   test.each(['db', 'store'])('of the %s from the beginning makes nothing that could not start', async (name) => {
-    await bed.remove(RESOURCES.secrets, name);
-    await bed.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await bed.sweep();
+    await harness.remove(RESOURCES.secrets, name);
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+    await harness.sweep();
     expect(there()).toEqual([]);
     expect(await ready()).toBe('False SecretNotFound');
   });
@@ -94,14 +96,14 @@ describe('a Secret that is missing', () => {
 describe('a Secret that changes', () => {
   test('of a model is used by the Pods that run: nothing is rolled', async () => {
     await running();
-    await bed.edit(RESOURCES.secrets, 'openai', { data: { apiKey: btoa('sk-another') } });
+    await harness.edit(RESOURCES.secrets, 'openai', { data: { apiKey: btoa('sk-another') } });
     expect(await sweeps()).toEqual([]);
   });
 
   test.each(['db', 'store'])('of the %s is read at start only: the Pods are rolled, once', async (name) => {
     await redis();
     await running();
-    await bed.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
+    await harness.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
     expect(await sweeps()).toEqual(['apply Deployment']);
     expect(await sweeps()).toEqual([]);
     expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
@@ -111,9 +113,9 @@ describe('a Secret that changes', () => {
 describe('an operator of an earlier version', () => {
   test('leaves what a later one has written, says so, and writes it again once the annotation is gone', async () => {
     await redis();
-    bed.version = '1.10.0';
+    harness.version = '1.10.0';
     await running();
-    bed.version = '1.9.3';
+    harness.version = '1.9.3';
     await edit({ resources: { limits: { memory: '1Gi' } } });
     expect(await sweeps()).toEqual([]);
     expect(await ready()).toBe('True Ready');
@@ -122,7 +124,7 @@ describe('an operator of an earlier version', () => {
     expect(await sweeps()).toEqual([]);
     await edit({ type: 'Deployment', url: null });
     const metadata = { annotations: { 'gateway-operator.dev/version': null } };
-    await bed.edit(PARTS.Deployment, 'main-gateway', { metadata });
+    await harness.edit(PARTS.Deployment, 'main-gateway', { metadata });
     expect(await sweeps()).toEqual(['apply Deployment']);
     expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.9.3' });
   });
@@ -130,7 +132,7 @@ describe('an operator of an earlier version', () => {
   test('writes with its own version, and a later one takes over', async () => {
     await redis();
     await running();
-    bed.version = '1.3.0';
+    harness.version = '1.3.0';
     await sweeps();
     expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.3.0' });
     expect(await sweeps()).toEqual([]);

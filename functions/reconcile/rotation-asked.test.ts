@@ -2,16 +2,16 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 import { createRotation, HOUR, MINUTE, ROTATE } from '../../test/reconcile/rotation.ts';
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance());
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
 });
-const { published, working, editKey, ask, pass, condition } = createRotation(() => bed);
+const { published, working, editKey, ask, pass, condition } = createRotation(() => harness);
 
 describe('the annotation that asks for a rotation', () => {
   test('is acted on once for each text, also by a process that knows nothing of the one before', async () => {
@@ -20,10 +20,10 @@ describe('the annotation that asks for a rotation', () => {
     await pass(0);
     const second = await published();
     expect(second).not.toBe(first);
-    expect(await bed.works(first)).toBe(true);
-    bed.restart();
+    expect(await harness.works(first)).toBe(true);
+    harness.restart();
     await pass(MINUTE);
-    await bed.hint('VirtualKey', 'chat');
+    await harness.hint('VirtualKey', 'chat');
     expect(await published()).toBe(second);
     await ask('and in June');
     await pass(0);
@@ -34,22 +34,22 @@ describe('the annotation that asks for a rotation', () => {
     const first = await working({});
     await ask('1');
     await pass(0);
-    bed.clock.pass(HOUR - 1);
-    expect(await bed.works(first)).toBe(true);
-    bed.clock.pass(1);
-    expect(await bed.works(first)).toBe(false);
+    harness.clock.pass(HOUR - 1);
+    expect(await harness.works(first)).toBe(true);
+    harness.clock.pass(1);
+    expect(await harness.works(first)).toBe(false);
     await editKey({ rotation: { every: '30d', overlap: '5m' } });
     const second = await published();
     await ask('2');
     await pass(0);
     await pass(5 * MINUTE);
-    expect(await bed.works(second)).toBe(false);
+    expect(await harness.works(second)).toBe(false);
   });
 
   test('is not acted on when the key is new, when it was taken away and put back, or when a mint came since', async () => {
     const key = makeKey();
-    await bed.apply({ ...key, metadata: { ...key.metadata, annotations: { [ROTATE]: '1' } } });
-    await bed.sweep();
+    await harness.apply({ ...key, metadata: { ...key.metadata, annotations: { [ROTATE]: '1' } } });
+    await harness.sweep();
     const first = await published();
     await pass(MINUTE);
     expect(await published()).toBe(first);
@@ -59,7 +59,7 @@ describe('the annotation that asks for a rotation', () => {
     await pass(MINUTE);
     expect(await published()).toBe(first);
     await ask('2');
-    await bed.remove(RESOURCES.secrets, 'chat-key');
+    await harness.remove(RESOURCES.secrets, 'chat-key');
     await pass(MINUTE);
     const second = await published();
     expect(second).not.toBe(first);
@@ -83,12 +83,12 @@ describe('the annotation that asks for a rotation', () => {
     await ask('1');
     await pass(0);
     const second = await published();
-    await bed.remove(virtualKeys, 'chat');
+    await harness.remove(virtualKeys, 'chat');
     await pass(0);
     const key = makeKey();
-    await bed.apply({ ...key, metadata: { ...key.metadata, annotations: { [ROTATE]: '1' } } });
+    await harness.apply({ ...key, metadata: { ...key.metadata, annotations: { [ROTATE]: '1' } } });
     await pass(0);
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
     expect(await published()).toBe(second);
   });
 });

@@ -2,31 +2,31 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../test/reconcile/objects.ts';
 import { createRotation, HOUR, HOURLY, MINUTE } from '../../test/reconcile/rotation.ts';
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance());
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
 });
-const { published, working, editKey, pass, rotation } = createRotation(() => bed);
+const { published, working, editKey, pass, rotation } = createRotation(() => harness);
 
 test('a value that was published works for its overlap only, also when no status ever told of it', async () => {
   await working({ rotation: { every: '5m', overlap: '1m' } });
-  bed.cluster.inject(({ verb, subresource }) => {
+  harness.cluster.inject(({ verb, subresource }) => {
     if (verb === 'patch' && subresource === 'status') throw new Error('etcd is slow');
     return undefined;
   });
   await pass(5 * MINUTE);
   const second = await published();
   await pass(5 * MINUTE);
-  bed.cluster.inject(() => undefined);
+  harness.cluster.inject(() => undefined);
   expect(await published()).not.toBe(second);
-  expect(await bed.works(second)).toBe(true);
+  expect(await harness.works(second)).toBe(true);
   await pass(2 * MINUTE);
-  expect(await bed.works(second)).toBe(false);
+  expect(await harness.works(second)).toBe(false);
 });
 
 describe('a key that does not work', () => {
@@ -34,7 +34,7 @@ describe('a key that does not work', () => {
     const first = await working({ ...HOURLY, blocked: true });
     await pass(HOUR);
     expect(await published()).not.toBe(first);
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('False Blocked');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
   });
 
   test('because it expired keeps its value, says so, and is rotated when it lives again', async () => {
@@ -45,44 +45,44 @@ describe('a key that does not work', () => {
     await editKey({ duration: '10h' });
     await pass(0);
     expect(await published()).not.toBe(first);
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
   test('because its instance is paused or its database away is rotated once that is over', async () => {
     const first = await working();
-    await bed.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
     await pass(HOUR);
     expect(await published()).toBe(first);
-    await bed.edit(gatewayInstances, 'main', { spec: { paused: false } });
-    bed.refuse(true);
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: false } });
+    harness.refuse(true);
     await pass(HOUR);
     expect(await published()).toBe(first);
-    bed.refuse(false);
+    harness.refuse(false);
     await pass(0);
     expect(await published()).not.toBe(first);
-    expect(await bed.works(first)).toBe(true);
+    expect(await harness.works(first)).toBe(true);
   });
 
   test('because its instance is gone is not rotated', async () => {
     const first = await working();
-    await bed.remove(gatewayInstances, 'main');
+    await harness.remove(gatewayInstances, 'main');
     await pass(2 * HOUR);
     expect(await published()).toBe(first);
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
   });
 
   test('because its namespace was not admitted for a while is as old as before when it is', async () => {
-    await bed.apply(makeKey(HOURLY, 'far', 'apps'));
-    await bed.sweep();
-    const far = () => bed.value('far-key', 'apps');
+    await harness.apply(makeKey(HOURLY, 'far', 'apps'));
+    await harness.sweep();
+    const far = () => harness.value('far-key', 'apps');
     const first = await far();
-    await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
     await pass(30 * MINUTE);
-    expect(await bed.works(first)).toBe(false);
-    await bed.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
+    expect(await harness.works(first)).toBe(false);
+    await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'All' } } });
     await pass(30 * MINUTE - 1000);
     expect(await far()).toBe(first);
-    expect(await bed.works(first)).toBe(true);
+    expect(await harness.works(first)).toBe(true);
     await pass(1000);
     expect(await far()).not.toBe(first);
   });
@@ -93,23 +93,23 @@ describe('a Secret that is touched during an overlap', () => {
     const first = await working();
     await pass(HOUR);
     const second = await published();
-    await bed.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
     await pass(MINUTE);
     expect(await published()).toBe(second);
-    expect(await bed.works(first)).toBe(true);
+    expect(await harness.works(first)).toBe(true);
   });
 
   test('and put back where the true value is shown nowhere gets another, while both before it work on', async () => {
-    await bed.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
+    await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
     const first = await working();
     await pass(HOUR);
     const second = await published();
-    await bed.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
     await pass(MINUTE);
     const third = await published();
     expect(new Set([first, second, third]).size).toBe(3);
-    expect(await Promise.all([first, second, third].map((value) => bed.works(value)))).toEqual([true, true, true]);
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect(await Promise.all([first, second, third].map((value) => harness.works(value)))).toEqual([true, true, true]);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
     expect((await pass(1000)).actions).toEqual({});
   });
 
@@ -117,20 +117,20 @@ describe('a Secret that is touched during an overlap', () => {
     const first = await working();
     await pass(HOUR);
     const second = await published();
-    await bed.remove(RESOURCES.secrets, 'chat-key');
+    await harness.remove(RESOURCES.secrets, 'chat-key');
     await pass(MINUTE);
     const third = await published();
-    expect(await Promise.all([first, second, third].map((value) => bed.works(value)))).toEqual([true, false, true]);
+    expect(await Promise.all([first, second, third].map((value) => harness.works(value)))).toEqual([true, false, true]);
   });
 
   test('and put back after it never makes the ended value work', async () => {
     const first = await working();
     await pass(HOUR);
     await pass(10 * MINUTE);
-    await bed.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(first) } });
     await pass(MINUTE);
-    expect(await bed.works(first)).toBe(false);
+    expect(await harness.works(first)).toBe(false);
     expect(await published()).not.toBe(first);
-    expect(await bed.works(await published())).toBe(true);
+    expect(await harness.works(await published())).toBe(true);
   });
 });

@@ -2,16 +2,16 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed, sha256 } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness, sha256 } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeUser } from '../../test/reconcile/objects.ts';
 import { createRotation, HOUR, HOURLY, MINUTE } from '../../test/reconcile/rotation.ts';
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  await bed.apply(...makeSecrets(), makeInstance());
+  harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance());
 });
-const { published, working, editKey, pass, rotation, messages } = createRotation(() => bed);
+const { published, working, editKey, pass, rotation, messages } = createRotation(() => harness);
 
 describe('a key that rotates', () => {
   test('has a new value in its Secret when the old one is as old as `every`, and not before', async () => {
@@ -21,8 +21,8 @@ describe('a key that rotates', () => {
     await pass(1000);
     const second = await published();
     expect(second).not.toBe(first);
-    expect(await bed.works(second)).toBe(true);
-    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({
+    expect(await harness.works(second)).toBe(true);
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({
       keyID: sha256(second),
       keyValue: second,
       keySecretRef: 'chat-key',
@@ -33,21 +33,21 @@ describe('a key that rotates', () => {
   test('works with both values until the overlap is over, which needs no run', async () => {
     const first = await working();
     await pass(HOUR);
-    bed.clock.pass(10 * MINUTE - 1);
-    expect(await bed.works(first)).toBe(true);
-    bed.clock.pass(1);
-    expect(await bed.works(first)).toBe(false);
-    expect(await bed.works(await published())).toBe(true);
-    expect((await bed.sweep()).actions).toMatchObject({ RetireValues: 1 });
-    expect((await bed.sweep()).actions).toEqual({});
+    harness.clock.pass(10 * MINUTE - 1);
+    expect(await harness.works(first)).toBe(true);
+    harness.clock.pass(1);
+    expect(await harness.works(first)).toBe(false);
+    expect(await harness.works(await published())).toBe(true);
+    expect((await harness.sweep()).actions).toMatchObject({ RetireValues: 1 });
+    expect((await harness.sweep()).actions).toEqual({});
   });
 
   test('spends from the same budget in the same window, and lives no longer', async () => {
     await working({ ...HOURLY, duration: '2h' });
-    await bed.spend('chat', '1.5');
-    const before = await bed.status(virtualKeys, 'chat');
+    await harness.spend('chat', '1.5');
+    const before = await harness.status(virtualKeys, 'chat');
     await pass(HOUR);
-    const { currentSpend, budgetResetDate, expiryDate } = await bed.status(virtualKeys, 'chat');
+    const { currentSpend, budgetResetDate, expiryDate } = await harness.status(virtualKeys, 'chat');
     expect({ currentSpend, budgetResetDate, expiryDate }).toEqual({
       currentSpend: '1.5',
       budgetResetDate: before.budgetResetDate,
@@ -68,7 +68,7 @@ describe('a key that rotates', () => {
       message:
         'the key is from 2026-11-21T13:00:00Z; the one before works until 2026-11-21T13:10:00Z; the next comes at 2026-11-21T14:00:00Z',
     });
-    expect(bed.events('chat')).toEqual(['KeyCreated', 'Ready', 'KeyRotated']);
+    expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready', 'KeyRotated']);
     expect(messages()).toContain(
       'KeyRotated: a new key is in Secret "chat-key": the one before works until 2026-11-21T13:10:00Z',
     );
@@ -89,17 +89,17 @@ describe('a key that rotates', () => {
   test('has all entries of its Secret with the new value', async () => {
     await working({ ...HOURLY, secretTemplate: { entry: 'token', entries: { OPENAI_API_KEY: `\${key}` } } });
     await pass(HOUR);
-    const { data } = (await bed.get(RESOURCES.secrets, 'chat-key')) as unknown as { data: Record<string, string> };
+    const { data } = (await harness.get(RESOURCES.secrets, 'chat-key')) as unknown as { data: Record<string, string> };
     expect(new Set(Object.values(data)).size).toBe(1);
-    expect(await bed.works(await published())).toBe(true);
+    expect(await harness.works(await published())).toBe(true);
   });
 
   test('shows its new value redacted where the instance says so, and another keyID', async () => {
-    await bed.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
+    await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
     await working();
     await pass(HOUR);
     const value = await published();
-    expect(await bed.status(virtualKeys, 'chat')).toMatchObject({
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({
       keyID: sha256(value),
       keyValue: `sk-...${value.slice(-4)}`,
     });
@@ -107,7 +107,7 @@ describe('a key that rotates', () => {
   });
 
   test('is one of many thousand of which a sweep reads few Secrets, and still rotates in time', async () => {
-    await bed.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
+    await harness.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
     const first = await working();
     await pass(HOUR);
     expect(await published()).not.toBe(first);
@@ -141,41 +141,41 @@ describe('`rotation` is edited', () => {
     expect((await rotation())?.message).toBe(
       'the key is from 2026-11-21T13:00:00Z; the one before works until 2026-11-21T13:10:00Z; no other is planned',
     );
-    expect(await bed.works(first)).toBe(true);
+    expect(await harness.works(first)).toBe(true);
     await pass(10 * HOUR);
     expect(await published()).toBe(second);
     expect(await rotation()).toBeUndefined();
-    expect((await bed.sweep()).actions).toEqual({});
+    expect((await harness.sweep()).actions).toEqual({});
   });
 
   test('an overlap that nobody wrote is a tenth of `every`, as admission would write it', async () => {
     const first = await working({ rotation: { every: '20m' } });
     await pass(20 * MINUTE);
-    bed.clock.pass(2 * MINUTE - 1);
-    expect(await bed.works(first)).toBe(true);
-    bed.clock.pass(1);
-    expect(await bed.works(first)).toBe(false);
+    harness.clock.pass(2 * MINUTE - 1);
+    expect(await harness.works(first)).toBe(true);
+    harness.clock.pass(1);
+    expect(await harness.works(first)).toBe(false);
   });
 });
 
 test("a user's own key rotates as a person writes on the key, and an edit of the user leaves that be", async () => {
-  await bed.apply(makeUser());
-  await bed.sweep();
-  const first = await bed.value('alice-key');
-  await bed.edit(virtualKeys, 'alice', { spec: HOURLY });
+  await harness.apply(makeUser());
+  await harness.sweep();
+  const first = await harness.value('alice-key');
+  await harness.edit(virtualKeys, 'alice', { spec: HOURLY });
   await pass(HOUR);
-  const second = await bed.value('alice-key');
+  const second = await harness.value('alice-key');
   expect(second).not.toBe(first);
-  await bed.edit(users, 'alice', { spec: { maxBudget: '30' } });
+  await harness.edit(users, 'alice', { spec: { maxBudget: '30' } });
   await pass(0);
-  expect((await bed.get(virtualKeys, 'alice'))?.spec).toMatchObject({ maxBudget: '30', ...HOURLY });
-  expect(await bed.value('alice-key')).toBe(second);
+  expect((await harness.get(virtualKeys, 'alice'))?.spec).toMatchObject({ maxBudget: '30', ...HOURLY });
+  expect(await harness.value('alice-key')).toBe(second);
 });
 
 test('ages are counted by the clock of the database: a run whose clock is wrong rotates nothing too early', async () => {
   const first = await working();
-  const real = bed.clock.now;
-  bed.database().instance = async () => ({ isOpen: true, now: real() - 3 * HOUR });
+  const real = harness.clock.now;
+  harness.database().instance = async () => ({ isOpen: true, now: real() - 3 * HOUR });
   await pass(2 * HOUR);
   expect(await published()).toBe(first);
 });

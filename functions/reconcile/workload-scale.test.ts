@@ -1,17 +1,17 @@
 // Is a gateway scaled as its instance says, and one process where there may be no more?
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeSecrets } from '../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../test/reconcile/workloads.ts';
 import { PARTS } from './workload/parts.ts';
 
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  bed.servedAt = 'nobody';
-  await bed.apply(...makeSecrets());
+  harness = createHarness();
+  harness.servedAt = 'nobody';
+  await harness.apply(...makeSecrets());
 });
-const { redis, ready, message, part, edit, sweeps, running } = createWorkloads(() => bed);
+const { redis, ready, message, part, edit, sweeps, running } = createWorkloads(() => harness);
 
 describe('scale', () => {
   const spec = () => part('Deployment')?.spec as { replicas?: number; strategy: object };
@@ -21,7 +21,7 @@ describe('scale', () => {
     await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
     expect(part('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 4 } });
     expect(spec().replicas).toBe(2);
-    await bed.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+    await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
     expect(await sweeps()).toEqual([]);
     await edit({ image: 'other:2' });
     expect(await sweeps()).toEqual(['apply Deployment']);
@@ -55,12 +55,12 @@ describe('scale', () => {
   );
 
   test('of the memory store elsewhere is refused unless one process is promised', async () => {
-    bed.manyProcesses = true;
-    await bed.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
-    await bed.sweep();
+    harness.manyProcesses = true;
+    await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
+    await harness.sweep();
     expect(await ready()).toBe('False StoreNotShared');
-    bed.manyProcesses = false;
-    await bed.sweep();
+    harness.manyProcesses = false;
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
   });
 });

@@ -2,28 +2,28 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, createBed } from '../../test/reconcile/bed.ts';
 import { runDeployment, runKnative } from '../../test/reconcile/controllers.ts';
+import { createHarness, type Harness } from '../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../test/reconcile/workloads.ts';
 import { PARTS } from './workload/parts.ts';
 
 const ELSEWHERE = 'https://llm.example.com';
-let bed: Bed;
+let harness: Harness;
 beforeEach(async () => {
-  bed = createBed();
-  bed.servedAt = 'nobody';
-  bed.knative = true;
-  await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+  harness = createHarness();
+  harness.servedAt = 'nobody';
+  harness.knative = true;
+  await harness.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
 });
 
-const { main, ready, message, part, there } = createWorkloads(() => bed);
+const { main, ready, message, part, there } = createWorkloads(() => harness);
 const workload = (spec: object) =>
-  bed.edit(gatewayInstances, 'main', { spec: { workload: { url: null, scale: null, ...spec } } });
+  harness.edit(gatewayInstances, 'main', { spec: { workload: { url: null, scale: null, ...spec } } });
 
 /** Discovery does not answer. */
 const undiscovered = () =>
-  bed.cluster.inject(({ verb, resource, name }) => {
+  harness.cluster.inject(({ verb, resource, name }) => {
     if (verb === 'get' && resource === PARTS.KnativeService && name === undefined)
       throw new ClusterError('the API server is too busy', 503);
     return undefined;
@@ -34,49 +34,49 @@ describe('Auto', () => {
     [true, 'Knative', ['KnativeService']],
     [false, 'Deployment', ['Deployment', 'Service', 'PodDisruptionBudget']],
   ] as const)('with Knative installed (%s) is %s', async (knative, type, parts) => {
-    bed.knative = knative;
-    await bed.apply(makeInstance());
-    await bed.sweep();
+    harness.knative = knative;
+    await harness.apply(makeInstance());
+    await harness.sweep();
     expect(await main()).toMatchObject({ workloadType: type });
     expect(there()).toEqual(parts);
   });
 
   test('is decided once: what the cluster offers later, or a discovery that fails, never flips it', async () => {
-    bed.knative = false;
-    await bed.apply(makeInstance());
-    await bed.sweep();
-    await runDeployment(bed);
-    await bed.sweep();
-    const before = bed.cluster.objects();
-    bed.knative = true;
-    expect((await bed.sweep()).actions).toEqual({});
+    harness.knative = false;
+    await harness.apply(makeInstance());
+    await harness.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
+    const before = harness.cluster.objects();
+    harness.knative = true;
+    expect((await harness.sweep()).actions).toEqual({});
     undiscovered();
-    expect(await bed.sweep()).toMatchObject({ actions: {}, failed: {} });
-    bed.restart();
-    expect(await bed.sweep()).toMatchObject({ actions: {}, failed: {} });
-    expect(bed.cluster.objects()).toEqual(before);
+    expect(await harness.sweep()).toMatchObject({ actions: {}, failed: {} });
+    harness.restart();
+    expect(await harness.sweep()).toMatchObject({ actions: {}, failed: {} });
+    expect(harness.cluster.objects()).toEqual(before);
   });
 
   test('whose discovery fails before anything was decided makes nothing, says so, and asks again', async () => {
     undiscovered();
-    await bed.apply(makeInstance(), makeKey());
-    expect((await bed.sweep()).failed).toEqual({});
+    await harness.apply(makeInstance(), makeKey());
+    expect((await harness.sweep()).failed).toEqual({});
     expect(there()).toEqual([]);
     expect(await ready()).toBe('False DiscoveryFailed');
     expect(await main()).not.toHaveProperty('workloadType');
-    expect(await bed.works(await bed.value('chat-key'))).toBe(true);
-    bed.cluster.inject(() => undefined);
-    await bed.sweep();
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
+    harness.cluster.inject(() => undefined);
+    await harness.sweep();
     expect(await main()).toMatchObject({ workloadType: 'Knative' });
   });
 
   test('keeps the type that was said outright before', async () => {
-    await bed.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await bed.sweep();
-    await runDeployment(bed);
-    await bed.sweep();
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+    await harness.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
     await workload({ type: 'Auto' });
-    const { ApplyWorkload: made, DeleteWorkload: removed } = (await bed.sweep()).actions;
+    const { ApplyWorkload: made, DeleteWorkload: removed } = (await harness.sweep()).actions;
     expect([made, removed]).toEqual([undefined, undefined]);
     expect(await main()).toMatchObject({ workloadType: 'Deployment' });
   });
@@ -84,18 +84,18 @@ describe('Auto', () => {
 
 describe('another type', () => {
   const deployed = async () => {
-    await bed.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
-    await bed.sweep();
-    await runDeployment(bed);
-    await bed.sweep();
+    await harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
+    await harness.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
   };
 
   test('comes up beside the one before, which serves until then and goes after it', async () => {
     await deployed();
-    const value = await bed.value('chat-key');
+    const value = await harness.value('chat-key');
     await workload({ type: 'Knative' });
-    await bed.sweep();
+    await harness.sweep();
     expect(there()).toEqual([
       'Deployment',
       'Service',
@@ -106,56 +106,56 @@ describe('another type', () => {
     expect(await main()).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Knative' });
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('serves until its successor does');
-    expect((await bed.sweep()).actions).toEqual({});
-    await runKnative(bed);
-    await bed.sweep();
+    expect((await harness.sweep()).actions).toEqual({});
+    await runKnative(harness);
+    await harness.sweep();
     expect(there()).toEqual(['KnativeService']);
     expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
     await workload({ type: 'Deployment' });
-    await bed.sweep();
+    await harness.sweep();
     expect(await main()).toMatchObject({ url: 'http://main-serving.default.svc.cluster.local' });
-    await runDeployment(bed);
-    await bed.sweep();
+    await runDeployment(harness);
+    await harness.sweep();
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
-    expect((await bed.sweep()).actions).toEqual({});
-    expect(await bed.value('chat-key')).toBe(value);
-    expect(await bed.ready(virtualKeys, 'chat')).toBe('True Ready');
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(await harness.value('chat-key')).toBe(value);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
   test('elsewhere removes what was made here, at once', async () => {
     await deployed();
     await workload({ type: 'External', url: ELSEWHERE });
-    expect((await bed.sweep()).actions).toMatchObject({ DeleteWorkload: 4 });
+    expect((await harness.sweep()).actions).toMatchObject({ DeleteWorkload: 4 });
     expect(there()).toEqual([]);
     expect(await main()).toMatchObject({ url: ELSEWHERE, workloadType: 'External' });
-    expect((await bed.sweep()).actions).toEqual({});
+    expect((await harness.sweep()).actions).toEqual({});
   });
 
   test('never removes what is not its own, nor what took the name meanwhile', async () => {
     await deployed();
-    await bed.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
-    bed.cluster.inject(async ({ verb, resource, name }) => {
+    await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
+    harness.cluster.inject(async ({ verb, resource, name }) => {
       if (verb !== 'delete' || resource !== PARTS.Deployment) return undefined;
-      bed.cluster.inject(() => undefined);
-      await bed.remove(PARTS.Deployment, name ?? '');
+      harness.cluster.inject(() => undefined);
+      await harness.remove(PARTS.Deployment, name ?? '');
       const { apiVersion, kind } = { apiVersion: 'apps/v1', kind: 'Deployment' };
       const metadata = { name: 'main-gateway', namespace: 'default' };
-      await bed.cluster.create(PARTS.Deployment, { apiVersion, kind, metadata, spec: { theirs: true } });
+      await harness.cluster.create(PARTS.Deployment, { apiVersion, kind, metadata, spec: { theirs: true } });
       return undefined;
     });
     await workload({ type: 'External', url: ELSEWHERE });
-    await bed.sweep();
+    await harness.sweep();
     expect(there()).toEqual(['Deployment', 'Service']);
     expect(part('Deployment')).toMatchObject({ spec: { theirs: true } });
     expect(await ready()).toBe('True Ready');
-    expect((await bed.sweep()).actions).toEqual({});
+    expect((await harness.sweep()).actions).toEqual({});
   });
 
   test('that cannot be made leaves the one before serving', async () => {
     await deployed();
-    bed.knative = false;
+    harness.knative = false;
     await workload({ type: 'Knative' });
-    await bed.sweep();
+    await harness.sweep();
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toMatch(/serves until its successor does.*not installed/);
     expect(there()).toContain('Deployment');
@@ -166,7 +166,7 @@ describe('another type', () => {
 const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Promise<void>]> = [
   [
     'a Deployment is to be made',
-    async () => bed.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey()),
+    async () => harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey()),
     async () => {
       expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
     },
@@ -174,16 +174,16 @@ const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Prom
   [
     'the models changed',
     async () => {
-      await bed.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
-      await bed.sweep();
-      await runDeployment(bed);
-      await bed.sweep();
-      await bed.edit(gatewayInstances, 'main', { spec: { routing: { retries: 7 } } });
+      await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+      await harness.sweep();
+      await runDeployment(harness);
+      await harness.sweep();
+      await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 7 } } });
     },
     async () => {
-      await runDeployment(bed);
-      await bed.sweep();
-      const maps = bed.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
+      await runDeployment(harness);
+      await harness.sweep();
+      const maps = harness.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
       expect(maps).toContain(`main-${(await main()).snapshotHash}`);
       expect(JSON.stringify(part('Deployment'))).toContain(`main-${(await main()).snapshotHash}`);
     },
@@ -191,13 +191,13 @@ const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Prom
   [
     'a Deployment gives way to a Knative Service that serves',
     async () => {
-      await bed.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
-      await bed.sweep();
-      await runDeployment(bed);
-      await bed.sweep();
+      await harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
+      await harness.sweep();
+      await runDeployment(harness);
+      await harness.sweep();
       await workload({ type: 'Knative' });
-      await bed.sweep();
-      await runKnative(bed);
+      await harness.sweep();
+      await runKnative(harness);
     },
     async () => {
       expect(there()).toEqual(['KnativeService']);
@@ -210,21 +210,21 @@ const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
 describe.each(scenarios)('%s', (_, prepare, check) => {
   /** What the laws promise after any accident: the next run converges, and the one after it writes nothing. */
   const expectConverged = async () => {
-    bed.cluster.inject(() => undefined);
-    bed.restart();
-    expect((await bed.sweep()).failed).toEqual({});
+    harness.cluster.inject(() => undefined);
+    harness.restart();
+    expect((await harness.sweep()).failed).toEqual({});
     await check();
-    await bed.sweep();
-    const quiet = bed.writes();
-    expect((await bed.sweep()).actions).toEqual({});
-    expect(bed.writes()).toBe(quiet);
-    expect(await bed.works(await bed.value('chat-key'))).toBe(true);
+    await harness.sweep();
+    const quiet = harness.writes();
+    expect((await harness.sweep()).actions).toEqual({});
+    expect(harness.writes()).toBe(quiet);
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
   };
   const again = async () => {
-    bed = createBed();
-    bed.servedAt = 'nobody';
-    bed.knative = true;
-    await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+    harness = createHarness();
+    harness.servedAt = 'nobody';
+    harness.knative = true;
+    await harness.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
     await prepare();
   };
 
@@ -235,7 +235,7 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
         await again();
         let count = 0;
         died = false;
-        bed.cluster.inject(({ verb }) => {
+        harness.cluster.inject(({ verb }) => {
           if (!isWrite(verb)) return undefined;
           count += 1;
           if (count === step) died = true;
@@ -243,7 +243,7 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
           if (died) throw new Error('killed');
           return undefined;
         });
-        await bed.sweep();
+        await harness.sweep();
         await expectConverged();
       }
     }
@@ -253,25 +253,25 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
     for (let tosses = 0; tosses < 25; tosses += 1) {
       await again();
       let toss = tosses * 7919 * 31;
-      bed.cluster.inject(async () => {
+      harness.cluster.inject(async () => {
         const waits = toss % 3;
         toss = Math.floor(toss / 3);
         for (let wait = 0; wait < waits * 4; wait += 1) await Promise.resolve();
         if (waits === 2) await new Promise<void>((resolve) => setImmediate(resolve));
         return undefined;
       });
-      await Promise.all([bed.sweep(), bed.hint('GatewayInstance', 'main'), bed.sweep()]);
+      await Promise.all([harness.sweep(), harness.hint('GatewayInstance', 'main'), harness.sweep()]);
       await expectConverged();
     }
   });
 
   test('a dry run lists the first plan of the run, and acts on nothing', async () => {
     await again();
-    const writes = bed.writes();
-    const planned = await bed.dryRun();
-    expect(bed.writes()).toBe(writes);
+    const writes = harness.writes();
+    const planned = await harness.dryRun();
+    expect(harness.writes()).toBe(writes);
     expect(planned).not.toEqual([]);
-    expect((await bed.sweep()).actions).toMatchObject(
+    expect((await harness.sweep()).actions).toMatchObject(
       Object.fromEntries(planned.map(({ action }) => [action, expect.any(Number)])),
     );
   });

@@ -4,7 +4,7 @@ import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { cases } from '#crds/cases/all.ts';
 import { type Case, objectsOf } from '#crds/cases/case.ts';
 import { type Kind, kinds, users, virtualKeys } from '#crds/kinds.ts';
-import { createBed, type Status } from '../reconcile/bed.ts';
+import { createHarness, type Status } from '../reconcile/harness.ts';
 import { ask, createWorld, depsOf, GOOD, objectOf, requestOf } from './fixtures.ts';
 import { sentencesOf } from './sentences.ts';
 
@@ -24,10 +24,10 @@ describe('what one object proves wrong by itself is said by reconcile as admissi
   test.each(refused)('$kind $what', async (one) => {
     const object = storedOf(one);
     const answer = await ask(depsOf((await createWorld()).cluster), '/mutate', requestOf(object));
-    const bed = createBed();
-    await bed.cluster.create(kindOf(one.kind), object);
-    expect(await bed.sweep()).toMatchObject({ failed: {} });
-    const said = conditionOf(await bed.status(kindOf(one.kind), object.metadata.name), 'SpecValid');
+    const harness = createHarness();
+    await harness.cluster.create(kindOf(one.kind), object);
+    expect(await harness.sweep()).toMatchObject({ failed: {} });
+    const said = conditionOf(await harness.status(kindOf(one.kind), object.metadata.name), 'SpecValid');
     expect(said).toMatchObject({ status: 'False', reason: one.findings[0]?.[0] });
     expect(sentencesOf(said?.message ?? '')).toEqual(sentencesOf(answer.status?.message ?? 'it was let in'));
   });
@@ -41,39 +41,39 @@ test.each([
   const metadata = { namespace: 'default', annotations: { [annotation]: text } };
   const object = objectOf(kind, GOOD[kind], metadata);
   const answer = await ask(depsOf((await createWorld()).cluster), '/mutate', requestOf(object));
-  const bed = createBed();
-  await bed.cluster.create(kindOf(kind), object);
-  await bed.sweep();
-  const said = conditionOf(await bed.status(kindOf(kind), object.metadata.name), 'SpecValid');
+  const harness = createHarness();
+  await harness.cluster.create(kindOf(kind), object);
+  await harness.sweep();
+  const said = conditionOf(await harness.status(kindOf(kind), object.metadata.name), 'SpecValid');
   expect(said).toMatchObject({ status: 'False', reason: 'InvalidAnnotation', message: answer.status?.message });
 });
 
 test('several mistakes stand below each other in a condition, and in one line in an event', async () => {
-  const bed = createBed();
+  const harness = createHarness();
   const spec = { ...GOOD.VirtualKey, keyAlias: ' ', maxBudget: 'ten' };
-  await bed.cluster.create(virtualKeys, objectOf('VirtualKey', spec, { namespace: 'default' }));
-  await bed.sweep();
-  const said = conditionOf(await bed.status(virtualKeys, 'billing'), 'Ready')?.message ?? '';
+  await harness.cluster.create(virtualKeys, objectOf('VirtualKey', spec, { namespace: 'default' }));
+  await harness.sweep();
+  const said = conditionOf(await harness.status(virtualKeys, 'billing'), 'Ready')?.message ?? '';
   expect(said).toMatch(/^- spec\.keyAlias: Invalid value: " ": .+\n- spec\.maxBudget: Invalid value: "ten": [^\n]+$/);
-  const [event] = bed.cluster.objects(RESOURCES.events);
+  const [event] = harness.cluster.objects(RESOURCES.events);
   expect(event?.message).toMatch(
     /^\(1\) spec\.keyAlias: Invalid value: " ": [^\n]+ \(2\) spec\.maxBudget: Invalid value: "ten": [^\n]+$/,
   );
 });
 
 test('what can be read goes on working, and says so until it is mended; what cannot is not ready', async () => {
-  const bed = createBed();
+  const harness = createHarness();
   const from = { namespace: 'default' };
   const instance = { instanceRef: { namespace: 'default', name: 'nobody' } };
-  await bed.cluster.create(
+  await harness.cluster.create(
     users,
     objectOf('User', { ...GOOD.User, connectionRef: instance, keyAlias: undefined }, from),
   );
   const key = { ...GOOD.VirtualKey, connectionRef: instance };
-  await bed.cluster.create(virtualKeys, objectOf('VirtualKey', { ...key, softBudget: '11' }, from));
-  await bed.sweep();
+  await harness.cluster.create(virtualKeys, objectOf('VirtualKey', { ...key, softBudget: '11' }, from));
+  await harness.sweep();
   const said = async (kind: Kind, name: string, type: string) => {
-    const { status, reason } = conditionOf(await bed.status(kind, name), type) ?? {};
+    const { status, reason } = conditionOf(await harness.status(kind, name), type) ?? {};
     return status === undefined ? undefined : `${status} ${reason}`;
   };
   expect(await said(users, 'alice', 'SpecValid')).toBe('False AutoCreateKeyNeedsField');
@@ -81,12 +81,12 @@ test('what can be read goes on working, and says so until it is mended; what can
   expect(await said(virtualKeys, 'billing', 'SpecValid')).toBe('False SoftBudgetAboveMaxBudget');
   expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InstanceNotFound');
 
-  await bed.edit(virtualKeys, 'billing', { spec: { softBudget: '10' } });
-  await bed.sweep();
+  await harness.edit(virtualKeys, 'billing', { spec: { softBudget: '10' } });
+  await harness.sweep();
   expect(await said(virtualKeys, 'billing', 'SpecValid')).toBeUndefined();
 
-  await bed.edit(virtualKeys, 'billing', { spec: { maxBudget: 'ten', softBudget: null } });
-  await bed.sweep();
+  await harness.edit(virtualKeys, 'billing', { spec: { maxBudget: 'ten', softBudget: null } });
+  await harness.sweep();
   expect(await said(virtualKeys, 'billing', 'SpecValid')).toBe('False Malformed');
   expect(await said(virtualKeys, 'billing', 'Ready')).toBe('False InvalidSpec');
   expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InvalidSpec');

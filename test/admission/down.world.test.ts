@@ -18,8 +18,8 @@ import { eventually } from '../eventually.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { silentLog } from '../silent-log.ts';
 import { AROUND, LEAVING } from './around.ts';
-import { type Bed, openBed } from './bed.ts';
 import { GOOD, objectOf } from './fixtures.ts';
+import { type Harness, openHarness } from './harness.ts';
 import { BASE } from './manifests.ts';
 import { sentencesOf } from './sentences.ts';
 import { SLIPPED_IN } from './slipped-in.ts';
@@ -28,11 +28,11 @@ const WEBHOOK =
   /failed calling webhook "mutate\.gateway-operator\.dev": failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/[^/]+\/mutate\?timeout=5s": dial tcp 127\.0\.0\.1:\d+: connect: connection refused/;
 
 describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
-  let bed: Bed;
+  let harness: Harness;
   let up: () => Promise<void>;
 
   const kubectl = (args: string, ...input: KubeObject[]): Promise<Finished> =>
-    bed.kubectl(args.split(' '), input.map((object) => JSON.stringify(object)).join('\n'));
+    harness.kubectl(args.split(' '), input.map((object) => JSON.stringify(object)).join('\n'));
   const key = (named: string) =>
     objectOf(
       'VirtualKey',
@@ -41,12 +41,12 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     );
 
   beforeAll(async () => {
-    bed = await openBed(name);
+    harness = await openHarness(name);
     const applied = await kubectl('apply -f -', ...BASE, ...AROUND, ...['first', 'second', 'third'].map(key));
     expect(applied.code, applied.stderr).toBe(0);
-    up = await bed.down();
+    up = await harness.down();
   });
-  afterAll(() => bed?.stop());
+  afterAll(() => harness?.stop());
 
   describe('and `Fail`, the default', () => {
     test('a create and an edit are refused in the words of the API server', async () => {
@@ -54,7 +54,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
       expect(created.code).toBe(1);
       expect(created.stderr).toMatch(WEBHOOK);
       expect(created.stderr).toContain('(InternalError)');
-      const edited = await bed.kubectl([
+      const edited = await harness.kubectl([
         'patch',
         'vk',
         '-n',
@@ -69,7 +69,13 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     });
 
     test('a status is written', async () => {
-      const written = await bed.cluster.patch(virtualKeys, 'team-a', 'first', { status: { isActive: true } }, 'status');
+      const written = await harness.cluster.patch(
+        virtualKeys,
+        'team-a',
+        'first',
+        { status: { isActive: true } },
+        'status',
+      );
       expect(written).toMatchObject({ ok: true, object: { status: { isActive: true } } });
     });
 
@@ -82,16 +88,20 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     test('a finalizer is removed from what is being deleted, so nothing sticks', async () => {
       const restore = await ignoring();
       const kept = JSON.stringify({ metadata: { finalizers: ['example.com/kept'] } });
-      expect(await bed.kubectl(['patch', 'vk', '-n', 'team-a', 'third', '--type=merge', '-p', kept])).toMatchObject({
-        code: 0,
-      });
+      expect(await harness.kubectl(['patch', 'vk', '-n', 'team-a', 'third', '--type=merge', '-p', kept])).toMatchObject(
+        {
+          code: 0,
+        },
+      );
       await restore();
       expect(await kubectl('delete vk -n team-a third --wait=false')).toMatchObject({ code: 0 });
       expect(await kubectl('get vk -n team-a third -o name')).toMatchObject({ code: 0 });
       const free = JSON.stringify({ metadata: { finalizers: null } });
-      expect(await bed.kubectl(['patch', 'vk', '-n', 'team-a', 'third', '--type=merge', '-p', free])).toMatchObject({
-        code: 0,
-      });
+      expect(await harness.kubectl(['patch', 'vk', '-n', 'team-a', 'third', '--type=merge', '-p', free])).toMatchObject(
+        {
+          code: 0,
+        },
+      );
       expect((await kubectl('get vk -n team-a third')).stderr).toContain('(NotFound)');
     });
   });
@@ -104,7 +114,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
       const value = mutating?.webhooks?.[0].matchConditions;
       for (const kind of ['mutatingwebhookconfiguration', 'validatingwebhookconfiguration']) {
         const patch = JSON.stringify([{ op: 'replace', path: '/webhooks/0/matchConditions', value }]);
-        expect(await bed.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch])).toMatchObject({
+        expect(await harness.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch])).toMatchObject({
           code: 0,
         });
       }
@@ -128,19 +138,19 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
       for (const { kind, metadata } of LEAVING)
         await kubectl(`delete ${kind} -n ${metadata.namespace} ${metadata.name} --wait=false`);
       for (const { what, object } of SLIPPED_IN) refusals.set(what, (await kubectl('create -f -', object)).stderr);
-      await bed.down();
+      await harness.down();
       await ignoring();
       await looserCrds();
       const applied = await kubectl('create -f -', ...SLIPPED_IN.map(({ object }) => object));
       expect(applied).toMatchObject({ code: 0, stderr: '' });
-      const report = await sweepOver(bed);
+      const report = await sweepOver(harness);
       expect(report).toMatchObject({ failed: {} });
     });
 
     test.each(SLIPPED_IN)('$what gets in, and reconcile says what admission says', async (one) => {
       const { namespace, name: named } = one.object.metadata;
       const [, refused] = refusals.get(one.what)?.split(' denied the request: ') ?? [];
-      const found = await bed.cluster.get(resourceOf(one.object.kind), namespace, named);
+      const found = await harness.cluster.get(resourceOf(one.object.kind), namespace, named);
       const { conditions = [] } = (found?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
       const said = conditions.find(({ type }) => type === one.condition);
       expect(said, JSON.stringify(conditions)).toMatchObject({ status: 'False', reason: one.rule });
@@ -150,7 +160,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     test('what of that keeps nothing from working leaves Ready alone', async () => {
       const ready = async (what: string) => {
         const { kind, metadata } = SLIPPED_IN.find((one) => one.what === what)?.object ?? objectOf('Team');
-        const found = await bed.cluster.get(resourceOf(kind), metadata.namespace, metadata.name);
+        const found = await harness.cluster.get(resourceOf(kind), metadata.namespace, metadata.name);
         const { conditions = [] } = (found?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
         return conditions.find(({ type }) => type === 'Ready')?.status;
       };
@@ -162,7 +172,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
 
     test('models are not called ready where their instance is not there', async () => {
       const { metadata } = SLIPPED_IN.find(({ rule }) => rule === 'InstanceNotFound')?.object ?? objectOf('Team');
-      const found = await bed.cluster.get(virtualKeys, metadata.namespace, metadata.name);
+      const found = await harness.cluster.get(virtualKeys, metadata.namespace, metadata.name);
       const { conditions = [] } = (found?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
       const models = conditions.find(({ type }) => type === 'ModelsReady');
       expect(models).toMatchObject({ status: 'Unknown', reason: 'InstanceNotFound' });
@@ -171,7 +181,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     test('a user whose key got no alias has a key that says so', async () => {
       const user = SLIPPED_IN.find(({ what }) => what === 'a user whose key would have the alias of another key');
       const { namespace, name: named = '' } = user?.object.metadata ?? {};
-      const key = await bed.cluster.get(virtualKeys, namespace, userKeyName(named));
+      const key = await harness.cluster.get(virtualKeys, namespace, userKeyName(named));
       expect(key?.status).toMatchObject({ isActive: false });
       const { conditions = [] } = (key?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
       expect(conditions[0]).toMatchObject({ type: 'Ready', status: 'False', reason: 'AliasTaken' });
@@ -198,7 +208,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     const set = async (policy: string) => {
       for (const kind of ['mutatingwebhookconfiguration', 'validatingwebhookconfiguration']) {
         const patch = JSON.stringify([{ op: 'replace', path: '/webhooks/0/failurePolicy', value: policy }]);
-        const said = await bed.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch]);
+        const said = await harness.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch]);
         expect(said).toMatchObject({ code: 0 });
       }
       // In force a moment after it was stored.
@@ -216,7 +226,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
 const RULES = new Set(['x-kubernetes-validations', 'x-kubernetes-list-type', 'x-kubernetes-list-map-keys', 'pattern']);
 
 /** One run of reconcile over the cluster, with databases in memory. */
-async function sweepOver({ cluster }: Bed): Promise<unknown> {
+async function sweepOver({ cluster }: Harness): Promise<unknown> {
   const node = nodeDependencies();
   const books = createMemoryBooks();
   const database = { ...books, ...createMemoryRegistry({ clock: node.clock, recount: books.recount }) };

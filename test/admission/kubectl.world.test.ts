@@ -10,8 +10,8 @@ import { CLUSTERS } from '../clusters.ts';
 import { eventually } from '../eventually.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { whyNotAll } from '../skip-unless.ts';
-import { type Bed, openBed } from './bed.ts';
 import { GOOD, modelEntry, objectOf, secretOf } from './fixtures.ts';
+import { type Harness, openHarness } from './harness.ts';
 import { BAD_ONES, BASE, GOOD_ONES, IN_THE_WAY } from './manifests.ts';
 import { inNode, inWorkerd } from './runtimes.ts';
 
@@ -23,16 +23,16 @@ const RUNTIMES = [
 for (const { runtime, deploy, why } of RUNTIMES) {
   const places = CLUSTERS.map((cluster) => ({ ...cluster, why: why ?? cluster.why }));
   describeSideBySide(places, `kubectl, admission in ${runtime}`, ({ name }) => {
-    let bed: Bed;
+    let harness: Harness;
     beforeAll(async () => {
-      bed = await openBed(name, {}, deploy);
+      harness = await openHarness(name, {}, deploy);
     });
-    afterAll(() => bed?.stop());
+    afterAll(() => harness?.stop());
 
     const file = (objects: ReadonlyArray<unknown>) =>
       objects.map((object) => stringify(JSON.parse(JSON.stringify(object)), { version: '1.1' })).join('---\n');
     const apply = (objects: ReadonlyArray<unknown>, ...args: string[]) =>
-      bed.kubectl(['apply', '-f', '-', ...args], file(objects));
+      harness.kubectl(['apply', '-f', '-', ...args], file(objects));
     const lines = (text: string) => text.split('\n').filter((line) => line !== '');
 
     test('one file with everything is applied, and applied again it is unchanged', async () => {
@@ -96,9 +96,9 @@ for (const { runtime, deploy, why } of RUNTIMES) {
     });
 
     test('the key is marked with who applied it', async () => {
-      const key = await bed.cluster.get(virtualKeys, 'team-a', 'billing');
+      const key = await harness.cluster.get(virtualKeys, 'team-a', 'billing');
       expect(key?.metadata.annotations?.[REQUESTED_BY_ANNOTATION]).toMatch(/.+/);
-      const forged = await bed.kubectl([
+      const forged = await harness.kubectl([
         'annotate',
         'vk',
         '-n',
@@ -108,13 +108,13 @@ for (const { runtime, deploy, why } of RUNTIMES) {
         `${REQUESTED_BY_ANNOTATION}=root`,
       ]);
       expect(forged.code).toBe(0);
-      const after = await bed.cluster.get(virtualKeys, 'team-a', 'billing');
+      const after = await harness.cluster.get(virtualKeys, 'team-a', 'billing');
       expect(after?.metadata.annotations).toEqual(key?.metadata.annotations);
     });
 
     test('an edit of what never changes says why', async () => {
       const patch = JSON.stringify({ spec: { keyAlias: 'other' } });
-      const { code, stderr } = await bed.kubectl([
+      const { code, stderr } = await harness.kubectl([
         'patch',
         'vk',
         '-n',
@@ -129,7 +129,7 @@ for (const { runtime, deploy, why } of RUNTIMES) {
     });
 
     test('an editor that saves a mistake is told what it is', async () => {
-      const { code, stderr } = await bed.kubectl(['edit', 'vk', '-n', 'team-a', 'billing']);
+      const { code, stderr } = await harness.kubectl(['edit', 'vk', '-n', 'team-a', 'billing']);
       expect(code).toBe(1);
       expect(stderr).toMatch(
         /denied the request: spec\.maxBudget: Invalid value: "ten": must be a decimal number of dollars/,
@@ -147,24 +147,24 @@ for (const { runtime, deploy, why } of RUNTIMES) {
       expect(less.stderr).toMatch(
         /Warning: spec\.models: "claude" is no longer served, and [0-9]+ of the keys are restricted to it: /,
       );
-      const label = await bed.kubectl(['label', 'vk', '-n', 'team-a', 'old', 'a=b']);
+      const label = await harness.kubectl(['label', 'vk', '-n', 'team-a', 'old', 'a=b']);
       expect(label.code).toBe(0);
       expect(label.stderr).toContain('Warning: spec.models[0]: Not found: "claude": ');
       const patch = JSON.stringify({ spec: { maxBudget: '99', blocked: true } });
-      expect((await bed.kubectl(['patch', 'vk', '-n', 'team-a', 'old', '--type=merge', '-p', patch])).code).toBe(0);
+      expect((await harness.kubectl(['patch', 'vk', '-n', 'team-a', 'old', '--type=merge', '-p', patch])).code).toBe(0);
       const worse = JSON.stringify({ spec: { models: ['claude', 'llama'] } });
-      expect((await bed.kubectl(['patch', 'vk', '-n', 'team-a', 'old', '--type=merge', '-p', worse])).stderr).toContain(
-        'spec.models[1]: Not found: "llama"',
-      );
+      expect(
+        (await harness.kubectl(['patch', 'vk', '-n', 'team-a', 'old', '--type=merge', '-p', worse])).stderr,
+      ).toContain('spec.models[1]: Not found: "llama"');
     });
 
     test('status is written without asking us', async () => {
-      const before = await counted(bed);
+      const before = await counted(harness);
       expect(before).toBeGreaterThan(100);
       expect(
-        await bed.cluster.patch(virtualKeys, 'team-a', 'old', { status: { isActive: false } }, 'status'),
+        await harness.cluster.patch(virtualKeys, 'team-a', 'old', { status: { isActive: false } }, 'status'),
       ).toMatchObject({ ok: true });
-      expect(await counted(bed)).toBe(before);
+      expect(await counted(harness)).toBe(before);
     });
 
     test('a name that is still to be generated does not confuse', async () => {
@@ -173,10 +173,10 @@ for (const { runtime, deploy, why } of RUNTIMES) {
         { ...GOOD.VirtualKey, keyAlias: 'generated' },
         { name: undefined, generateName: 'gen-' },
       );
-      const { code, stdout } = await bed.kubectl(['create', '-f', '-'], JSON.stringify(draft));
+      const { code, stdout } = await harness.kubectl(['create', '-f', '-'], JSON.stringify(draft));
       expect(code).toBe(0);
       expect(stdout).toMatch(/virtualkey\.auth\.gateway-operator\.dev\/gen-\w+ created/);
-      const bad = await bed.kubectl(
+      const bad = await harness.kubectl(
         ['create', '-f', '-'],
         JSON.stringify({ ...draft, spec: { ...GOOD.VirtualKey, maxBudget: 'x', keyAlias: '' } }),
       );
@@ -186,14 +186,20 @@ for (const { runtime, deploy, why } of RUNTIMES) {
     // The embedded cluster lets everybody do everything, and says so.
     if (name === 'real') {
       test('a user who may not read Secrets learns nothing about them', async () => {
-        await bed.kubectl([
+        await harness.kubectl([
           'create',
           'clusterrole',
           'instances',
           '--verb=create,get,patch',
           '--resource=gatewayinstances.instance.gateway-operator.dev',
         ]);
-        await bed.kubectl(['create', 'clusterrolebinding', 'instances', '--clusterrole=instances', '--user=mallory']);
+        await harness.kubectl([
+          'create',
+          'clusterrolebinding',
+          'instances',
+          '--clusterrole=instances',
+          '--user=mallory',
+        ]);
         const at = (nameRef: string) =>
           objectOf(
             'GatewayInstance',
@@ -205,7 +211,7 @@ for (const { runtime, deploy, why } of RUNTIMES) {
             { name: 'probe' },
           );
         const ask = async (nameRef: string) =>
-          (await bed.kubectl(['create', '--as=mallory', '-f', '-'], JSON.stringify(at(nameRef)))).stderr;
+          (await harness.kubectl(['create', '--as=mallory', '-f', '-'], JSON.stringify(at(nameRef)))).stderr;
         await eventually(
           () => ask('database'),
           (said) => said.includes('denied the request'),
@@ -221,16 +227,18 @@ for (const { runtime, deploy, why } of RUNTIMES) {
         { name: 'held', finalizers: [FINALIZER] },
       );
       expect((await apply([held])).code).toBe(0);
-      const up = await bed.down();
+      const up = await harness.down();
       const refused = await apply([objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'late' }, { name: 'late' })]);
       expect(refused.code).toBe(1);
       expect(refused.stderr).toContain('failed calling webhook');
-      expect((await bed.kubectl(['delete', 'vk', '-n', 'team-a', 'old'])).code).toBe(0);
-      expect((await bed.kubectl(['delete', 'vk', '-n', 'team-a', 'held', '--wait=false'])).code).toBe(0);
-      expect(await bed.cluster.patch(virtualKeys, 'team-a', 'held', { metadata: { finalizers: null } })).toMatchObject({
+      expect((await harness.kubectl(['delete', 'vk', '-n', 'team-a', 'old'])).code).toBe(0);
+      expect((await harness.kubectl(['delete', 'vk', '-n', 'team-a', 'held', '--wait=false'])).code).toBe(0);
+      expect(
+        await harness.cluster.patch(virtualKeys, 'team-a', 'held', { metadata: { finalizers: null } }),
+      ).toMatchObject({
         ok: true,
       });
-      expect(await bed.cluster.get(virtualKeys, 'team-a', 'held')).toBeUndefined();
+      expect(await harness.cluster.get(virtualKeys, 'team-a', 'held')).toBeUndefined();
       await up();
       await eventually(
         () => apply([objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'late' }, { name: 'late' })]),
@@ -239,7 +247,7 @@ for (const { runtime, deploy, why } of RUNTIMES) {
     });
 
     test('an instance that is being deleted takes no new keys, and goes', async () => {
-      const instance = await bed.cluster.create(
+      const instance = await harness.cluster.create(
         gatewayInstances,
         objectOf('GatewayInstance', GOOD.GatewayInstance, {
           name: 'going',
@@ -248,7 +256,7 @@ for (const { runtime, deploy, why } of RUNTIMES) {
         }),
       );
       expect(instance).toMatchObject({ ok: true });
-      await bed.kubectl(['delete', 'gwi', '-n', 'platform', 'going', '--wait=false']);
+      await harness.kubectl(['delete', 'gwi', '-n', 'platform', 'going', '--wait=false']);
       const spec = {
         ...GOOD.VirtualKey,
         userRef: undefined,
@@ -260,15 +268,15 @@ for (const { runtime, deploy, why } of RUNTIMES) {
         'spec.connectionRef.instanceRef: Invalid value: "platform/going": this GatewayInstance is being deleted',
       );
       expect(
-        await bed.cluster.patch(gatewayInstances, 'platform', 'going', { metadata: { finalizers: null } }),
+        await harness.cluster.patch(gatewayInstances, 'platform', 'going', { metadata: { finalizers: null } }),
       ).toMatchObject({ ok: true });
-      expect(await bed.cluster.list(RESOURCES.secrets, { namespace: 'platform' })).toHaveLength(4);
+      expect(await harness.cluster.list(RESOURCES.secrets, { namespace: 'platform' })).toHaveLength(4);
     });
   });
 }
 
 /** How many reviews there were, once nothing more is told of them: what a Worker prints comes later than its answer. */
-async function counted({ reviewed }: Bed): Promise<number> {
+async function counted({ reviewed }: Harness): Promise<number> {
   for (let before = reviewed(); ; before = reviewed()) {
     await pause(500);
     if (reviewed() === before) return before;

@@ -12,7 +12,7 @@ import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { run } from '../child.ts';
 import { whyNoControlPlane } from '../control-plane.ts';
 import { eventually } from '../eventually.ts';
-import { type Bed, createBed } from '../reconcile/bed.ts';
+import { createHarness, type Harness } from '../reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../reconcile/objects.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -120,20 +120,20 @@ describeUnless(why, 'Knative', () => {
   });
 
   describe('what reconcile makes for a gateway, with the rights of its account', () => {
-    let bed: Bed;
+    let harness: Harness;
     const transports: NodeTransport[] = [];
     const live = async () => {
-      const found = await bed.get(PARTS.KnativeService, 'main-serving');
+      const found = await harness.get(PARTS.KnativeService, 'main-serving');
       return found as KubeObject & { spec: { template: { metadata: { annotations: object } } } };
     };
     const sweep = async () => {
-      const report = await bed.sweep();
+      const report = await harness.sweep();
       expect(report.failed).toEqual({});
       return report.actions;
     };
-    const edit = (workload: object) => bed.edit(gatewayInstances, 'main', { spec: { workload } });
+    const edit = (workload: object) => harness.edit(gatewayInstances, 'main', { spec: { workload } });
     const conditionOf = async (type: string) =>
-      (await bed.status(gatewayInstances, 'main')).conditions?.find((one) => one.type === type);
+      (await harness.status(gatewayInstances, 'main')).conditions?.find((one) => one.type === type);
 
     beforeAll(async () => {
       const token = (await kubectl('-n', 'gateway-operator', 'create', 'token', 'reconcile')).trim();
@@ -146,10 +146,10 @@ describeUnless(why, 'Knative', () => {
       transports.push(await createKubeconfigTransport(kubeconfig), await createKubeconfigTransport(own));
       const [ours, reconciles] = transports.map(createCluster);
       if (ours === undefined || reconciles === undefined) throw new Error();
-      bed = createBed({ clusters: { ours, reconciles }, start: Date.now() });
-      bed.servedAt = 'nobody';
-      await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
-      await bed.apply(makeInstance(), makeKey());
+      harness = createHarness({ clusters: { ours, reconciles }, start: Date.now() });
+      harness.servedAt = 'nobody';
+      await harness.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+      await harness.apply(makeInstance(), makeKey());
     });
     afterAll(async () => {
       for (const { close } of transports) await close();
@@ -161,7 +161,7 @@ describeUnless(why, 'Knative', () => {
       expect(metadata.annotations).toMatchObject({
         'serving.knative.dev/creator': 'system:serviceaccount:gateway-operator:reconcile',
       });
-      expect(await bed.status(gatewayInstances, 'main')).toMatchObject({ workloadType: 'Knative' });
+      expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ workloadType: 'Knative' });
       expect(await conditionOf('WorkloadReady')).toMatchObject({ status: 'False', reason: 'WorkloadNotReady' });
     });
 
@@ -189,14 +189,14 @@ describeUnless(why, 'Knative', () => {
     test('is ready, where Knative says, once Knative says so', async () => {
       await script(join(KIT, 'knative.sh'), state, 'ready', 'default/main-serving', 'http://main-serving.default.svc');
       await sweep();
-      expect(await bed.ready(gatewayInstances, 'main')).toBe('True Ready');
-      expect(await bed.status(gatewayInstances, 'main')).toMatchObject({ url: 'http://main-serving.default.svc' });
+      expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
+      expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ url: 'http://main-serving.default.svc' });
       expect(await sweep()).toEqual({});
     });
 
     test('each change is one write, its clearing one more, and what others added stays', async () => {
       const theirs = { annotations: { 'example.com/theirs': 'yes' } };
-      await bed.edit(PARTS.KnativeService, 'main-serving', { metadata: theirs });
+      await harness.edit(PARTS.KnativeService, 'main-serving', { metadata: theirs });
       const before = JSON.stringify((await live()).spec);
       for (const [field, value] of Object.entries({
         scale: { min: 1, max: 5 },
@@ -218,12 +218,12 @@ describeUnless(why, 'Knative', () => {
     });
 
     test('no key and no password is in what Knative and reconcile made', async () => {
-      expect(await bed.shown()).toEqual([]);
+      expect(await harness.shown()).toEqual([]);
     });
 
     test('what the webhook refuses is told in its words, and is mended by the next edit', async () => {
       await edit({ podAnnotations: { 'autoscaling.knative.dev/target': 'many' } });
-      expect((await bed.sweep()).failed).toEqual({ ApplyWorkload: 1 });
+      expect((await harness.sweep()).failed).toEqual({ ApplyWorkload: 1 });
       const said = await conditionOf('WorkloadReady');
       expect(said?.message).toMatch(/autoscaling.knative.dev\/target|invalid value: many/);
       await edit({ podAnnotations: null });

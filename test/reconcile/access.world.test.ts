@@ -17,7 +17,7 @@ import { IN_CLUSTER, PATH_PLACEHOLDER, webhookConfigurations } from '../../infra
 import { type AccessRule, accessRules, rightsOf, rulesWithout } from '../access-rules.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../control-plane.ts';
 import { describeUnless } from '../skip-unless.ts';
-import { type Bed, createBed } from './bed.ts';
+import { createHarness, type Harness } from './harness.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { createWalks, type Walks } from './walks.ts';
 
@@ -31,7 +31,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
   let plane: TestControlPlane;
   let folder: string;
   let admin: Cluster;
-  let bed: Bed;
+  let harness: Harness;
   let walks: Walks;
   const transports: NodeTransport[] = [];
 
@@ -54,8 +54,8 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     transports.push(asAdmin, asReconcile);
     admin = createCluster(asAdmin);
     const reconciles = createCluster(asReconcile);
-    bed = createBed({ clusters: { ours: admin, reconciles }, start: Date.now() });
-    walks = createWalks({ bed, admin, reconciles });
+    harness = createHarness({ clusters: { ours: admin, reconciles }, start: Date.now() });
+    walks = createWalks({ harness, admin, reconciles });
   });
   afterAll(async () => {
     for (const { close } of transports) await close();
@@ -97,16 +97,16 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
         await admin.delete(kind, 'default', metadata.name, metadata.uid ?? '');
       }
     }
-    bed.restart();
-    bed.servedAt = undefined;
+    harness.restart();
+    harness.servedAt = undefined;
   };
 
   test('may do everything that a run does', async () => {
     expect(await walks.workloads()).toEqual([]);
-    expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
+    expect(await harness.shown(), 'keys and passwords that are shown').toEqual([]);
     await clear();
     expect(await walks.keys()).toEqual([]);
-    expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
+    expect(await harness.shown(), 'keys and passwords that are shown').toEqual([]);
     for (const kind of kinds) expect(await admin.list(kind)).toEqual([]);
     await clear();
   });

@@ -28,7 +28,7 @@ export const NAMESPACE = 'gateway-operator';
 const SHOWN = HOUR;
 export const HOST = 'admission.gateway-operator.svc';
 
-export interface CertificateBed {
+export interface CertificateHarness {
   readonly cluster: MemoryCluster;
   readonly log: MemoryLog;
   readonly issuer: Issuer;
@@ -66,7 +66,7 @@ export interface Entry {
 
 const text = (base64: unknown): string => Buffer.from(String(base64 ?? ''), 'base64').toString();
 
-export function createCertificateBed(more: Partial<CertificateDeps> = {}): CertificateBed {
+export function createCertificateHarness(more: Partial<CertificateDeps> = {}): CertificateHarness {
   let now = START;
   const clock = {
     now: () => now,
@@ -146,7 +146,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
     }
   };
 
-  const bed: CertificateBed = {
+  const harness: CertificateHarness = {
     cluster,
     log,
     issuer,
@@ -168,7 +168,7 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
       return found;
     },
     editHook: async (index, edit) => {
-      const webhooks = (bed.hook(index).webhooks as Entry[]).map(edit);
+      const webhooks = (harness.hook(index).webhooks as Entry[]).map(edit);
       await cluster.patch(HOOKS[index] as Resource, undefined, 'gateway-operator', { webhooks });
     },
     secret,
@@ -190,9 +190,9 @@ export function createCertificateBed(more: Partial<CertificateDeps> = {}): Certi
   };
   cluster.inject((call) => {
     detector();
-    return bed.onCall(call);
+    return harness.onCall(call);
   });
-  return bed;
+  return harness;
 }
 
 const isOurs = ({ clientConfig }: Entry): boolean =>
@@ -204,7 +204,7 @@ const pairs = new Map<string, Promise<Pair>>();
 const inspected = new Map<string, ReturnType<Issuer['inspect']>>();
 const bundles = new Map<string, ReadonlyArray<string>>();
 
-/** Hundreds of beds live through the same hours: the n-th pair of an order is the same in each of them, and judged once. */
+/** Hundreds of harnesses live through the same hours: the n-th pair of an order is the same in each of them, and judged once. */
 function remembering(onIssue: () => void): Issuer {
   const orders = new Map<string, number>();
   const counted = (order: object) => {

@@ -1,7 +1,7 @@
 // What do Kubernetes and Knative make of what runs a gateway? Their status, as their controllers write it.
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
-import type { Bed } from './bed.ts';
+import type { Harness } from './harness.ts';
 
 type Condition = {
   readonly type: string;
@@ -21,13 +21,17 @@ export interface DeploymentStatus {
 const replicasOf = ({ spec }: KubeObject) => (spec as { readonly replicas?: number }).replicas ?? 1;
 
 /** The Deployment's controller has looked at it. */
-export async function runDeployment(bed: Bed, name = 'main-gateway', status: DeploymentStatus = {}): Promise<void> {
-  const found = await bed.get(PARTS.Deployment, name);
+export async function runDeployment(
+  harness: Harness,
+  name = 'main-gateway',
+  status: DeploymentStatus = {},
+): Promise<void> {
+  const found = await harness.get(PARTS.Deployment, name);
   if (found === undefined) throw new Error(`there is no Deployment ${name}`);
   const wanted = replicasOf(found);
   const { updated = wanted, old = 0, conditions } = status;
   const available = updated + old >= wanted ? 'True' : 'False';
-  await bed.editStatus(PARTS.Deployment, name, {
+  await harness.editStatus(PARTS.Deployment, name, {
     observedGeneration: found.metadata.generation,
     replicas: updated + old,
     updatedReplicas: updated,
@@ -38,13 +42,17 @@ export async function runDeployment(bed: Bed, name = 'main-gateway', status: Dep
 }
 
 /** Knative has brought its newest revision up, or says what is wrong. */
-export async function runKnative(bed: Bed, name = 'main-serving', conditions?: readonly Condition[]): Promise<void> {
+export async function runKnative(
+  harness: Harness,
+  name = 'main-serving',
+  conditions?: readonly Condition[],
+): Promise<void> {
   const url = `http://${name}.default.svc.cluster.local`;
   const good = ['ConfigurationsReady', 'Ready', 'RoutesReady'].map((type) => ({ type, status: 'True' }));
-  const found = await bed.get(PARTS.KnativeService, name);
+  const found = await harness.get(PARTS.KnativeService, name);
   const observedGeneration = found?.metadata.generation;
   const traffic = [{ latestRevision: true }];
-  await bed.editStatus(PARTS.KnativeService, name, {
+  await harness.editStatus(PARTS.KnativeService, name, {
     observedGeneration,
     url,
     conditions: conditions ?? good,

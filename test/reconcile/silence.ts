@@ -1,8 +1,8 @@
-// Is any key or password in what reconcile shows anybody? Asked of every bed, after every test that stood on one.
-// Light, and without the test runner: every test file loads it, and benches stand on beds too.
+// Is any key or password in what reconcile shows anybody? Asked of every harness, after every test that stood on one.
+// Light, and without the test runner: every test file loads it, and benches stand on harnesses too.
 import type { KubeObject } from '#core/ports/cluster.ts';
 
-/** What a bed knows of itself. */
+/** What a harness knows of itself. */
 export interface Witness {
   /** Every key and password that ever was in a Secret. */
   readonly values: ReadonlySet<string>;
@@ -13,17 +13,17 @@ export interface Witness {
   readonly lasts: boolean;
 }
 
-const beds: Witness[] = [];
+const harnesses: Witness[] = [];
 
 /** Outside of tests nobody searches, so nothing is kept. */
-export function searchAfterTest(bed: Witness): void {
-  if (process.env.VITEST !== undefined) beds.push(bed);
+export function searchAfterTest(harness: Witness): void {
+  if (process.env.VITEST !== undefined) harnesses.push(harness);
 }
 
-/** What the beds since the last call have shown of their own secrets. */
+/** What the harnesses since the last call have shown of their own secrets. */
 export function takeShown(): ReadonlyArray<string> {
-  const all = beds.splice(0);
-  beds.push(...all.filter(({ lasts }) => lasts));
+  const all = harnesses.splice(0);
+  harnesses.push(...all.filter(({ lasts }) => lasts));
   return all.flatMap(shownBy);
 }
 

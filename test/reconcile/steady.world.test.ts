@@ -10,8 +10,8 @@ import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../
 import { openObjects } from '../open-objects.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { type Bed, createBed } from './bed.ts';
 import { runDeployment, runKnative } from './controllers.ts';
+import { createHarness, type Harness } from './harness.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
@@ -22,7 +22,7 @@ const skip = whyNoControlPlane();
 describeUnless(skip, 'a settled sample', () => {
   let plane: TestControlPlane;
   let admin: Cluster;
-  let bed: Bed;
+  let harness: Harness;
   /** What reconcile has asked the API server, as its service account. */
   const asked: string[] = [];
   const transports: NodeTransport[] = [];
@@ -47,8 +47,8 @@ describeUnless(skip, 'a settled sample', () => {
         return asReconcile.request(request);
       },
     });
-    bed = createBed({ clusters: { ours: admin, reconciles }, start: Date.now() });
-    bed.servedAt = 'nobody';
+    harness = createHarness({ clusters: { ours: admin, reconciles }, start: Date.now() });
+    harness.servedAt = 'nobody';
   });
   afterAll(async () => {
     for (const { close } of transports) await close();
@@ -67,7 +67,7 @@ describeUnless(skip, 'a settled sample', () => {
 
   test('of a Deployment, a Knative Service and a gateway that runs elsewhere stays as it is: no object gets a new version', async () => {
     const on = (name: string) => ({ connectionRef: { instanceRef: { name, namespace: 'default' } } });
-    await bed.apply(
+    await harness.apply(
       ...makeSecrets(),
       makeSecret('store', { host: 'redis', port: '6379', password: '' }),
       makeInstance({ workload: { type: 'Deployment', scale: { min: 2, max: 3 } } }),
@@ -79,37 +79,39 @@ describeUnless(skip, 'a settled sample', () => {
       makeKey(on('serverless'), 'serverless'),
       makeKey({ ...on('elsewhere'), deletionPolicy: 'Retain', blocked: true }, 'elsewhere'),
     );
-    expect((await bed.sweep()).failed).toEqual({});
+    expect((await harness.sweep()).failed).toEqual({});
     // Nothing runs controllers here.
-    await runDeployment(bed);
-    await runKnative(bed, 'serverless-serving');
-    for (let run = 0; run < 3; run += 1) await bed.sweep();
-    for (const name of INSTANCES) expect(await bed.ready(gatewayInstances, name)).toBe('True Ready');
-    expect(await bed.ready(virtualKeys, 'serverless')).toBe('True Ready');
+    await runDeployment(harness);
+    await runKnative(harness, 'serverless-serving');
+    for (let run = 0; run < 3; run += 1) await harness.sweep();
+    for (const name of INSTANCES) expect(await harness.ready(gatewayInstances, name)).toBe('True Ready');
+    expect(await harness.ready(virtualKeys, 'serverless')).toBe('True Ready');
 
     const before = await versions();
     expect(before.filter((line) => line.startsWith('Event ')).length).toBeGreaterThan(5);
     asked.length = 0;
     for (let run = 0; run < SWEEPS; run += 1) {
-      bed.clock.pass(60_000);
-      const { actions, failed } = await bed.sweep();
+      harness.clock.pass(60_000);
+      const { actions, failed } = await harness.sweep();
       expect({ actions, failed }).toEqual({ actions: {}, failed: {} });
     }
     expect(asked.length).toBeGreaterThan(SWEEPS);
     expect(asked.filter(isWrite)).toEqual([]);
     expect(asked.filter((request) => /\/secrets(\?|$)/.test(request))).toEqual([]);
     expect(await versions()).toEqual(before);
-    expect(await bed.shown(), 'keys and passwords that are shown').toEqual([]);
+    expect(await harness.shown(), 'keys and passwords that are shown').toEqual([]);
   });
 
   test('one edit is carried, and after it nothing changes any more', async () => {
-    await bed.edit(gatewayInstances, 'main', { spec: { workload: { env: [{ name: 'LOG_LEVEL', value: 'warn' }] } } });
-    expect((await bed.sweep()).actions).toMatchObject({ ApplyWorkload: 1 });
-    await runDeployment(bed);
-    await bed.sweep();
+    await harness.edit(gatewayInstances, 'main', {
+      spec: { workload: { env: [{ name: 'LOG_LEVEL', value: 'warn' }] } },
+    });
+    expect((await harness.sweep()).actions).toMatchObject({ ApplyWorkload: 1 });
+    await runDeployment(harness);
+    await harness.sweep();
     const before = await versions();
     asked.length = 0;
-    expect((await bed.sweep()).actions).toEqual({});
+    expect((await harness.sweep()).actions).toEqual({});
     expect(asked.filter(isWrite)).toEqual([]);
     expect(await versions()).toEqual(before);
   });

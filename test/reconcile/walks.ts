@@ -6,11 +6,11 @@ import { keepCertificate, LIFETIMES } from '../../functions/reconcile/certificat
 import { PARTS } from '../../functions/reconcile/workload/parts.ts';
 import { nodeDependencies } from '../../infra/node/platform.ts';
 import { silentLog } from '../silent-log.ts';
-import type { Bed } from './bed.ts';
+import type { Harness } from './harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
 export interface WalksDependencies {
-  readonly bed: Bed;
+  readonly harness: Harness;
   readonly admin: Cluster;
   /** As reconcile. */
   readonly reconciles: Cluster;
@@ -24,7 +24,7 @@ export interface Walks {
   workloads(enough?: number): Promise<ReadonlyArray<string>>;
 }
 
-export function createWalks({ bed, admin, reconciles }: WalksDependencies): Walks {
+export function createWalks({ harness, admin, reconciles }: WalksDependencies): Walks {
   const keep = async (failed: string[]) => {
     const { clock } = nodeDependencies();
     const metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
@@ -48,47 +48,47 @@ export function createWalks({ bed, admin, reconciles }: WalksDependencies): Walk
           (error: Error) => [error.message],
         )),
       );
-    await bed.apply(
+    await harness.apply(
       ...makeSecrets(),
       makeInstance(),
       makeTeam(),
       makeUser({ teamRefs: [{ name: 'research' }] }),
       makeKey(),
     );
-    yield run(bed.sweep());
+    yield run(harness.sweep());
     for (const [kind, name] of [
       ['GatewayInstance', 'main'],
       ['VirtualKey', 'chat'],
       ['User', 'alice'],
       ['Team', 'research'],
     ] as const) {
-      yield run(bed.hint(kind, name));
+      yield run(harness.hint(kind, name));
     }
     for (const [kind, name] of [
       [gatewayInstances, 'main'],
       [virtualKeys, 'chat'],
       [users, 'alice'],
     ] as const) {
-      const ready = await bed.ready(kind, name);
+      const ready = await harness.ready(kind, name);
       if (ready !== 'True Ready') failed.push(`${kind.kind} ${name}: ${ready}`);
     }
-    await bed.edit(virtualKeys, 'chat', {
+    await harness.edit(virtualKeys, 'chat', {
       spec: {
         secretTemplate: { labels: { app: 'chat' } },
         userRef: { name: 'alice' },
         teamRef: { name: 'research' },
       },
     });
-    await bed.edit(users, 'alice', { spec: { maxBudget: '26' } });
-    yield run(bed.hint('VirtualKey', 'chat'));
-    yield run(bed.sweep());
-    await bed.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
+    await harness.edit(users, 'alice', { spec: { maxBudget: '26' } });
+    yield run(harness.hint('VirtualKey', 'chat'));
+    yield run(harness.sweep());
+    await harness.edit(users, 'alice', { spec: { keyAlias: 'renamed' } });
     const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'default' } };
     for (const retries of [1, 3, 4]) {
-      await bed.edit(gatewayInstances, 'main', {
+      await harness.edit(gatewayInstances, 'main', {
         spec: { routing: { retries }, allowedNamespaces: { from: 'Selector', selector } },
       });
-      yield run(bed.sweep());
+      yield run(harness.sweep());
     }
     for (const [kind, name] of [
       [virtualKeys, 'chat'],
@@ -96,15 +96,15 @@ export function createWalks({ bed, admin, reconciles }: WalksDependencies): Walk
       [teams, 'research'],
       [gatewayInstances, 'main'],
     ] as const) {
-      await bed.remove(kind, name);
-      yield run(bed.sweep());
+      await harness.remove(kind, name);
+      yield run(harness.sweep());
     }
     if (failed.length === 0) await keep(failed);
   }
 
   async function* workloads(failed: string[]): Steps {
-    bed.servedAt = 'nobody';
-    await bed.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+    harness.servedAt = 'nobody';
+    await harness.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
     for (const workload of [
       { type: 'Deployment', scale: { min: 1, max: 2 } },
       { type: 'Deployment', scale: { min: 1, max: 1 }, image: 'example.com/own:1' },
@@ -112,9 +112,9 @@ export function createWalks({ bed, admin, reconciles }: WalksDependencies): Walk
       { type: 'Knative' },
       { type: 'External', url: 'https://llm.example.com' },
     ]) {
-      await bed.apply(makeInstance({ workload: { url: null, scale: null, image: null, ...workload } }));
-      failed.push(...Object.keys((await bed.sweep()).failed));
-      const { conditions = [] } = await bed.status(gatewayInstances, 'main');
+      await harness.apply(makeInstance({ workload: { url: null, scale: null, image: null, ...workload } }));
+      failed.push(...Object.keys((await harness.sweep()).failed));
+      const { conditions = [] } = await harness.status(gatewayInstances, 'main');
       failed.push(...conditions.map(({ reason }) => reason).filter((reason) => reason === 'WorkloadUnreadable'));
       yield;
     }

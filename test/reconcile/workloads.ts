@@ -2,42 +2,42 @@
 
 import { gatewayInstances } from '#crds/kinds.ts';
 import { PARTS, type PartName } from '../../functions/reconcile/workload/parts.ts';
-import type { Bed } from './bed.ts';
 import { runDeployment } from './controllers.ts';
+import type { Harness } from './harness.ts';
 import { makeInstance, makeKey, makeSecret } from './objects.ts';
 
 type Template = { spec: { template: { metadata: { annotations: Record<string, string> } } } };
 
-/** `bed` is asked anew for each call: each test has its own. */
-export function createWorkloads(bed: () => Bed) {
-  const redis = () => bed().apply(makeSecret('store', { host: 'redis', port: '6379', password: '' }));
-  const main = () => bed().status(gatewayInstances, 'main');
-  const ready = () => bed().ready(gatewayInstances, 'main');
+/** `harness` is asked anew for each call: each test has its own. */
+export function createWorkloads(harness: () => Harness) {
+  const redis = () => harness().apply(makeSecret('store', { host: 'redis', port: '6379', password: '' }));
+  const main = () => harness().status(gatewayInstances, 'main');
+  const ready = () => harness().ready(gatewayInstances, 'main');
   const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
   const part = (name: PartName) =>
-    bed()
+    harness()
       .cluster.objects(PARTS[name])
       .find(({ kind }) => kind === PARTS[name].kind);
   const there = () => (Object.keys(PARTS) as PartName[]).filter((name) => part(name) !== undefined);
-  const edit = (workload: object) => bed().edit(gatewayInstances, 'main', { spec: { workload } });
+  const edit = (workload: object) => harness().edit(gatewayInstances, 'main', { spec: { workload } });
   const writes = async (act: () => Promise<unknown>) => {
-    const before = bed().cluster.calls.length;
+    const before = harness().cluster.calls.length;
     await act();
-    return bed()
+    return harness()
       .cluster.calls.slice(before)
       .filter(({ verb, isNoOp }) => (verb === 'apply' || verb === 'delete') && isNoOp !== true)
       .map(({ verb, resource }) => `${verb} ${resource.kind}`);
   };
-  const sweeps = () => writes(() => bed().sweep());
+  const sweeps = () => writes(() => harness().sweep());
   const servedSnapshot = () =>
     (part('Deployment') as unknown as Template).spec.template.metadata.annotations['gateway-operator.dev/snapshot'];
 
   /** Until the Deployment runs and nothing is left to do. */
   const running = async (workload: object = { type: 'Deployment' }) => {
-    await bed().apply(makeInstance({ workload }), makeKey());
-    await bed().sweep();
-    await runDeployment(bed());
-    await bed().sweep();
+    await harness().apply(makeInstance({ workload }), makeKey());
+    await harness().sweep();
+    await runDeployment(harness());
+    await harness().sweep();
   };
   return { redis, main, ready, message, part, there, edit, writes, sweeps, servedSnapshot, running };
 }

@@ -17,7 +17,7 @@ import { startWorld, type TestWorld } from '../platforms/world.ts';
 import { sharedPostgres } from '../shared-servers.ts';
 import { describeUnless } from '../skip-unless.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { type Bed, createBed } from './bed.ts';
+import { createHarness, type Harness } from './harness.ts';
 import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from './objects.ts';
 
@@ -40,28 +40,28 @@ const redis = makeSecret('store', { host: 'redis', port: '6379', password: '' })
 
 /** What both clusters promise of a Deployment and what goes with it. */
 function describeParts(open: () => { readonly cluster: Cluster; readonly reconciles?: Cluster }): void {
-  let bed: Bed;
-  const live = (part: PartName) => bed.get(PARTS[part], partName(part, 'main'));
+  let harness: Harness;
+  const live = (part: PartName) => harness.get(PARTS[part], partName(part, 'main'));
   const versions = async () => {
     const found = await Promise.all((Object.keys(PARTS) as PartName[]).slice(0, 4).map(live));
     return found.map((object) => object?.metadata.resourceVersion);
   };
   const sweep = async () => {
-    const report = await bed.sweep();
+    const report = await harness.sweep();
     expect({
       failed: report.failed,
-      said: Object.keys(report.failed).length === 0 ? [] : bed.log.lines.slice(-3),
+      said: Object.keys(report.failed).length === 0 ? [] : harness.log.lines.slice(-3),
     }).toEqual({ failed: {}, said: [] });
     return report.actions;
   };
-  const edit = (more: object) => bed.edit(gatewayInstances, 'main', { spec: { workload: more } });
+  const edit = (more: object) => harness.edit(gatewayInstances, 'main', { spec: { workload: more } });
 
   beforeAll(async () => {
     const { cluster, reconciles = cluster } = open();
-    bed = createBed({ clusters: { ours: cluster, reconciles }, start: Date.now() });
-    bed.servedAt = 'nobody';
-    await bed.apply(...makeSecrets(), makeKey());
-    await bed.apply(redis, makeInstance({ workload }));
+    harness = createHarness({ clusters: { ours: cluster, reconciles }, start: Date.now() });
+    harness.servedAt = 'nobody';
+    await harness.apply(...makeSecrets(), makeKey());
+    await harness.apply(redis, makeInstance({ workload }));
     await sweep();
   });
 
@@ -99,10 +99,10 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
   test('from a shared store to the one in memory and back: one process at a time, then a rolling update', async () => {
     const spec = async () => (await live('Deployment'))?.spec as { strategy: object };
     await edit({ scale: { min: 1, max: 1 } });
-    await bed.apply(...makeSecrets());
+    await harness.apply(...makeSecrets());
     await sweep();
     expect((await spec()).strategy).toEqual({ type: 'Recreate' });
-    await bed.apply(redis);
+    await harness.apply(redis);
     await edit({ scale: { min: 2, max: 3 } });
     await sweep();
     expect((await spec()).strategy).toMatchObject({ type: 'RollingUpdate' });
@@ -129,15 +129,15 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
   });
 
   test('no key and no password is in what the cluster has, but in Secrets and in the status of its own key', async () => {
-    expect(await bed.value('chat-key')).toMatch(/^sk-/);
-    expect(await bed.shown()).toEqual([]);
+    expect(await harness.value('chat-key')).toMatch(/^sk-/);
+    expect(await harness.shown()).toEqual([]);
   });
 
   test('a Deployment that was replaced by one of somebody else is not written to', async () => {
     const { cluster } = open();
     const found = await live('Deployment');
     const aimed = { ...found, metadata: { ...found?.metadata, managedFields: undefined, resourceVersion: undefined } };
-    await bed.remove(PARTS.Deployment, 'main-gateway');
+    await harness.remove(PARTS.Deployment, 'main-gateway');
     await eventually(
       () => live('Deployment'),
       (object) => object === undefined,
@@ -164,22 +164,22 @@ describe('on the embedded cluster', () => {
     const { cluster } = world;
     await cluster.create(CRDS, KNATIVE_SERVICES as unknown as KubeObject);
     await eventually(() => cluster.serves(PARTS.KnativeService), Boolean);
-    const bed = createBed({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
-    bed.servedAt = 'nobody';
-    await bed.apply(makeInstance({}, 'second'));
-    const sweep = async () => (await bed.sweep()).actions.ApplyWorkload ?? 0;
-    const live = () => bed.get(PARTS.KnativeService, 'second-serving');
+    const harness = createHarness({ clusters: { ours: cluster, reconciles: cluster }, start: Date.now() });
+    harness.servedAt = 'nobody';
+    await harness.apply(makeInstance({}, 'second'));
+    const sweep = async () => (await harness.sweep()).actions.ApplyWorkload ?? 0;
+    const live = () => harness.get(PARTS.KnativeService, 'second-serving');
     await sweep();
-    expect(await bed.status(gatewayInstances, 'second')).toMatchObject({ workloadType: 'Knative' });
+    expect(await harness.status(gatewayInstances, 'second')).toMatchObject({ workloadType: 'Knative' });
     const before = JSON.stringify((await live())?.spec);
     for (const env of [[{ name: 'LOG_LEVEL', value: 'warn' }], null]) {
-      await bed.edit(gatewayInstances, 'second', { spec: { workload: { env } } });
+      await harness.edit(gatewayInstances, 'second', { spec: { workload: { env } } });
       expect([await sweep(), await sweep()]).toEqual([1, 0]);
     }
     expect(JSON.stringify((await live())?.spec)).toBe(before);
 
-    for (const name of ['main', 'second']) await bed.remove(gatewayInstances, name);
-    await bed.sweep();
+    for (const name of ['main', 'second']) await harness.remove(gatewayInstances, name);
+    await harness.sweep();
     const left = async () => {
       const lists = await Promise.all(Object.values(PARTS).map((part) => cluster.list(part, { namespace: 'default' })));
       return lists.flat().map(({ metadata }) => metadata.name);
@@ -217,15 +217,15 @@ describeUnless(whyNot, 'on Kubernetes', () => {
     describeParts(() => ({ cluster, reconciles }));
 
     test('the instance turns Ready when its Pods do, and owns what it made', async () => {
-      const bed = createBed({ clusters: { ours: cluster, reconciles }, start: Date.now() });
-      bed.servedAt = 'nobody';
-      await bed.edit(gatewayInstances, 'main', { spec: { workload: { serviceAccountName: null } } });
+      const harness = createHarness({ clusters: { ours: cluster, reconciles }, start: Date.now() });
+      harness.servedAt = 'nobody';
+      await harness.edit(gatewayInstances, 'main', { spec: { workload: { serviceAccountName: null } } });
       const ready = async () => {
-        await bed.sweep();
-        return bed.ready(gatewayInstances, 'main');
+        await harness.sweep();
+        return harness.ready(gatewayInstances, 'main');
       };
       expect(await eventually(ready, (said) => said === 'True Ready')).toBe('True Ready');
-      const status = await bed.status(gatewayInstances, 'main');
+      const status = await harness.status(gatewayInstances, 'main');
       expect(status).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Deployment' });
       expect(await cluster.get(RESOURCES.configMaps, 'default', `main-${status.snapshotHash}`)).toBeDefined();
       const owned = await Promise.all(
@@ -234,7 +234,7 @@ describeUnless(whyNot, 'on Kubernetes', () => {
           return found?.metadata.ownerReferences?.map(({ uid, controller }) => [uid, controller]);
         }),
       );
-      const uid = (await bed.get(gatewayInstances, 'main'))?.metadata.uid;
+      const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid;
       expect(owned).toEqual([[[uid, true]], [[uid, true]], [[uid, true]]]);
     });
   });

@@ -1,7 +1,7 @@
 // Keys whose Secrets a run reads: which, how many, in what order.
 import { expect, test } from 'vitest';
 import type { VirtualKey } from '#crds/virtual-key.ts';
-import { createBed, sha256 } from '../../../test/reconcile/bed.ts';
+import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeKey } from '../../../test/reconcile/objects.ts';
 import type { ObserveContext } from './context.ts';
 import { observeKeys } from './keys.ts';
@@ -23,7 +23,7 @@ function createKeys(): Map<string, VirtualKey> {
 }
 
 const createContext = (isSweep: boolean) => {
-  const { cluster, log } = createBed();
+  const { cluster, log } = createHarness();
   const context = { deps: { cluster, log, hash: sha256 }, now: 0, isSweep } as unknown as ObserveContext;
   return { cluster, context };
 };

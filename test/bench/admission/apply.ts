@@ -1,8 +1,8 @@
 // Cost of admission for an apply on a real API server, by the number of keys.
 import { setTimeout as pause } from 'node:timers/promises';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds.ts';
-import { type Bed, openBed } from '../../admission/bed.ts';
 import { CONNECTION, GOOD, modelEntry, objectOf, secretOf } from '../../admission/fixtures.ts';
+import { type Harness, openHarness } from '../../admission/harness.ts';
 import { whyNoControlPlane } from '../../control-plane.ts';
 import { median, table } from '../table.ts';
 import { copyInEtcd } from './etcd-keys.ts';
@@ -20,35 +20,35 @@ const WEBHOOKS = ['mutating', 'validating'].map((kind) => ({
 export async function benchApply({ edits = 200, applies = 15, keys = 100_000 } = {}): Promise<string> {
   const why = whyNoControlPlane();
   if (why !== undefined) return `Added to an apply on a real API server: not measured, ${why}.`;
-  const bed = await openBed('real');
+  const harness = await openHarness('real');
   try {
-    await prepare(bed);
-    const few = await measure(bed, edits, applies);
+    await prepare(harness);
+    const few = await measure(harness, edits, applies);
     const original = { folder: `${virtualKeys.group}/${virtualKeys.plural}`, namespace: UNJUDGED, name: 'free' };
-    await copyInEtcd(bed.etcd ?? '', original, keys);
-    await untilThere(bed, `copy-${keys - 1}`);
-    const many = await measure(bed, edits, applies);
+    await copyInEtcd(harness.etcd ?? '', original, keys);
+    await untilThere(harness, `copy-${keys - 1}`);
+    const many = await measure(harness, edits, applies);
     const head = ['edit of a key', 'keys', 'without, p50 ms', 'with', 'added', 'without, p99 ms', 'with', 'added'];
     const rows = [...few.map((row) => insert(row, 2)), ...many.map((row) => insert(row, keys + 2))];
     return `Added to an edit on a real API server, with and without our webhooks in turn: ${edits} requests, ${applies} runs of kubectl.\n\n${table(head, rows)}`;
   } finally {
-    await bed.stop();
+    await harness.stop();
   }
 }
 
 const insert = ([name = '', ...rest]: readonly string[], keys: number): string[] => [name, String(keys), ...rest];
 
 /** Creates a namespace that our webhooks skip, and a key in each. */
-async function prepare(bed: Bed): Promise<void> {
-  const { cluster } = bed;
+async function prepare(harness: Harness): Promise<void> {
+  const { cluster } = harness;
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: UNJUDGED } };
-  await must(bed.kubectl(['apply', '-f', '-'], JSON.stringify(namespace)));
+  await must(harness.kubectl(['apply', '-f', '-'], JSON.stringify(namespace)));
   const secrets = [
     secretOf('database', { host: 'postgres', user: 'gateway', password: 'x', name: 'gateway' }),
     secretOf('store', { host: 'valkey', port: '6379', password: '' }),
     secretOf('creds-gpt-4o', { apiKey: 'x' }),
   ];
-  for (const secret of secrets) await must(bed.kubectl(['apply', '-f', '-'], JSON.stringify(secret)));
+  for (const secret of secrets) await must(harness.kubectl(['apply', '-f', '-'], JSON.stringify(secret)));
   const spec = { ...GOOD.GatewayInstance, models: [modelEntry('gpt-4o')] };
   await mustWrite(cluster.create(gatewayInstances, objectOf('GatewayInstance', spec)));
   await mustWrite(
@@ -66,12 +66,12 @@ async function prepare(bed: Bed): Promise<void> {
   }
   // The API server learns of changed webhooks by a watch.
   await pause(3000);
-  await createKey(bed, 'team-a', 'judged');
-  await createKey(bed, UNJUDGED, 'free');
+  await createKey(harness, 'team-a', 'judged');
+  await createKey(harness, UNJUDGED, 'free');
 }
 
 /** Waits until the API server sees objects that were written to its etcd, by its own watch. */
-async function untilThere({ cluster }: Bed, alias: string): Promise<void> {
+async function untilThere({ cluster }: Harness, alias: string): Promise<void> {
   const selection = { fieldSelector: `spec.keyAlias=${alias}` };
   // While it catches up it may not answer at all.
   for (const until = Date.now() + 120_000; Date.now() < until; await pause(1000))
@@ -79,13 +79,13 @@ async function untilThere({ cluster }: Bed, alias: string): Promise<void> {
   throw new Error(`the API server does not see ${alias}`);
 }
 
-async function createKey({ cluster }: Bed, namespace: string, name: string): Promise<void> {
+async function createKey({ cluster }: Harness, namespace: string, name: string): Promise<void> {
   const spec = { ...GOOD.VirtualKey, keyAlias: name, teamRef: undefined, userRef: undefined };
   const object = objectOf('VirtualKey', JSON.parse(JSON.stringify(spec)), { name, namespace });
   await mustWrite(cluster.create(virtualKeys, object));
 }
 
-async function measure(bed: Bed, edits: number, applies: number): Promise<string[][]> {
+async function measure(harness: Harness, edits: number, applies: number): Promise<string[][]> {
   const places = [
     { namespace: UNJUDGED, name: 'free' },
     { namespace: 'team-a', name: 'judged' },
@@ -105,12 +105,12 @@ async function measure(bed: Bed, edits: number, applies: number): Promise<string
     return took;
   };
   const requests = await time(edits, ({ namespace, name }, maxBudget) =>
-    mustWrite(bed.cluster.patch(virtualKeys, namespace, name, { spec: { maxBudget } })),
+    mustWrite(harness.cluster.patch(virtualKeys, namespace, name, { spec: { maxBudget } })),
   );
   const runs = await time(applies, async ({ namespace, name }, maxBudget) => {
     const spec = { keyAlias: name, models: ['gpt-4o'], maxBudget, budgetDuration: '30d', connectionRef: CONNECTION };
     const file = JSON.stringify(objectOf('VirtualKey', spec, { name, namespace }));
-    await must(bed.kubectl(['apply', '-f', '-'], file));
+    await must(harness.kubectl(['apply', '-f', '-'], file));
   });
   return [
     ['the request', ...compare(requests)],

@@ -5,7 +5,7 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds.ts';
-import { sha256 } from '../../reconcile/bed.ts';
+import { sha256 } from '../../reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../reconcile/objects.ts';
 import { silentLog } from '../../silent-log.ts';
 import { NAMESPACES, type Place } from './place.ts';

@@ -2,8 +2,8 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { type ActionName, SIGNS } from '../../../functions/reconcile/action.ts';
-import { type Bed, createBed } from '../bed.ts';
 import { READS } from '../databases.ts';
+import { createHarness, type Harness } from '../harness.ts';
 import { differenceOf, endOf, publishedIn } from './end.ts';
 import { type Scenario, scenarios } from './scenarios.ts';
 
@@ -18,49 +18,49 @@ const ACCIDENTS = [
 ] as const;
 
 /** From now on the call number `step` that writes ends badly; 0: none. Answers how many there were, and mends it. */
-function breakCall(bed: Bed, step: number, { after, dies }: (typeof ACCIDENTS)[number]) {
+function breakCall(harness: Harness, step: number, { after, dies }: (typeof ACCIDENTS)[number]) {
   let count = 0;
   const meets = (): 'nothing' | 'lost' | 'killed' => {
     count += 1;
     if (count === step) return after ? 'lost' : 'killed';
     return dies && count > step ? 'killed' : 'nothing';
   };
-  bed.cluster.inject(({ verb }) => {
+  harness.cluster.inject(({ verb }) => {
     const fate = isWrite(verb) ? meets() : 'nothing';
     if (fate === 'killed') throw new Error('killed');
     return fate === 'lost' ? 'lost' : undefined;
   });
-  bed.onDatabase = (method) => {
+  harness.onDatabase = (method) => {
     const fate = READS.includes(method) ? 'nothing' : meets();
     if (fate === 'killed') throw new DatabaseUnreachable('PostgreSQL at db:5432/gateway closed the connection');
     return fate === 'lost' ? 'lost' : undefined;
   };
   return () => {
-    bed.cluster.inject(() => undefined);
-    bed.onDatabase = () => undefined;
+    harness.cluster.inject(() => undefined);
+    harness.onDatabase = () => undefined;
     return count;
   };
 }
 
-const prepared = async ({ prepare }: Scenario): Promise<Bed> => {
-  const bed = createBed();
-  await prepare(bed);
-  return bed;
+const prepared = async ({ prepare }: Scenario): Promise<Harness> => {
+  const harness = createHarness();
+  await prepare(harness);
+  return harness;
 };
 
 /** Where it ends when nothing goes wrong, and what is done on the way. */
 async function undisturbed(scenario: Scenario) {
-  const bed = await prepared(scenario);
-  const count = breakCall(bed, 0, ACCIDENTS[0]);
-  const { actions, failed } = await bed.sweep();
+  const harness = await prepared(scenario);
+  const count = breakCall(harness, 0, ACCIDENTS[0]);
+  const { actions, failed } = await harness.sweep();
   const calls = count();
   expect(failed).toEqual({});
-  bed.clock.pass(1000);
-  await bed.sweep();
-  const end = await endOf(bed);
-  bed.clock.pass(LOST);
-  await bed.sweep();
-  return { kinds: Object.keys(actions) as ActionName[], calls, end, settled: await endOf(bed) };
+  harness.clock.pass(1000);
+  await harness.sweep();
+  const end = await endOf(harness);
+  harness.clock.pass(LOST);
+  await harness.sweep();
+  return { kinds: Object.keys(actions) as ActionName[], calls, end, settled: await endOf(harness) };
 }
 
 /** After so long a value that was recorded and never published is retired. */
@@ -75,27 +75,27 @@ describe.each(scenarios)('when $name', (scenario) => {
       const { kinds, calls, end, settled } = await undisturbed(scenario);
       const met = new Set<string>();
       for (let step = 1; step <= calls; step += 1) {
-        const bed = await prepared(scenario);
+        const harness = await prepared(scenario);
         // A value that no Secret ever held is a hash that nobody can present: it may stay for a while.
-        const published = new Set(publishedIn(bed));
-        const mend = breakCall(bed, step, accident);
-        const cut = await bed.sweep();
+        const published = new Set(publishedIn(harness));
+        const mend = breakCall(harness, step, accident);
+        const cut = await harness.sweep();
         mend();
         for (const kind of Object.keys(cut.failed)) met.add(kind);
-        for (const hash of publishedIn(bed)) published.add(hash);
-        if (accident.dies) bed.restart();
-        bed.clock.pass(1000);
-        const { failed } = await bed.sweep();
+        for (const hash of publishedIn(harness)) published.add(hash);
+        if (accident.dies) harness.restart();
+        harness.clock.pass(1000);
+        const { failed } = await harness.sweep();
         expect({ step, failed }).toEqual({ step, failed: {} });
-        for (const hash of publishedIn(bed)) published.add(hash);
-        expect({ step, differs: differenceOf(await endOf(bed, published), end) }).toEqual({ step, differs: [] });
-        const quiet = bed.writes();
-        await bed.sweep();
-        expect({ step, writes: bed.writes() - quiet }).toEqual({ step, writes: 0 });
-        expect(await bed.works('sk-forged')).toBe(false);
-        bed.clock.pass(LOST);
-        await bed.sweep();
-        expect({ step, late: differenceOf(await endOf(bed), settled) }).toEqual({ step, late: [] });
+        for (const hash of publishedIn(harness)) published.add(hash);
+        expect({ step, differs: differenceOf(await endOf(harness, published), end) }).toEqual({ step, differs: [] });
+        const quiet = harness.writes();
+        await harness.sweep();
+        expect({ step, writes: harness.writes() - quiet }).toEqual({ step, writes: 0 });
+        expect(await harness.works('sk-forged')).toBe(false);
+        harness.clock.pass(LOST);
+        await harness.sweep();
+        expect({ step, late: differenceOf(await endOf(harness), settled) }).toEqual({ step, late: [] });
       }
       // Each kind of action of the scenario was met by an accident of its own.
       if (!accident.after) expect(kinds.filter((kind) => !met.has(kind))).toEqual([]);

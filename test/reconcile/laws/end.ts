@@ -1,7 +1,7 @@
 // Where did a world end up? As text without what differs between two histories that mean the same: ids, values, times.
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds.ts';
-import { type Bed, sha256 } from '../bed.ts';
+import { type Harness, sha256 } from '../harness.ts';
 
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const MILLIS = /\b1[78]\d{11}\b/g;
@@ -11,16 +11,16 @@ type Published = ReadonlySet<string>;
 type Values = 'current' | 'all' | Published;
 
 /** Objects but their events, claims with their live values and policies, and whether each published key works. One line each. */
-export async function endOf(bed: Bed, values: Values = 'current'): Promise<ReadonlyArray<string>> {
-  const objects = bed.cluster.objects();
+export async function endOf(harness: Harness, values: Values = 'current'): Promise<ReadonlyArray<string>> {
+  const objects = harness.cluster.objects();
   const told = objects.filter(({ kind }) => kind !== 'Event').map(toLine);
   const databases = await Promise.all(
-    bed.cluster.objects(gatewayInstances).map((instance) => claimsOf(bed, instance, values)),
+    harness.cluster.objects(gatewayInstances).map((instance) => claimsOf(harness, instance, values)),
   );
   const keys = await Promise.all(
-    bed.cluster.objects(RESOURCES.secrets).flatMap(({ metadata, data }) => {
+    harness.cluster.objects(RESOURCES.secrets).flatMap(({ metadata, data }) => {
       const { key } = (data ?? {}) as { readonly key?: string };
-      return key === undefined ? [] : [stateOf(bed, `${metadata.namespace}/${metadata.name}`, atob(key))];
+      return key === undefined ? [] : [stateOf(harness, `${metadata.namespace}/${metadata.name}`, atob(key))];
     }),
   );
   const anonymous = anonymize(objects);
@@ -28,8 +28,8 @@ export async function endOf(bed: Bed, values: Values = 'current'): Promise<Reado
 }
 
 /** Hashes of the key values that Secrets hold now. */
-export const publishedIn = (bed: Bed): ReadonlyArray<string> =>
-  bed.cluster.objects(RESOURCES.secrets).flatMap(({ data }) => {
+export const publishedIn = (harness: Harness): ReadonlyArray<string> =>
+  harness.cluster.objects(RESOURCES.secrets).flatMap(({ data }) => {
     const { key } = (data ?? {}) as { readonly key?: string };
     return key === undefined ? [] : [sha256(atob(key))];
   });
@@ -62,8 +62,8 @@ function toLine({ kind, metadata, ...rest }: KubeObject): string {
   return `${kind} ${namespace}/${name} ${JSON.stringify(sorted(kept))}`;
 }
 
-async function claimsOf(bed: Bed, { metadata }: KubeObject, which: Values): Promise<string[]> {
-  const claims = await bed.database().claims(metadata.uid ?? '');
+async function claimsOf(harness: Harness, { metadata }: KubeObject, which: Values): Promise<string[]> {
+  const claims = await harness.database().claims(metadata.uid ?? '');
   const scopes = new Map(claims.map(({ scopeId, kind, alias }) => [scopeId, `<${kind} ${alias}>`]));
   return claims.map(({ kind, alias, holder, values, policy }) => {
     const live = values.flatMap(({ hash, notAfter }) => {
@@ -91,9 +91,9 @@ const sorted = (value: unknown): unknown =>
         )
       : value;
 
-async function stateOf(bed: Bed, secret: string, value: string): Promise<string> {
-  const instances = bed.cluster.objects(gatewayInstances).map(({ metadata }) => metadata.name);
-  const works = await Promise.all(instances.map((name) => bed.works(value, name)));
+async function stateOf(harness: Harness, secret: string, value: string): Promise<string> {
+  const instances = harness.cluster.objects(gatewayInstances).map(({ metadata }) => metadata.name);
+  const works = await Promise.all(instances.map((name) => harness.works(value, name)));
   return `the key in ${secret} works on [${instances.filter((_, index) => works[index])}]`;
 }
 

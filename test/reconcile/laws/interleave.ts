@@ -1,7 +1,7 @@
 // Which of two runs makes the next call? A small scheduler that lets one go on and holds the other, so that every order can be tried.
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Bed } from '../bed.ts';
 import { READS } from '../databases.ts';
+import type { Harness } from '../harness.ts';
 
 type Who = 0 | 1;
 /** Before which calls a run may be held. */
@@ -12,7 +12,7 @@ export type Points = 'calls' | 'writes';
  * second says, and so on by turns; after the last number each goes on to its end. Answers how many points each has met.
  */
 export async function interleave(
-  bed: Bed,
+  harness: Harness,
   runs: readonly [() => Promise<unknown>, () => Promise<unknown>],
   turns: ReadonlyArray<number>,
   points: Points = 'calls',
@@ -43,24 +43,24 @@ export async function interleave(
     }
     left -= 1;
   };
-  bed.cluster.inject(async ({ verb }) => {
+  harness.cluster.inject(async ({ verb }) => {
     if (points === 'calls' || (verb !== 'get' && verb !== 'list')) await point();
     return undefined;
   });
-  bed.onDatabase = async (method) => {
+  harness.onDatabase = async (method) => {
     if (points === 'calls' || !READS.includes(method)) await point();
   };
   const start = (who: Who) =>
     whose.run(who, async () => {
       const run = runs[who]();
-      bed.restart();
+      harness.restart();
       await run;
       ended[who] = true;
       if (active === who) yieldTo(other(who));
     });
   await Promise.all([start(0), start(1)]);
-  bed.cluster.inject(() => undefined);
-  bed.onDatabase = () => undefined;
+  harness.cluster.inject(() => undefined);
+  harness.onDatabase = () => undefined;
   return met;
 }
 

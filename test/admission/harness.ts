@@ -15,7 +15,7 @@ import { type Finished, run } from '../child.ts';
 import { type ClusterName, startCluster } from '../clusters.ts';
 import { type Api, type Deploy, inNode } from './runtimes.ts';
 
-export interface Bed {
+export interface Harness {
   /** The stock kubectl against this cluster; `input` is its standard input. */
   readonly kubectl: (args: ReadonlyArray<string>, input?: string) => Promise<Finished>;
   readonly cluster: Cluster;
@@ -36,11 +36,11 @@ interface Started {
 }
 
 /** A cluster with our CRDs and webhooks, and the function behind them; `more` is for the one that runs in this process. */
-export async function openBed(
+export async function openHarness(
   name: ClusterName,
   more: Partial<AdmissionDeps> = {},
   deploy: Deploy = inNode,
-): Promise<Bed> {
+): Promise<Harness> {
   const folder = mkdtempSync(join(tmpdir(), 'admission-'));
   const certificates = await openCertificates(folder, new Date());
   const started = await start(name);

@@ -33,7 +33,7 @@ export interface BedOptions {
   readonly through?: (memory: MemoryCluster) => Cluster;
 }
 
-export interface Bed {
+export interface Harness {
   readonly cluster: MemoryCluster;
   readonly log: MemoryLog;
   readonly metrics: Metrics;
@@ -97,23 +97,23 @@ export type Status = Readonly<Record<string, unknown>> & {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-export function createBed({ openDatabase, start = START, clusters, timer, through }: BedOptions = {}): Bed {
+export function createHarness({ openDatabase, start = START, clusters, timer, through }: BedOptions = {}): Harness {
   let now = start;
   const clock = { now: () => now, pass: (millis: number) => (now += millis) };
   const ids = counter();
   const values = new Set<string>();
   const serves = ({ group, plural }: Resource) =>
-    !bed.unserved.has(plural) && (group !== 'serving.knative.dev' || bed.knative);
+    !harness.unserved.has(plural) && (group !== 'serving.knative.dev' || harness.knative);
   const memory = noting(createMemoryCluster({ clock, ids, serves }), values);
   const seen = through?.(memory) ?? memory;
   const cluster: Cluster = clusters === undefined ? seen : noting(clusters.ours, values);
   const reconciles = clusters === undefined ? seen : noting(clusters.reconciles, values);
   const log = createMemoryLog();
   const metrics = createMetrics();
-  const databases = createDatabases({ openDatabase, clock, before: (method) => bed.onDatabase(method) });
+  const databases = createDatabases({ openDatabase, clock, before: (method) => harness.onDatabase(method) });
   const backends: Backends = {
     database: ({ dbname }) => databases.guarded(dbname),
-    probeStore: async () => bed.store,
+    probeStore: async () => harness.store,
     flush: async () => undefined,
     clearStore: async () => undefined,
   };
@@ -124,18 +124,18 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
       backends,
       platform: {
         servedAt: (instance) =>
-          bed.servedAt === 'nobody'
+          harness.servedAt === 'nobody'
             ? undefined
-            : (bed.servedAt ?? `http://gateway.test/${instance.metadata.namespace}/${instance.metadata.name}`),
+            : (harness.servedAt ?? `http://gateway.test/${instance.metadata.namespace}/${instance.metadata.name}`),
         gatewayImage: 'registry.test/gateway:1',
         get version() {
-          return bed.version;
+          return harness.version;
         },
         get manyProcesses() {
-          return bed.manyProcesses;
+          return harness.manyProcesses;
         },
         get inCluster() {
-          return bed.inCluster;
+          return harness.inCluster;
         },
       },
       clock,
@@ -167,7 +167,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
   };
   const get = (kind: Resource, name: string, namespace = 'default') => cluster.get(kind, namespace, name);
 
-  const bed: Bed = {
+  const harness: Harness = {
     cluster: memory,
     log,
     metrics,
@@ -230,7 +230,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
     get,
     status: async (kind, name, namespace) => ((await get(kind, name, namespace))?.status ?? {}) as Status,
     ready: async (kind, name, namespace) => {
-      const { conditions } = await bed.status(kind, name, namespace);
+      const { conditions } = await harness.status(kind, name, namespace);
       const ready = conditions?.find(({ type }) => type === 'Ready');
       return ready === undefined ? 'nothing' : `${ready.status} ${ready.reason}`;
     },
@@ -267,7 +267,7 @@ export function createBed({ openDatabase, start = START, clusters, timer, throug
     writes: () =>
       memory.calls.filter(({ verb, isNoOp }) => verb !== 'get' && verb !== 'list' && isNoOp !== true).length,
   };
-  return bed;
+  return harness;
 }
 
 const realTimer: Timer = (millis, callback) => {
