@@ -28,7 +28,7 @@ import { type PlanContext, toReferred } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
-/** Why it does not work: the first cause; undefined when it works. `view`: of a key. */
+/** Why it does not work: the first cause, and where that is a violation of a rule, all violations; undefined when it works. `view`: of a key. */
 export function whyNot(member: Member, context: PlanContext, view?: KeyView): Problem | undefined {
   const why = whyNotAccess(member, context);
   const { instance } = context.access(member);
@@ -36,9 +36,14 @@ export function whyNot(member: Member, context: PlanContext, view?: KeyView): Pr
   if (why !== undefined || instance === undefined || claim === undefined) return why;
   const causes =
     view === undefined ? causesOfOwner(member, claim, instance, context) : causesOfKey(view, claim, instance, context);
-  for (const cause of causes) if (cause !== undefined) return cause;
-  return undefined;
+  const found = [...causes].filter((cause) => cause !== undefined && !(isFindings(cause) && cause.length === 0));
+  const [first] = found;
+  return isFindings(first) ? toProblem(found.filter(isFindings).flat()) : first;
 }
+
+type Cause = Problem | ReadonlyArray<Finding> | undefined;
+
+const isFindings = (cause: Cause): cause is ReadonlyArray<Finding> => Array.isArray(cause);
 
 /** What keys, users and teams have in common: instance, namespace, alias. */
 function whyNotAccess(member: Member, context: PlanContext): Problem | undefined {
@@ -56,15 +61,15 @@ function whyNotAccess(member: Member, context: PlanContext): Problem | undefined
   return isOpen ? { reason: 'Pending', message: 'its alias is not claimed yet' } : undefined;
 }
 
-/** In this order; each is asked only when the ones before have nothing to say. */
-function* causesOfKey(view: KeyView, claim: Claim, instance: InstanceView, context: PlanContext) {
+/** In this order. */
+function* causesOfKey(view: KeyView, claim: Claim, instance: InstanceView, context: PlanContext): Iterable<Cause> {
   const key = view.object;
   const { now } = context;
   const { paying, unpaid } = context.payers(key);
   // The Secret is ours and holds a value that works.
   yield whyNotSecret(view, claim);
   // The users and teams that are to pay are there.
-  yield toProblem(unpaid);
+  yield unpaid;
   // Nobody blocked the key, its user or one of its teams.
   if (key.spec.blocked) yield { reason: 'Blocked', message: 'spec.blocked is true' };
   for (const { object } of paying)
@@ -88,7 +93,7 @@ function* causesOfKey(view: KeyView, claim: Claim, instance: InstanceView, conte
 }
 
 /** Why a user or a team is not what its keys can spend from, or has no key of its own. */
-function* causesOfOwner(member: Member, claim: Claim, instance: InstanceView, context: PlanContext) {
+function* causesOfOwner(member: Member, claim: Claim, instance: InstanceView, context: PlanContext): Iterable<Cause> {
   if (member.kind === 'User') yield whyNoKey(member, context);
   if (member.spec.blocked) yield { reason: 'Blocked', message: 'spec.blocked is true: none of its keys works' };
   if (member.kind === 'User') yield whyNoTeam(member, context);
@@ -96,7 +101,7 @@ function* causesOfOwner(member: Member, claim: Claim, instance: InstanceView, co
   yield whyUnserved(member, context);
 }
 
-function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {
+function whyNotSecret(view: KeyView, claim: Claim): Cause {
   const { object, secret, secretName } = view;
   const hashes = hashesOf(claim);
   if (secret.state === 'unread') {
@@ -106,7 +111,7 @@ function whyNotSecret(view: KeyView, claim: Claim): Problem | undefined {
   if (secret.state === 'absent')
     return { reason: 'SecretNotFound', message: `Secret "${secretName}" could not be made` };
   if (!isOurs(secret, object, hashes))
-    return toProblem([secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName)]);
+    return [secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName)];
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
   return { reason: 'Pending', message: 'the value in its Secret does not work yet' };
 }
@@ -124,9 +129,9 @@ function whyExceeded(object: Member, whose: string, claim: Claim, instance: Inst
 }
 
 /** None of its models is served. */
-function whyUnserved(member: Member, context: PlanContext): Problem | undefined {
+function whyUnserved(member: Member, context: PlanContext): ReadonlyArray<Finding> {
   const unserved = unservedModels(member, context);
-  return unserved.length === member.spec.models.length ? toProblem(unserved) : undefined;
+  return unserved.length === member.spec.models.length ? unserved : [];
 }
 
 function unservedModels(member: Member, context: PlanContext): ReadonlyArray<Finding> {
@@ -151,20 +156,20 @@ function whyTaken(member: Member, context: PlanContext): Problem | undefined {
 }
 
 /** Teams that a user names and that are not there: the user's keys do not work, for nobody keeps that team's budget. */
-function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Problem | undefined {
+function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): ReadonlyArray<Finding> {
   const findings = spec.teamRefs.map(({ name }, index) => {
     const team = toReferred(world.teams.get(pathOf({ namespace, name })));
     const reference = { kind: 'Team', path: `spec.teamRefs[${index}].name`, name, namespace } as const;
     return referenceFound(reference, team, spec.connectionRef.instanceRef);
   });
-  return toProblem(findings.filter((finding) => finding !== undefined));
+  return findings.filter((finding) => finding !== undefined);
 }
 
 /** What keeps a user's own key from being made, or from working. */
-function whyNoKey(user: User, context: PlanContext): Problem | undefined {
+function whyNoKey(user: User, context: PlanContext): Cause {
   const { key, isOwned } = ownedKeyOf(user, context);
   if (!user.spec.autoCreateKey || key === undefined) return undefined;
-  return isOwned ? whyTaken(key, context) : toProblem([keyConflict(key.metadata.name)]);
+  return isOwned ? whyTaken(key, context) : [keyConflict(key.metadata.name)];
 }
 
 /** `ModelsReady`: the instance serves all of its models, and each has something left of its own budget. Unknown while that cannot be told of an instance. */
