@@ -19,17 +19,17 @@ export interface Options {
 
 export const HELP = `npm start -- [options]: the whole gateway operator on this machine, until Ctrl-C
 
-  --state DIR        where all state lives (default .gateway-operator)
+  --state DIR        the folder of all state (default .gateway-operator)
   --reset            empty DIR first
-  --port N           the gateway's port (default 4000; 0 = any free port; a taken port: the next free one)
+  --port N           the gateway's port (default 4000; 0: any free port; a taken port: the next free one)
   --empty            do not apply the sample
-  --cluster WHICH    embedded (default): a small API server of ours, for trying and testing only
-                     envtest: a real kube-apiserver and etcd from the folder KUBEBUILDER_ASSETS names
-                     PATH: the cluster of that kubeconfig file (our CRDs and webhooks are applied to it)
-  --database WHICH   embedded (default): a PostgreSQL of our own, or postgres://user:password@host:port/dbname,
-                     where the sample's instance keeps policies and the ledger; nothing of the cluster is in it
-  --schedule SECONDS how often the cron sweeps (default 60); changes of our kinds are reconciled immediately
-  --help             this text
+  --cluster WHICH    embedded (default): our own small API server, for trying and testing only
+                     envtest: a real kube-apiserver and etcd from the folder that KUBEBUILDER_ASSETS names
+                     PATH: the cluster of this kubeconfig file; npm start applies our CRDs and webhooks to it
+  --database WHICH   embedded (default): a PostgreSQL that npm start runs, or postgres://user:password@host:port/dbname,
+                     where the sample's instance keeps policies and ledger; the cluster's objects are not in it
+  --schedule SECONDS time between sweeps (default 60); changes of gateway resources need no sweep
+  --help             print this text
 `;
 
 /** A mistake on the command line or in what it names: the message alone is printed, and the exit code is 2. */

@@ -15,31 +15,31 @@ import { benchRealSweep, benchSweep } from './sweep.ts';
 import { benchTenMillion } from './ten-million.ts';
 
 const HELP = `npm run bench                  admission, gateway and ledger, about eleven minutes
-npm run bench -- admission     cold start of the bundle to its first answered review, against bare Node; reviews a second, against an echo of
-                               the same JSON; look-ups with ten and a hundred thousand keys; what an apply on a real API server pays for it
-                               (that one needs KUBEBUILDER_ASSETS and kubectl)
-npm run bench -- hostile       ten thousand hostile bodies to the admission function, about a minute; only by name
-npm run bench -- gateway       requests per second and CPU per request with everything on, against a bare Hono and undici pass-through;
-                               with the store in memory, and with a redis-server where there is one (BENCH_ONLY=streamed for the workloads of
-                               that name, BENCH_ROUNDS=2 for fewer rounds, BENCH_PROFILE=DIR for profiles of the gateway's CPU)
-npm run bench -- ledger        hold and settle on each store against bare round trips, a wiped store until it serves again, entries per
+npm run bench -- admission     time from a cold start of the bundle to its first answered review, against bare Node; reviews per second, against an
+                               echo of the same JSON; look-ups with ten and a hundred thousand keys; the time that admission adds to an apply on a
+                               real API server (this part needs KUBEBUILDER_ASSETS and kubectl)
+npm run bench -- hostile       ten thousand hostile bodies to the admission function; about a minute; only by name
+npm run bench -- gateway       requests per second and CPU per request with all features on, against a bare pass-through with Hono and undici;
+                               with the store in memory, and with a redis-server where there is one (BENCH_ONLY=streamed: only workloads of
+                               that name; BENCH_ROUNDS=2: fewer rounds; BENCH_PROFILE=DIR: profiles of the gateway's CPU)
+npm run bench -- ledger        hold and settle on each store, against bare round trips; time until a wiped store serves again; entries per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
-npm run bench -- hints         from apply to a usable key, by each trigger: runs of the CronJob that hand over (three minutes on each cluster),
-                               admission's hint (Node on both clusters, Workers), Knative's ApiServerSource; about ten minutes; only by name
+npm run bench -- hints         time from apply to a usable key, by each trigger: admission's hint (Node on both clusters, Workers), Knative's
+                               ApiServerSource; minutes; only by name
 npm run bench -- sweep         sweeps over a hundred thousand keys: nothing changed, some have spent, a thousand are new; then over ten thousand on a real
-                               API server (KUBEBUILDER_ASSETS; sweep-real is that part alone); about five minutes; only by name
-                               (BENCH_KEYS=10000 for less)
-npm run bench -- fifty         fifty instances with a database each, of which one hangs and one refuses: how long the others wait; half a minute;
-                               only by name
-npm run bench -- faults        a minute of kill -9 in random order, six seeds, and what is wrong with the money after it, then each
-                               fault alone and how soon it is reported, and how soon ends of requests reach the store; about ten minutes; only by name
-                               (FAULT_SEEDS=1-20 FAULT_SECONDS=10 for others)
+                               API server (needs KUBEBUILDER_ASSETS; sweep-real is this part alone); about five minutes; only by name
+                               (BENCH_KEYS=10000: fewer keys)
+npm run bench -- fifty         fifty instances with a database each; one database hangs and one refuses connections: how long the others wait;
+                               half a minute; only by name
+npm run bench -- faults        a minute of kill -9 in random order, with six seeds, and the errors in the money after it; then each fault alone:
+                               time until it is reported, and until the ends of requests reach the store; about ten minutes; only by name
+                               (FAULT_SEEDS=1-20 FAULT_SECONDS=10: other seeds and seconds)
 npm run bench -- ten-million   blocks that each statement touches with ten million entries and a million keys; several minutes and 8 GB of disk;
                                only by name
-npm run bench -- house         lines of source, files and floors of each room; a second; only by name
-npm run bench -- --help        this text
+npm run bench -- house         lines of source, files and floors (depth of imports) of each room; a second; only by name
+npm run bench -- --help        print this text
 
-Rounds alternate between what is compared, and tables show medians: on a busy machine, look at the ratios.
+Rounds alternate between the compared programs, and tables show medians: on a busy machine, look at the ratios.
 `;
 
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
