@@ -6,6 +6,7 @@ import { cases } from '#crds/cases/all.ts';
 import { type Manifest, objectsOf } from '#crds/cases/case.ts';
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/group.ts';
 import { type KindName, kinds } from '#crds/kinds.ts';
+import { isMap } from '#crds/shapes.ts';
 import { validate } from '#crds/validate.ts';
 import { ask, createWorld, depsOf, requestOf } from '../../test/admission/fixtures.ts';
 import { type Mutant, mutant } from '../../test/crds-mutants.ts';
@@ -31,6 +32,8 @@ describe('a corpus of objects, good and bad', () => {
 
   test('changed in any one place is refused exactly where the schema and its rules refuse it', async () => {
     const judged = async ({ kind: name, object }: Mutant) => {
+      // An empty `userAlias` gets its default before the schema sees it.
+      if (isMap(object.spec) && object.spec.userAlias === '') return;
       const kind = kinds.find((one) => one.kind === name);
       const found = kind === undefined ? [] : validate(kind, object).violations;
       const { allowed, status } = await ask(depsOf(cluster), '/mutate', requestOf(full(name, object)));
