@@ -18,11 +18,11 @@ import { eventually } from '../eventually.ts';
 import { describeSideBySide } from '../side-by-side.ts';
 import { silentLog } from '../silent-log.ts';
 import { AROUND, LEAVING } from './around.ts';
+import { BYPASSED } from './bypassed.ts';
 import { GOOD, objectOf } from './fixtures.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { BASE } from './manifests.ts';
 import { sentencesOf } from './sentences.ts';
-import { SLIPPED_IN } from './slipped-in.ts';
 
 const WEBHOOK =
   /failed calling webhook "mutate\.gateway-operator\.dev": failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/[^/]+\/mutate\?timeout=5s": dial tcp 127\.0\.0\.1:\d+: connect: connection refused/;
@@ -137,17 +137,17 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
       await up();
       for (const { kind, metadata } of LEAVING)
         await kubectl(`delete ${kind} -n ${metadata.namespace} ${metadata.name} --wait=false`);
-      for (const { what, object } of SLIPPED_IN) refusals.set(what, (await kubectl('create -f -', object)).stderr);
+      for (const { what, object } of BYPASSED) refusals.set(what, (await kubectl('create -f -', object)).stderr);
       await harness.down();
       await ignoring();
       await looserCrds();
-      const applied = await kubectl('create -f -', ...SLIPPED_IN.map(({ object }) => object));
+      const applied = await kubectl('create -f -', ...BYPASSED.map(({ object }) => object));
       expect(applied).toMatchObject({ code: 0, stderr: '' });
       const report = await sweepOver(harness);
       expect(report).toMatchObject({ failed: {} });
     });
 
-    test.each(SLIPPED_IN)('$what gets in, and reconcile says what admission says', async (one) => {
+    test.each(BYPASSED)('$what gets in, and reconcile says what admission says', async (one) => {
       const { namespace, name: named } = one.object.metadata;
       const [, refused] = refusals.get(one.what)?.split(' denied the request: ') ?? [];
       const found = await harness.cluster.get(resourceOf(one.object.kind), namespace, named);
@@ -159,7 +159,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
 
     test('what of that keeps nothing from working leaves Ready alone', async () => {
       const ready = async (what: string) => {
-        const { kind, metadata } = SLIPPED_IN.find((one) => one.what === what)?.object ?? objectOf('Team');
+        const { kind, metadata } = BYPASSED.find((one) => one.what === what)?.object ?? objectOf('Team');
         const found = await harness.cluster.get(resourceOf(kind), metadata.namespace, metadata.name);
         const { conditions = [] } = (found?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
         return conditions.find(({ type }) => type === 'Ready')?.status;
@@ -171,7 +171,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     });
 
     test('models are not called ready where their instance is not there', async () => {
-      const { metadata } = SLIPPED_IN.find(({ rule }) => rule === 'InstanceNotFound')?.object ?? objectOf('Team');
+      const { metadata } = BYPASSED.find(({ rule }) => rule === 'InstanceNotFound')?.object ?? objectOf('Team');
       const found = await harness.cluster.get(virtualKeys, metadata.namespace, metadata.name);
       const { conditions = [] } = (found?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
       const models = conditions.find(({ type }) => type === 'ModelsReady');
@@ -179,7 +179,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     });
 
     test('a user whose key got no alias has a key that says so', async () => {
-      const user = SLIPPED_IN.find(({ what }) => what === 'a user whose key would have the alias of another key');
+      const user = BYPASSED.find(({ what }) => what === 'a user whose key would have the alias of another key');
       const { namespace, name: named = '' } = user?.object.metadata ?? {};
       const key = await harness.cluster.get(virtualKeys, namespace, userKeyName(named));
       expect(key?.status).toMatchObject({ isActive: false });
@@ -195,7 +195,7 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
       return JSON.parse(text) as KubeObject;
     });
     expect(await kubectl('replace -f -', ...definitions)).toMatchObject({ code: 0 });
-    const old = SLIPPED_IN.filter(({ condition }) => condition === 'SpecValid').map(({ object }) => object);
+    const old = BYPASSED.filter(({ condition }) => condition === 'SpecValid').map(({ object }) => object);
     const tried = await eventually(
       () => kubectl('create --dry-run=server -f -', ...old),
       ({ code }) => code === 0,

@@ -17,6 +17,7 @@ import type {
   StoreCall,
 } from '#core/ports/store.ts';
 import type { CounterState, Counters } from './counters.ts';
+import { decide } from './decide.ts';
 import { createHoldIndex } from './hold-index.ts';
 import {
   charge,
@@ -29,7 +30,6 @@ import {
   type Settled,
   vacate,
 } from './hold-state.ts';
-import { judge } from './judge.ts';
 import type { Rates, Shares, Use } from './rates.ts';
 
 type Renewal = StoreCall['renewals'][number];
@@ -138,11 +138,11 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
     asked === undefined ? {} : { rates: rates.reply(asked, shares, now) };
 
   /** Spend that refuses says so; a rate that refuses does before holds that are in the way. */
-  const judgeRates = (operation: HoldOperation, answer: HoldAnswer, now: Millis): HoldAnswer => {
+  const decideRates = (operation: HoldOperation, answer: HoldAnswer, now: Millis): HoldAnswer => {
     const { rates: asked } = operation;
     if (asked === undefined || !('amount' in answer || 'counter' in answer)) return answer;
     const told = { rates: rates.reply(asked, undefined, now) };
-    const refusal = answer.outcome === 'exceeded' ? undefined : rates.judge(asked, now);
+    const refusal = answer.outcome === 'exceeded' ? undefined : rates.check(asked, now);
     return refusal === undefined ? { ...answer, ...told } : { outcome: 'limited', ...refusal, ...told };
   };
 
@@ -155,7 +155,7 @@ export function createHolds(counters: Counters, rates: Rates): Holds {
       }
       if (before !== undefined || now > deadline) return { outcome: 'late' };
       const found = operation.counters.map(counters.find);
-      const answer = judgeRates(operation, judge(operation, found, now), now);
+      const answer = decideRates(operation, decide(operation, found, now), now);
       if (answer.outcome !== 'held') return answer;
       const { amount } = answer;
       const shares = operation.rates === undefined ? undefined : rates.take(operation.rates, now);

@@ -1,4 +1,4 @@
-// Rates of live holds, judged and taken in one step with the money (decision 0012).
+// Rates of live holds, checked and taken in one step with the money (decision 0012).
 import type { Millis } from '#core/ports/money.ts';
 import type { MoveAnswer, MoveOperation, RateLimit, RateRefusal, RateReply, RateRequest } from '#core/ports/rates.ts';
 import { leftOf, longest, type RateState, secondOf, slotAt, type Wait, waitOf } from './rate-state.ts';
@@ -27,7 +27,7 @@ export interface Use {
 
 export interface Rates {
   /** Why it has to wait, if it has. Takes nothing. */
-  judge(request: RateRequest, now: Millis): RateRefusal | undefined;
+  check(request: RateRequest, now: Millis): RateRefusal | undefined;
   take(request: RateRequest, now: Millis): Shares;
   /** `shares`: of the hold that has them, if any. */
   reply(request: RateRequest, shares: Shares | undefined, now: Millis): RateReply;
@@ -90,7 +90,7 @@ export function createRates(): Rates {
   };
 
   return {
-    judge(request, now) {
+    check(request, now) {
       const { limits, entries, tokens } = request;
       const refusals = limits.flatMap((limit, index): RateRefusal[] => {
         const wait = waits(limit, tokens, now);

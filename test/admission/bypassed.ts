@@ -6,7 +6,7 @@ import { GOOD, modelEntry, objectOf } from './fixtures.ts';
 
 type Json = Record<string, unknown>;
 
-export interface SlippedIn {
+export interface Bypassed {
   readonly what: string;
   readonly object: KubeObject;
   /** The rule by which the function refuses it: the reason of the condition too. */
@@ -37,7 +37,7 @@ const entry = (identifier: string, nameRef: string, more: Json = {}) =>
   modelEntry('gpt-4o', { identifier, modelCredentials: { nameRef, keys: { apiKey: 'apiKey' } }, ...more });
 const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
 
-export const SLIPPED_IN: ReadonlyArray<SlippedIn> = [
+export const BYPASSED: ReadonlyArray<Bypassed> = [
   {
     what: 'a key for a model that is not served',
     object: of('VirtualKey', { models: ['gpt-4'] }),

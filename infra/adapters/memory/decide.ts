@@ -6,7 +6,7 @@ import type { CounterState } from './counters.ts';
 type Found = ReadonlyArray<CounterState | undefined>;
 
 /** `found` are the operation's counters, in order. */
-export function judge(operation: HoldOperation, found: Found, now: Millis): HoldAnswer {
+export function decide(operation: HoldOperation, found: Found, now: Millis): HoldAnswer {
   const { counters, amount: asked, minAmount: wanted } = operation;
   for (const { window } of counters) if (now < window.start || window.end <= now) return { outcome: 'window' };
   if (found.includes(undefined)) return { outcome: 'absent', counters: absentIn(found) };
