@@ -86,6 +86,38 @@ test('a stop is clean: exit code 0, and a second start finds the same key and th
   expect(await read(second, '.status.currentSpend')).toBe(spend);
 });
 
+test('a stop waits for a call in flight, which ends whole', async () => {
+  const stack = await start();
+  const { upstream, gateway } = stack.endpoints;
+  const gatewayParams = {
+    model: 'openai/slow',
+    apiBase: `${upstream}/v1`,
+    inputCostPerMillionTokens: '1',
+    outputCostPerMillionTokens: '1',
+  };
+  const slow = { modelName: 'slow', identifier: 'slow', requiresAuth: false, gatewayParams };
+  const add = (kind: string, name: string, value: unknown) =>
+    stack.kubectl([
+      'patch',
+      kind,
+      name,
+      '--type=json',
+      '-p',
+      JSON.stringify([{ op: 'add', path: '/spec/models/-', value }]),
+    ]);
+  await add('gatewayinstance', 'sample', slow);
+  await add('virtualkey', 'example-service', 'slow');
+  const authorization = `Bearer ${await read(stack, '.status.keyValue')}`;
+  const models = async () =>
+    await (await fetch(`${gateway}/default/sample/models`, { headers: { authorization } })).text();
+  await eventually(models, (text) => text.includes('"slow"'));
+  const call = (await stack.client()).chat.completions.create({ ...ASK, model: 'slow' }, { maxRetries: 0 });
+  // The sample upstream replies after several seconds.
+  await pause(1000);
+  const [reply, code] = await Promise.all([call, stack.stop()]);
+  expect([reply.choices[0]?.finish_reason, code]).toEqual(['stop', 0]);
+});
+
 test('PostgreSQL killed with -9 under the stack: 503 at worst, never 401, and calls work again by themselves', async () => {
   const stack = await start();
   const openai = await stack.client();

@@ -15,7 +15,7 @@ import { RELEASE_IMAGE, RELEASE_VERSION } from '../../config/release.ts';
 import { readEnvironment } from '../../config/variable.ts';
 import { withMetrics } from '../../node/metrics.ts';
 import { nodeDependencies } from '../../node/platform.ts';
-import { type FetchHandler, type Listening, type Served, serve } from '../../node/serve.ts';
+import { type FetchHandler, type Listening, serve } from '../../node/serve.ts';
 import { createStoreMaintenance } from '../../node/store-maintenance.ts';
 import { openTraces } from '../../node/traces.ts';
 import { createHint } from '../../triggers/hint.ts';
@@ -53,7 +53,6 @@ export async function startFunctions(context: Serving, options: FunctionsOptions
   const { state } = context;
   const { accounts, certificates, cluster, gatewayPort } = options;
   const parts = await openParts(context);
-  const listen = createListen(context);
 
   const gateways = openGateways(parts.gateway, cluster);
   const handle = gatewayFront({ ...parts.gateway, gateways });
@@ -98,15 +97,11 @@ type Parts = AllParts['gateway'];
 
 type Handler = FetchHandler | { readonly handle: HttpHandler };
 
-/** Servers that end together: each has open requests to wait for. */
-function createListen({ onStop }: Serving) {
-  const servers: Served[] = [];
-  onStop(() => Promise.allSettled(servers.map((server) => server.close(GRACE))));
-  return async ({ traces }: Parts, options: Handler & Pick<Listening, 'port' | 'tls'>) => {
-    const server = await serve({ ...options, host: '127.0.0.1', traces });
-    servers.push(server);
-    return server.url;
-  };
+/** A stop comes in the opposite order: a server waits for its open requests before what they need is closed. */
+async function listen({ traces, onStop }: Parts, options: Handler & Pick<Listening, 'port' | 'tls'>): Promise<string> {
+  const server = await serve({ ...options, host: '127.0.0.1', traces });
+  onStop(() => server.close(GRACE));
+  return server.url;
 }
 
 function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster): Gateways {
