@@ -15,7 +15,7 @@ export interface Annotation {
   /** What may be written. */
   readonly value: string;
   readonly meaning: string;
-  /** Absent: any text, and all but one means nothing. */
+  /** Without a rule every text is accepted, and only the one in `value` has an effect. */
   readonly rule?: { readonly holds: (text: string) => boolean; readonly message: string };
 }
 

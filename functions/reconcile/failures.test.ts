@@ -28,7 +28,7 @@ const expectOthersTold = async () => {
   return report;
 };
 
-test('a claim that nobody has any more and that cannot be retired keeps no status from being written', async () => {
+test('an orphaned claim that cannot be retired keeps no status from being written', async () => {
   await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: null } });
   await harness.remove(virtualKeys, 'chat');
   failing('retire');

@@ -65,7 +65,7 @@ test('a key is blotted out of fields of fields, where big integers, dates and fu
   expect(written.join('')).not.toContain(secret);
 });
 
-test('what comes with every line is told as any other field, whatever it is', () => {
+test('a field of every line is written like any other field, whatever its value', () => {
   const { log, written, parsed } = lines({
     fields: { limit: 7n, key: 'sk-0123456789abcdefghijABCDEFGHIJ', time: 'mine' },
   });

@@ -218,7 +218,7 @@ function whyStuck(namespace: string, conditions: Conditions): Problem | undefine
   return { reason: late.reason || 'ProgressDeadlineExceeded', message: `${late.message} ${look}` };
 }
 
-/** Its route serves as long as any revision does; `Ready` also asks for the newest. */
+/** The route of a Knative Service serves while any revision does; its `Ready` also demands the newest. */
 function evaluateKnative(object: KubeObject): Running {
   const { metadata, status } = Live.parse(object);
   const title = `Knative Service "${metadata.name}"`;
