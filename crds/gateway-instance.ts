@@ -1,10 +1,11 @@
 // The kind GatewayInstance: a proxy, its database, its store and its models.
 import * as z from 'zod';
-import { choice, Duration, FreeText, integer, Labels, Name, observed, SecretEntry } from './fragments.ts';
+import { AllowedNamespaces } from './allowed-namespaces.ts';
+import { choice, Duration, FreeText, integer, Name, observed, SecretEntry } from './fragments.ts';
 import type { INSTANCE_API_VERSION } from './group.ts';
 import { ModelEntry } from './model-entry.ts';
 import type { KubeObject } from './object-meta.ts';
-import { listBy, listOf, type Rule, text, withRule } from './rule.ts';
+import { listBy, type Rule, text, withRule } from './rule.ts';
 import { Workload } from './workload.ts';
 
 const entry = (what: string) => SecretEntry.describe(`Name of the secret's data entry that holds the ${what}.`);
@@ -67,44 +68,6 @@ const Routing = z.object({
   cooldown: Cooldown.prefault({}).describe('When a failing model entry gets no requests.'),
 });
 
-const LabelRequirement = withRule(
-  z.object({
-    key: z.string().min(1).max(317).describe('The label.'),
-    operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How `values` are compared.'),
-    values: listOf(z.string().max(63), 64)
-      .optional()
-      .describe('For `In` and `NotIn` at least one value; for the others none.'),
-  }),
-  {
-    id: 'ValuesOfRequirement',
-    cel: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
-    holds: ({ operator, values = [] }) => (operator === 'In' || operator === 'NotIn') === values.length > 0,
-    message: 'must go with the operator; add values to In and NotIn, remove them from Exists and DoesNotExist',
-    at: 'values',
-  },
-);
-
-const LabelSelector = z.object({
-  matchLabels: Labels.optional().describe('Labels that the namespace must have.'),
-  matchExpressions: listOf(LabelRequirement, 64).optional().describe('Further requirements on its labels.'),
-});
-
-const AllowedNamespaces = withRule(
-  z.object({
-    from: choice('All', 'Same', 'Selector').describe(
-      '`All` namespaces, the `Same` namespace as the instance, or those that `selector` selects.',
-    ),
-    selector: LabelSelector.optional().describe('Selects namespaces by their labels; with `from: Selector` only.'),
-  }),
-  {
-    id: 'SelectorRequired',
-    cel: "self.from != 'Selector' || has(self.selector)",
-    holds: ({ from, selector }) => from !== 'Selector' || selector !== undefined,
-    message: 'from is Selector; add selector with matchLabels or matchExpressions, or choose All or Same',
-    at: 'selector',
-  },
-);
-
 const INSTANCE_NAME = /^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/;
 
 /** A Service, a ConfigMap and a path of the gateway are named after the instance. The one rule at the root of the CRD; never to be tightened. */
@@ -165,3 +128,5 @@ export type GatewayInstance = KubeObject<
   GatewayInstanceSpec,
   GatewayInstanceStatus
 >;
+
+export const schemas = { spec: GatewayInstanceSpec, status: GatewayInstanceStatus, nameRule: instanceName };

@@ -1,23 +1,27 @@
 // Our kinds with their schemas, and what `kubectl` shows of each.
 import type * as z from 'zod';
-import { GatewayInstanceSpec, GatewayInstanceStatus, instanceName } from './gateway-instance.ts';
+import * as gatewayInstance from './gateway-instance.ts';
 import type { KindName, KindResource } from './resources.ts';
 import * as resources from './resources.ts';
 import type { Rule } from './rule.ts';
-import { TeamSpec, TeamStatus } from './team.ts';
-import { UserSpec, UserStatus } from './user.ts';
-import { VirtualKeySpec, VirtualKeyStatus } from './virtual-key.ts';
+import * as team from './team.ts';
+import * as user from './user.ts';
+import * as virtualKey from './virtual-key.ts';
 
 export type { KindName } from './resources.ts';
 
-export interface Kind<Spec = unknown> extends KindResource {
-  readonly shortNames: readonly string[];
-  /** One sentence for `kubectl explain` and the reference. */
-  readonly description: string;
+/** What an object of the kind may be: each kind's file exports it. */
+export interface Schemas<Spec = unknown> {
   readonly spec: z.ZodType<Spec> & Pick<z.ZodObject, 'shape'>;
   readonly status: z.ZodObject;
   /** What `metadata.name` must be beyond what every name is. */
   readonly nameRule?: Rule<string>;
+}
+
+export interface Kind<Spec = unknown> extends KindResource, Schemas<Spec> {
+  readonly shortNames: readonly string[];
+  /** One sentence for `kubectl explain` and the reference. */
+  readonly description: string;
   /** What `kubectl get` shows: what the object is, whether it works, what people look for, its age. */
   readonly columns: readonly PrinterColumn[];
   /** Fields that `--field-selector` takes, so that admission looks up one key and not all of them. */
@@ -39,14 +43,12 @@ const age = column('Age', '.metadata.creationTimestamp', 'When it was created.',
 const spend = column('Spend', '.status.currentSpend', 'Dollars spent in the current budget window.');
 const instance = '.spec.connectionRef.instanceRef.name';
 
-export const gatewayInstances: Kind<GatewayInstanceSpec> = {
+export const gatewayInstances: Kind<gatewayInstance.GatewayInstanceSpec> = {
   ...resources.gatewayInstances,
-  nameRule: instanceName,
+  ...gatewayInstance.schemas,
   shortNames: ['gwi'],
   description:
     'A proxy for language-model requests, with its database, its key-value store and the models that it serves.',
-  spec: GatewayInstanceSpec,
-  status: GatewayInstanceStatus,
   columns: [
     column('URL', '.status.url', 'Base address of the proxy.'),
     ready,
@@ -56,32 +58,29 @@ export const gatewayInstances: Kind<GatewayInstanceSpec> = {
   selectableFields: [],
 };
 
-export const virtualKeys: Kind<VirtualKeySpec> = {
+export const virtualKeys: Kind<virtualKey.VirtualKeySpec> = {
   ...resources.virtualKeys,
+  ...virtualKey.schemas,
   shortNames: ['vk'],
   description: 'An API key for a proxy, with a spend limit, its window, and the models that it may use.',
-  spec: VirtualKeySpec,
-  status: VirtualKeyStatus,
   columns: [column('Alias', '.spec.keyAlias', 'Alias of the key.'), ready, spend, age],
   selectableFields: ['.spec.keyAlias', instance],
 };
 
-export const users: Kind<UserSpec> = {
+export const users: Kind<user.UserSpec> = {
   ...resources.users,
+  ...user.schemas,
   shortNames: ['gwuser'],
   description: 'A person with a budget of their own, and a key if wanted.',
-  spec: UserSpec,
-  status: UserStatus,
   columns: [column('E-mail', '.spec.userEmail', 'E-mail address.'), ready, spend, age],
   selectableFields: ['.spec.userEmail', instance],
 };
 
-export const teams: Kind<TeamSpec> = {
+export const teams: Kind<team.TeamSpec> = {
   ...resources.teams,
+  ...team.schemas,
   shortNames: ['gwteam'],
   description: 'Users who share a budget.',
-  spec: TeamSpec,
-  status: TeamStatus,
   columns: [column('Alias', '.spec.teamAlias', 'What the team is called.'), ready, spend, age],
   selectableFields: ['.spec.teamAlias', instance],
 };

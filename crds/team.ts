@@ -18,3 +18,5 @@ export const TeamStatus = z.object(scopeStatus('team'));
 export type TeamStatus = z.output<typeof TeamStatus>;
 
 export type Team = KubeObject<typeof AUTH_API_VERSION, 'Team', TeamSpec, TeamStatus>;
+
+export const schemas = { spec: TeamSpec, status: TeamStatus };

@@ -48,3 +48,5 @@ export const UserStatus = z.object({
 export type UserStatus = z.output<typeof UserStatus>;
 
 export type User = KubeObject<typeof AUTH_API_VERSION, 'User', UserSpec, UserStatus>;
+
+export const schemas = { spec: UserSpec, status: UserStatus };

@@ -1,10 +1,13 @@
 // Validation of one object of ours by what it can prove itself: the same verdict as the CRD's schema and CEL, with better messages.
 import type * as z from 'zod';
 import { findAnnotationViolations } from './annotations.ts';
-import type { Kind } from './kinds.ts';
+import type { KindName, Schemas } from './kinds.ts';
 import { type Broken, UNCHANGED, validationsOf } from './rule.ts';
 import { isMap } from './shapes.ts';
 import type { Violation, ViolationType } from './violation.ts';
+
+/** A kind with its schemas, as far as validation needs it. */
+type Validatable<S = unknown> = { readonly kind: KindName } & Pick<Schemas<S>, 'spec' | 'nameRule'>;
 
 /** As much of an object as is validated; with `generateName` there is no name yet. */
 export interface Unvalidated {
@@ -23,7 +26,11 @@ export interface Validated<S> {
 }
 
 /** `old` is the stored object on update: some fields never change. Total: any JSON may be passed. */
-export function validate<S>(kind: Kind<S>, { metadata, spec: given }: Unvalidated, old?: Unvalidated): Validated<S> {
+export function validate<S>(
+  kind: Validatable<S>,
+  { metadata, spec: given }: Unvalidated,
+  old?: Unvalidated,
+): Validated<S> {
   const around = [...ofName(kind, metadata?.name), ...findAnnotationViolations(kind.kind, metadata?.annotations ?? {})];
   const huge = findHuge(given);
   if (huge !== undefined) return { violations: [tooLarge(huge), ...around], spec: undefined };
@@ -37,16 +44,16 @@ export function validate<S>(kind: Kind<S>, { metadata, spec: given }: Unvalidate
 }
 
 /** zod keeps what it has read to itself where a rule is broken; its own entry point gives it. */
-const readAnyway = <S>({ spec: schema }: Kind<S>, spec: unknown): S =>
+const readAnyway = <S>({ spec: schema }: Validatable<S>, spec: unknown): S =>
   (schema._zod.run({ value: spec, issues: [] }, { async: false }) as z.core.ParsePayload<S>).value;
 
-function ofName({ nameRule }: Kind, name: string | undefined): Violation[] {
+function ofName({ nameRule }: Validatable, name: string | undefined): Violation[] {
   if (nameRule === undefined || name === undefined || nameRule.holds(name)) return [];
   return [{ rule: nameRule.id, type: 'Invalid value', path: 'metadata.name', value: name, message: nameRule.message }];
 }
 
 /** Members that never change, compared as the schema reads them. */
-function ofChanges({ spec: { shape } }: Kind, spec: unknown, old: unknown): Violation[] {
+function ofChanges({ spec: { shape } }: Validatable, spec: unknown, old: unknown): Violation[] {
   return Object.entries(shape).flatMap(([name, schema]): Violation[] => {
     const rule = validationsOf(schema).find((validation) => validation.rule === UNCHANGED);
     if (rule === undefined) return [];

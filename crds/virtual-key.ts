@@ -148,3 +148,5 @@ export const VirtualKeyStatus = z.object({
 export type VirtualKeyStatus = z.output<typeof VirtualKeyStatus>;
 
 export type VirtualKey = KubeObject<typeof AUTH_API_VERSION, 'VirtualKey', VirtualKeySpec, VirtualKeyStatus>;
+
+export const schemas = { spec: VirtualKeySpec, status: VirtualKeyStatus };

@@ -1,6 +1,6 @@
 // Every check of every kind, in the order of its findings: refusals first, the most important first.
 import type { Finding } from '#core/finding.ts';
-import { gatewayInstances, type Kind, type KindName, teams, users, virtualKeys } from '#crds/kinds.ts';
+import type { KindName, Schemas } from '#crds/kinds.ts';
 import { validate } from '#crds/validate.ts';
 import type { Check, Readable } from './check.ts';
 import * as ofInstance from './checks/instance.ts';
@@ -22,7 +22,9 @@ const OF_MEMBERS = [
 ];
 
 export const CHAIN: Readonly<Record<KindName, Find>> = {
-  GatewayInstance: chain(gatewayInstances, instanceFacts, {
+  GatewayInstance: chain('GatewayInstance', {
+    load: () => import('#crds/gateway-instance.ts'),
+    gather: instanceFacts,
     alone: [
       ofInstance.sharesNoCredentials, // no two entries with one Secret, unless the annotation allows it
     ],
@@ -36,14 +38,18 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
       ofInstance.credentialNames, //     warns: no provider reads a credential of this name
     ],
   }),
-  VirtualKey: chain(virtualKeys, keyFacts, {
+  VirtualKey: chain('VirtualKey', {
+    load: () => import('#crds/virtual-key.ts'),
+    gather: keyFacts,
     together: [
       ...OF_MEMBERS,
       keySecretFree, //                  the Secret is not another's
       ofMember.zeroBudget, //            warns: a budget of zero means never
     ],
   }),
-  User: chain(users, userFacts, {
+  User: chain('User', {
+    load: () => import('#crds/user.ts'),
+    gather: userFacts,
     together: [
       ...OF_MEMBERS,
       ofUser.keyNameFree, //             warns: a VirtualKey of the user's name stands in the way
@@ -51,10 +57,17 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
       ofMember.zeroBudget, //            warns: a budget of zero means never
     ],
   }),
-  Team: chain(teams, teamFacts, { together: [...OF_MEMBERS, ofMember.zeroBudget] }),
+  Team: chain('Team', {
+    load: () => import('#crds/team.ts'),
+    gather: teamFacts,
+    together: [...OF_MEMBERS, ofMember.zeroBudget],
+  }),
 };
 
 interface Checks<Spec, Facts> {
+  /** The schemas of the kind, built with its first review: those of the other kinds would cost a cold start 15 ms. */
+  readonly load: () => Promise<{ readonly schemas: Schemas<Spec> }>;
+  readonly gather: (of: Readable<Spec>, ask: Ask) => Promise<Facts>;
   /** By /mutate, and by /validate again. */
   readonly alone?: ReadonlyArray<Check<Spec>>;
   /** By /validate only. */
@@ -62,12 +75,11 @@ interface Checks<Spec, Facts> {
 }
 
 /** The schema speaks first; a spec that is not readable is checked no further. */
-function chain<Spec, Facts>(
-  kind: Kind<Spec>,
-  gather: (of: Readable<Spec>, ask: Ask) => Promise<Facts>,
-  { alone = [], together }: Checks<Spec, Facts>,
-): Find {
+function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together }: Checks<Spec, Facts>): Find {
+  let loading: ReturnType<typeof load> | undefined;
   return async ({ metadata, spec: given }, old, ask) => {
+    loading ??= load();
+    const kind = { ...(await loading).schemas, kind: name };
     const { violations, spec } = validate(kind, { metadata, spec: given }, old);
     const refused = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
     if (spec === undefined) return refused;
